@@ -33,10 +33,9 @@ MAX_BOXES = 4
 _SMALLEST_SIDE = 0.18
 # An inset that shows a room has lines inside; the rectangles they form with its sides are smaller than the inset.
 _OF_LARGE = 0.3
-# Least deviation in gray levels of a pixel that changes, the least share of such pixels within the rectangle around all
-# that changes, and within a rectangle of lines: those of a scene that stands still are no sides of a video.
+# Least deviation in gray levels of a pixel that changes, and the least share of such pixels within a box.
 _CHANGES = 3.0
-_LEAST_CHANGING, _LEAST_CHANGING_INSIDE = 0.6, 0.1
+_LEAST_CHANGING = 0.6
 _SAME_BOX = 0.8
 
 
@@ -53,9 +52,8 @@ def find_content_boxes(
     largest among its neighbors and at least 5 gray levels; its persistence is the share of frames in which it is one.
     Boxes are made of the lines with the most persistent pixels and of the frame's borders; the coverage of a side is
     the mean persistence along it (1 for a border of the frame). A box counts if every side has a coverage of at least
-    .7 and is at least 18 % as long as the picture, and if a tenth of what is inside changes. If everything that changes
-    lies in one such rectangle and fills 60 % of it, that counts, too: the sides of a screen in a photograph are not
-    upright.
+    .7 and is at least 18 % as long as the picture. If everything that changes lies in one such rectangle and fills 60 %
+    of it, that counts, too: the sides of a screen in a photograph are not upright.
 
     Args:
         images: [T, H, W, 3] uint8, frames of one video.
@@ -84,12 +82,8 @@ def find_content_boxes(
     boxes = np.stack([columns[column, 0], rows[row, 0], columns[column, 1], rows[row, 1]], axis=1)
     size = np.sqrt((boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]))
     certainty = least[column, row] + 0.1 * inner + np.where(inner == 4, _OF_LARGE * size / _SIDE, 0.0)
-    if not only_lines:
-        changing = _changing(small)
-        moves = _share_inside(changing, boxes) >= _LEAST_CHANGING_INSIDE
-        boxes, certainty = boxes[moves], certainty[moves]
-        for sure, box in _changing_boxes(changing):
-            boxes, certainty = np.concatenate([boxes, [box]]), np.append(certainty, sure)
+    for sure, box in [] if only_lines else _changing_boxes(_changing(small)):
+        boxes, certainty = np.concatenate([boxes, [box]]), np.append(certainty, sure)
     # The most certain first; of equally certain ones the one farthest to the right.
     boxes = boxes[np.lexsort((*boxes.T[::-1], certainty))[::-1]]
     boxes = boxes[_overlaps(boxes, (0, 0, _SIDE, _SIDE)) < _SAME_BOX]
@@ -118,14 +112,6 @@ def _changing(luma: NDArray[np.float32]) -> NDArray[np.bool_]:
     for axis in (0, 1):
         near = sliding_window_view(near, 5, axis=axis).sum(axis=-1)
     return np.asarray(near > 12)
-
-
-def _share_inside(changing: NDArray[np.bool_], boxes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """[N] the share of samples that change inside of each of the boxes [N, 4]."""
-    sums = np.pad(changing.cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
-    left, top, right, bottom = boxes.T
-    inside = sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left]
-    return np.asarray(inside / np.maximum((right - left) * (bottom - top), 1))
 
 
 def _changing_boxes(changing: NDArray[np.bool_]) -> list[tuple[float, tuple[int, int, int, int]]]:
