@@ -26,7 +26,7 @@ _MOST_FRAMES = 24
 _EDGE = 5.0
 # Share of frames in which a pixel of a line shows an edge, averaged along the side of a box. At .5, 22 of 26 clips that
 # show one scene have boxes, at .7 seven, while of 18 with an inset or a split screen all keep those that matter.
-_LEAST_COVERAGE = 0.7
+_LEAST_COVERAGE = 0.55
 # Lines examined in either direction, of a single picture in which nothing moves, and boxes returned.
 _MOST_LINES, LINES_OF_PICTURE = 20, 40
 MAX_BOXES = 4

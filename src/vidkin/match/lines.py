@@ -39,6 +39,9 @@ _MAX_FITS = 4
 # Lines with a smaller share of the evidence of the strongest one, or less evidence in seconds, are not looked for: maps
 # of unrelated videos are full of them.
 _MIN_SHARE, _MIN_EVIDENCE = 0.1, 0.15
+# Share of the evidence of a stronger line that another one needs in the same frames of the query: footage that is shown
+# twice is equally similar both times, while other moments of a scene are less so.
+_MIN_AGAIN = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_li
     """The lines with the most evidence, strongest first, each outside of the stretches of those before it.
 
     A run on a line is the stretch whose sum of evidence, weighted by the seconds that a query frame stays, is largest.
+    A line in frames of the query that a stronger one explains must have at least .8 of its evidence there.
 
     Args:
         evidence: [Tq, Tt] similarity of frames above what speaks for a match; negative where it speaks against one.
@@ -91,11 +95,25 @@ def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_li
                 line = reverse
         if line is None or line.evidence < least:
             break
-        found.append(line)
+        if not any(_is_weaker(line, stronger, evidence) for stronger in found):
+            found.append(line)
         forward.clear(line)
         if backward is not None:
             backward.clear(_reversed(line, len(target_times)))
     return found
+
+
+def _is_weaker(line: AlignedLine, stronger: AlignedLine, evidence: Map) -> bool:
+    """Whether most frames of the query on a line are on a stronger one that explains them better."""
+    common = np.intersect1d(line.rows, stronger.rows)
+    if 2 * len(common) <= len(line):
+        return False
+    sums = []
+    for each in (line, stronger):
+        columns = each.columns[common - each.rows[0]]
+        inside = columns >= 0
+        sums.append(float(evidence[common[inside], columns[inside]].sum()))
+    return sums[0] < _MIN_AGAIN * sums[1]
 
 
 def _reversed(line: AlignedLine, count: int) -> AlignedLine:
@@ -173,13 +191,16 @@ class _Search:
         return bool(gain.mean() > _MIN_ERRORS * gain.std() / np.sqrt(len(gain)))
 
     def clear(self, line: AlignedLine) -> None:
-        """Take the stretch of the query in the stretch of the target out of the map.
+        """Take the stretch of the query in the stretch of the target, and moments near it, out of the map.
 
         Footage that stands still is similar in all of it; other lines there would say the same once more.
         """
-        columns = line.columns[line.columns >= 0]
+        times = self._target_times[line.columns[line.columns >= 0]]
         rows = slice(int(line.rows[0]), int(line.rows[-1]) + 1)
-        self._left[rows, max(0, int(columns.min()) - 1) : int(columns.max()) + 2] = -1.0
+        reach = max(MAX_GAP, self._period)
+        first = int(np.searchsorted(self._target_times, times.min() - reach))
+        end = int(np.searchsorted(self._target_times, times.max() + reach, side="right"))
+        self._left[rows, first:end] = -1.0
 
     def _nearest(self, times: Times) -> NDArray[np.intp]:
         """Position of the target frame nearest to each time; -1 beyond the ends."""

@@ -35,12 +35,13 @@ logger = logging.getLogger(__name__)
 
 # Of the recordings every so many is left out of training to choose the loss.
 _FOLD = 4
-# Of the stored frames every so many is taken, of a query and of the gallery: an index may be coarser than a query.
-_STEPS = ((1, 1), (2, 2), (1, 2))
+# Of the stored frames every so many is taken, of a query and of the gallery: an index may be coarser than a query. At
+# last queries run backwards.
+_STEPS = ((1, 1, False), (2, 2, False), (1, 2, False), (1, 2, True))
 
 
 def main() -> None:
-    """Make the material, compare all pairs at one and two frames a second and at two with one, and train on them."""
+    """Make the material, compare all pairs at several rates and with queries that run backwards, and train on them."""
     parser = argparse.ArgumentParser(prog="python -m vidkin_research.verifier", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="the measurement data")
     parser.add_argument("--work", type=Path, required=True, help="folder for copies and vectors, outside of the tree")
@@ -57,12 +58,12 @@ def main() -> None:
     material = make_material(given.data, "training", given.work / "training")
     stills = encode_stills(store, open_material(given.pictures), given.work)
     sources = {step: FrameSource(store, cohort, given.work, step=step) for step in (1, 2)}
-    queries = {step: FrameSource(store, cohort, given.work, step=step, crops=True) for step in (1, 2)}
     parts = []
-    for query_step, step in _STEPS:
+    for query_step, step, backwards in _STEPS:
+        queries = FrameSource(store, cohort, given.work, step=query_step, crops=True, backwards=backwards)
         rates = STORED_RATE / query_step, STORED_RATE / step
         still = Stills(stills.queries(rates[0], cohort), stills.videos(rates[1], cohort), stills.is_copy())
-        parts.append(measure_pairs(sources[step], material, queries_of=queries[query_step], stills=still))
+        parts.append(measure_pairs(sources[step], material, queries_of=queries, stills=still))
     pairs = join_pairs(parts)
     logger.info("%d queries, %d videos, %d compared", *pairs.levels.shape, int(pairs.compared.sum()))
     held = np.tile(np.concatenate([_is_held(material), np.arange(len(stills.plain)) % _FOLD == 0]), 2 * len(_STEPS))

@@ -57,26 +57,37 @@ class FrameSource:
         folder: Where thumbnails are kept.
         step: Every how many frames one is taken: 2 for one frame a second.
         crops: Whether the parts that a crop keeps are described, as in queries.
+        backwards: Whether the last frame is the first.
     """
 
     def __init__(
-        self, store: VectorStore, cohort: Vectors, folder: Path, *, step: int = 1, crops: bool = False
+        self,
+        store: VectorStore,
+        cohort: Vectors,
+        folder: Path,
+        *,
+        step: int = 1,
+        crops: bool = False,
+        backwards: bool = False,
     ) -> None:
         self._store, self._cohort, self._step, self._folder = store, cohort, step, folder / "thumbnails"
         self._crops = CROPS if crops else ()
+        self._order = slice(None, None, -1 if backwards else 1)
         self._known: dict[Path, tuple[Sequenced, ...]] = {}
 
     def __call__(self, path: Path) -> tuple[Sequenced, ...]:
         """The frames of a video, and those of boxes in it that may hold a video of their own."""
         if path not in self._known:
             vectors, times = self._store.vectors(path)
-            information = self._store.information(path)[:: self._step]
+            information = self._store.information(path)[:: self._step][self._order]
             parts: list[tuple[Box, Vectors]] = [(WHOLE, vectors), *self._store.parts(path)]
             parts += [(box, self._store.vectors(path, view=box)[0]) for box in self._crops]
-            small = self._thumbnails(path, [box for box, _ in parts])[:: self._step]
             at = np.asarray(times[:: self._step])
+            small = self._thumbnails(path, [box for box, _ in parts])[:: self._step][: len(at)][self._order]
             self._known[path] = tuple(
-                sequence(each[:: self._step], at, self._cohort, information, box=box, thumbnails=small[: len(at), view])
+                sequence(
+                    each[:: self._step][self._order], at, self._cohort, information, box=box, thumbnails=small[:, view]
+                )
                 for view, (box, each) in enumerate(parts)
             )
         return self._known[path]
