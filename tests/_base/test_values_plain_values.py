@@ -55,6 +55,7 @@ def test_results_become_plain_values() -> None:
         "query_box": [0, 0, 1, 1],
         "target_box": [0, 0, 1, 1],
         "turned": 0,
+        "backwards": False,
     }
 
 

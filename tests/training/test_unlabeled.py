@@ -268,7 +268,7 @@ class TestTrain:
         images = np.random.default_rng(0).integers(0, 256, (2, 30, 40, 3), dtype=np.uint8)
         features = extractor.extract(Frames(images, np.arange(2.0)))
         assert tuple(features.values.shape) == (2, 1, 1, 16)
-        assert extractor.scorer == "copies?change_energy=0.001"
+        assert extractor.scorer == "copies"
 
     @pytest.mark.thorough
     def test_an_interrupted_run_resumes_to_the_same_weights(self, folder: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_constructor
 from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
@@ -32,6 +33,7 @@ COHORT_FILE = NETWORK_FILE.with_name("frame_encoder_cohort.safetensors")
 """Vectors of unrelated images by this network, see :meth:`FrameEncoderExtractor.cohort`."""
 
 
+@check_constructor
 class FrameEncoderExtractor:
     """A unit vector of the whole frame, and of each rectangle in it that may hold a video of its own: [T, V, 1, D].
 

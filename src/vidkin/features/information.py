@@ -148,6 +148,7 @@ _looks: tuple[tuple[weakref.ref[NDArray[np.uint8]], FrameLook], ...] = ()
 _MOST_LOOKS = 3
 
 
+@check_arguments
 def look_at(images: NDArray[np.uint8]) -> FrameLook:
     """Luma and detail of images [T, H, W, 3], computed once for the same array, which must not be written to."""
     global _looks

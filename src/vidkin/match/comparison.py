@@ -22,11 +22,11 @@ MIN_SIMILARITY = 0.05
 # as much, those that are half as similar as the best ones do.
 _PLAIN_SIMILARITY = 0.25
 
-
 # Pairs of views of two videos that are compared, those with the most similar frames.
 _MAX_VIEWS = 2
 
 
+@check_arguments
 def compare_views(
     query: Sequence[Sequenced], target: Sequence[Sequenced]
 ) -> list[tuple[Measured, Sequenced, Sequenced]]:

@@ -128,8 +128,13 @@ def _places() -> NDArray[np.intp]:
     return np.stack([np.asarray(pose.apply(places)[..., 0], np.intp).ravel() for pose in _POSES])
 
 
+@check_arguments
 def find_pose(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Pose:
     """The pose of :func:`compare_shapes`; as it is where there are no frames."""
+    if query.shape != target.shape or query.shape[1:] != (THUMBNAIL, THUMBNAIL):
+        raise InvalidArgumentError(
+            f"both must be [N, {THUMBNAIL}, {THUMBNAIL}], got {list(query.shape)} and {list(target.shape)}"
+        )
     return compare_shapes(query, target).pose if len(query) else PLAIN
 
 

@@ -128,6 +128,9 @@ def _write(source: Any, folder: Path, frame_rate: float | None, name: str) -> tu
         raise InvalidArgumentError(
             f"{name} has several frames, so frame_rate must be their number per second, above 0, got {frame_rate}"
         )
+    if has_times and start[1][1] is not None and start[0][1] is not None and start[1][1] > start[0][1]:
+        # The last frame stays as long as the first one.
+        frame_rate = 1 / (start[1][1] - start[0][1])
     path, times = folder / "frames.mkv", list[float]()
     write_video(
         path,

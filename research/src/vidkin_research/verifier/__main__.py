@@ -18,6 +18,7 @@ from vidkin.rendering.machine import describe_machine
 from vidkin_research.copies.material import CopyMaterial
 from vidkin_research.frame_encoder.material import open_material
 from vidkin_research.frame_encoder.raw_vectors import VectorStore, parse_network
+from vidkin_research.verifier.cards import measure_shared_cards
 from vidkin_research.verifier.frames import STORED_RATE, FrameSource, read_cohort
 from vidkin_research.verifier.material import make_material
 from vidkin_research.verifier.pairs import Pairs, Stills, count_false, join_pairs, measure_pairs, rank_copies
@@ -58,16 +59,23 @@ def main() -> None:
     material = make_material(given.data, "training", given.work / "training")
     stills = encode_stills(store, open_material(given.pictures), given.work)
     sources = {step: FrameSource(store, cohort, given.work, step=step) for step in (1, 2)}
-    parts = []
+    is_left = np.concatenate([_is_held(material), np.arange(len(stills.plain)) % _FOLD == 0])
+    parts, held = [], []
     for query_step, step, backwards in _STEPS:
         queries = FrameSource(store, cohort, given.work, step=query_step, crops=True, backwards=backwards)
         rates = STORED_RATE / query_step, STORED_RATE / step
-        still = Stills(stills.queries(rates[0], cohort), stills.videos(rates[1], cohort), stills.is_copy())
+        # A still is the same backwards.
+        asked = [] if backwards else stills.queries(rates[0], cohort)
+        still = Stills(asked, stills.videos(rates[1], cohort), stills.is_copy()[: len(asked)])
         parts.append(measure_pairs(sources[step], material, queries_of=queries, stills=still))
+        held.append(np.tile(is_left[: len(material.queries) + len(asked)], 2))
+        if not backwards:
+            columns = parts[-1].levels.shape[1]
+            parts.append(measure_shared_cards(store, cohort, material, queries, sources[step], columns=columns))
+            held.append(_is_held(material))
     pairs = join_pairs(parts)
     logger.info("%d queries, %d videos, %d compared", *pairs.levels.shape, int(pairs.compared.sum()))
-    held = np.tile(np.concatenate([_is_held(material), np.arange(len(stills.plain)) % _FOLD == 0]), 2 * len(_STEPS))
-    document = train_document(pairs, held, given.losses, given.seeds)
+    document = train_document(pairs, np.concatenate(held), given.losses, given.seeds)
     document["trained"] |= {
         "network": network.key(),
         "machine": describe_machine(),

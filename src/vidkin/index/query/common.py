@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_constructor
-from vidkin.errors import CollectionError
+from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.features import FrameExtractor, background_frames
 from vidkin.index.storage.contract import NO_WINDOW, FeatureReader, VectorStore
 from vidkin.index.storage.files import read_units, write_units
@@ -297,6 +297,8 @@ class Calibration:
     def __init__(self, background: NDArray[np.floating]) -> None:
         # Stored in half precision; rounding first makes fresh and reloaded calibrations agree.
         self.background = background.astype(np.float16).astype(np.float32)
+        if background.ndim != 3:
+            raise InvalidArgumentError(f"background must be [N, R, D], got {list(background.shape)}")
         count, regions, dimension = background.shape
         self._cohort = self.background.reshape(count, regions * dimension) / np.float32(math.sqrt(regions))
 

@@ -1,0 +1,103 @@
+"""Videos that have nothing in common but a card: a name or a sign on a plain ground, which stands for seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image as PILImage
+from PIL import ImageDraw
+
+from vidkin.features import frame_information, make_thumbnails, small_luma
+from vidkin.match import NUMBERS, Sequenced, compare_views
+from vidkin.similarity import WHOLE
+from vidkin_research.copies.material import CopyMaterial
+from vidkin_research.frame_encoder.drawn import draw_text_line, random_color, random_words
+from vidkin_research.frame_encoder.raw_vectors import Vectors, VectorStore
+from vidkin_research.verifier.pairs import COPY, LEFT_OUT, STRANGER, Pairs, level_of
+from vidkin_research.verifier.stills import hold
+
+__all__ = ["draw_card", "measure_shared_cards"]
+
+# Pixels of a card, seconds that it stands, and videos of each query that begin or end with its card.
+_WIDTH, _HEIGHT, _SECONDS, _SHARING = 192, 128, (2.0, 6.0), 8
+# Copies of each query, and videos without the card, that are compared with the query that has one.
+_COPIES, _OTHERS = 6, 8
+
+
+def draw_card(random: np.random.Generator) -> NDArray[np.uint8]:
+    """A card [H, W, 3] with a sign, words or both; the generator decides everything."""
+    card = PILImage.new(
+        "RGB", (_WIDTH, _HEIGHT), random_color(random, *((0, 60) if random.random() < 0.7 else (200, 256)))
+    )
+    pen = ImageDraw.Draw(card)
+    kind = int(random.integers(3))
+    if kind != 1:
+        x, y, radius = (float(each) for each in random.uniform((70, 30, 10), (120, 60, 24)))
+        shape = pen.ellipse if random.random() < 0.5 else pen.rectangle
+        shape((x - radius, y - radius, x + radius, y + radius), fill=random_color(random))
+    if kind != 0:
+        place = float(random.uniform(20, 70)), float(random.uniform(70, 95))
+        draw_text_line(pen, place, random_words(random, int(random.integers(1, 3))), 14, random_color(random))
+    return np.asarray(card)
+
+
+def measure_shared_cards(
+    store: VectorStore,
+    cohort: Vectors,
+    material: CopyMaterial,
+    queries_of: Callable[[Path], tuple[Sequenced, ...]],
+    frames_of: Callable[[Path], tuple[Sequenced, ...]],
+    *,
+    columns: int,
+) -> Pairs:
+    """Compare queries that begin or end with a card with their copies, and with strangers that have the same card.
+
+    Args:
+        store: Encodes the cards.
+        cohort: [N, D] vectors of unrelated images.
+        material: Queries and gallery.
+        queries_of, frames_of: Functions from a file to its frames.
+        columns: Videos of the pairs that these are joined with; those beyond the gallery are not compared.
+    """
+    random = np.random.default_rng(59)
+    shape = len(material.queries), columns
+    numbers = np.zeros((*shape, len(NUMBERS)), np.float32)
+    levels, means = np.full(shape, LEFT_OUT, np.int8), np.zeros(shape, np.float32)
+    for row, query in enumerate(material.queries):
+        image = draw_card(random)
+        vector, small = (
+            store.encode([image])[0],
+            make_thumbnails(small_luma(image[None]), np.array([WHOLE], np.float32)),
+        )
+        weight = float(frame_information(image[None])[0])
+        kinds = np.array([level_of(query, video.family, video.scene, video.source) for video in material.gallery])
+        strangers = random.permutation(np.flatnonzero(kinds == STRANGER))[: _SHARING + _OTHERS].tolist()
+        copies = random.permutation(np.flatnonzero(kinds == COPY))[:_COPIES].tolist()
+        own = queries_of(query.path)[0]
+        seconds = float(random.uniform(*_SECONDS))
+        asked = _with_card(own, hold(vector, seconds, 1 / own.period, cohort, small[0, 0], weight), random)
+        for number, column in enumerate([*strangers, *copies]):
+            other = frames_of(material.gallery[column].path)[0]
+            if number < _SHARING:
+                other = _with_card(other, hold(vector, seconds, 1 / other.period, cohort, small[0, 0], weight), random)
+            for measured, _, _ in compare_views((asked,), (other,)):
+                numbers[row, column], levels[row, column] = measured.numbers, kinds[column]
+    return Pairs(numbers, levels != LEFT_OUT, levels, means)
+
+
+def _with_card(video: Sequenced, card: Sequenced, random: np.random.Generator) -> Sequenced:
+    """A video after or before a card."""
+    first, last = (card, video) if random.random() < 0.5 else (video, card)
+    assert first.thumbnails is not None
+    assert last.thumbnails is not None
+    start = float(first.times[-1]) + first.period - float(last.times[0])
+    return Sequenced(
+        np.concatenate([first.vectors, last.vectors]),
+        np.concatenate([first.times, last.times + start]),
+        np.concatenate([first.levels, last.levels]),
+        np.concatenate([first.information, last.information]),
+        thumbnails=np.concatenate([first.thumbnails, last.thumbnails]),
+    )
