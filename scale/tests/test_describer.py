@@ -31,10 +31,10 @@ def test_describer_yields_the_events_of_one_process_and_signs_of_life(tmp_path: 
     events = [message for message in messages if not isinstance(message, Alive)]
     expected = list(SerialExecutor(PLAIN).run([str(path)]))
     assert [type(event) for event in events] == [type(event) for event in expected]
-    assert sum(event.frames for event in events if isinstance(event, Advanced)) == 8
     last, wanted = events[-1], expected[-1]
     assert isinstance(last, Described)
     assert isinstance(wanted, Described)
+    assert sum(event.frames for event in events if isinstance(event, Advanced)) == len(last.features) > 0
     assert last.info == wanted.info
     assert np.array_equal(last.features.values, wanted.features.values)
 

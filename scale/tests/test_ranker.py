@@ -84,13 +84,13 @@ def test_shard_reports_a_removed_video(collection: Collection) -> None:
 
 def test_searches_on_a_cluster_equal_local_ones(cluster: Any, collection: Collection) -> None:
     index = collection.index
-    here = index.search(collection.clip)
+    here = index.search(collection.clip, threshold=0.2)
     assert [Path(match.path).stem for match in here] == ["0", "longer"]
     with RayRanker(index.place, shards=2) as ranker, Index.open(index.place, read_only=True).on_cluster(ranker) as far:
-        there = far.search(collection.clip)
+        there = far.search(collection.clip, threshold=0.2)
         # A shard that dies is started again, and reads again.
         os.kill(_pid_of(ranker), signal.SIGKILL)
-        again = far.search(collection.clip)
+        again = far.search(collection.clip, threshold=0.2)
     assert [match.path for match in there] == [match.path for match in here]
     scores = [np.array([match.score for match in found]) for found in (here, there)]
     np.testing.assert_allclose(scores[0], scores[1], rtol=0, atol=1e-6)
@@ -139,7 +139,7 @@ def test_shards_on_a_cluster_answer_as_local_ones_despite_a_dead_worker(
         for shard in range(3):
             os.kill(_pid_of(ranker, shard), signal.SIGKILL)
         again = index.search(collection.clip)
-    assert [Path(match.path).stem for match in here[0]] == ["0", "longer"]
+    assert [Path(match.path).stem for match in here[0] if match.score >= 0.2] == ["0", "longer"]
     assert [[Path(member.path).stem for member in group.members] for group in here[2]] == [["longer", "0"]]
     assert len(killed) == 3
     assert there == here
@@ -216,7 +216,13 @@ def test_duplicate_search_is_distributed_and_survives_dead_workers(
     monkeypatch.setattr(ranker_module, "connect", lambda address: nullcontext(machines))
     monkeypatch.setattr(ray, "get", pickle.loads)  # what a worker takes the job from
     with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True, store="shards:3") as index:
-        index.add([record.path for record in collection.index.videos()], workers=1)
+        # Copies of every scene, so that every shard has work even after it was started again.
+        clips = [
+            video(tmp_path / f"{seed} {frames}.mp4", seed=seed, frames=frames)
+            for seed in range(4)
+            for frames in (20, 30)
+        ]
+        index.add(clips, workers=1)
     with Index.open(tmp_path / "c.vidkin", read_only=True) as index:
         here = index.duplicates(parts=True)
     (tmp_path / "c.vidkin" / Comparisons.FILE).unlink()
@@ -224,7 +230,8 @@ def test_duplicate_search_is_distributed_and_survives_dead_workers(
     with RayRanker(index.place) as ranker, Index.open(tmp_path / "c.vidkin", read_only=True) as index:
         index._mapper = ranker
         there = index.duplicates(parts=True)
-    assert [[Path(member.path).stem for member in group.members] for group in here] == [["longer", "0"]]
+    found = [sorted(Path(member.path).stem for member in group.members) for group in here]
+    assert sorted(found) == [[f"{seed} 20", f"{seed} 30"] for seed in range(4)]
     assert there == here
     assert not machines.dying
     assert sorted(machines.started) == [0, 0, 1, 2, 2, 2]
@@ -343,7 +350,7 @@ def test_server_on_a_cluster_gives_local_results(cluster: Any, collection: Colle
             answers.append((videos, found, ask("duplicates")))
     assert answers[1] == answers[0]
     _, found, duplicates = answers[0]
-    assert [match["video"]["name"] for match in found["matches"]] == ["longer.mp4"]
+    assert [match["video"]["name"] for match in found["matches"] if match["score"] >= 0.2] == ["longer.mp4"]
     assert [{member["name"] for member in group["members"]} for group in duplicates["groups"]] == [
         {"0.mp4", "longer.mp4"}
     ]
@@ -364,7 +371,7 @@ def test_shards_on_object_storage_are_searched_through_one_address(
     found = subprocess.run([*words, "--ray", "local"], capture_output=True, text=True, check=True)
     there = [(row["path"], row["score"]) for row in json.loads(found.stdout)["matches"]]
     assert there == [(path, pytest.approx(score, abs=1e-6)) for path, score in here]
-    assert [Path(path).stem for path, _ in there] == ["0", "longer"]
+    assert [Path(path).stem for path, score in there if score >= 0.2] == ["0", "longer"]
 
 
 def test_cluster_raises_the_store_error_for_a_removed_video(cluster: Any, collection: Collection) -> None:

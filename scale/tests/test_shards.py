@@ -31,7 +31,7 @@ def test_sharded_index_answers_as_one_store(folders: tuple[Path, Path, Path]) ->
     one, three, clip = folders
     with Index.open(one, read_only=True) as whole, Index.open(three, read_only=True) as sharded:
         matches, found = whole.search(clip), sharded.search(clip)
-        assert [Path(match.path).stem for match in found] == ["0", "longer"]
+        assert [Path(match.path).stem for match in found if match.score >= 0.2] == ["0", "longer"]
         assert [(m.path, m.score, m.segments) for m in found] == [(m.path, m.score, m.segments) for m in matches]
         assert whole.match(clip, clip).score == sharded.match(clip, clip).score
         groups = [[[m.path for m in g.members] for g in index.duplicates(parts=True)] for index in (whole, sharded)]

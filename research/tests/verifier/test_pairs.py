@@ -66,13 +66,14 @@ def test_the_level_of_a_video_follows_from_what_it_was_made_of(
 
 def test_copies_are_compared_and_videos_without_similar_frames_are_not() -> None:
     pairs = measure_pairs(frames_of, MATERIAL)
-    assert pairs.levels[:, :2].tolist() == [[COPY, SCENE], [SCENE, COPY]]
-    assert pairs.compared[0, 0]
-    assert pairs.compared[1, 1]
+    # Two queries, and the same pairs asked from the side of the videos.
+    assert pairs.levels[:, :2].tolist() == [[COPY, SCENE], [SCENE, COPY]] * 2
+    assert pairs.compared[[0, 1, 2, 3], [0, 1, 0, 1]].all()
     assert not pairs.compared[:, 2:].all()
     assert (pairs.numbers[~pairs.compared] == 0).all()
     excess = pairs.numbers[..., NUMBERS.index("excess")]
     assert excess[0, 0] > 0.5 > excess[0, 2:].max()
+    assert excess[2, 0] > 0.5 > excess[2, 2:].max()
     assert (pairs.mean_of_best[0, 0] > pairs.mean_of_best[0, 2:]).all()
 
 
@@ -93,8 +94,8 @@ def test_a_copy_inside_of_the_frames_is_learned_from_where_it_is() -> None:
 def test_measurements_are_joined_query_by_query() -> None:
     pairs = measure_pairs(frames_of, MATERIAL)
     joined = join_pairs([pairs, pairs])
-    np.testing.assert_array_equal(joined.numbers[2:], pairs.numbers)
-    np.testing.assert_array_equal(joined.of_queries(np.array([3])).levels, pairs.levels[1:])
+    np.testing.assert_array_equal(joined.numbers[4:], pairs.numbers)
+    np.testing.assert_array_equal(joined.of_queries(np.array([5])).levels, pairs.levels[1:2])
 
 
 def test_figures_count_what_ranks_above_copies_and_what_is_falsely_reported() -> None:

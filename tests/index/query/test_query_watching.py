@@ -76,7 +76,7 @@ def test_a_query_whose_decoder_hangs_is_an_error(tmp_path: Path, monkeypatch: py
     extractor = ClassicalExtractor()
     parts = (extractor, Calibration.of_extractor(extractor), CommonFrames())
     described = describe_query(path, *parts, rate=1.0)
-    assert len(described)
+    assert len(described) > 0
 
     def hang(*_: object, **__: object) -> Iterator[object]:
         time.sleep(30)

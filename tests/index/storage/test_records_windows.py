@@ -82,7 +82,7 @@ def test_windows_are_at_most_ten_seconds_long() -> None:
 
 
 def test_frames_without_information_end_a_window() -> None:
-    assert spans(made([0, 0, 0], information=[1, 0.01, 1])) == [(0, 0, 0.0, 1.0), (2, 2, 2.0, 3.0)]
+    assert spans(made([0, 0, 0], information=[1, 0.005, 1])) == [(0, 0, 0.0, 1.0), (2, 2, 2.0, 3.0)]
     assert spans(made([0, 0], information=[0, 0])) == []
     assert window_vectors(made([0, 0], information=[0, 0])).vectors.shape == (0, 2)
 
