@@ -65,11 +65,14 @@ def frame_information(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     return information_of_share(detailed_cells(small_luma(images)).mean(axis=(1, 2), dtype=np.float32))
 
 
+@check_arguments
 def small_luma(images: NDArray[np.uint8]) -> NDArray[np.float32]:
     """Luma averaged down, or repeated, to 128 x 128: [T, 128, 128] in 0..255, of images [T, H, W, 3].
 
     One frame at a time, because the numbers must not depend on the batch.
     """
+    if images.ndim != 4 or images.shape[-1] != 3:
+        raise InvalidArgumentError(f"images must be [T, H, W, 3], got {list(images.shape)}")
     weights = np.array(LUMINANCE, dtype=np.float32)
     luma = np.empty((len(images), _SIDE, _SIDE), np.float32)
     for image, small in zip(images, luma, strict=True):
@@ -169,6 +172,10 @@ def make_thumbnails(luma: NDArray[np.float32], boxes: NDArray[np.float32]) -> ND
         luma: [T, 128, 128], see :func:`small_luma`.
         boxes: [V, 4] left, top, right, bottom as shares.
     """
+    if luma.ndim != 3 or boxes.ndim != 2 or boxes.shape[-1] != 4:
+        raise InvalidArgumentError(
+            f"luma must be [T, S, S] and boxes [V, 4], got {list(luma.shape)} and {list(boxes.shape)}"
+        )
     side = luma.shape[-1]
     small = np.empty((len(luma), len(boxes), THUMBNAIL, THUMBNAIL), np.uint8)
     for view, (left, top, right, bottom) in enumerate(np.rint(boxes * side).astype(int).tolist()):

@@ -39,7 +39,7 @@ _MAX_FITS = 4
 # Lines with a smaller share of the evidence of the strongest one, or less evidence in seconds, are not looked for: maps
 # of unrelated videos are full of them.
 _MIN_SHARE, _MIN_EVIDENCE = 0.1, 0.15
-# Share of the evidence of a stronger line that another one needs in the same frames of the query: footage that is shown
+# Share of the evidence of a stronger line that another one needs in the same frames of one side: footage that is shown
 # twice is equally similar both times, while other moments of a scene are less so.
 _MIN_AGAIN = 0.8
 
@@ -71,7 +71,7 @@ def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_li
     """The lines with the most evidence, strongest first, each outside of the stretches of those before it.
 
     A run on a line is the stretch whose sum of evidence, weighted by the seconds that a query frame stays, is largest.
-    A line in frames of the query that a stronger one explains must have at least .8 of its evidence there.
+    A line in frames of either side that a stronger one explains must have at least .8 of its evidence there.
 
     Args:
         evidence: [Tq, Tt] similarity of frames above what speaks for a match; negative where it speaks against one.
@@ -104,16 +104,18 @@ def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_li
 
 
 def _is_weaker(line: AlignedLine, stronger: AlignedLine, evidence: Map) -> bool:
-    """Whether most frames of the query on a line are on a stronger one that explains them better."""
-    common = np.intersect1d(line.rows, stronger.rows)
-    if 2 * len(common) <= len(line):
-        return False
-    sums = []
+    """Whether most frames of either side on a line are on a stronger one, too, which explains them better."""
+    sides = []
     for each in (line, stronger):
-        columns = each.columns[common - each.rows[0]]
-        inside = columns >= 0
-        sums.append(float(evidence[common[inside], columns[inside]].sum()))
-    return sums[0] < _MIN_AGAIN * sums[1]
+        inside = each.columns >= 0
+        rows, columns = each.rows[inside], each.columns[inside]
+        sides.append((rows, columns, evidence[rows, columns]))
+    for axis in (0, 1):
+        (own, values), (other, better) = ((side[axis], side[2]) for side in sides)
+        common = np.isin(own, other)
+        if 2 * common.sum() > len(own) and values[common].mean() < _MIN_AGAIN * better[np.isin(other, own)].mean():
+            return True
+    return False
 
 
 def _reversed(line: AlignedLine, count: int) -> AlignedLine:

@@ -62,7 +62,9 @@ class VerifiedScorer:
         matching = [at for at, (measured, _, _) in enumerate(compared) if measured.lines and scores[at] >= UNRELATED]
         measured, one, other = compared[max(matching, key=lambda at: _evidence_in_frames(*compared[at]), default=best)]
         sides = (next(view for view in views if view.frames is side) for views, side in ((query, one), (target, other)))
-        return PairScore(scores[best], _segments(measured, *sides), whole)
+        # The same frames are as similar as can be; a verifier is never so sure.
+        score = 1.0 if np.array_equal(first.vectors, second.vectors) else scores[best]
+        return PairScore(score, _segments(measured, *sides), whole)
 
 
 def _evidence_in_frames(measured: Measured, query: Sequenced, target: Sequenced) -> float:

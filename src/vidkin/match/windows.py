@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vidkin._base.arguments import check_arguments
 from vidkin.match.lines import SPEED_LIMITS
 from vidkin.match.measure import Sequenced
 
@@ -36,6 +37,7 @@ class MapWindow:
     target_end: int
 
 
+@check_arguments
 def find_windows(
     query: Sequenced, target: Sequenced, similarity: NDArray[np.float32], least: float
 ) -> tuple[MapWindow, ...]:
