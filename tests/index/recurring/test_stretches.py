@@ -54,6 +54,23 @@ def test_a_shared_stretch_is_found_where_it_is_in_both() -> None:
     assert stretch.score == pytest.approx(1, abs=0.01)
 
 
+def test_a_stretch_begins_and_ends_with_the_shorter_of_two_videos_in_both() -> None:
+    vectors = directions(SECONDS, 0)
+    for begin, end in ((10, 40), (0, 30), (30, SECONDS)):
+        # A frame like its neighbor, as of a shot that goes on where the shorter video has begun or ended already.
+        vectors[max(0, begin - 1)] = vectors[begin]
+        vectors[min(end, SECONDS - 1)] = vectors[end - 1]
+        short = track(vectors[begin:end])
+        long = track(vectors)
+        here, there = np.arange(float(begin), float(end)), np.arange(float(end - begin))
+        for first, second, times, others in ((long, short, here, there), (short, long, there, here)):
+            (stretch,) = find_stretches(first, second, times, others)
+            assert stretch.speed == pytest.approx(1)
+            assert stretch.first_end - stretch.first_start == pytest.approx(end - begin, abs=1)
+            # To a frame.
+            assert abs(stretch.first_start - stretch.second_start) == pytest.approx(begin, abs=1)
+
+
 def test_what_few_share_is_looked_for_in_all_of_them() -> None:
     *others, last = season(ENOUGH + 1)
     found = find_shared(last, votes_of(last, others), others.__getitem__)

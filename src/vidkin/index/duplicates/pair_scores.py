@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from vidkin.errors import ClusterError, NotIndexedError
-from vidkin.index.duplicates.comparisons import FileRecord, PairResult
+from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
 from vidkin.index.query.common import Calibration, CommonFrames, weigh_features
 from vidkin.index.query.query import Readings
 from vidkin.index.query.stages import score_pair, swap_sides
@@ -82,7 +82,9 @@ class PairScorer:
         return [found[record.id] for record in records]
 
     def score(self, record: VideoRecord, other: VideoRecord) -> PairResult:
-        """The result of a pair by stored features."""
+        """The result of a pair by stored features; the same whichever of the two is asked for first."""
+        if content_of(other) < content_of(record):
+            return self.score(other, record).swapped()
         one, target = self.stored([record, other])
         best = self.scorer.score(one, [target])[0]
         # As in score_pair: the other direction may find a line that this one misses by a frame. Of unrelated videos

@@ -292,6 +292,9 @@ class SearchParts:
 # Number of videos whose fine features are cached, each a few megabytes: connected pairs are compared after each other.
 _MOST_HELD = 16
 
+# Sampled frames from which on a video costs too much to be read again for its crops alone.
+_MANY_FRAMES = 60
+
 # Frames per second that are enough to hit a picture taken while the camera moved.
 _STRETCH_RATE = 10.0
 
@@ -317,9 +320,10 @@ class Readings:
         return query_rate(record.duration, self.rate) <= sampling_rate(record.duration, self.rate)
 
     def finest(self, record: VideoRecord) -> FrameFeatures:
-        """The densest possible features of a video, ready for scoring: the stored ones if they are as dense, or if the
-        file is gone, changed or broken."""
-        if self.is_stored_as_finely(record):
+        """The features of a video as a query, ready for scoring: the stored ones if they are as dense and the video is
+        long, or if the file is gone, changed or broken."""
+        # A short video costs little to read, and what is stored lacks the crops of queries.
+        if self.is_stored_as_finely(record) and record.duration * self.rate >= _MANY_FRAMES:
             return self._stored(record)
         if record.id in self._held:
             self._held.move_to_end(record.id)

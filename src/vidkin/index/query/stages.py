@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -24,6 +24,8 @@ from vidkin.match import finds_segments
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 from vidkin.similarity import SURE, UNRELATED, FrameFeatures, PairScore, Scorer, Segment
 
+# Difference of scores of one pair that says nothing about which of two sets of segments is right.
+_ABOUT_AS_GOOD = 0.1
 # Attempts at a search whose candidates are removed meanwhile.
 _MOST_SEARCHES = 5
 
@@ -116,12 +118,18 @@ def score_candidates(
     *,
     weighed: WeighedFeatures | None = None,
 ) -> list[tuple[int, PairScore]]:
-    """Second stage: exact scores of those of these videos that have frames."""
+    """Second stage: exact scores of those of these videos that have frames; of shorter ones, in both directions as in
+    :func:`score_pair`, if they have anything in common with the query."""
     readable = [video_id for video_id in video_ids if store.get(video_id).frames > 0]
     if not readable:
         return []
     targets = (weighed or WeighedFeatures(0)).read(store, readable, common)
-    return list(zip(readable, scorer.score(query, targets), strict=True))
+    found = scorer.score(query, targets)
+    if scorer.has_segments:
+        for place, target in enumerate(targets):
+            if found[place].score >= UNRELATED and len(target) < len(query):
+                found[place] = _better(swap_sides(scorer.score(target, [query])[0]), found[place])
+    return list(zip(readable, found, strict=True))
 
 
 def put_identical_first(matches: Sequence[Match], identical: Iterable[VideoRecord], limit: int) -> list[Match]:
@@ -350,7 +358,19 @@ def score_pair(first: FrameFeatures, second: FrameFeatures, scorer: Scorer) -> P
     """
     forth = scorer.score(first, [second])[0]
     back = swap_sides(scorer.score(second, [first])[0])
-    return max(forth, back, key=lambda result: result.score)
+    if len(first) == len(second):
+        return max(forth, back, key=lambda result: result.score)
+    return _better(forth, back) if len(first) < len(second) else _better(back, forth)
+
+
+def _better(along_shorter: PairScore, along_longer: PairScore) -> PairScore:
+    """The higher score; with the segments along the shorter video if they are about as good.
+
+    Along the frames of the longer one, a slow shot before and after an excerpt looks like the excerpt slowed down.
+    """
+    if along_shorter.score >= along_longer.score - _ABOUT_AS_GOOD:
+        return replace(along_shorter, score=max(along_shorter.score, along_longer.score))
+    return along_longer
 
 
 def swap_sides(result: PairScore) -> PairScore:

@@ -39,7 +39,7 @@ _logger = logging.getLogger(__name__)
 
 _PAUSE = 20.0  # seconds between writes: the work lost if the process is killed
 # Raise it when two videos would get other stretches or other ends.
-_REVISION = 7
+_REVISION = 8
 # Two files are copies if this share of both is the same.
 _COPY_SHARE = 0.8
 # Frames that differ less than this from others of the file say nothing: the pictures tell.

@@ -477,8 +477,11 @@ def _stretch_of(
         return None
     start, end = float(first.times[rows[0]]), min(float(first.times[rows[-1]]) + first.period, first.end)
     speed = float((mapped[-1] - mapped[0]) / (first.times[rows[-1]] - first.times[rows[0]]))
-    other_start = max(0.0, float(mapped[0]))
-    other_end = min(other_start + (end - start) * speed, second.end)
+    # Where one of the two videos begins or ends before the other, so does what they share, in both.
+    early = max(0.0, -float(mapped[0]))
+    start, other_start = start + early / speed, float(mapped[0]) + early
+    late = max(0.0, other_start + (end - start) * speed - second.end)
+    end, other_end = end - late / speed, other_start + (end - start) * speed - late
     if min(end - start, other_end - other_start) < SHORTEST:
         return None
     score = float(values[counted].mean().clip(0, 1))
