@@ -106,7 +106,7 @@ def test_the_best_place_is_read_even_where_a_stored_frame_is_the_picture(
 
     monkeypatch.setattr(Readings, "stretch", watched)
     first = index.search(still(tmp_path / "still.png", "coffee", 20))[0]
-    assert first.score > 0.95
+    assert first.score > 0.7
     assert first.segments[0].target_start == pytest.approx(2.0, abs=0.06)
     name, start, end = read[0]
     assert (name, (start + end) / 2) == ("coffee", pytest.approx(2.0))
