@@ -17,7 +17,7 @@ def test_search_finds_the_copies(material: CopyMaterial, tmp_path: Path) -> None
     scores = search_scores(
         material,
         tmp_path / "c.vidkin",
-        extractor="classical",
+        extractor="vidkin",
         on_progress=lambda done, total, name: steps.append((done, total, name)),
     )
     reencoded, cropped, mirrored, *unrelated = scores.scores[0]
@@ -34,11 +34,11 @@ def test_search_finds_the_copies(material: CopyMaterial, tmp_path: Path) -> None
     assert steps[-1] == (6, 6, material.queries[0].path.name)
     # An index of an earlier run is replaced, so that it holds nothing else.
     fewer = CopyMaterial(material.queries, material.gallery[:1])
-    assert search_scores(fewer, tmp_path / "c.vidkin", extractor="classical").scores.shape == (1, 1)
+    assert search_scores(fewer, tmp_path / "c.vidkin", extractor="vidkin").scores.shape == (1, 1)
 
 
 def test_a_broken_video_ends_the_measurement(material: CopyMaterial, tmp_path: Path) -> None:
     (tmp_path / "empty.mp4").touch()
     broken = CopyMaterial(material.queries, (GalleryVideo(tmp_path / "empty.mp4", "e", "e", "distractor"),))
     with pytest.raises(MediaError, match=r"empty\.mp4"):
-        search_scores(broken, tmp_path / "c.vidkin", extractor="classical")
+        search_scores(broken, tmp_path / "c.vidkin", extractor="vidkin")

@@ -41,4 +41,4 @@ def test_what_is_visible_beside_a_cover_is_found(tmp_path: Path) -> None:
     assert left == 0.0
     assert right == pytest.approx(0.6, abs=0.01)
     stranger = encode(tmp_path / "other.mp4", pan("astronaut", 80, width=192, height=128), rate=10)
-    assert vidkin.compare(stranger, covered).score < 0.1
+    assert vidkin.compare(stranger, covered).score < 0.2
