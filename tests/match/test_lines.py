@@ -82,6 +82,18 @@ def test_a_loop_is_found_as_often_as_it_runs() -> None:
     assert sorted(round(line.offset / 6) for line in found) == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.parametrize("turned", [False, True], ids=["of the query", "of the target"])
+def test_other_moments_of_a_scene_are_no_lines_of_their_own_but_what_is_shown_twice_is(turned: bool) -> None:
+    short, long = times(8), times(60)
+    both = shown(short, long, (0, 8, 10, 1.0), (0, 8, 40, 1.0))
+    alike = both.copy()
+    alike[:, 70:] = np.where(alike[:, 70:] > 0, 0.4 * alike[:, 70:], alike[:, 70:])
+    sides = (long, short) if turned else (short, long)
+    assert len(find_lines(both.T.copy() if turned else both, *sides)) == 2
+    (line,) = find_lines(alike.T.copy() if turned else alike, *sides)
+    assert abs(line.offset) == pytest.approx(10, abs=0.3)
+
+
 def test_strangers_have_hardly_any_evidence() -> None:
     query, target = times(20), times(60)
     assert all(line.evidence < 0.1 for line in find_lines(shown(query, target), query, target))

@@ -92,7 +92,7 @@ def export_student(run: Run, material: Material, target: Path, *, teacher: str) 
         _take_bytes(target)
     _append_whitening(target, *_fit_head(target, run, material))
     facts = {"sha256": hashlib.sha256(target.read_bytes()).hexdigest(), **provenance(run, teacher)}
-    target.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
+    target.with_suffix(".json").write_text(json.dumps(facts) + "\n")
     return target
 
 
