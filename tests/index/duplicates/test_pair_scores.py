@@ -78,7 +78,8 @@ def test_what_is_computed_ahead_gives_the_groups_of_one_process(copies: Copies) 
 @pytest.mark.thorough
 def test_pairs_in_doubt_are_read_ahead(copies: Copies, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pairing, "SURE_AS_STORED", 1.0)
-    here, there = copies.find("one", threshold=0.9), copies.find("one", width=2, threshold=0.9)
+    # Plain copies score .95: with .05 above the threshold they would be clear.
+    here, there = copies.find("one", threshold=0.93), copies.find("one", width=2, threshold=0.93)
     assert there[:2] == here[:2]
     assert "read" in there[2].methods
 

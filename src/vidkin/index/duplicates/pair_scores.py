@@ -25,7 +25,7 @@ from vidkin.similarity import UNRELATED, FrameFeatures, PairScore, Scorer, Segme
 
 SURE_AS_STORED = 0.75
 """From this score on, and a share of the shorter video, neither the other direction nor a finer reading makes a visible
-difference: plain copies reach .75 to .8."""
+difference: plain copies score .95 where frames are read at the same moments, and .85 where they are not."""
 
 # A segment agrees as well as another one from this share of its score on.
 _AS_GOOD = 0.75
