@@ -97,11 +97,11 @@ def test_a_stretch_that_spans_many_windows_is_one_line(speed: float) -> None:
 
 def test_an_inset_is_compared_by_its_own_frames_and_a_pair_of_views_that_share_nothing_is_left_out() -> None:
     clip, around, inset = film((1, 33, 8, 1)), film((60, 0, 8, 1)), film((1, 33, 8, 1), noise=0.2)
-    compared = compare_views([clip], [around, inset])
+    compared = list(compare_views([clip], [around, inset]))
     assert compared[0][1:] == (clip, inset)
     assert numbers_of(compared[0][0])["excess"] > 0.7
     opposite = sequenced(-clip.vectors, clip.times)
-    assert compare_views([clip], [opposite]) == []
+    assert list(compare_views([clip], [opposite])) == []
 
 
 def test_numbers_near_the_offset_are_those_of_the_whole_map() -> None:

@@ -71,7 +71,7 @@ def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_li
     """The lines with the most evidence, strongest first, each outside of the stretches of those before it.
 
     A run on a line is the stretch whose sum of evidence, weighted by the seconds that a query frame stays, is largest.
-    A line in frames of either side that a stronger one explains must have at least .8 of its evidence there.
+    In frames of either side that a stronger line explains, another one has evidence only where it has .8 as much.
 
     Args:
         evidence: [Tq, Tt] similarity of frames above what speaks for a match; negative where it speaks against one.
@@ -95,27 +95,11 @@ def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_li
                 line = reverse
         if line is None or line.evidence < least:
             break
-        if not any(_is_weaker(line, stronger, evidence) for stronger in found):
-            found.append(line)
+        found.append(line)
         forward.clear(line)
         if backward is not None:
             backward.clear(_reversed(line, len(target_times)))
     return found
-
-
-def _is_weaker(line: AlignedLine, stronger: AlignedLine, evidence: Map) -> bool:
-    """Whether most frames of either side on a line are on a stronger one, too, which explains them better."""
-    sides = []
-    for each in (line, stronger):
-        inside = each.columns >= 0
-        rows, columns = each.rows[inside], each.columns[inside]
-        sides.append((rows, columns, evidence[rows, columns]))
-    for axis in (0, 1):
-        (own, values), (other, better) = ((side[axis], side[2]) for side in sides)
-        common = np.isin(own, other)
-        if 2 * common.sum() > len(own) and values[common].mean() < _MIN_AGAIN * better[np.isin(other, own)].mean():
-            return True
-    return False
 
 
 def _reversed(line: AlignedLine, count: int) -> AlignedLine:
@@ -193,11 +177,18 @@ class _Search:
         return bool(gain.mean() > _MIN_ERRORS * gain.std() / np.sqrt(len(gain)))
 
     def clear(self, line: AlignedLine) -> None:
-        """Take the stretch of the query in the stretch of the target, and moments near it, out of the map.
+        """Take the stretch of the query in the stretch of the target, and moments near it, out of the map; and elsewhere
+        what is less similar to frames of the line than they are to each other.
 
         Footage that stands still is similar in all of it; other lines there would say the same once more.
         """
-        times = self._target_times[line.columns[line.columns >= 0]]
+        inside = line.columns >= 0
+        own, columns = line.rows[inside], line.columns[inside]
+        least = _MIN_AGAIN * float(self._left[own, columns].mean())
+        for explained in (own, (slice(None), columns)):
+            cells = self._left[explained]
+            self._left[explained] = np.where(cells < least, np.minimum(cells, _MISMATCH), cells)
+        times = self._target_times[columns]
         rows = slice(int(line.rows[0]), int(line.rows[-1]) + 1)
         reach = max(MAX_GAP, self._period)
         first = int(np.searchsorted(self._target_times, times.min() - reach))

@@ -18,7 +18,7 @@ from vidkin.match.pose import PLAIN, find_pose
 from vidkin.match.segments import Clock, segment_of
 from vidkin.match.verify import Verifier
 from vidkin.similarity.contracts import WHOLE, FrameFeatures, PairScore, Segment
-from vidkin.similarity.scale import UNRELATED
+from vidkin.similarity.scale import SURE, UNRELATED
 
 __all__ = ["VerifiedScorer"]
 
@@ -54,10 +54,15 @@ class VerifiedScorer:
     def _score(self, query: Sequence[_Shown], target: Sequence[_Shown]) -> PairScore:
         first, second = query[0].frames, target[0].frames
         whole = np.clip(frame_map(first.vectors, second.vectors, first.levels, second.levels), 0.0, 1.0)
-        compared = compare_views([view.frames for view in query], [view.frames for view in target])
+        compared, scores = [], []
+        for comparison in compare_views([view.frames for view in query], [view.frames for view in target]):
+            compared.append(comparison)
+            scores.append(self.verifier.score(comparison[0]))
+            # Where the whole frames match, a crop or a box has nothing to add.
+            if scores[-1] >= SURE and comparison[1] is first and comparison[2] is second:
+                break
         if not compared:
             return PairScore(0.0, (), whole)
-        scores = [self.verifier.score(measured) for measured, _, _ in compared]
         best = int(np.argmax(scores))
         matching = [at for at, (measured, _, _) in enumerate(compared) if measured.lines and scores[at] >= UNRELATED]
         measured, one, other = compared[max(matching, key=lambda at: _evidence_in_frames(*compared[at]), default=best)]

@@ -1,0 +1,71 @@
+"""Copies of the training queries in mixed edits of all strengths, as the frame encoder learns them: nothing like them
+is in the copy benchmark, whose edits are one at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vidkin.media import read_frames, write_video
+from vidkin_research.copies.material import CopyMaterial, GalleryVideo
+from vidkin_research.copies.recordings import QueryClip
+from vidkin_research.frame_encoder.edits import edit_picture
+from vidkin_research.frame_encoder.material import Material
+
+__all__ = ["MIXED", "add_edited"]
+
+logger = logging.getLogger(__name__)
+
+MIXED = "mixed edits"
+"""The edit of these copies."""
+# Copies of each query, their frames a second and shorter side, and the least share of the query that one shows.
+_COPIES, _RATE, _SHORT_SIDE, _LEAST_SHOWN = 6, 4.0, 240, 0.6
+# Pictures that lie over those of one copy, at most.
+_SUPPLIED = 12
+
+
+def add_edited(material: CopyMaterial, pictures: Material, work: Path) -> CopyMaterial:
+    """The material with copies in mixed edits; files that are there are used again.
+
+    Args:
+        material: Queries and gallery.
+        pictures: Supplies what is laid over the images.
+        work: Folder of the copies.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    copies = []
+    for query in material.queries:
+        for number in range(_COPIES):
+            name = hashlib.sha256(f"{query.name} {query.start} {number}".encode()).hexdigest()[:16]
+            path = work / f"{name}.mp4"
+            if not path.exists():
+                _write_edited(query, path, [58, int(name[:8], 16)], pictures)
+            copies.append(GalleryVideo(path, query.recording.family, query.recording.scene, MIXED, query))
+    return CopyMaterial(material.queries, (*material.gallery, *copies), material.filler)
+
+
+def _write_edited(query: QueryClip, path: Path, seed: list[int], pictures: Material) -> None:
+    random = np.random.default_rng(seed)
+    shown = float(random.uniform(_LEAST_SHOWN, 1.0)) * (query.end - query.start)
+    start = float(random.uniform(0.0, query.end - query.start - shown))
+    frames = read_frames(query.path, rate=_RATE, start=start, end=start + shown, short_side=_SHORT_SIDE, threads=1)
+    chosen = random.choice(pictures.training, _SUPPLIED, replace=False).tolist()
+    supply = [pictures.pictures[each].read(pictures.work) for each in chosen]
+    edited = []
+    for image in frames.images:
+        # The same generator for each frame: one edit of the whole copy.
+        changed, kinds = edit_picture(image, np.random.default_rng([*seed, 1]), _supplied(supply))
+        edited.append(changed)
+    logger.info("%s: %s", path.name, ", ".join(kinds))
+    write_video(path, edited, rate=_RATE, crf=int(random.integers(18, 38)), threads=1)
+
+
+def _supplied(pictures: list[NDArray[np.uint8]]) -> Callable[[], NDArray[np.uint8]]:
+    """Function that returns one of these pictures after the other."""
+    places = iter(range(10**6))
+    return lambda: pictures[next(places) % len(pictures)]
