@@ -15,7 +15,7 @@ from PIL import Image
 
 from _halves import data_parser, half_of, resolve_data, write_figures
 from unrelated_pairs import HEIGHT, WIDTH, Picture, slide
-from vidkin.features import LINES_OF_PICTURE, find_content_boxes
+from vidkin.features import find_content_boxes
 from vidkin.features.views import overlap
 from vidkin.media import read_frames
 
@@ -51,9 +51,7 @@ def main() -> None:
             random = np.random.default_rng([round(100 * share), dark])
             pages = [in_page(film, share, random, dark=dark) for film in films]
             clips = [find_content_boxes(page) for page, _ in pages]
-            images = [
-                find_content_boxes(page[[0, 0]], only_lines=True, most_lines=LINES_OF_PICTURE) for page, _ in pages
-            ]
+            images = [find_content_boxes(page[[0, 0]]) for page, _ in pages]
             for what, found in (("clips", clips), ("images", images)):
                 count = sum(
                     any(overlap(tuple(each), box) >= SAME for each in boxes.tolist())

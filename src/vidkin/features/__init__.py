@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from vidkin.features.backbone import BackboneExtractor, PooledNetwork, open_pooled_network
     from vidkin.features.background import background_frames
     from vidkin.features.classical import ClassicalExtractor
-    from vidkin.features.content_boxes import LINES_OF_PICTURE, find_content_boxes
+    from vidkin.features.content_boxes import (
+        BOX_NETWORK_FILE,
+        BOX_NUMBERS,
+        BoxCandidates,
+        BoxNetwork,
+        find_box_candidates,
+        find_content_boxes,
+        overlap,
+    )
     from vidkin.features.fitting import (
         FITTING_EDITS,
         DescribesImages,
@@ -65,11 +73,14 @@ else:
     __getattr__ = lazy_names(__name__)
 
 __all__ = [
+    "BOX_NETWORK_FILE",
+    "BOX_NUMBERS",
     "CROPS",
     "FITTING_EDITS",
-    "LINES_OF_PICTURE",
     "NETWORK_FILE",
     "BackboneExtractor",
+    "BoxCandidates",
+    "BoxNetwork",
     "ClassicalExtractor",
     "ClipExtractor",
     "ClipPlan",
@@ -98,6 +109,7 @@ __all__ = [
     "describe_views",
     "export_frame_encoder",
     "features_of_views",
+    "find_box_candidates",
     "find_content_boxes",
     "fit_edit_whitening",
     "fit_image_whitening",
@@ -112,6 +124,7 @@ __all__ = [
     "open_extractor",
     "open_pooled_network",
     "open_square_encoder",
+    "overlap",
     "pictures_of",
     "read_safetensors",
     "region_max_pool",

@@ -1,134 +1,255 @@
 """Find boxes in the frames of a video that may hold a video of their own: insets, split screens, images in borders.
 
 Anything added around or beside an image meets it in straight lines that stay in place while the image changes. A box is
-a rectangle each side of which is such a line or a border of the frame.
+a rectangle each side of which is such a line or a border of the frame; a small network that was trained on composed
+videos says which of them hold an image.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
 from itertools import combinations
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_arguments
+from vidkin._base.values import read_json
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.information import look_at
 
-__all__ = ["LINES_OF_PICTURE", "MAX_BOXES", "find_content_boxes", "overlap"]
+__all__ = [
+    "BOX_NETWORK_FILE",
+    "BOX_NUMBERS",
+    "MAX_BOXES",
+    "BoxCandidates",
+    "BoxNetwork",
+    "find_box_candidates",
+    "find_content_boxes",
+    "overlap",
+]
+
+Floats = NDArray[np.float32]
+Whole = NDArray[np.int64]
+
+BOX_NUMBERS = (
+    "least edge",
+    "edge",
+    "exact edge",
+    "least exact edge",
+    "step",
+    "least step",
+    "edge above neighbors",
+    "least edge above neighbors",
+    "beyond",
+    "sides inside",
+    "size",
+    "shorter side",
+    "frames",
+    "change inside",
+    "change outside",
+    "change",
+    "luma across",
+    "candidates",
+    "change across",
+    "least change across",
+    "all that changes",
+)
+"""What the network knows of a box; "least" is the smallest of its sides, else their mean. ``edge`` is the share of
+frames with an edge, ``exact`` at the same pixel, ``beyond`` that of the sides' continuations, ``step`` the contrast."""
+MAX_BOXES = 4
+"""Boxes of one video at most."""
+
+BOX_NETWORK_FILE = Path(__file__).with_name("data") / "boxes.json"
+"""The network, with what it was trained on."""
 
 # Side of the luminance that is searched, and frames at most.
 _SIDE = 128
 _MOST_FRAMES = 24
-# Least contrast of a box's edge in gray levels, after blurring along the edge.
+# Least contrast of an edge in gray levels, after blurring along it.
 _EDGE = 5.0
-# Share of frames in which a pixel of a line shows an edge, averaged along the side of a box. At .5, 22 of 26 clips that
-# show one scene have boxes, which cost time and space; at .6 insets in moving footage are lost.
-_LEAST_COVERAGE = 0.55
-# Lines examined in either direction, of a single picture in which nothing moves, and boxes returned.
-_MOST_LINES, LINES_OF_PICTURE = 20, 40
-MAX_BOXES = 4
+# Lines examined in either direction, and in a still image; share of frames from which on an edge counts for a line.
+_MOST_LINES, _MOST_LINES_OF_STILL, _LEAST_SHARE = 20, 40, 0.25
 _SMALLEST_SIDE = 0.18
-# An inset that shows a room has lines inside; the rectangles they form with its sides are smaller than the inset.
-_OF_LARGE = 0.3
+# Candidates that the network judges, and the least share of frames with an edge along each of their sides.
+_MOST_CANDIDATES, _LEAST_EDGE = 120, 0.35
+# Pixels to either side that a line is compared with; beyond the ends of a side; and on both sides of it.
+_NEIGHBORS, _BEYOND, _STRIP = 8, 10, 4
 # Least deviation in gray levels of a pixel that changes, and the least share of such pixels within a box.
-_CHANGES = 3.0
-_LEAST_CHANGING = 0.6
-_SAME_BOX = 0.8
+_CHANGES, _LEAST_CHANGING = 3.0, 0.6
+# Least output of the network, the overlap of two boxes that are one, and of a box that is nearly the whole frame.
+_LEAST_PROBABILITY, _SAME_BOX, _WHOLE_BOX = 0.25, 0.5, 0.8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxCandidates:
+    """Rectangles with edges along their sides.
+
+    Attributes:
+        boxes: [N, 4] left, top, right, bottom in shares of the frame.
+        numbers: [N, F] `BOX_NUMBERS` of each.
+    """
+
+    boxes: Floats
+    numbers: Floats
 
 
 @check_arguments
-def find_content_boxes(
-    images: NDArray[np.uint8],
-    *,
-    only_lines: bool = False,
-    most_lines: int = _MOST_LINES,
-) -> NDArray[np.float32]:
+def find_content_boxes(images: NDArray[np.uint8]) -> Floats:
     """Boxes [N, 4] (left, top, right, bottom; shares of the picture) that may hold a video of their own, best first.
 
     Luma at 128 x 128; in each of up to 24 frames a pixel is an edge of a column where the difference across it is the
-    largest among its neighbors and at least 5 gray levels; its persistence is the share of frames in which it is one.
-    Boxes are made of the lines with the most persistent pixels and of the frame's borders; the coverage of a side is
-    the mean persistence along it (1 for a border of the frame). A box counts if every side has a coverage of at least
-    .55 and is at least 18 % as long as the picture. If everything that changes lies in one such rectangle and fills
-    60 % of it, that counts, too: the sides of a screen in a photograph are not upright.
+    largest among its neighbors and at least 5 gray levels. Candidates are rectangles of the lines with the most
+    persistent edges and of the frame's borders, and the rectangle around everything that changes; a network with one
+    hidden layer over `BOX_NUMBERS` says which hold an image (probability .25 or more).
+
+    Args:
+        images: [T, H, W, 3] uint8, frames of one video; a picture twice for what is on it.
+
+    Returns:
+        At most 4 boxes, none of them nearly the whole picture, no two with an intersection over union of .5.
+
+    Raises:
+        InvalidArgumentError: The images have another shape.
+    """
+    return _shipped().choose(find_box_candidates(images))
+
+
+@check_arguments
+def find_box_candidates(images: NDArray[np.uint8]) -> BoxCandidates:
+    """The rectangles among which `find_content_boxes` chooses, at most 120, and what it knows of them.
 
     Args:
         images: [T, H, W, 3] uint8, frames of one video.
-        only_lines: Leave out the rectangle around everything that changes.
-        most_lines: Lines examined in either direction: a page has more of them than its picture has sides.
-
-    Returns:
-        At most 4 boxes, none of them nearly the whole picture or nearly another one (intersection over union .8).
 
     Raises:
         InvalidArgumentError: The images have another shape.
     """
     if images.ndim != 4 or images.shape[3] != 3:
         raise InvalidArgumentError(f"images must be [T, H, W, 3], got {list(images.shape)}")
+    none = BoxCandidates(np.zeros((0, 4), np.float32), np.zeros((0, len(BOX_NUMBERS)), np.float32))
     if len(images) < 2:
-        return np.zeros((0, 4), np.float32)
+        return none
     chosen = sorted(set(np.linspace(0, len(images) - 1, _MOST_FRAMES).round().astype(int).tolist()))
-    small = look_at(images).luma[chosen]
-    across, down = _persistence(small), _persistence(small.transpose(0, 2, 1))
-    columns, rows = _spans(_lines(across, most_lines)), _spans(_lines(down, most_lines))
-    sides = [_coverage(across, columns[:, end], rows) for end in (0, 1)]
-    sides += [_coverage(down, rows[:, end], columns).T for end in (0, 1)]
-    least = np.minimum(np.minimum(sides[0], sides[1]), np.minimum(sides[2], sides[3]))
-    column, row = np.nonzero((least >= _LEAST_COVERAGE) & (least < np.inf))
-    inner = np.sum([np.isfinite(side[column, row]) for side in sides], axis=0)
+    luma = look_at(images).luma[chosen]
+    change = np.abs(np.diff(luma, axis=0)).mean(axis=0)
+    moving = _changing_box(luma)
+    across, down = _edges(luma), _edges(luma.transpose(0, 2, 1))
+    most = _MOST_LINES if change.any() else _MOST_LINES_OF_STILL
+    columns, rows = (
+        _spans(sorted({*_lines(maps[0], most), *ends})) for maps, ends in ((across, moving[0::2]), (down, moving[1::2]))
+    )
+    if not len(columns) or not len(rows):
+        return none
+    # [M, 4, C, R] means of the maps along each side of every rectangle; nan for a border of the frame.
+    sides = np.stack(
+        [
+            *(_along(across, columns[:, end], rows) for end in (0, 1)),
+            *(_along(down, rows[:, end], columns).transpose(0, 2, 1) for end in (0, 1)),
+        ],
+        axis=1,
+    )
+    least = np.fmin.reduce(sides[0], axis=0)
+    is_moving = np.zeros(least.shape, np.bool_)
+    if moving:
+        is_moving = (columns == moving[0::2]).all(axis=1)[:, None] & (rows == moving[1::2]).all(axis=1)[None]
+    column, row = np.nonzero((least >= _LEAST_EDGE) | (is_moving & ~np.isnan(least)))
+    found = len(column)
     boxes = np.stack([columns[column, 0], rows[row, 0], columns[column, 1], rows[row, 1]], axis=1)
-    size = np.sqrt((boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]))
-    certainty = least[column, row] + 0.1 * inner + np.where(inner == 4, _OF_LARGE * size / _SIDE, 0.0)
-    for sure, box in [] if only_lines else _changing_boxes(_changing(small)):
-        boxes, certainty = np.concatenate([boxes, [box]]), np.append(certainty, sure)
-    # The most certain first; of equally certain ones the one farthest to the right.
-    boxes = boxes[np.lexsort((*boxes.T[::-1], certainty))[::-1]]
-    boxes = boxes[_overlaps(boxes, (0, 0, _SIDE, _SIDE)) < _SAME_BOX]
-    distinct: list[tuple[int, ...]] = []
-    while len(boxes) and len(distinct) < MAX_BOXES:
-        distinct.append(tuple(boxes[0].tolist()))
-        boxes = boxes[_overlaps(boxes, distinct[-1]) < _SAME_BOX]
-    return np.array(distinct, dtype=np.float32).reshape(-1, 4) / np.float32(_SIDE)
+    width, height = boxes[:, 2] - boxes[:, 0], boxes[:, 3] - boxes[:, 1]
+    size = np.sqrt(width * height) / _SIDE
+    along = sides[:, :, column, row]
+    inner = (~np.isnan(along[0])).sum(axis=0)
+    promise = 9.0 * is_moving[column, row] + least[column, row] + _mean(along[3]) + 0.1 * inner + 0.2 * size
+    promise[width * height >= _WHOLE_BOX * _SIDE**2] = -np.inf
+    order = np.argsort(-promise, kind="stable")[:_MOST_CANDIDATES]
+    order = order[np.isfinite(promise[order])]
+    if not len(order):
+        return none
+    boxes, along, column, row = boxes[order], along[:, :, order], column[order], row[order]
+    beyond = np.stack(
+        [
+            *(_beyond(across[0], columns[column, end], rows[row]) for end in (0, 1)),
+            *(_beyond(down[0], rows[row, end], columns[column]) for end in (0, 1)),
+        ]
+    )
+    changes, lights = _Sums(change), _Sums(luma.mean(axis=0))
+    strips = np.where(np.isnan(along[0]), np.nan, _change_across(changes, boxes))
+    each = [
+        np.fmin.reduce(along[0]), _mean(along[0]), _mean(along[1]), np.fmin.reduce(along[1]),
+        _mean(along[2]), np.fmin.reduce(along[2]), _mean(along[3]), np.fmin.reduce(along[3]),
+        _mean(np.where(np.isnan(along[0]), np.nan, beyond)),
+        inner[order],
+        size[order],
+        np.minimum(width, height)[order] / _SIDE,
+        math.log(len(luma)),
+        np.minimum(changes.inside(boxes), 40) / 40,
+        np.minimum(changes.outside(boxes), 40) / 40,
+        min(float(change.mean()), 40.0) / 40,
+        np.abs(lights.inside(boxes) - lights.outside(boxes)) / 64,
+        math.log(1 + found),
+        _mean(strips),
+        np.fmin.reduce(strips),
+        is_moving[column, row],
+    ]  # fmt: skip
+    numbers = np.stack([np.broadcast_to(number, len(boxes)) for number in each], axis=1).astype(np.float32)
+    return BoxCandidates(boxes.astype(np.float32) / np.float32(_SIDE), numbers)
 
 
-def _overlaps(boxes: NDArray[np.int64], other: tuple[int, ...]) -> NDArray[np.float64]:
-    """:func:`overlap` of each of the boxes [N, 4] with another one, [N]."""
-    left, top, right, bottom = boxes.T
-    width = np.minimum(right, other[2]) - np.maximum(left, other[0])
-    height = np.minimum(bottom, other[3]) - np.maximum(top, other[1])
-    both = np.maximum(width, 0) * np.maximum(height, 0)
-    areas = (right - left) * (bottom - top) + (other[2] - other[0]) * (other[3] - other[1])
-    return np.asarray(both / (areas - both))
+@dataclass(frozen=True, slots=True, eq=False)
+class BoxNetwork:
+    """A network with one hidden layer over `BOX_NUMBERS`: the probability that a box holds an image.
+
+    ``sigmoid(out . tanh(hidden @ ((x - mean) / deviation) + hidden_bias) + out_bias)``
+
+    Attributes:
+        mean, deviation: [F] of the numbers in training.
+        hidden: [U, F] weights; hidden_bias: [U].
+        out: [U] weights; out_bias: a number.
+    """
+
+    mean: Floats
+    deviation: Floats
+    hidden: Floats
+    hidden_bias: Floats
+    out: Floats
+    out_bias: float
+
+    @staticmethod
+    def from_dict(stored: Mapping[str, Any]) -> BoxNetwork:
+        """The network that training wrote as JSON."""
+        names = ("mean", "deviation", "hidden", "hidden_bias", "out")
+        return BoxNetwork(*(np.array(stored[name], np.float32) for name in names), float(stored["out_bias"]))
+
+    def choose(self, candidates: BoxCandidates) -> Floats:
+        """[N, 4] the boxes that hold an image, best first, without those that are another one once more."""
+        units = np.tanh((candidates.numbers - self.mean) / self.deviation @ self.hidden.T + self.hidden_bias)
+        probabilities = 1 / (1 + np.exp(-(units @ self.out + np.float32(self.out_bias))))
+        distinct: list[tuple[float, ...]] = []
+        for place in np.argsort(-probabilities, kind="stable").tolist():
+            if probabilities[place] < _LEAST_PROBABILITY or len(distinct) == MAX_BOXES:
+                break
+            box = tuple(candidates.boxes[place].tolist())
+            if all(overlap(box, other) < _SAME_BOX for other in distinct):
+                distinct.append(box)
+        return np.array(distinct, np.float32).reshape(-1, 4)
 
 
-def _changing(luma: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """[S, S] where frames [T, S, S] change: most of the 25 samples around a sample do."""
-    variance = np.square(luma).mean(axis=0) - np.square(luma.mean(axis=0))
-    # Beyond the border nothing changes.
-    near = np.pad((variance > _CHANGES**2).astype(np.int64), 2)
-    for axis in (0, 1):
-        near = sliding_window_view(near, 5, axis=axis).sum(axis=-1)
-    return np.asarray(near > 12)
+@cache
+def _shipped() -> BoxNetwork:
+    return BoxNetwork.from_dict(read_json(BOX_NETWORK_FILE))
 
 
-def _changing_boxes(changing: NDArray[np.bool_]) -> list[tuple[float, tuple[int, int, int, int]]]:
-    """The rectangle around everything that changes [S, S] while the rest stands still, with its certainty."""
-    rows, columns = np.flatnonzero(changing.any(axis=1)).tolist(), np.flatnonzero(changing.any(axis=0)).tolist()
-    if not rows or min(rows[-1] - rows[0], columns[-1] - columns[0]) + 1 < _SMALLEST_SIDE * _SIDE:
-        return []
-    box = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
-    inside = changing[box[1] : box[3], box[0] : box[2]]
-    if inside.mean() < _LEAST_CHANGING:
-        return []
-    return [(1.4 + _OF_LARGE * math.sqrt(inside.size) / _SIDE, box)]
-
-
-def _persistence(luma: NDArray[np.float32]) -> NDArray[np.float32]:
-    """[S + 1, S]: for each line between two columns of frames [T, S, S], the share of frames with an edge in each
-    row."""
+def _edges(luma: Floats) -> Floats:
+    """[M, S + 1, S] for each line between two columns of frames [T, S, S] and each row: the share of frames with an
+    edge at most one column away, with one exactly there, the mean step, and by how much the first is above that of
+    neighboring lines."""
     # Sums of up to five rows, two on either side, divided by their number.
     sums = luma.copy()
     counts = np.ones(luma.shape[1], np.float32)
@@ -138,18 +259,22 @@ def _persistence(luma: NDArray[np.float32]) -> NDArray[np.float32]:
         counts[shift:] += 1
         counts[:-shift] += 1
     sums /= counts[:, None]
-    difference = np.diff(sums, axis=2)
-    np.abs(difference, out=difference)
+    steps = np.diff(sums, axis=2)
+    np.abs(steps, out=steps)
     # The largest of the pixel and its two neighbors.
-    edge = difference >= _EDGE
-    edge[..., 1:] &= difference[..., 1:] >= difference[..., :-1]
-    edge[..., :-1] &= difference[..., :-1] >= difference[..., 1:]
+    edge = steps >= _EDGE
+    edge[..., 1:] &= steps[..., 1:] >= steps[..., :-1]
+    edge[..., :-1] &= steps[..., :-1] >= steps[..., 1:]
+    exact = np.add.reduce(edge, axis=0, dtype=np.float32) / np.float32(len(edge))
     # A line can lie between two columns in one row and be shifted by one column in the next.
-    share = _largest_of_three(np.add.reduce(edge, axis=0, dtype=np.float32) / np.float32(len(edge)))
-    return np.pad(share.T, ((1, 1), (0, 0)))
+    near = _largest_of_three(exact)
+    around = np.pad(near, ((0, 0), (_NEIGHBORS, _NEIGHBORS)), mode="reflect")
+    usual = sliding_window_view(around, 2 * _NEIGHBORS + 1, axis=1).mean(axis=-1)
+    maps = np.stack([near, exact, np.minimum(steps.mean(axis=0), 48) / 48, near - usual])
+    return np.pad(maps.transpose(0, 2, 1), ((0, 0), (1, 1), (0, 0)))
 
 
-def _largest_of_three(values: NDArray[np.float32]) -> NDArray[np.float32]:
+def _largest_of_three(values: Floats) -> Floats:
     """The largest of each value and its neighbors along the last axis."""
     largest = values.copy()
     np.maximum(largest[..., 1:], values[..., :-1], out=largest[..., 1:])
@@ -157,29 +282,98 @@ def _largest_of_three(values: NDArray[np.float32]) -> NDArray[np.float32]:
     return largest
 
 
-def _lines(persistence: NDArray[np.float32], most: int) -> list[int]:
-    """Positions of the lines with the most persistent pixels, and of the borders."""
-    strength = (persistence * (persistence >= _LEAST_COVERAGE / 2)).sum(axis=1)
+def _lines(edges: Floats, most: int) -> list[int]:
+    """Positions of the lines with the most persistent edges [S + 1, S], and of the borders."""
+    strength = (edges * (edges >= _LEAST_SHARE)).sum(axis=1)
     peak = (strength >= _largest_of_three(strength)) & (strength >= _SMALLEST_SIDE * _SIDE * 0.5)
     places = np.flatnonzero(peak)
     best = places[np.argsort(-strength[places], kind="stable")[:most]].tolist()
     return sorted({0, _SIDE, *best})
 
 
-def _spans(lines: list[int]) -> NDArray[np.int64]:
+def _spans(lines: list[int]) -> Whole:
     """[N, 2], the first and last line of every span that is long enough for a side."""
     pairs = [pair for pair in combinations(lines, 2) if pair[1] - pair[0] >= _SMALLEST_SIDE * _SIDE]
-    return np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def _coverage(
-    persistence: NDArray[np.float32], lines: NDArray[np.int64], spans: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """[N, M], mean persistence of lines [N] along spans [M, 2]; infinite for a border of the frame."""
-    sums = np.pad(persistence.cumsum(axis=1, dtype=np.float64), ((0, 0), (1, 0)))[lines]
-    coverage: NDArray[np.float64] = (sums[:, spans[:, 1]] - sums[:, spans[:, 0]]) / (spans[:, 1] - spans[:, 0])
-    coverage[(lines == 0) | (lines == _SIDE)] = np.inf
-    return coverage
+def _changing_box(luma: Floats) -> tuple[int, ...]:
+    """The rectangle around everything that changes in frames [T, S, S] while the rest stands still, where it is filled:
+    the sides of a screen in a photograph are not upright. Empty if there is none."""
+    variance = np.square(luma).mean(axis=0) - np.square(luma.mean(axis=0))
+    # Where most of the 25 samples around a sample change; beyond the border nothing does.
+    near = np.pad((variance > _CHANGES**2).astype(np.int64), 2)
+    for axis in (0, 1):
+        near = sliding_window_view(near, 5, axis=axis).sum(axis=-1)
+    changing = near > 12
+    rows, columns = np.flatnonzero(changing.any(axis=1)).tolist(), np.flatnonzero(changing.any(axis=0)).tolist()
+    if not rows or min(rows[-1] - rows[0], columns[-1] - columns[0]) + 1 < _SMALLEST_SIDE * _SIDE:
+        return ()
+    box = (columns[0], rows[0], columns[-1] + 1, rows[-1] + 1)
+    return box if changing[box[1] : box[3], box[0] : box[2]].mean() >= _LEAST_CHANGING else ()
+
+
+def _along(maps: Floats, lines: Whole, spans: Whole) -> NDArray[np.float64]:
+    """[M, N, K], means of maps [M, S + 1, S] on lines [N] along spans [K, 2]; nan on a border of the frame."""
+    sums = np.pad(maps.cumsum(axis=2, dtype=np.float64), ((0, 0), (0, 0), (1, 0)))[:, lines]
+    means: NDArray[np.float64] = (sums[..., spans[:, 1]] - sums[..., spans[:, 0]]) / (spans[:, 1] - spans[:, 0])
+    means[:, (lines == 0) | (lines == _SIDE)] = np.nan
+    return means
+
+
+def _beyond(edges: Floats, lines: Whole, spans: Whole) -> NDArray[np.float64]:
+    """[N] means of edges [S + 1, S] on lines [N] just before and after spans [N, 2]; nan where there is nothing."""
+    sums = np.pad(edges.cumsum(axis=1, dtype=np.float64), ((0, 0), (1, 0)))
+    before, after = np.maximum(spans[:, 0] - _BEYOND, 0), np.minimum(spans[:, 1] + _BEYOND, _SIDE)
+    total = sums[lines, spans[:, 0]] - sums[lines, before] + sums[lines, after] - sums[lines, spans[:, 1]]
+    count = spans[:, 0] - before + after - spans[:, 1]
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _mean(sides: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[N] means over the sides [4, N] that are no borders; 0 where all are."""
+    known = ~np.isnan(sides)
+    return np.asarray(np.where(known, sides, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+
+
+class _Sums:
+    """Means of a map [S, S] over rectangles, by sums from its corner."""
+
+    def __init__(self, values: Floats) -> None:
+        self._sums = np.pad(values.cumsum(axis=0, dtype=np.float64).cumsum(axis=1), ((1, 0), (1, 0)))
+
+    def inside(self, boxes: Whole) -> NDArray[np.float64]:
+        """[N] means inside of boxes [N, 4]; 0 for those without area."""
+        return self._total(boxes) / np.maximum(_area(boxes), 1)
+
+    def outside(self, boxes: Whole) -> NDArray[np.float64]:
+        """[N] means outside of boxes [N, 4]."""
+        return (self._sums[-1, -1] - self._total(boxes)) / np.maximum(_SIDE**2 - _area(boxes), 1)
+
+    def _total(self, boxes: Whole) -> NDArray[np.float64]:
+        left, top, right, bottom = np.clip(boxes, 0, _SIDE).T
+        sums = self._sums
+        return np.asarray(sums[bottom, right] - sums[top, right] - sums[bottom, left] + sums[top, left])
+
+
+def _area(boxes: Whole) -> Whole:
+    left, top, right, bottom = np.clip(boxes, 0, _SIDE).T
+    return np.asarray((right - left) * (bottom - top))
+
+
+def _change_across(changes: _Sums, boxes: Whole) -> NDArray[np.float64]:
+    """[4, N] by how much what changes just inside of each side differs from just outside of it, 0 to 1."""
+    rows = []
+    # Left, right, top and bottom: the edge of the box that lies there, and the direction that leads inside.
+    for edge, inward in ((0, 1), (2, -1), (1, 1), (3, -1)):
+        means = []
+        for direction in (inward, -inward):
+            strip = boxes.copy()
+            near, far = boxes[:, edge], boxes[:, edge] + direction * _STRIP
+            strip[:, edge % 2], strip[:, edge % 2 + 2] = np.minimum(near, far), np.maximum(near, far)
+            means.append(changes.inside(strip))
+        rows.append(np.abs(means[0] - means[1]) / (means[0] + means[1] + 1))
+    return np.stack(rows)
 
 
 def overlap(one: tuple[float, ...], other: tuple[float, ...]) -> float:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["COHORT_FILE", "NETWORK_FILE", "FrameEncoderExtractor", "open_frame_extractor"]
 
 # Part of the fingerprint: increment it whenever the same frame would get different vectors.
-_REVISION = 1
+_REVISION = 2
 
 NETWORK_FILE = Path(__file__).with_name("data") / "frame_encoder.onnx"
 """The network, which takes squares of bytes; what it was made of stands in ``frame_encoder.json`` beside it."""

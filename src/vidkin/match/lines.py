@@ -177,8 +177,8 @@ class _Search:
         return bool(gain.mean() > _MIN_ERRORS * gain.std() / np.sqrt(len(gain)))
 
     def clear(self, line: AlignedLine) -> None:
-        """Take the stretch of the query in the stretch of the target, and moments near it, out of the map; and elsewhere
-        what is less similar to frames of the line than they are to each other.
+        """Take the stretch of the query in the stretch of the target, and moments near it, out of the map; and what is
+        less similar to the line's frames than they are to each other.
 
         Footage that stands still is similar in all of it; other lines there would say the same once more.
         """

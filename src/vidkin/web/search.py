@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import LINES_OF_PICTURE, find_content_boxes
+from vidkin.features import find_content_boxes
 from vidkin.index import Match, VideoRecord
 from vidkin.index.query.exact_times import refine_segment
 from vidkin.media import thumbnail
@@ -285,7 +285,7 @@ def list_rectangles(
     source = open_source(site, video=video, upload=upload)
     source.check()
     frame = thumbnail(source.path, min(time, max(source.item.duration - 0.1, 0.0)), short_side=360, threads=1)
-    boxes = find_content_boxes(np.stack([frame, frame]), only_lines=True, most_lines=LINES_OF_PICTURE).tolist()
+    boxes = find_content_boxes(np.stack([frame, frame])).tolist()
     return [(left, top, right, bottom) for left, top, right, bottom in boxes]
 
 

@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image as PILImage
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.features import find_content_boxes, frame_information
+from vidkin.features import BOX_NETWORK_FILE, find_content_boxes, frame_information
 from vidkin.media import read_frames
 from vidkin.media.frames import fit_to_square
 from vidkin_research.copies.edits import EDITS
@@ -59,6 +60,12 @@ _VIEW_MARGIN = 0.1
 _MAX_SHOT = 30.0
 # Seconds of an unrelated video.
 _OTHER_SECONDS = 8.0
+
+
+@cache
+def _boxes_key() -> str:
+    """Changes with the network that finds boxes."""
+    return hashlib.sha256(BOX_NETWORK_FILE.read_bytes()).hexdigest()[:8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +166,7 @@ class VectorStore:
 
     def parts(self, video: Path) -> list[tuple[Box, Vectors]]:
         """Boxes in the frames of a video that may hold a video of their own, and [T, D] vectors of each."""
-        file = self._file(video, "parts")
+        file = self._file(video, f"parts {_boxes_key()}")
         if not file.exists():
             frames = read_frames(video, rate=self._rate, short_side=self._short_side, threads=1)
             boxes = find_content_boxes(frames.images)
