@@ -51,7 +51,7 @@ def main() -> None:
             random = np.random.default_rng([round(100 * share), dark])
             pages = [in_page(film, share, random, dark=dark) for film in films]
             clips = [find_content_boxes(page) for page, _ in pages]
-            images = [find_content_boxes(page[[0, 0]]) for page, _ in pages]
+            images = [find_content_boxes(page[[0, 0]], least=0.02) for page, _ in pages]
             for what, found in (("clips", clips), ("images", images)):
                 count = sum(
                     any(overlap(tuple(each), box) >= SAME for each in boxes.tolist())

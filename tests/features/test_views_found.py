@@ -54,7 +54,7 @@ def test_tilted_screen_in_a_still_photograph_is_found() -> None:
         left = 40 + row // 4
         images[:, 30 + row, left : left + 80] = picture[:, row]
     truth = (40 / 160, 30 / 120, 134 / 160, 90 / 120)
-    assert best(images, truth) > 0.9
+    assert best(images, truth) > 0.85
 
 
 def test_small_moving_object_in_a_still_image_has_no_box() -> None:

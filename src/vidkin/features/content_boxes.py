@@ -83,8 +83,8 @@ _MOST_CANDIDATES, _LEAST_EDGE = 120, 0.35
 _NEIGHBORS, _BEYOND, _STRIP = 8, 10, 4
 # Least deviation in gray levels of a pixel that changes, and the least share of such pixels within a box.
 _CHANGES, _LEAST_CHANGING = 3.0, 0.6
-# Least output of the network, the overlap of two boxes that are one, and of a box that is nearly the whole frame.
-_LEAST_PROBABILITY, _SAME_BOX, _WHOLE_BOX = 0.25, 0.5, 0.8
+# The overlap of two boxes that are one, and of a box that is nearly the whole frame.
+_SAME_BOX, _WHOLE_BOX = 0.5, 0.8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,16 +101,17 @@ class BoxCandidates:
 
 
 @check_arguments
-def find_content_boxes(images: NDArray[np.uint8]) -> Floats:
+def find_content_boxes(images: NDArray[np.uint8], *, least: float = 0.25) -> Floats:
     """Boxes [N, 4] (left, top, right, bottom; shares of the picture) that may hold a video of their own, best first.
 
     Luma at 128 x 128; in each of up to 24 frames a pixel is an edge of a column where the difference across it is the
     largest among its neighbors and at least 5 gray levels. Candidates are rectangles of the lines with the most
     persistent edges and of the frame's borders, and the rectangle around everything that changes; a network with one
-    hidden layer over `BOX_NUMBERS` says which hold an image (probability .25 or more).
+    hidden layer over `BOX_NUMBERS` says how probably each holds an image.
 
     Args:
         images: [T, H, W, 3] uint8, frames of one video; a picture twice for what is on it.
+        least: Least probability.
 
     Returns:
         At most 4 boxes, none of them nearly the whole picture, no two with an intersection over union of .5.
@@ -118,7 +119,7 @@ def find_content_boxes(images: NDArray[np.uint8]) -> Floats:
     Raises:
         InvalidArgumentError: The images have another shape.
     """
-    return _shipped().choose(find_box_candidates(images))
+    return _shipped().choose(find_box_candidates(images), least)
 
 
 @check_arguments
@@ -227,13 +228,13 @@ class BoxNetwork:
         names = ("mean", "deviation", "hidden", "hidden_bias", "out")
         return BoxNetwork(*(np.array(stored[name], np.float32) for name in names), float(stored["out_bias"]))
 
-    def choose(self, candidates: BoxCandidates) -> Floats:
-        """[N, 4] the boxes that hold an image, best first, without those that are another one once more."""
+    def choose(self, candidates: BoxCandidates, least: float) -> Floats:
+        """[N, 4] the boxes that hold an image with at least this probability, best first, each once."""
         units = np.tanh((candidates.numbers - self.mean) / self.deviation @ self.hidden.T + self.hidden_bias)
         probabilities = 1 / (1 + np.exp(-(units @ self.out + np.float32(self.out_bias))))
         distinct: list[tuple[float, ...]] = []
         for place in np.argsort(-probabilities, kind="stable").tolist():
-            if probabilities[place] < _LEAST_PROBABILITY or len(distinct) == MAX_BOXES:
+            if probabilities[place] < least or len(distinct) == MAX_BOXES:
                 break
             box = tuple(candidates.boxes[place].tolist())
             if all(overlap(box, other) < _SAME_BOX for other in distinct):

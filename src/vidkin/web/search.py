@@ -36,6 +36,8 @@ router = Page("search", "Search", "/search")
 _MIN_SIDE = 16
 # Maximum length of the names that a page gives itself and its searches.
 _MAX_TICKET = 64
+# Least probability of a rectangle that is suggested in an image: a person chooses.
+_SUGGESTED = 0.02
 
 
 class SearchQuery(Body):
@@ -285,7 +287,7 @@ def list_rectangles(
     source = open_source(site, video=video, upload=upload)
     source.check()
     frame = thumbnail(source.path, min(time, max(source.item.duration - 0.1, 0.0)), short_side=360, threads=1)
-    boxes = find_content_boxes(np.stack([frame, frame])).tolist()
+    boxes = find_content_boxes(np.stack([frame, frame]), least=_SUGGESTED).tolist()
     return [(left, top, right, bottom) for left, top, right, bottom in boxes]
 
 

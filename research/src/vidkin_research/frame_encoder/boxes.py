@@ -21,7 +21,7 @@ from PIL import ImageFilter
 from vidkin._base.files import write_text
 from vidkin.features import BOX_NUMBERS, BoxNetwork, find_box_candidates, find_content_boxes, overlap
 from vidkin.media import read_frames
-from vidkin.media.layouts import split_parts
+from vidkin.media.layouts import homographies, split_parts
 from vidkin.media.picture_edits import resize
 from vidkin.rendering.machine import describe_machine
 from vidkin_research.frame_encoder.drawn import draw_page
@@ -36,8 +36,8 @@ Random = np.random.Generator
 Box = tuple[float, float, float, float]
 
 COMPOSED = {
-    "plain": 0.3,
-    "still picture": 0.05,
+    "plain": 0.24,
+    "still picture": 0.06,
     "inset": 0.13,
     "inset in a still": 0.06,
     "two side by side": 0.11,
@@ -46,7 +46,8 @@ COMPOSED = {
     "blurred borders": 0.08,
     "borders of one color": 0.06,
     "page": 0.06,
-    "still page": 0.06,
+    "still page": 0.08,
+    "screen in a still": 0.03,
 }
 """Kinds of composed videos, and how often each is made."""
 # Frames a second that are read, of which one in one, two or four is taken; seconds, and frames at most.
@@ -68,7 +69,8 @@ def compose(random: Random, clips: Sequence[Frames]) -> tuple[str, Frames, list[
     """
     kind = str(random.choice(list(COMPOSED), p=list(COMPOSED.values())))
     own = _draw(random, clips)[:_MOST_FRAMES]
-    own = np.repeat(own, 2, axis=0) if len(own) < 2 else own
+    if len(own) < 2 or (kind.startswith("still") and random.random() < 0.6):
+        own = np.repeat(own[:1], 2, axis=0)
     count = len(own)
 
     def another() -> Frames:
@@ -119,6 +121,9 @@ def compose(random: Random, clips: Sequence[Frames]) -> tuple[str, Frames, list[
             color = random.integers(0, 256, 3) if random.random() < 0.6 else np.zeros(3)
             ground[:] = color.astype(np.uint8)
         boxes = [_paste(ground, own, (left, top, left + wide, top + tall))]
+    elif kind == "screen in a still":
+        ground = np.repeat(ground[:1], count, axis=0)
+        boxes = [_tilt(ground, own, random)]
     else:
         size = (width, height) if random.random() < 0.5 else (_SHORT_SIDE, 300)
         ground = np.repeat(resize(draw_page(random), *size)[None], count, axis=0)
@@ -149,6 +154,26 @@ def _paste(ground: Frames, frames: Frames, part: tuple[int, int, int, int]) -> B
         target[top:bottom, left:right] = resize(image, right - left, bottom - top)
     height, width = ground.shape[1:3]
     return left / width, top / height, right / width, bottom / height
+
+
+def _tilt(ground: Frames, frames: Frames, random: Random) -> Box:
+    """Lay frames over others as if seen from the side; the box around them in shares."""
+    height, width = ground.shape[1:3]
+    share = random.uniform(0.35, 0.8, 2)
+    left, top = random.uniform(0, 1 - share) * (width, height)
+    right, bottom = left + share[0] * width, top + share[1] * height
+    corners = np.array([(left, top), (right, top), (right, bottom), (left, bottom)])
+    corners += random.uniform(0, 0.22, (4, 2)) * share * (width, height) * ((1, 1), (-1, 1), (-1, -1), (1, -1))
+    tall, wide = frames.shape[1:3]
+    matrix = homographies(corners[None], np.array([[(0, 0), (wide, 0), (wide, tall), (0, tall)]], np.float64))
+    coefficients = tuple(float(value) for value in matrix.ravel()[:8])
+    perspective, bilinear = PILImage.Transform.PERSPECTIVE, PILImage.Resampling.BILINEAR
+    mask = PILImage.new("L", (wide, tall), 255).transform((width, height), perspective, coefficients)
+    for target, image in zip(ground, frames, strict=True):
+        seen = PILImage.fromarray(image).transform((width, height), perspective, coefficients, resample=bilinear)
+        target[:] = np.asarray(PILImage.composite(seen, PILImage.fromarray(target), mask))
+    (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
+    return float(left / width), float(top / height), float(right / width), float(bottom / height)
 
 
 def _blurred(image: Frames, width: int, height: int, radius: float) -> Frames:
@@ -262,7 +287,7 @@ def main() -> None:
     document["trained"] |= {"scenes": len(clips[False]), "machine": describe_machine()}
     network = BoxNetwork.from_dict(document)
     document["measured"] = measure_boxes(
-        clips[True], videos=given.videos // 8, find=lambda frames: network.choose(find_box_candidates(frames))
+        clips[True], videos=given.videos // 4, find=lambda frames: network.choose(find_box_candidates(frames), 0.25)
     )
     write_text(given.output, json.dumps(document) + "\n")
     logger.info("%s", json.dumps(document["measured"], indent=1))
