@@ -101,7 +101,7 @@ class BoxCandidates:
 
 
 @check_arguments
-def find_content_boxes(images: NDArray[np.uint8], *, least: float = 0.25) -> Floats:
+def find_content_boxes(images: NDArray[np.uint8], *, least: float = 0.12) -> Floats:
     """Boxes [N, 4] (left, top, right, bottom; shares of the picture) that may hold a video of their own, best first.
 
     Luma at 128 x 128; in each of up to 24 frames a pixel is an edge of a column where the difference across it is the

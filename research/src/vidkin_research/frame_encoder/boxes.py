@@ -287,7 +287,7 @@ def main() -> None:
     document["trained"] |= {"scenes": len(clips[False]), "machine": describe_machine()}
     network = BoxNetwork.from_dict(document)
     document["measured"] = measure_boxes(
-        clips[True], videos=given.videos // 4, find=lambda frames: network.choose(find_box_candidates(frames), 0.25)
+        clips[True], videos=given.videos // 4, find=lambda frames: network.choose(find_box_candidates(frames), 0.12)
     )
     write_text(given.output, json.dumps(document) + "\n")
     logger.info("%s", json.dumps(document["measured"], indent=1))

@@ -65,7 +65,7 @@ _OTHER_SECONDS = 8.0
 @cache
 def _boxes_key() -> str:
     """Changes with the network that finds boxes."""
-    return hashlib.sha256(BOX_NETWORK_FILE.read_bytes()).hexdigest()[:8]
+    return hashlib.sha256(BOX_NETWORK_FILE.read_bytes()).hexdigest()[:9]
 
 
 @dataclass(frozen=True, slots=True)
