@@ -329,7 +329,7 @@ class Segment(Result):
         )
 
 
-SCORE_REVISION = 10
+SCORE_REVISION = 11
 """Raise it whenever a scorer gives the same two videos another score or other segments, so that no stored score of an
 earlier version is used: it is part of what identifies scores."""
 

@@ -19,6 +19,7 @@ from vidkin_research.copies.material import CopyMaterial
 from vidkin_research.frame_encoder.material import open_material
 from vidkin_research.frame_encoder.raw_vectors import VectorStore, parse_network
 from vidkin_research.verifier.cards import measure_shared_cards
+from vidkin_research.verifier.edited import add_edited
 from vidkin_research.verifier.frames import STORED_RATE, FrameSource, read_cohort
 from vidkin_research.verifier.material import make_material
 from vidkin_research.verifier.pairs import Pairs, Stills, count_false, join_pairs, measure_pairs, rank_copies
@@ -56,8 +57,11 @@ def main() -> None:
     network = parse_network(given.network)
     store = VectorStore(network, given.work / "vectors", rate=STORED_RATE, short_side=network.side)
     cohort = read_cohort(given.pictures, given.work, store)
-    material = make_material(given.data, "training", given.work / "training")
-    stills = encode_stills(store, open_material(given.pictures), given.work)
+    pictures = open_material(given.pictures)
+    material = add_edited(
+        make_material(given.data, "training", given.work / "training"), pictures, given.work / "mixed"
+    )
+    stills = encode_stills(store, pictures, given.work)
     sources = {step: FrameSource(store, cohort, given.work, step=step) for step in (1, 2)}
     is_left = np.concatenate([_is_held(material), np.arange(len(stills.plain)) % _FOLD == 0])
     parts, held = [], []

@@ -1,6 +1,6 @@
 """Train the network that says which rectangles in a video hold an image, on videos composed of others with known boxes.
 
-``python -m vidkin_research.frame_encoder.boxes --data DATA --output FILE`` writes it as JSON.
+``python -m vidkin_research.verifier.boxes --data DATA --output FILE`` writes it as JSON.
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def find_known(found: NDArray[np.float32], boxes: Sequence[Box]) -> int:
 
 def main() -> None:
     """Read clips of the training part, train on three quarters of their scenes, measure on the others, and write."""
-    parser = argparse.ArgumentParser(prog="python -m vidkin_research.frame_encoder.boxes", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m vidkin_research.verifier.boxes", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="the measurement data")
     parser.add_argument("--videos", type=int, default=4000)
     parser.add_argument("--output", type=Path, required=True, help="JSON file of the network")
