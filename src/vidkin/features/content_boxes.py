@@ -226,7 +226,8 @@ class BoxNetwork:
     def from_dict(stored: Mapping[str, Any]) -> BoxNetwork:
         """The network that training wrote as JSON."""
         names = ("mean", "deviation", "hidden", "hidden_bias", "out")
-        return BoxNetwork(*(np.array(stored[name], np.float32) for name in names), float(stored["out_bias"]))
+        mean, deviation, hidden, hidden_bias, out = (np.array(stored[name], np.float32) for name in names)
+        return BoxNetwork(mean, deviation, hidden, hidden_bias, out, float(stored["out_bias"]))
 
     def choose(self, candidates: BoxCandidates, least: float) -> Floats:
         """[N, 4] the boxes that hold an image with at least this probability, best first, each once."""
@@ -328,7 +329,7 @@ def _beyond(edges: Floats, lines: Whole, spans: Whole) -> NDArray[np.float64]:
     before, after = np.maximum(spans[:, 0] - _BEYOND, 0), np.minimum(spans[:, 1] + _BEYOND, _SIDE)
     total = sums[lines, spans[:, 0]] - sums[lines, before] + sums[lines, after] - sums[lines, spans[:, 1]]
     count = spans[:, 0] - before + after - spans[:, 1]
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 
 def _mean(sides: NDArray[np.float64]) -> NDArray[np.float64]:

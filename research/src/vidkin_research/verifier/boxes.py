@@ -217,7 +217,7 @@ def train_boxes(clips: Sequence[Frames], *, videos: int, seed: int = 0) -> dict[
         losses = torch.nn.functional.binary_cross_entropy_with_logits(network(x[rows])[:, 0], y[rows], reduction="none")
         loss = (losses * w[rows]).sum() / w[rows].sum()
         optimizer.zero_grad()
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
     first, last = network[0], network[2]
     assert isinstance(first, torch.nn.Linear)
