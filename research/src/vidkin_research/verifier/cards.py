@@ -83,7 +83,7 @@ def measure_shared_cards(
             other = frames_of(material.gallery[column].path)[0]
             if number < _SHARING:
                 other = _with_card(other, hold(vector, seconds, 1 / other.period, cohort, small[0, 0], weight), random)
-            for measured, _, _ in compare_views((asked,), (other,)):
+            for measured, _, _ in compare_views((asked,), (other,), least_alike=0.0):
                 numbers[row, column], levels[row, column] = measured.numbers, kinds[column]
     return Pairs(numbers, levels != LEFT_OUT, levels, means)
 

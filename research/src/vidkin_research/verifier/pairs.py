@@ -138,7 +138,7 @@ def measure_pairs(
         ]
         for column in np.argsort(-np.array(promise), kind="stable")[:candidates].tolist():
             for way, sides in enumerate(((sequences, videos[column]), (videos[column], sequences))):
-                for measured, _, _ in compare_views(*sides):
+                for measured, _, _ in compare_views(*sides, least_alike=0.0):
                     # Of the comparisons of a video's boxes the one with the most evidence is learned from.
                     most = numbers[way, row, column, _EVIDENCE] if compared[way, row, column] else -1.0
                     if measured.numbers[_EVIDENCE] > most:
