@@ -235,7 +235,7 @@ def test_duplicate_search_is_distributed_and_survives_dead_workers(
     assert there == here
     assert not machines.dying
     assert sorted(machines.started) == [0, 0, 1, 2, 2, 2]
-    assert {"ask", "describe"} <= set(machines.done)
+    assert {"compare", "describe"} <= set(machines.done)
 
 
 def test_tasks_move_to_idle_shards_and_are_repeated_after_a_death() -> None:

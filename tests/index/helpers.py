@@ -133,7 +133,7 @@ class Noted(MapHere):
 
     @property
     def methods(self) -> set[str]:
-        return {task.arguments[0] if task.method == "ask" else task.method for task in self.tasks}
+        return {task.method for task in self.tasks}
 
     def run(self, job: MappedJob, tasks: Sequence[Task]) -> Iterator[Any]:
         self.tasks += tasks

@@ -94,10 +94,10 @@ def test_a_group_keeps_its_number_while_it_grows_and_gives_it_up_when_it_joins_a
 
     assert assign("ab") == ([1], [])
     assert assign("cd", "abe") == ([2, 1], [])
-    # Two become one: the larger part of it stays, and the other number is never used again.
+    # Two become one: the earlier number stays, and the other one is never used again.
     assert assign("abecd", "fg") == ([1, 3], [2])
     assert assign("cd", "abe") == ([4, 1], [3])
-    # Of equal parts the earlier number stays; a group that falls apart keeps it in its larger part.
+    # A group that falls apart keeps its number in its larger part.
     assert assign("cdab") == ([1], [4])
     assert assign("c", "dab") == ([5, 1], [])
     assert assign() == ([], [1, 5])

@@ -1,4 +1,4 @@
-"""Pairs scored ahead, by whatever computes them: the groups of one process, and the same stored results."""
+"""Pairs scored by several processes: the groups of one process, and the same stored results."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from tests.index.helpers import NAMES, PLAIN, Noted, video
 from tests.support.videos import encode, pan
 from vidkin.errors import ClusterError
 from vidkin.files import Proof
-from vidkin.index import Calibration, CommonFrames, Comparisons, Index, MapHere, PairResult, Traits, VideoRecord
-from vidkin.index.duplicates import pairing
-from vidkin.index.duplicates.pair_scores import PairJob, ScoresAhead, result_of
+from vidkin.index import Calibration, CommonFrames, Comparisons, Index, PairResult, Traits, VideoRecord
+from vidkin.index.duplicates.pair_scores import PairJob, is_in_doubt, result_of
 from vidkin.match import open_scorer
 from vidkin.similarity import FrameFeatures, PairScore, Segment
 
@@ -31,7 +30,7 @@ class Copies:
     folder: Path
 
     def find(self, name: str, width: int = 0, **options: Any) -> tuple[Any, dict[str, Any], Noted]:
-        """Groups, what is stored then, and what did tasks ahead, of a search that knows nothing yet."""
+        """Groups, what is stored then, and what did the tasks, of a search that knows nothing yet."""
         stored = self.folder / name / Comparisons.FILE
         stored.unlink(missing_ok=True)
         with Index.open(self.folder / name, read_only=True) as index:
@@ -63,7 +62,7 @@ def names_of(groups: Any) -> list[list[str]]:
     return sorted(sorted(Path(member.path).stem for member in group.members) for group in groups)
 
 
-def test_what_is_computed_ahead_gives_the_groups_of_one_process(copies: Copies) -> None:
+def test_several_processes_find_the_groups_of_one(copies: Copies) -> None:
     groups, stored, _ = copies.find("one")
     found, stored_then, mapper = copies.find("one", width=2)
     assert names_of(groups) == GROUPS
@@ -71,21 +70,43 @@ def test_what_is_computed_ahead_gives_the_groups_of_one_process(copies: Copies) 
     assert stored_then == stored
     assert mapper.methods == {"compare", "describe"}
     # Copies are compared where one of them is.
-    compared = [task for task in mapper.tasks if task.method == "ask" and task.arguments[0] == "compare"]
-    assert all(task.home == task.arguments[1].id for task in compared)
+    compared = [task for task in mapper.tasks if task.method == "compare"]
+    assert all(task.home == task.arguments[0].id for task in compared)
+
+
+@pytest.mark.parametrize(
+    ("result", "parts", "expected"),
+    [
+        (PairResult(0.72, covered=(1.0, 1.0)), False, True),
+        (PairResult(0.1, covered=(1.0, 1.0)), False, False),  # unrelated
+        (PairResult(0.72, True, (1.0, 1.0)), False, False),  # was read already
+        (PairResult(0.78, covered=(1.0, 0.4)), False, False),  # an excerpt, all of which is shown
+        (PairResult(0.78, covered=(0.75, 0.6)), False, True),  # how much of it is shown is open
+        (PairResult(0.78, covered=(1.0, 1.0)), False, False),  # no reading would part the two
+        (PairResult(0.72, covered=(1.0, 0.3)), False, False),  # no reading would make them copies as a whole
+        (PairResult(0.72, covered=(1.0, 0.3)), True, True),  # but one may show that it is an excerpt
+    ],
+)
+def test_a_pair_is_in_doubt_as_long_as_a_finer_reading_may_change_the_answer(
+    result: PairResult, parts: bool, expected: bool
+) -> None:
+    assert is_in_doubt(result, parts) is expected
 
 
 @pytest.mark.thorough
-def test_pairs_in_doubt_are_read_ahead(copies: Copies, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairing, "SURE_AS_STORED", 1.0)
-    # Plain copies score .95: with .05 above the threshold they would be clear.
-    here, there = copies.find("one", threshold=0.93), copies.find("one", width=2, threshold=0.93)
+def test_pairs_in_doubt_are_read_again_wherever_they_are_compared(
+    copies: Copies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vidkin.index.duplicates.pair_scores._SURE_AS_STORED", 1.0)
+    here, there = copies.find("one"), copies.find("one", width=2)
     assert there[:2] == here[:2]
-    assert "read" in there[2].methods
+    read = [row[3] for row in here[1]["pairs"] if row[2] > 0.7]
+    assert read
+    assert all(read)
 
 
 @pytest.mark.large
-def test_so_does_a_search_for_parts(copies: Copies) -> None:
+def test_several_processes_find_the_parts_of_one(copies: Copies) -> None:
     assert copies.find("one", width=3, parts=True)[:2] == copies.find("one", parts=True)[:2]
 
 
@@ -109,7 +130,7 @@ def test_a_machine_without_the_file_refuses_instead_of_answering_otherwise(copie
     with Index.open(copies.folder / "one", read_only=True) as index:
         scores = job().start(index.place, index.store)
         with pytest.raises(ClusterError, match=r"does not see /nowhere/a\.mp4; mount the folder at the same path"):
-            scores.ask("read", (RECORDS[0], RECORDS[1]))
+            scores.read(*RECORDS)
 
 
 def test_a_machine_with_another_extractor_refuses(copies: Copies) -> None:
@@ -123,11 +144,7 @@ def test_a_machine_with_another_extractor_refuses(copies: Copies) -> None:
 def test_a_video_that_was_removed_meanwhile_has_no_answer(copies: Copies) -> None:
     with Index.open(copies.folder / "one", read_only=True) as index:
         scores = job().start(index.place, index.store)
-        present, gone = index.videos()[0], replace(RECORDS[0], id=10**6)
-        assert scores.ask("compare", present, [gone]) is None
-        ahead = ScoresAhead(scores, MapHere(index.place, index.store), job())
-        ahead.ask_compare([(present, [gone])])
-        assert not ahead._known
+        assert scores.compare(index.videos()[0], [replace(RECORDS[0], id=10**6)], parts=False) is None
 
 
 def test_moments_that_only_resemble_what_a_stronger_segment_shows_are_no_part_of_a_copy() -> None:

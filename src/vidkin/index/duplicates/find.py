@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor, wait
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations, starmap
-from threading import Lock
-from typing import Any
 
 from vidkin._base.blas import processor_count
 from vidkin.errors import InvalidArgumentError
 from vidkin.files.findings import FindingKind, check_accepted
 from vidkin.index.duplicates.comparisons import Comparisons, FileRecord, PairResult, content_of
+from vidkin.index.duplicates.group_pairs import GroupPairs, GroupRules
 from vidkin.index.duplicates.grouping import GroupIds, Grouping
-from vidkin.index.duplicates.heard import HeardPairs
+from vidkin.index.duplicates.heard import ContentPair, HeardPairs
 from vidkin.index.duplicates.keeper import Preferences, check_preferences
 from vidkin.index.duplicates.members import DuplicateGroup, FoundGroup
-from vidkin.index.duplicates.pair_scores import GroupJob, PairJob, PairScorer, ScoresAhead
+from vidkin.index.duplicates.pair_scores import PairJob, PairScorer
 from vidkin.index.duplicates.pairing import PairSearch
-from vidkin.index.duplicates.roles import GroupPairs, describe_group
+from vidkin.index.duplicates.roles import describe_group
 from vidkin.index.duplicates.scope import PairScope, Scope
 from vidkin.index.query.sound import By
+from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import Decisions
+from vidkin.index.storage.place import Place
 from vidkin.index.storage.sound_files import SoundSearch
-from vidkin.index.storage.tasks import Mapper, Task
+from vidkin.index.storage.tasks import Mapper, Task, check_files_here
 from vidkin.similarity import SURE
 from vidkin.similarity.sound import SoundScore
 
-_OfGroup = tuple[Comparisons, dict[tuple[str, str], SoundScore]]
-
+_Groups = Sequence[Sequence[FileRecord]]
 
 # Steps that a group counts for while its files are described and proven.
 _STEPS = 100
+# Seconds between two reports while a group is proven.
+_REPORT_EVERY = 0.5
+# Seconds until the first look at what is known while pairs are compared, and share of the time that looks take at most.
+_FIRST_LOOK, _SHARE_OF_LOOKS = 1.0, 0.05
 
 
 def find_duplicates(
@@ -98,13 +103,14 @@ def find_duplicates(
     by_content: dict[str, list[FileRecord]] = {}
     for file in files:
         by_content.setdefault(content_of(file.record), []).append(file)
-    first_files = {content: twins[0] for content, twins in by_content.items()}
-    lengths = {content: file.record.duration for content, file in first_files.items()}
-    pairs = GroupPairs(search, decisions, threshold, scope, parts, heard, read_files, prove=prove, accepted=accepted)
-    contents = sorted(by_content, key=lambda content: by_content[content][0].record.path)
+    records = {content: twins[0].record for content, twins in by_content.items()}
+    lengths = {content: record.duration for content, record in records.items()}
+    pairs = GroupPairs(
+        search, heard, GroupRules(decisions, order, threshold, parts, prove, accepted, scope, by), read_files
+    )
 
     def compare(first: str, second: str) -> PairResult:
-        result = search.compare(first_files[first].record, first_files[second].record)
+        result = search.compare(records[first], records[second])
         return heard.result(first, second, result, (lengths[first], lengths[second]))
 
     def group(compare: Callable[[str, str], PairResult | None]) -> list[list[FileRecord]]:
@@ -116,31 +122,32 @@ def find_duplicates(
         }
         results = heard.results(seen, lengths, search.pairs.allows)
         grouping = Grouping(results, compare, decisions, threshold, lengths, search.pairs)
+        contents = sorted(by_content, key=lambda content: records[content].path)
         found = ([file for one in each for file in by_content[one]] for each in grouping.groups(contents, parts=parts))
         return [files for files in found if any(starmap(scope.has_pair, combinations(files, 2)))]
 
-    teller = _Teller(on_found, pairs, order, lambda: group(lambda first, second: None))
+    preview = _Preview(on_found, pairs, lambda: group(lambda first, second: None))
     compared = 0
 
     def progress(done: int, total: int) -> None:
         nonlocal compared
         compared = total
-        teller.follow()
+        preview.follow()
         if on_progress is not None:
             on_progress(done, total)
 
     if not known_only:
-        search.run([file.record for file in first_files.values()], threshold=threshold, on_progress=progress)
+        search.run(list(records.values()), on_progress=progress)
     groups = []
     try:
         copies = group(compare)
-        numbers = teller.number(copies)
+        numbers = preview.number(copies)
         steps = _Steps(on_progress, compared, len(copies))
         # Closed before anything is saved, whatever ends it: no thread changes what is known meanwhile.
-        with closing(_describe_groups(copies, pairs, order, workers or processor_count(), steps)) as described:
+        with closing(_describe_groups(copies, pairs, workers, steps)) as described:
             for number, found in zip(numbers, described, strict=True):
                 groups.append(found)
-                teller.tell(number, found, is_final=True)
+                preview.tell(number, found, is_final=True)
                 steps.finish(len(groups))
     finally:
         search.known.save()
@@ -174,19 +181,16 @@ def prove_groups(
     Returns:
         The groups in their order.
     """
-    files = [file for group in groups for file in group]
-    search.pairs, search.parts = PairScope.of(Scope(), files), parts
-    pairs = GroupPairs(
-        *(search, decisions, threshold, Scope(), parts, HeardPairs(search.sound, search.known, by)),
-        prove=True,
-        accepted=check_accepted(accept),
-        chosen=None if chosen is None else frozenset(chosen),
+    search.pairs, search.parts = PairScope.of(Scope(), [file for group in groups for file in group]), parts
+    heard = HeardPairs(search.sound, search.known, by)
+    stays = None if chosen is None else frozenset(chosen)
+    rules = GroupRules(
+        *(decisions, check_preferences(prefer), threshold, parts, True, check_accepted(accept), Scope(), by, stays)
     )
     steps, proven = _Steps(on_progress, 0, len(groups)), []
     steps.report()
     try:
-        described = _describe_groups(groups, pairs, check_preferences(prefer), workers or processor_count(), steps)
-        with closing(described):
+        with closing(_describe_groups(groups, GroupPairs(search, heard, rules), workers, steps)) as described:
             for group in described:
                 proven.append(group)
                 steps.finish(len(proven))
@@ -195,59 +199,50 @@ def prove_groups(
     return proven
 
 
-# Seconds until the first look at what is known while pairs are compared, and share of the time that looks take at most.
-_FIRST_LOOK, _SHARE_OF_LOOKS = 1.0, 0.05
-
-
-class _Teller:
-    """Tells groups while they are found, if anybody listens: those that changed since the last look.
+class _Preview:
+    """Reports groups while they are found, if the caller listens: those that changed since the last look.
 
     Args:
-        on_found: Who is told; None is nobody.
+        on_found: Receives the groups.
         pairs: Results and doubts.
-        order: Columns and folders that say which file of a group is preferred.
         group: The files of each group by what is known of pairs.
     """
 
     def __init__(
-        self,
-        on_found: Callable[[FoundGroup], None] | None,
-        pairs: GroupPairs,
-        order: Sequence[str],
-        group: Callable[[], list[list[FileRecord]]],
+        self, on_found: Callable[[FoundGroup], None] | None, pairs: GroupPairs, group: Callable[[], _Groups]
     ) -> None:
-        self._on_found, self._group, self._order = on_found, group, order
-        # What is told meanwhile reads no file and compares nothing: the search goes on as without it.
-        self._pairs = replace(pairs, read_files=False, is_known_only=True, prove=False)
-        self._ids, self._told = GroupIds(), dict[int, frozenset[str]]()
-        self._sequence = 0
-        self._next = time.monotonic() + _FIRST_LOOK
+        self._on_found, self._group = on_found, group
+        # What is reported meanwhile reads no file and compares nothing: the search goes on as without it.
+        rules = replace(pairs.rules, prove=False)
+        self._pairs = replace(pairs, rules=rules, read_files=False, is_known_only=True)
+        self._ids, self._members = GroupIds(), dict[int, frozenset[str]]()
+        self._sequence, self._next = 0, time.monotonic() + _FIRST_LOOK
 
     def follow(self) -> None:
-        """Tell what is known by now, if the last look is long enough ago."""
+        """Report what is known by now, if the last look is long enough ago."""
         if self._on_found is None or time.monotonic() < self._next:
             return
         began = time.monotonic()
         copies = self._group()
         for number, files in zip(self.number(copies), copies, strict=True):
             members = frozenset(file.record.path for file in files)
-            if self._told.get(number) != members:
-                self._told[number] = members
-                self.tell(number, describe_group(files, self._pairs, self._order))
+            if self._members.get(number) != members:
+                self._members[number] = members
+                self.tell(number, describe_group(files, self._pairs))
         ended = time.monotonic()
         self._next = ended + (ended - began) / _SHARE_OF_LOOKS
 
     def tell(self, number: int, group: DuplicateGroup | None, *, is_final: bool = False) -> None:
-        """Tell a group by its number; None takes it back."""
+        """Report a group by its number; None takes it back."""
         self._sequence += 1
         if self._on_found is not None:
             self._on_found(FoundGroup(number, self._sequence, is_final, group))
 
-    def number(self, copies: Sequence[Sequence[FileRecord]]) -> list[int]:
+    def number(self, copies: _Groups) -> list[int]:
         """Numbers of the groups as they are now; those that are no more are taken back."""
         numbers, gone = self._ids.assign([frozenset(file.record.path for file in files) for files in copies])
         for number in gone:
-            self._told.pop(number, None)
+            self._members.pop(number, None)
             self.tell(number, None, is_final=True)
         return numbers
 
@@ -256,9 +251,8 @@ class _Steps:
     """Progress of several groups at a time: each counts for some steps, of which a share is done."""
 
     def __init__(self, on_progress: Callable[[int, int], None] | None, before: int, groups: int) -> None:
-        self._on_progress, self._before, self._groups = on_progress, before, groups
-        self._done, self._shares, self._lock = 0, dict[int, float](), Lock()
-        self._is_over = False
+        self._on_progress, self._before, self._shares = on_progress, before, [0.0] * groups
+        self.is_over = False
 
     def advance(self, group: int, share: float) -> None:
         """A group, by its number, is done to this share; called by several threads.
@@ -266,86 +260,109 @@ class _Steps:
         Raises:
             CancelledError: Nobody waits for it any more.
         """
-        if self._is_over:
+        if self.is_over:
             raise CancelledError
-        with self._lock:
-            self._shares[group] = share
+        self._shares[group] = share
+
+    def finish(self, groups: int) -> None:
+        """This many groups are done, in their order."""
+        self._shares[:groups] = [1.0] * groups
+        self.report()
 
     def report(self) -> None:
         """Say how far all are; called by the thread that asked for the groups."""
         if self._on_progress is not None:
-            with self._lock:
-                shares = sum(share for group, share in self._shares.items() if group >= self._done)
-            done = self._before + int(_STEPS * (self._done + shares))
-            self._on_progress(done, self._before + _STEPS * self._groups)
-
-    def end(self) -> None:
-        """Whatever is still at work on a group stops at its next report."""
-        self._is_over = True
-
-    def finish(self, groups: int) -> None:
-        """So many groups are done, in their order."""
-        self._done = groups
-        self.report()
-
-
-# Seconds between two reports while a group is proven.
-_REPORT_EVERY = 0.5
+            total = self._before + _STEPS * len(self._shares)
+            self._on_progress(self._before + int(_STEPS * sum(self._shares)), total)
 
 
 def _describe_groups(
-    copies: Sequence[Sequence[FileRecord]], pairs: GroupPairs, order: Sequence[str], workers: int, steps: _Steps
+    copies: _Groups, pairs: GroupPairs, workers: int | None, steps: _Steps
 ) -> Generator[DuplicateGroup, None, None]:
     """The groups in their order. Most of the time goes to decoders, which work side by side in threads."""
-    # Reading a file again with the extractor is not divided: a preview, which reads none, needs no threads.
-    if pairs.read_files and (scores := pairs.search.scores).mapper is not None and scores.job is not None:
-        yield from _describe_elsewhere(copies, pairs, order, scores.job, scores.mapper)
-        return
-    if not pairs.read_files or not copies:
-        yield from (describe_group(files, pairs, order) for files in copies)
-        return
-    if min(workers, len(copies)) > 1:
-        pairs = replace(pairs, threads=1)
-
-    def describe(number: int, files: Sequence[FileRecord]) -> DuplicateGroup:
-        return describe_group(files, pairs, order, lambda share: steps.advance(number, share))
-
-    with ThreadPoolExecutor(min(workers, len(copies)), thread_name_prefix="vidkin duplicates") as pool:
-        tasks = [pool.submit(describe, number, files) for number, files in enumerate(copies)]
-        try:
-            for task in tasks:
-                while not wait([task], timeout=_REPORT_EVERY).done:
-                    steps.report()
-                yield task.result()
-        finally:
-            steps.end()
-            for task in tasks:
-                task.cancel()
+    search, count = pairs.search, min(workers or processor_count(), len(copies))
+    if not (pairs.read_files and copies):  # a preview, which reads no file, needs no threads
+        yield from (describe_group(files, pairs) for files in copies)
+    elif search.mapper is not None and search.job is not None:
+        job = GroupJob(search.job, pairs.heard.sound is not None, pairs.rules)
+        yield from _describe_elsewhere(copies, pairs, job, search.mapper)
+    else:
+        pairs = replace(pairs, threads=1) if count > 1 else pairs
+        with ThreadPoolExecutor(count, thread_name_prefix="vidkin duplicates") as pool:
+            tasks = [
+                pool.submit(describe_group, files, pairs, partial(steps.advance, number))
+                for number, files in enumerate(copies)
+            ]
+            try:
+                for task in tasks:
+                    while not wait([task], timeout=_REPORT_EVERY).done:
+                        steps.report()
+                    yield task.result()
+            finally:
+                steps.is_over = True
+                for task in tasks:
+                    task.cancel()
 
 
 def _describe_elsewhere(
-    copies: Sequence[Sequence[FileRecord]], pairs: GroupPairs, order: Sequence[str], scores: PairJob, mapper: Mapper
+    copies: _Groups, pairs: GroupPairs, job: GroupJob, mapper: Mapper
 ) -> Generator[DuplicateGroup, None, None]:
     """The groups in their order, each from wherever there is time to read its files; what that found is remembered."""
-    known, heard = pairs.search.known, pairs.heard
-    settings = order, heard.by, pairs.decisions, pairs.threshold, pairs.scope, pairs.parts, pairs.prove, pairs.accepted
-    job, tasks = GroupJob(scores, heard.sound is not None, _describe_there, settings), []
-    for files, contents in ((files, {content_of(file.record) for file in files}) for files in copies):
-        words = files, (known.part(contents), heard.found_of(contents))
-        tasks += [Task("describe", words, about=files[0].record.path)]
+    known, heard, tasks = pairs.search.known, pairs.heard, []
+    for files in copies:
+        contents = {content_of(file.record) for file in files}
+        given = files, known.part(contents), heard.found_of(contents)
+        tasks.append(Task("describe", given, about=files[0].record.path))
     for group, found in mapper.run(job, tasks):
         known.merge(found)
         known.save_now_and_then()
         yield group
 
 
-def _describe_there(
-    scores: PairScorer, sound: SoundSearch | None, given: tuple[Any, ...], files: Sequence[FileRecord], known: _OfGroup
-) -> tuple[DuplicateGroup, Comparisons]:
-    """A group of these files, and what is known of them then."""
-    (order, by, decisions, threshold, scope, parts, prove, accepted), (compared, found) = given, known
-    search = PairSearch(scores.store, scores.common, scores.scorer, compared, scores.readings, sound=sound)
-    search.scores = ScoresAhead(scores)
-    heard = HeardPairs(sound, compared, by, found=found)
-    pairs = GroupPairs(search, decisions, threshold, scope, parts, heard, prove=prove, accepted=accepted, threads=1)
-    return describe_group(files, pairs, order), compared
+@dataclass(frozen=True, slots=True)
+class GroupJob:
+    """A :class:`~vidkin.index.storage.tasks.MappedJob` that describes groups of files, which reads them.
+
+    Attributes:
+        pairs: What scores pairs.
+        has_sound: Whether the sound of the index is known.
+        rules: What was asked of the groups.
+    """
+
+    pairs: PairJob
+    has_sound: bool
+    rules: GroupRules
+
+    def start(self, place: Place, store: VectorStore) -> GroupWorker:
+        """What describes groups in one process."""
+        sound = SoundSearch(place) if self.has_sound else None
+        return GroupWorker(self.pairs.start(place, store), sound, self.rules)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWorker:
+    """Describes groups in one process."""
+
+    scores: PairScorer
+    sound: SoundSearch | None
+    rules: GroupRules
+
+    def describe(
+        self, files: Sequence[FileRecord], known: Comparisons, found: Mapping[ContentPair, SoundScore]
+    ) -> tuple[DuplicateGroup, Comparisons]:
+        """A group of files, and what is known of them then.
+
+        Args:
+            files: The files.
+            known: What is known of them.
+            found: What was found by their sound.
+
+        Raises:
+            ClusterError: This machine does not see one of them.
+        """
+        check_files_here(file.record.path for file in files)
+        scores = self.scores
+        search = PairSearch(scores.store, scores.common, scores.scorer, known, scores.readings, self.rules.parts)
+        search.scores = scores
+        heard = HeardPairs(self.sound, known, self.rules.by, found=dict(found))
+        return describe_group(files, GroupPairs(search, heard, self.rules, threads=1)), known

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -111,7 +110,7 @@ class GroupIds:
     joins another one gives its number up."""
 
     def __init__(self) -> None:
-        self._groups: dict[int, frozenset[str]] = {}
+        self._of_member: dict[str, int] = {}
         self._last = 0
 
     def assign(self, groups: Sequence[frozenset[str]]) -> tuple[list[int], list[int]]:
@@ -120,50 +119,12 @@ class GroupIds:
         Args:
             groups: What is in each; nothing is in two.
         """
-        of_member = {member: number for number, members in self._groups.items() for member in members}
-        shared = [Counter(of_member[member] for member in group if member in of_member) for group in groups]
-        # Who has most in common chooses first; of equal ones the earlier number stays.
-        wishes = sorted(
-            ((-count, number, place) for place, counts in enumerate(shared) for number, count in counts.items())
-        )
-        numbers: dict[int, int] = {}
-        taken: set[int] = set()
-        for _, number, place in wishes:
-            if place not in numbers and number not in taken:
-                numbers[place] = number
-                taken.add(number)
-        for place in range(len(groups)):
-            if place not in numbers:
+        before, numbers = set(self._of_member.values()), dict[frozenset[str], int]()
+        # The largest part of a group keeps its number.
+        for group in sorted(groups, key=len, reverse=True):
+            known = {self._of_member[member] for member in group if member in self._of_member}
+            if not (known := known - set(numbers.values())):
                 self._last += 1
-                numbers[place] = self._last
-        gone = sorted(self._groups.keys() - taken)
-        self._groups = {numbers[place]: group for place, group in enumerate(groups)}
-        return [numbers[place] for place in range(len(groups))], gone
-
-
-class Families:
-    """Contents that belong together for certain, each family with a name: one of its contents."""
-
-    def __init__(self) -> None:
-        self._parents: dict[str, str] = {}
-
-    def name(self, content: str) -> str:
-        """Name of a content's family; its own if it is alone."""
-        while (parent := self._parents.setdefault(content, content)) != content:
-            # Half the way to the name, so that the next look is shorter.
-            self._parents[content] = content = self._parents[parent]
-        return content
-
-    def join(self, first: str, second: str) -> None:
-        """Make one family of two."""
-        one, other = self.pair(first, second)
-        self._parents[other] = one
-
-    def pair(self, first: str, second: str) -> tuple[str, str]:
-        """Names of the families of two contents, in one order; equal if they are in one."""
-        return in_order(self.name(first), self.name(second))
-
-
-def in_order(first: str, second: str) -> tuple[str, str]:
-    """The two names in one order, whichever comes first."""
-    return (first, second) if first <= second else (second, first)
+            numbers[group] = min(known, default=self._last)
+        self._of_member = {member: number for group, number in numbers.items() for member in group}
+        return [numbers[group] for group in groups], sorted(before - set(numbers.values()))

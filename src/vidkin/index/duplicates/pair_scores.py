@@ -3,38 +3,34 @@
 from __future__ import annotations
 
 import socket
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from vidkin.errors import ClusterError, NotIndexedError
-from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
-from vidkin.index.query.common import Calibration, CommonFrames, weigh_features
+from vidkin.index.duplicates.comparisons import PairResult, content_of
+from vidkin.index.query.common import Calibration, CommonFrames, WeighedFeatures
 from vidkin.index.query.query import Readings
-from vidkin.index.query.stages import score_pair, swap_sides
+from vidkin.index.query.stages import score_pair
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import WorkerSpec
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.sound_files import SoundSearch
-from vidkin.index.storage.tasks import Mapper, Task, check_files_here
+from vidkin.index.storage.tasks import check_files_here
 from vidkin.similarity import UNRELATED, FrameFeatures, PairScore, Scorer, Segment
 
-SURE_AS_STORED = 0.75
-"""From this score on, and a share of the shorter video, neither the other direction nor a finer reading makes a visible
-difference: plain copies score .95 where frames are read at the same moments, and .85 where they are not."""
-
+# With stored features true copies may score as little as this, as they were sampled at other moments.
+_DOUBTFUL = 0.3
+# From this score on, with this share of the shorter video shown, neither the other direction nor a finer reading makes
+# a visible difference.
+_SURE_AS_STORED, _SHOWN_WHOLE = 0.75, 0.95
+# A pair of which less is shown, by stored features, is no copy as a whole however finely it is read.
+_MAYBE_WHOLE = 0.4
 # A segment agrees as well as another one from this share of its score on.
 _AS_GOOD = 0.75
 # Bytes of features that are held, in single precision.
-_MOST_HELD = 128 << 20
-
-
-Reading = tuple[VideoRecord, VideoRecord]
-"""A pair whose files are read again."""
+_MAX_HELD = 128 << 20
 
 
 @dataclass(slots=True)
@@ -53,15 +49,7 @@ class PairScorer:
     scorer: Scorer
     readings: Readings | None = None
     is_elsewhere: bool = False
-    _held: OrderedDict[int, FrameFeatures] = field(default_factory=OrderedDict, init=False)
-    _held_bytes: int = field(default=0, init=False)
-
-    def ask(self, method: str, *arguments: Any) -> Any:
-        """What a method returns; None if one of the videos was removed meanwhile."""
-        try:
-            return getattr(self, method)(*arguments)
-        except NotIndexedError:
-            return None
+    _held: WeighedFeatures = field(default_factory=lambda: WeighedFeatures(_MAX_HELD), init=False)
 
     def stored(self, records: Sequence[VideoRecord]) -> list[FrameFeatures]:
         """Stored features of these videos, ready for scoring; those read last are held.
@@ -69,48 +57,63 @@ class PairScorer:
         Raises:
             NotIndexedError: One of them was removed meanwhile.
         """
-        missing = [record for record in records if record.id not in self._held]
-        found = {record.id: self._held[record.id] for record in records if record.id in self._held}
-        for record, features in zip(missing, self.store.read_many([each.id for each in missing]), strict=True):
-            weighed = weigh_features(features, self.common, record.duration)
-            self._held[record.id] = found[record.id] = weighed
-            self._held_bytes += _bytes_of(weighed)
-        for record in records:
-            self._held.move_to_end(record.id)
-        while self._held_bytes > _MOST_HELD and len(self._held) > 1:
-            self._held_bytes -= _bytes_of(self._held.popitem(last=False)[1])
-        return [found[record.id] for record in records]
+        return self._held.read(self.store, [record.id for record in records], self.common)
 
-    def score(self, record: VideoRecord, other: VideoRecord) -> PairResult:
-        """The result of a pair by stored features; the same whichever of the two is asked for first."""
+    def compare(self, record: VideoRecord, others: Sequence[VideoRecord], parts: bool) -> list[PairResult] | None:
+        """The results of a video with others; None if one of them was removed meanwhile."""
+        try:
+            return [self.score(record, other, parts=parts) for other in others]
+        except NotIndexedError:
+            return None
+
+    def score(self, record: VideoRecord, other: VideoRecord, *, parts: bool) -> PairResult:
+        """The result of a pair by stored features, or by reading both files where these leave doubt; the same whichever
+        of the two is asked for first.
+
+        Raises:
+            NotIndexedError: One of them was removed meanwhile.
+            ClusterError: This machine does not see one of the files.
+        """
         if content_of(other) < content_of(record):
-            return self.score(other, record).swapped()
+            return self.score(other, record, parts=parts).swapped()
         one, target = self.stored([record, other])
         best = self.scorer.score(one, [target])[0]
-        # As in score_pair: the other direction may find a line that this one misses by a frame. Of unrelated videos
-        # there is none in either.
-        if UNRELATED <= best.score < SURE_AS_STORED:
-            best = max(best, swap_sides(self.scorer.score(target, [one])[0]), key=lambda found: found.score)
-        return result_of(best, one, target)
+        # The other direction may find a line that this one misses by a frame. Of unrelated videos there is none in
+        # either.
+        if UNRELATED <= best.score < _SURE_AS_STORED:
+            best = score_pair(one, target, self.scorer)
+        result = result_of(best, one, target)
+        return self.read(record, other) if is_in_doubt(result, parts) and self.can_refine(record, other) else result
 
-    def compare(self, record: VideoRecord, others: Sequence[VideoRecord]) -> list[PairResult]:
-        """The results of a video with others."""
-        return [self.score(record, other) for other in others]
+    def can_refine(self, *records: VideoRecord) -> bool:
+        """Whether one of the files can be read more finely than it is stored."""
+        return self.readings is not None and not all(map(self.readings.is_stored_as_finely, records))
 
-    def read(self, reading: Reading) -> PairResult | None:
-        """The result of a pair from readings as fine as those of queries; None if one of the two is gone."""
-        assert self.readings is not None  # else no pair is doubtful
-        self._check_here(*reading)
-        try:
-            one, other = (self.readings.finest(record) for record in reading)
-        except NotIndexedError:
-            return None  # removed by another process meanwhile
-        return result_of(score_pair(one, other, self.scorer), one, other, fine=True)
+    def read(self, record: VideoRecord, other: VideoRecord) -> PairResult:
+        """The result of a pair from readings as fine as those of queries.
 
-    def _check_here(self, *records: VideoRecord) -> None:
-        """Refuse to answer without a file that another machine has: the answer would be another one."""
-        if self.is_elsewhere:
-            check_files_here(record.path for record in records)
+        Raises:
+            NotIndexedError: One of them was removed meanwhile.
+            ClusterError: This machine does not see one of the files.
+        """
+        assert self.readings is not None  # can_refine
+        if self.is_elsewhere:  # without the file the answer would be another one
+            check_files_here((record.path, other.path))
+        one, target = self.readings.finest(record), self.readings.finest(other)
+        return result_of(score_pair(one, target, self.scorer), one, target, fine=True)
+
+
+def is_in_doubt(result: PairResult, parts: bool) -> bool:
+    """Whether a finer reading of both files may show that two are copies, or how much of them is.
+
+    Args:
+        result: By stored features. Frames of an excerpt fall between those of the film, so that these may miss part of
+            the match.
+        parts: Whether a copy of a part counts, too.
+    """
+    is_sure = result.score >= _SURE_AS_STORED and max(result.covered) >= _SHOWN_WHOLE
+    is_far = result.score < _DOUBTFUL or not (parts or min(result.covered) >= _MAYBE_WHOLE)
+    return not (result.fine or is_sure or is_far)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,125 +148,6 @@ class PairJob:
             )
         readings = Readings(store, extractor, self.calibration, self.common, self.rate)
         return PairScorer(store, self.common, self.scorer, readings, is_elsewhere=True)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupJob:
-    """A :class:`~vidkin.index.storage.tasks.MappedJob` that describes groups of files, which reads them.
-
-    Attributes:
-        scores: What scores pairs.
-        has_sound: Whether the sound of the index is known.
-        describer: Called with scores, sound, the settings, the files of a group and what is known of them.
-        settings: Settings for it.
-    """
-
-    scores: PairJob
-    has_sound: bool
-    describer: Callable[..., Any]
-    settings: tuple[Any, ...]
-
-    def start(self, place: Place, store: VectorStore) -> GroupWorker:
-        """What describes groups in one process."""
-        return GroupWorker(self, self.scores.start(place, store), SoundSearch(place) if self.has_sound else None)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupWorker:
-    """Describes groups in one process."""
-
-    job: GroupJob
-    scores: PairScorer
-    sound: SoundSearch | None
-
-    def describe(self, files: Sequence[FileRecord], known: Any) -> Any:
-        """What the describer says of a group of files.
-
-        Raises:
-            ClusterError: This machine does not see one of them.
-        """
-        check_files_here(file.record.path for file in files)
-        return self.job.describer(self.scores, self.sound, self.job.settings, files, known)
-
-
-@dataclass(slots=True)
-class ScoresAhead:
-    """The scores of pairs, which a mapper may have computed before they are asked for.
-
-    Whatever is not known yet when it is asked for is computed here; so the answers are those of :class:`PairScorer`.
-
-    Attributes:
-        here: Computes in this process.
-        mapper, job: Compute ahead; None computes nothing ahead.
-    """
-
-    here: PairScorer
-    mapper: Mapper | None = None
-    job: PairJob | None = None
-    _known: dict[Hashable, Any] = field(default_factory=dict, init=False)
-
-    @property
-    def width(self) -> int:
-        """Number of processes that compute ahead; 0 for none."""
-        return 0 if self.mapper is None or self.job is None else self.mapper.width
-
-    def forget(self) -> None:
-        """Forget what was computed ahead and not asked for."""
-        self._known.clear()
-
-    def stored(self, records: Sequence[VideoRecord]) -> list[FrameFeatures]:
-        """See :meth:`PairScorer.stored`."""
-        return self.here.stored(records)
-
-    def score(self, record: VideoRecord, other: VideoRecord) -> PairResult:
-        """See :meth:`PairScorer.score`."""
-        known: PairResult | None = self._known.get(("compare", record.id, other.id))
-        return known or self.here.score(record, other)
-
-    def read(self, reading: Reading) -> PairResult | None:
-        """See :meth:`PairScorer.read`."""
-        known: PairResult | None = self._known.pop(_key(reading), None)
-        return self.here.read(reading) if known is None else known
-
-    def has_read(self, reading: Reading) -> bool:
-        """Whether a pair was read ahead."""
-        return _key(reading) in self._known
-
-    def ask_compare(self, asked: Sequence[tuple[VideoRecord, Sequence[VideoRecord]]]) -> None:
-        """Compare videos with others ahead."""
-        asked = [pairs for pairs in asked if pairs[1]]
-        answers = self._ask([("compare", record, others) for record, others in asked])
-        for (record, others), results in zip(asked, answers, strict=True):
-            if results is not None:  # else one of them was removed meanwhile: it is noticed again
-                keys = [("compare", record.id, other.id) for other in others]
-                self._known.update(zip(keys, results, strict=True))
-
-    def ask_readings(self, asked: Sequence[Reading]) -> None:
-        """Read pairs ahead."""
-        answers = self._ask([("read", reading) for reading in asked])
-        self._known.update(zip(map(_key, asked), answers, strict=True))
-
-    def _ask(self, questions: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """The answers of :meth:`PairScorer.ask`, each where the features of its video are; a reading of files is done
-        wherever there is time."""
-        if self.mapper is None or self.job is None:
-            return []  # nothing is asked ahead
-        tasks = []
-        for question in questions:
-            subject = question[1]
-            home, record = (None, subject[0]) if isinstance(subject, tuple) else (subject.id, subject)
-            tasks.append(Task("ask", question, home, record.path))
-        return list(self.mapper.run(self.job, tasks)) if tasks else []
-
-
-def _key(reading: Reading) -> Hashable:
-    first, second = reading
-    return "read", first.id, second.id
-
-
-def _bytes_of(features: FrameFeatures) -> int:
-    """What held features take: scoring keeps their views a second time."""
-    return 2 * features.values.nbytes
 
 
 def result_of(score: PairScore, first: FrameFeatures, second: FrameFeatures, *, fine: bool = False) -> PairResult:
