@@ -227,7 +227,7 @@ def test_the_frames_of_a_video_are_read_once_for_all_its_copies(
 
     read_frames = placement.read_moments
     monkeypatch.setattr(placement, "read_moments", note)
-    monkeypatch.setattr(placement, "_HELD", placement._HeldFrames())
+    placement._read_around.cache_clear()
     gray, small = filtered(tmp_path / "gray.mp4", "hue=s=0"), filtered(tmp_path / "small.mp4", "scale=160:120")
     kinds = [[difference.kind for difference in differences(copy, source)] for copy in (gray, small)]
     assert kinds == [["without color"], ["lower resolution"]]
