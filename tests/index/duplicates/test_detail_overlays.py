@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support.videos import photograph
-from vidkin.index.duplicates.detail import Sketches, colorfulness, find_overlays, measure_edges
+from vidkin.index.duplicates.detail import colorfulness, find_overlays, measure_edges
 
 
 def pictures(count: int = 5) -> list[np.ndarray]:
@@ -25,7 +25,7 @@ def with_logo(images: list[np.ndarray], *, frames: range | None = None) -> list[
 
 def side_with_overlay(first: list[np.ndarray], second: list[np.ndarray]) -> str | None:
     """Which of both has something over its frames; None if neither has."""
-    found = find_overlays(Sketches.of(first), Sketches.of(second))
+    found = find_overlays(first, second)
     assert len(found) < 2
     return found[0].side if found else None
 

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field, replace
-from itertools import combinations
+from itertools import permutations
 from typing import Any
 
 from vidkin._base.arguments import check_constructor
@@ -165,19 +165,14 @@ class Comparisons:
 
     def part(self, contents: Iterable[str]) -> Comparisons:
         """What is known of some contents and their pairs, without a place."""
-        part = Comparisons(None, self.state)
-        part.traits = {content: self.traits[content] for content in set(contents) & self.traits.keys()}
-        for first, second in combinations(sorted(set(contents)), 2):
-            if (result := self._pairs.get((first, second))) is not None:
-                part._pairs[first, second] = result
-            for key in (f"{first} {second}", f"{second} {first}"):
-                if key in self.differences:
-                    part.differences[key] = self.differences[key]
-                if key in self.sounds:
-                    part.sounds[key] = self.sounds[key]
-            for pair in ((first, second), (second, first)):
-                if pair in self._proofs:
-                    part._proofs[pair] = self._proofs[pair]
+        part, chosen = Comparisons(None, self.state), sorted(set(contents))
+        part.traits = {content: self.traits[content] for content in chosen if content in self.traits}
+        pairs = list(permutations(chosen, 2))
+        keys = [" ".join(pair) for pair in pairs]
+        part._pairs = {pair: self._pairs[pair] for pair in pairs if pair in self._pairs}
+        part._proofs = {pair: self._proofs[pair] for pair in pairs if pair in self._proofs}
+        part.differences = {key: self.differences[key] for key in keys if key in self.differences}
+        part.sounds = {key: self.sounds[key] for key in keys if key in self.sounds}
         return part
 
     def merge(self, part: Comparisons) -> None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_constructor
 from vidkin._base.files import is_within
@@ -21,14 +20,12 @@ from vidkin._base.values import Result, check_share
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError
 from vidkin.index.duplicates.placement import PlacedFrames, fit_line, follow_line, place_frames
 from vidkin.index.query.candidates import find_candidates
-from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import SearchParts
 from vidkin.index.query.stages import Ranker, find_identical, score_candidates
-from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
 from vidkin.media import probe
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
-from vidkin.similarity import EXCERPT, FrameFeatures, Scorer, Segment
+from vidkin.similarity import EXCERPT, FrameFeatures, Segment
 
 _logger = logging.getLogger(__name__)
 
@@ -242,85 +239,52 @@ def cover(
     parts: SearchParts,
     query: FrameFeatures,
     within: str | os.PathLike[str] | None,
-    threshold: float,
-    candidates: int,
-    on_progress: Callable[[int, int], None] | None,
+    threshold: float = EXCERPT,
+    candidates: int = 100,
+    on_progress: Callable[[int, int], None] | None = None,
     rank: Ranker | None = None,
 ) -> Coverage:
-    """Coverage of a video by an index; see :meth:`vidkin.Index.coverage`.
+    """Which stretches of a video exist in the videos of an index; see :meth:`vidkin.Index.coverage`.
+
+    Args:
+        path: The video; it and files with the same bytes do not count.
+        parts: Parts of the index.
+        query: Features of the video.
+        within: Only files in this folder count; None for all.
+        threshold: Score of a pair from which its segments count.
+        candidates: Number of videos that are compared with each two minutes of the video.
+        on_progress: Callback that receives (steps done, steps in all); the second grows when matches are known.
+        rank: Scores the candidates; None scores them in this process.
 
     Raises:
         CollectionMismatchError: The index ranks by kind, and its scores do not tell copies from other videos.
+        InvalidArgumentError: A number is out of range.
+        NotIndexedError: Candidates are removed meanwhile.
         MediaError: The video cannot be read.
     """
+    check_share(threshold=threshold)
+    if candidates < 1:
+        raise InvalidArgumentError(f"candidates must be at least 1, got {candidates}")
     if not parts.scorer.has_segments:
         raise CollectionMismatchError(
             "the scores of this index order kinds of videos and do not tell where they match; make another index with "
             "--extractor vidkin"
         )
-    name = os.path.abspath(os.path.expanduser(path))
+    name, store = os.path.abspath(os.path.expanduser(path)), parts.store
     folder = None if within is None else os.path.realpath(os.path.expanduser(within))
     records = parts.records()
     same = {record.id for record in find_identical(records, name)} | {each.id for each in records if each.path == name}
 
-    def wanted(record: VideoRecord) -> bool:
+    def counts(record: VideoRecord) -> bool:
         inside = folder is None or is_within(record.path, folder)
         return record.id not in same and inside and not record.is_photograph
 
-    return find_coverage(
-        name,
-        query,
-        probe(name).duration,
-        parts.store,
-        parts.common,
-        parts.scorer,
-        wanted=wanted,
-        threshold=threshold,
-        candidates=candidates,
-        on_progress=on_progress,
-        rank=rank or score_candidates,
-    )
-
-
-def find_coverage(
-    path: str,
-    query: FrameFeatures,
-    duration: float,
-    store: VectorStore,
-    common: CommonFrames,
-    scorer: Scorer,
-    *,
-    wanted: Callable[[VideoRecord], bool],
-    threshold: float = EXCERPT,
-    candidates: int = 100,
-    on_progress: Callable[[int, int], None] | None = None,
-    rank: Ranker = score_candidates,
-) -> Coverage:
-    """Find which stretches of a video exist in the videos of an index.
-
-    Args:
-        path: The video.
-        query: Its features.
-        duration: Its length in seconds.
-        store, common, scorer: Parts of the index; the scorer has segments.
-        wanted: Whether a record of the index counts; the video itself should not.
-        threshold: Score of a pair from which its segments count.
-        candidates: Number of videos that are compared with each two minutes of the video.
-        on_progress: Callback that receives (steps done, steps in all); the second grows when matches are known.
-        rank: Scores the candidates.
-
-    Raises:
-        InvalidArgumentError: A number is out of range.
-        NotIndexedError: Candidates are removed meanwhile.
-    """
-    check_share(threshold=threshold)
-    if candidates < 1:
-        raise InvalidArgumentError(f"candidates must be at least 1, got {candidates}")
+    duration = probe(name).duration
     blocks = list(_blocks(query, duration))
     rough: dict[int, list[Segment]] = {}
     for done, block in enumerate(blocks):
-        ids = [video for video in find_candidates(store, block, candidates) if wanted(store.get(video))]
-        for video, pair in rank(store, block, ids, common, scorer):
+        ids = [video for video in find_candidates(store, block, candidates) if counts(store.get(video))]
+        for video, pair in (rank or score_candidates)(store, block, ids, parts.common, parts.scorer):
             if pair.score >= threshold:
                 rough.setdefault(video, []).extend(each for each in pair.segments if each.score >= threshold / 2)
         if on_progress is not None:
@@ -328,35 +292,26 @@ def find_coverage(
     pairs = [(store.get(video), segment) for video, found in rough.items() for segment in _joined(found)]
     stretches: list[SharedStretch] = []
     for done, (record, segment) in enumerate(pairs):
-        stretch = _with_exact_ends(path, duration, record, segment)
+        stretch = _with_exact_ends(name, duration, record, segment)
         if stretch is not None:
             stretches.append(stretch)
         if on_progress is not None:
             on_progress(len(blocks) + done + 1, len(blocks) + len(pairs))
-    return Coverage(path, duration, tuple(sorted(_distinct(stretches), key=lambda each: (each.start, each.path))))
+    return Coverage(name, duration, tuple(sorted(_distinct(stretches), key=lambda each: (each.start, each.path))))
 
 
 def _blocks(query: FrameFeatures, duration: float) -> Iterator[FrameFeatures]:
     """The query in stretches of two minutes that overlap, so that none of its parts is lost among the others."""
-    times = query.timestamps
-    start = 0.0
-    while True:
-        end = start + _BLOCK
-        # What is left is no block of its own.
-        is_last = end + _OVERLAP >= duration
-        rows = np.flatnonzero((times >= start) & (times < (duration + 1 if is_last else end)))
+    # What is left after the last one is no block of its own.
+    starts = np.arange(0.0, max(duration - 2 * _OVERLAP, 1.0), _BLOCK - _OVERLAP)
+    for start in starts.tolist():
+        end = duration + 1 if start == starts[-1] else start + _BLOCK
+        rows = np.flatnonzero((query.timestamps >= start) & (query.timestamps < end))
         if len(rows):
-            yield _rows(query, rows)
-        if is_last:
-            return
-        start = end - _OVERLAP
-
-
-def _rows(features: FrameFeatures, rows: NDArray[np.int64]) -> FrameFeatures:
-    # The end of the video is the end of the last block alone.
-    block = features.frames(rows)
-    is_end = features.end is None or rows[-1] == len(features) - 1
-    return block if is_end else replace(block, end=float(block.timestamps[-1]) + features.period)
+            block = query.frames(rows)
+            # The end of the video is the end of the last block alone.
+            is_end = query.end is None or rows[-1] == len(query) - 1
+            yield block if is_end else replace(block, end=float(block.timestamps[-1]) + query.period)
 
 
 def _joined(segments: Sequence[Segment]) -> list[Segment]:
@@ -416,17 +371,18 @@ def _find_ends(
     """Start and end in the first video, and the line (offset, speed) to the second: where frames cease to agree."""
     offset, speed = fit_line(placed, segment)
     limit = _AGREES * placed.agreement
+    # Where one of the videos ends, so does the match.
+    first_time, last_time = max(0.0, -offset / speed), min(lengths[0], (lengths[1] - offset) / speed)
+    middle = (segment.query_start + segment.query_end) / 2
     ends = []
     for is_end, rough in ((False, segment.query_start), (True, segment.query_end)):
-        middle = (segment.query_start + segment.query_end) / 2
         low, high = (
             (max(middle, rough - _AROUND), rough + _AROUND)
             if is_end
             else (rough - _AROUND, min(middle, rough + _AROUND))
         )
         times = np.arange(max(low, 0.0), min(high, lengths[0]), 1 / _RATE)
-        inside = (offset + speed * times >= -1 / _RATE) & (offset + speed * times <= lengths[1])
-        times = times[inside]
+        times = times[(offset + speed * times >= -1 / _RATE) & (offset + speed * times <= lengths[1])]
         if not len(times):
             ends.append(rough)
             continue
@@ -436,15 +392,10 @@ def _find_ends(
         best = int(np.argmax(np.concatenate([[0.0], np.cumsum(outwards)])))
         if best == 0:
             return None  # not even in the middle: the place is wrong
-        if is_end:
-            reached = float(times[best - 1]) + 1 / _RATE
-            # Where one of the videos ends, so does the match.
-            last = min(lengths[0], (lengths[1] - offset) / speed)
-            ends.append(last if best == len(times) and last - reached < 2 / _RATE else min(reached, last))
-        else:
-            reached = float(times[len(times) - best])
-            begin = max(0.0, -offset / speed)
-            ends.append(begin if best == len(times) and reached - begin < 2 / _RATE else max(reached, begin))
+        reached = float(times[best - 1]) + 1 / _RATE if is_end else float(times[len(times) - best])
+        edge = last_time if is_end else first_time
+        is_at_edge = best == len(times) and abs(edge - reached) < 2 / _RATE
+        ends.append(edge if is_at_edge else min(reached, last_time) if is_end else max(reached, first_time))
     return ends[0], max(ends), (offset, speed)
 
 

@@ -47,81 +47,41 @@ class LaidOver:
     box: tuple[float, float, float, float]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sketches:
-    """What is compared of T pictures to find what is laid over them.
-
-    Attributes:
-        lumas: [T, 192, 256] without their means.
-        variances: [T] of the lumas.
-        edges: [T, 24, 32] mean strength of the edges in each block.
-    """
-
-    lumas: NDArray[np.float32]
-    variances: NDArray[np.float32]
-    edges: NDArray[np.float32]
-
-    @classmethod
-    def of(cls, images: Sequence[NDArray[np.uint8]]) -> Sketches:
-        """Those of pictures [H, W, 3]."""
-        canvases = [_canvas(image) for image in images]
-        edges = np.stack([_block_means(measure_edges(canvas)) for canvas in canvases])
-        lumas = np.stack([canvas - canvas.mean() for canvas in canvases])
-        return cls(lumas, np.square(lumas).mean(axis=(1, 2)), edges)
-
-
-def find_overlays(first: Sketches, second: Sketches) -> tuple[LaidOver, ...]:
-    """Find each thing that only one of two copies has over its picture, as `find_overlay` does, and where it is; the
-    largest first."""
-    lasting, edges = _lasting_blocks(first, second)
+def find_overlays(first: Sequence[NDArray[np.uint8]], second: Sequence[NDArray[np.uint8]]) -> tuple[LaidOver, ...]:
+    """Find each thing that only one of two copies has over its pictures [H, W, 3] of the same moments, and where it
+    is; the largest first."""
+    differing, strengths = [], []
+    for ones in zip(first, second, strict=True):
+        one, other = map(_canvas, ones)
+        edges = [_block_means(measure_edges(canvas)) for canvas in (one, other)]
+        one, other = one - one.mean(), other - other.mean()
+        variance = float(np.square(other).mean())
+        gain = max(float(np.vdot(one, other)) / one.size / variance, 0.1) if variance > 1 else 1.0
+        difference = _block_means(np.abs(one - np.float32(gain) * other))
+        differing.append(difference > max(_LEAST_DIFFERENCE, _TIMES_USUAL * float(np.median(difference))))
+        strengths.append((edges[0], gain * edges[1]))
+    lasting = np.mean(differing, axis=0) >= _LASTING
+    # Copies are seldom cropped at exactly the same pixel.
+    lasting[[0, -1]] = lasting[:, [0, -1]] = False
     if not _SMALLEST <= float(lasting.mean()) <= _LARGEST:
         return ()
-    height, width = lasting.shape
+    one, other = np.mean(strengths, axis=0)
     # Where one of them is blurred as a whole, it has fewer edges everywhere.
-    usual = float(edges[0][~lasting].mean()) / max(float(edges[1][~lasting].mean()), 1e-6)
-    edges = edges[0], edges[1] * usual
-    found = []
+    other = other * float(one[~lasting].mean()) / max(float(other[~lasting].mean()), 1e-6)
+    height, width = lasting.shape
+    found: list[tuple[int, LaidOver]] = []
     for rows, columns in _connected(lasting):
-        part = np.zeros_like(lasting)
-        part[rows, columns] = True
-        side = _side_of(part, edges)
-        if side is not None and float(part.mean()) >= _SMALLEST:
-            box = columns.min() / width, rows.min() / height, (columns.max() + 1) / width, (rows.max() + 1) / height
-            found.append(
-                (float(part.mean()), LaidOver(side, (float(box[0]), float(box[1]), float(box[2]), float(box[3]))))
-            )
+        edge, edge_there = float(one[rows, columns].mean()), float(other[rows, columns].mean())
+        # The copy with clearly more edges in these blocks has it.
+        if len(rows) < _SMALLEST * lasting.size or max(edge, edge_there) <= _MORE_EDGES * min(edge, edge_there):
+            continue
+        box = columns.min() / width, rows.min() / height, (columns.max() + 1) / width, (rows.max() + 1) / height
+        left, top, right, bottom = map(float, box)
+        found.append((len(rows), LaidOver("first" if edge > edge_there else "second", (left, top, right, bottom))))
     # A picture that is blurred or sharpened differs in many places.
     if len(found) > _MOST_OVERLAYS:
         return ()
     return tuple(overlay for _, overlay in sorted(found, key=lambda item: -item[0]))
-
-
-def _lasting_blocks(
-    first: Sketches, second: Sketches
-) -> tuple[NDArray[np.bool_], tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """[24, 32] blocks that differ in most frames, and the mean strength of the edges of both copies in each block."""
-    differing, gains = [], []
-    for one, other, variance in zip(first.lumas, second.lumas, second.variances.tolist(), strict=True):
-        gain = max(float(np.vdot(one, other)) / one.size / variance, 0.1) if variance > 1 else 1.0
-        difference = _block_means(np.abs(one - np.float32(gain) * other))
-        usual = float(np.median(difference))
-        differing.append(difference > max(_LEAST_DIFFERENCE, _TIMES_USUAL * usual))
-        gains.append(gain)
-    lasting = np.mean(differing, axis=0) >= _LASTING
-    # Copies are seldom cropped at exactly the same pixel.
-    lasting[[0, -1]] = lasting[:, [0, -1]] = False
-    fitted = second.edges * np.array(gains, np.float32)[:, None, None]
-    return lasting, (first.edges.mean(axis=0, dtype=np.float64), fitted.mean(axis=0, dtype=np.float64))
-
-
-def _side_of(
-    blocks: NDArray[np.bool_], edges: tuple[NDArray[np.float64], NDArray[np.float64]]
-) -> Literal["first", "second"] | None:
-    """The copy with clearly more edges in these blocks."""
-    one, other = (float(strength[blocks].mean()) for strength in edges)
-    if one > _MORE_EDGES * other:
-        return "first"
-    return "second" if other > _MORE_EDGES * one else None
 
 
 def _connected(blocks: NDArray[np.bool_]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
@@ -129,16 +89,11 @@ def _connected(blocks: NDArray[np.bool_]) -> list[tuple[NDArray[np.int64], NDArr
     left = {(int(row), int(column)) for row, column in np.argwhere(blocks)}
     groups = []
     while left:
-        waiting = [left.pop()]
-        group = []
-        while waiting:
-            row, column = waiting.pop()
-            group.append((row, column))
-            near = {
-                (row + down, column + across) for down in (-1, 0, 1) for across in range(-_APART, _APART + 1)
-            } & left
+        group = waiting = [left.pop()]
+        for row, column in waiting:  # which grows
+            near = {(row + down, column + across) for down in (-1, 0, 1) for across in range(-_APART, _APART + 1)}
+            waiting += near & left
             left -= near
-            waiting += near
         rows, columns = np.array(group, dtype=np.int64).T
         groups.append((rows, columns))
     return groups

@@ -16,14 +16,13 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
-from vidkin.index.duplicates.detail import Sketches, colorfulness, find_overlays, measure_edges
-from vidkin.index.duplicates.placement import PlacedFrames, fit_line, place_frames
+from vidkin.index.duplicates.detail import colorfulness, find_overlays, measure_edges
+from vidkin.index.duplicates.placement import PlacedFrames, fit_line, part_of, place_frames
 from vidkin.media.packets import compare_packets
 from vidkin.similarity import Box, Segment
 
@@ -50,10 +49,7 @@ _OTHER_SPEED, _FEWER, _MORE_PIXELS, _FEWER_LINES = 0.03, 0.87, 1.15, 0.93
 _SQUEEZED = 0.06
 # A blurred border has less than this share of the edges of the picture inside it; one of a single color deviates by
 # fewer gray levels.
-_BLURRED, _PLAIN = 0.3, 6.0
-# Correlation of a blurred border with the picture inside it, and of one that is hardly blurred, both this many pixels
-# wide.
-_REPEATED, _REPEATED_CLEARLY, _COARSE = 0.5, 0.85, 24
+_BLURRED, _PLAIN = 0.2, 6.0
 # Mean gray level of black bars at most.
 _BLACK = 24.0
 # A frame within a frame: how much stronger the line around it is than others beside it.
@@ -271,39 +267,11 @@ def _surroundings(images: NDArray[np.uint8], part: Box) -> Literal["border", "fr
     inner = edges[top + margin : bottom - margin, left + margin : right - margin]
     if not outside.any() or not inner.size:
         return "scene"
-    lines = _strength_of_lines(luma, (left, top, right, bottom))
-    if lines < _FRAMED:
+    if _strength_of_lines(luma, (left, top, right, bottom)) < _FRAMED:
         return "scene"
     if float(luma[:, outside].std(axis=1).mean()) < _PLAIN:
         return "border"
-    is_blurred = float(edges[outside].mean()) < _BLURRED * float(inner.mean())
-    # However lightly it is blurred, the same picture again is no other footage.
-    return "border" if _repeats(luma, part, outside) > (_REPEATED if is_blurred else _REPEATED_CLEARLY) else "frame"
-
-
-def _repeats(luma: NDArray[np.float32], part: Box, outside: NDArray[np.bool_]) -> float:
-    """How far what is around a part of pictures [N, H, W] is that part again, enlarged to fill the frame: a
-    correlation in [-1, 1]; where there is too little to tell it counts for what is blurred."""
-    height, width = luma.shape[1:]
-    wide, high = (part[2] - part[0]) * width, (part[3] - part[1]) * height
-    factor = min(wide / width, high / height)
-    across, down = (part[0] + part[2]) / 2 * width, (part[1] + part[3]) / 2 * height
-    box = (
-        across - factor * width / 2,
-        down - factor * height / 2,
-        across + factor * width / 2,
-        down + factor * height / 2,
-    )
-    alike = []
-    for image in luma:
-        # Small, so that only what a blur leaves is compared.
-        small = Image.fromarray(image).resize((_COARSE, _COARSE), Image.Resampling.BOX)
-        filled = Image.fromarray(image).resize((_COARSE, _COARSE), Image.Resampling.BOX, box=box)
-        mask = np.asarray(Image.fromarray(outside).resize((_COARSE, _COARSE), Image.Resampling.NEAREST))
-        one, other = np.asarray(small)[mask], np.asarray(filled)[mask]
-        if one.size > 2 and min(one.std(), other.std()) > 1:
-            alike.append(float(np.corrcoef(one, other)[0, 1]))
-    return float(np.median(alike)) if alike else _REPEATED_CLEARLY
+    return "border" if float(edges[outside].mean()) < _BLURRED * float(inner.mean()) else "frame"
 
 
 def _strength_of_lines(luma: NDArray[np.float32], box: tuple[int, int, int, int]) -> float:
@@ -332,11 +300,11 @@ def _of_pictures(
 ) -> Iterator[Difference]:
     """Colors, and what is laid over one of the two, by the part of the pictures that both show."""
     plain = np.ones(_COMMON, dtype=bool)
-    for overlay in find_overlays(Sketches.of(ones), Sketches.of(others)):
+    for overlay in find_overlays(ones, others):
         left, top, right, bottom = overlay.box
         rows = slice(round(top * _COMMON[0]), round(bottom * _COMMON[0]))
         plain[rows, round(left * _COMMON[1]) : round(right * _COMMON[1])] = False
-        place = _inside(placed.placement.shown, overlay.box)
+        place = part_of(placed.placement.shown, overlay.box)
         kinds: tuple[DifferenceKind, DifferenceKind]
         kinds = ("caption", "no caption") if _is_caption(place) else ("logo", "no logo")
         yield Difference(kinds[overlay.side == "second"], where=_where(place))
@@ -410,9 +378,3 @@ def _overlap(one: Box, other: Box) -> float:
     width = min(one[2], other[2]) - max(one[0], other[0])
     height = min(one[3], other[3]) - max(one[1], other[1])
     return max(width, 0.0) * max(height, 0.0)
-
-
-def _inside(outer: Box, inner: Box) -> Box:
-    width, height = outer[2] - outer[0], outer[3] - outer[1]
-    left, top = outer[0] + inner[0] * width, outer[1] + inner[1] * height
-    return left, top, outer[0] + inner[2] * width, outer[1] + inner[3] * height

@@ -303,11 +303,11 @@ def _guesses(
     gray = own.gray(place)
     some = [others.gray(int(row)) for row in np.unique(rows[place, :: rows.shape[1] // 4])]
     for part in _PARTS:
-        one, two = _inside(own.picture, part), _inside(others.picture, part)
+        one, two = part_of(own.picture, part), part_of(others.picture, part)
         inside = [find_part(_upright(other, others.picture), _upright(gray, one)) for other in some]
         around = [find_part(_upright(gray, own.picture), _upright(other, two)) for other in some]
-        yield Placement.between(one, _inside(others.picture, max(inside)[1]))
-        yield Placement.between(_inside(own.picture, max(around)[1]), two)
+        yield Placement.between(one, part_of(others.picture, max(inside)[1]))
+        yield Placement.between(part_of(own.picture, max(around)[1]), two)
 
 
 def _refine(own: _Frames, others: _Frames, rows: NDArray[np.int64], placement: Placement) -> _Guess:
@@ -488,7 +488,7 @@ def _cut(image: Image.Image, box: Box, size: tuple[int, int]) -> Image.Image:
     return image.resize(size[::-1], Image.Resampling.BILINEAR, box=edges)
 
 
-def _inside(outer: Box, inner: Box) -> Box:
+def part_of(outer: Box, inner: Box) -> Box:
     """A box given in shares of another one, in shares of the whole."""
     width, height = outer[2] - outer[0], outer[3] - outer[1]
     return _proper(
