@@ -152,7 +152,7 @@ def test_moments_that_only_resemble_what_a_stronger_segment_shows_are_no_part_of
         FrameFeatures.of_whole(np.ones((count, 1, 4), np.float32), np.arange(float(count))) for count in (4, 16)
     )
     shown, again, alike = (
-        Segment(0, 3.4, start, start + 3.4, score) for start, score in ((4, 0.9), (10, 0.85), (12, 0.5))
+        Segment(0, 3.4, start, start + 3.4, score) for start, score in ((4, 0.9), (10, 0.85), (12, 0.78))
     )
     result = result_of(PairScore(0.8, (shown, alike), np.zeros((4, 16), np.float32)), part, film)
     assert (result.segments, result.covered) == ((shown,), (1.0, 0.25))

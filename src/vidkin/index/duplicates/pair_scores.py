@@ -27,8 +27,9 @@ _DOUBTFUL = 0.3
 _SURE_AS_STORED, _SHOWN_WHOLE = 0.75, 0.95
 # A pair of which less is shown, by stored features, is no copy as a whole however finely it is read.
 _MAYBE_WHOLE = 0.4
-# A segment agrees as well as another one from this share of its score on.
-_AS_GOOD = 0.75
+# A segment agrees as well as another one from this share of its score on: footage that is shown twice agrees about as
+# well both times.
+_AS_GOOD = 0.9
 # Bytes of features that are held, in single precision.
 _MAX_HELD = 128 << 20
 
@@ -165,7 +166,7 @@ def result_of(score: PairScore, first: FrameFeatures, second: FrameFeatures, *, 
 
 def _resembles(segment: Segment, stronger: Segment) -> bool:
     """Whether a segment only resembles footage that a stronger one shows: its moments of one video are among those of
-    the other segment, which agree much better. Footage that is shown twice agrees as well both times."""
+    the other segment, which agree better."""
     if segment.score >= _AS_GOOD * stronger.score:
         return False
     sides = (

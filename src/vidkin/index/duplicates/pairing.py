@@ -155,6 +155,7 @@ class PairSearch:
         tasks = [
             Task("compare", (record, found, self.parts), record.id, record.path) for record, found in asked if found
         ]
+        answers: Iterator[list[PairResult] | None]
         if self.mapper is None or self.job is None:
             answers = (self.scores.compare(*task.arguments) for task in tasks)
         else:
