@@ -8,7 +8,7 @@ videos says which of them hold an image.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
@@ -378,8 +378,15 @@ def _change_across(changes: _Sums, boxes: Whole) -> NDArray[np.float64]:
     return np.stack(rows)
 
 
-def overlap(one: tuple[float, ...], other: tuple[float, ...]) -> float:
-    """Intersection over union of two boxes (left, top, right, bottom)."""
+@check_arguments
+def overlap(one: Sequence[float], other: Sequence[float]) -> float:
+    """Intersection over union of two boxes (left, top, right, bottom), 0 to 1.
+
+    Raises:
+        InvalidArgumentError: A box has another number of sides.
+    """
+    if len(one) != 4 or len(other) != 4:
+        raise InvalidArgumentError(f"boxes must have 4 sides, got {len(one)} and {len(other)}")
     width = min(one[2], other[2]) - max(one[0], other[0])
     height = min(one[3], other[3]) - max(one[1], other[1])
     if width <= 0 or height <= 0:

@@ -28,6 +28,7 @@ _MAX_VIEWS = 2
 _ALIKE_FRAMES = 4
 
 
+@check_arguments
 def compare_views(
     query: Sequence[Sequenced], target: Sequence[Sequenced], *, least_alike: float = 0.2
 ) -> Iterator[tuple[Measured, Sequenced, Sequenced]]:
