@@ -82,18 +82,7 @@ def test_what_is_compared_and_fitted_elsewhere_is_what_one_process_finds(index: 
         index._mapper = None
     assert len(here[0]) == 1
     assert there == here
-    assert mapper.methods == {"windows", "shared", "inside", "fit"}
-
-
-def test_pairs_that_need_no_look_if_the_first_are_confirmed_are_not_looked_at_ahead() -> None:
-    places = find._Places()
-    one, two = places.number("a", 0.0, 9.0), places.number("b", 0.0, 9.0)
-    guess = places.copy()
-    assert guess.needs(one, two)
-    guess.connect(one, two)
-    guess.connect(one, two)
-    assert not guess.needs(one, two)
-    assert places.needs(one, two)  # only a guess
+    assert mapper.methods == {"track", "shared", "fit"}
 
 
 def test_limits_choose_groups(index: Index) -> None:

@@ -40,10 +40,7 @@ def season(count: int) -> list[Track]:
 
 
 def votes_of(last: Track, others: list[Track]) -> Votes:
-    table = WindowTable(DIMENSION)
-    for number, other in enumerate(others):
-        table.add(number, other)
-    return table.votes(last)
+    return WindowTable.of_tracks(others).votes(last, len(others))
 
 
 def test_a_shared_stretch_is_found_where_it_is_in_both() -> None:

@@ -1,69 +1,150 @@
-"""Find to the frame where two files stop showing the same, by decoding them around the ends of a shared stretch, of a
-shot beside it, or of a whole copy.
+"""Find to the frame where two files stop showing the same, by decoding them around the ends of a shared stretch.
 
-Shape legend: N frames of a clip, G cells of a small picture.
+Shape legend: N, M frames of clips, H and W their sides in pixels, G cells of a small picture, S shifts.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.errors import MediaError
-from vidkin.index.recurring.clips import (
-    REACH,
-    STILL,
-    SURE_MATCH,
-    Cells,
-    Clip,
-    Clips,
-    MomentPairs,
-    agree_beside,
-    count_with_dim,
-    share_covered,
-)
-from vidkin.index.recurring.stretches import RoughStretch
+from vidkin.index.recurring.stretches import SPEEDS, RoughStretch
 from vidkin.index.storage.records import VideoRecord
+from vidkin.media.decode import read_gray
 from vidkin.media.frames import is_before
 
 _logger = logging.getLogger(__name__)
 
 StretchEnd = Literal["start", "end"]
-_SIDES: tuple[StretchEnd, StretchEnd] = ("start", "end")
+Floats = NDArray[np.float32]
 
-_SPEEDS = (1.0, 24 / 25, 25 / 24)
-_SHIFT, _STEP = 1.6, 0.02  # seconds: how far the other file is shifted to find the same frame, and in which steps
-_OTHER_SPEED = 3.0  # sum of (correlation - bound) that tells another speed than that of the stored features
-_FINE_SHIFT = 0.12  # the same at one of both ends
-_BOUND = 0.5  # correlation of pictures that may be the same
-_SAME_ASPECT = 0.04
-_DIFFERENT = 0.1  # correlation of pictures that have nothing in common
-_LEAST_BOUND = 0.4
-_CUT, _NEAR_CUT = 0.5, 0.5  # correlation below which a frame begins a shot; seconds within which an end is that cut
-_LOOKALIKE_STEP = 0.15  # correlation
-_LAG = 0.2  # seconds between frames whose difference is motion
-_LEAST_MOTION = 1.0  # gray levels
-_MOVES = 3  # times that an end may lie beyond what was decoded
+REACH = 3.0
+"""Seconds of a clip on both sides of its middle."""
+
+_GRID = 2.0  # seconds between middles of clips: ends of one occurrence differ a little from pair to pair
+_HELD_CLIPS = 256
+_SHORT_SIDE, _ROWS, _COLUMNS = 48, 12, 20  # pixels that are decoded, cells that are compared
+_BAR = 28  # gray level up to which a border is a black bar
+_FLAT = 2.0  # gray levels: cells that differ by less show nothing
+_BOUND = 0.5  # correlation of frames that may be the same; below it a frame begins a shot
+_SHIFT, _STEP = 1.6, 0.02  # seconds by which stored features may be off, and the steps that are tried
+_NEAR_CUT = 0.5  # seconds within which an end is a cut
+# Correlation of how two videos depart from their mean frames, if both show the same; of frames and departures of copies.
+_SAME_COURSE, _SURE = 0.75, 0.95
+_MOST_OF_STILL = 0.75  # share of the frames that agree if a stretch is a card or a camera that stands still
+_MIN_CHANGE = 1.0  # gray levels
+_SHORTEST_LINK = 1.9  # seconds
+# Share of the cells that a title may cover, and gray levels by which it does.
+_UNEQUAL, _COVERS = 0.2, 8.0
 
 
-class EndFit(NamedTuple):
-    """An end of a shared stretch.
+class Cells(NamedTuple):
+    """Small pictures.
 
     Attributes:
-        first, second: Its time in both videos, seconds.
-        match: Mean correlation of the pictures inside of it, in [-1, 1].
-        motion: Correlation of what moves inside of it, in [-1, 1]; None if nothing does.
+        means: [N, G] gray levels.
+        units: [N, G] the same without their mean and of unit length; zeros for pictures that show nothing.
     """
 
-    first: float
-    second: float
-    match: float
-    motion: float | None
+    means: Floats
+    units: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clip:
+    """Small gray pictures of consecutive frames, without black bars.
+
+    Attributes:
+        times: [N] seconds.
+        images: [N, H, W] uint8 luma.
+        end: Time at which the last frame leaves the screen, seconds.
+        is_first, is_last: Whether the file has no frame before the first, and none after the last.
+    """
+
+    times: NDArray[np.float64]
+    images: NDArray[np.uint8]
+    end: float
+    is_first: bool
+    is_last: bool
+    _cells: dict[float | None, Cells] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def step(self) -> float:
+        """Seconds from frame to frame."""
+        return _step(self.times)
+
+    @property
+    def aspect(self) -> float:
+        """Width by height."""
+        return float(self.images.shape[2] / self.images.shape[1])
+
+    def cells(self, aspect: float | None = None) -> Cells:
+        """Each picture in cells, without the borders that a picture of another aspect lacks."""
+        if aspect not in self._cells:
+            ratio = 1.0 if aspect is None else aspect / self.aspect
+            rows = _cell_weights(self.images.shape[1], min(1.0, 1 / ratio), _ROWS)
+            columns = _cell_weights(self.images.shape[2], min(1.0, ratio), _COLUMNS)
+            means = (rows @ self.images.astype(np.float32) @ columns.T).reshape(len(self.images), -1)
+            centered = means - means.mean(axis=1, keepdims=True)
+            size = np.linalg.norm(centered, axis=1, keepdims=True)
+            shown = size > _FLAT * np.sqrt(means.shape[1])
+            self._cells[aspect] = Cells(means, np.where(shown, centered / np.maximum(size, 1e-6), np.float32(0.0)))
+        return self._cells[aspect]
+
+
+def _step(times: NDArray[np.float64]) -> float:
+    return float(np.median(np.diff(times))) if len(times) > 1 else 0.04
+
+
+def _cell_weights(length: int, share: float, cells: int) -> Floats:
+    """[cells, length] weights of the pixels of each cell; cells cover this share of the length, around its middle."""
+    borders = length * (0.5 + share * (np.arange(cells + 1) / cells - 0.5))
+    pixels = np.arange(length)[None]
+    covered = (np.minimum(borders[1:, None], pixels + 1) - np.maximum(borders[:-1, None], pixels)).clip(0)
+    return np.asarray(covered / covered.sum(axis=1, keepdims=True), np.float32)
+
+
+@dataclass(slots=True)
+class Clips:
+    """Reads frames around times; what was read last is held: ends in one file are often near each other."""
+
+    _held: OrderedDict[tuple[str, float], Clip] = field(default_factory=OrderedDict, init=False)
+
+    def around(self, record: VideoRecord, time: float) -> Clip:
+        """Every frame from at least two seconds before a time to as long after it.
+
+        Raises:
+            MediaError: The file cannot be read there.
+        """
+        middle = _GRID * round(min(max(0.0, time), record.duration) / _GRID)
+        clip = self._held.get((record.path, middle))
+        if clip is None:
+            clip = self._held[record.path, middle] = _read_clip(record.path, max(0.0, middle - REACH), middle + REACH)
+            if len(self._held) > _HELD_CLIPS:
+                self._held.popitem(last=False)
+        self._held.move_to_end((record.path, middle))
+        return clip
+
+
+def _read_clip(path: str, start: float, end: float) -> Clip:
+    times, images = read_gray(path, start=start, end=end, short_side=_SHORT_SIDE, threads=2)
+    step = _step(times)
+    # The frame on screen at the end is not read: the next one begins there or a little later.
+    leaves = float(times[-1]) + step
+    brightest = images.max(axis=0)
+    rows, columns = (np.flatnonzero(brightest.max(axis=axis) > _BAR) for axis in (1, 0))
+    height, width = brightest.shape
+    # A black clip stays as it is.
+    if len(rows) and rows[-1] - rows[0] >= 0.4 * height and columns[-1] - columns[0] >= 0.4 * width:
+        images = images[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    return Clip(times, images, leaves, start <= 0, leaves < end - 1.5 * step)
 
 
 class TimeLine(NamedTuple):
@@ -91,6 +172,19 @@ class TimeLine(NamedTuple):
         return self._replace(second=self.second + seconds)
 
 
+class EndFit(NamedTuple):
+    """An end of a shared stretch.
+
+    Attributes:
+        first, second: Its time in both videos, seconds.
+        match: Mean correlation of the pictures inside of it, in [-1, 1].
+    """
+
+    first: float
+    second: float
+    match: float
+
+
 class FittedStretch(NamedTuple):
     """A shared stretch with exact ends that its pictures confirm.
 
@@ -115,26 +209,20 @@ class FittedStretch(NamedTuple):
     def swapped(self) -> FittedStretch:
         """The same with the second video first."""
         first, second = (self.first_start, self.first_end), (self.second_start, self.second_end)
-        speed = 1 / self.speed if self.speed else 0.0
-        return FittedStretch(*second, *first, self.score, self.match, self.covered, speed)
+        return FittedStretch(*second, *first, self.score, self.match, self.covered, self.speed and 1 / self.speed)
 
 
-# What moves must move in the same way; where nothing moves, the shared frames must follow each other in the same order.
-_LEAST_MOTION_MATCH, _LEAST_STILL_MATCH, _LEAST_STILL_CONTRAST = 0.35, 0.7, 0.5
+Files = tuple[VideoRecord, VideoRecord]
 
 
-# Share of the pictures of a still stretch that agree (a little of the next shot may follow a card in both files), and
-# seconds between those that are compared. Two of them are the same if what moves in them agrees so well.
-_MOST_OF_STILL, _STILL_STEP = 0.75, 0.25
-_SURE_MOTION = 0.6
-# Correlation of how the pictures depart from their mean, and the number of frames that tell it. Pictures that stay as
-# they are must all agree well, or follow each other for some seconds.
-_LEAST_COURSE, _LEAST_FRAMES = 0.75, 6
-_LONG_STILLS = 8.0  # seconds
-_SHORTEST_LINK, _MOST_SPEED = 1.9, 1.25  # seconds, times
-# Correlation by which pictures of an end agree less than those of the other one, unless they are something else.
-_CHANCE_STEP, _LEAST_SCORE, _STILL_END = 0.2, 0.65, 0.9
-_MOST_STEPS_IN = 8
+def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
+    """:func:`fit_stretch`; where a file cannot be read there, the ends of its stored features."""
+    try:
+        return fit_stretch(clips, first, second, stretch)
+    except MediaError as error:
+        _logger.warning("%s; the ends are those of its stored features", error)
+    times = stretch.first_start, stretch.first_end, stretch.second_start, stretch.second_end
+    return FittedStretch(*times, stretch.score, 0.0) if stretch.is_distinct else None
 
 
 def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
@@ -143,186 +231,68 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
     Raises:
         MediaError: One of the files cannot be read there.
     """
-    line = _align(clips, first, second, stretch)
+    files = first, second
+    line = _align(clips, files, stretch)
     if line is None:
         return None
-    starts, ends = (_fit(clips, first, second, stretch, line, side) for side in _SIDES)
+    starts = _fit(clips, files, stretch.first_start, line, "start")
+    ends = _fit(clips, files, stretch.first_end, line, "end")
     if starts is None or ends is None:
         return None
-    if _is_chance(ends, starts, stretch):
-        ends = _fit_further_in(clips, first, second, stretch, line, "end", starts)
-    elif _is_chance(starts, ends, stretch):
-        starts = _fit_further_in(clips, first, second, stretch, line, "start", ends)
-    if starts is None or ends is None or starts.first >= ends.first or starts.second >= ends.second:
-        return None
     lengths = ends.first - starts.first, ends.second - starts.second
-    if min(lengths) < _SHORTEST_LINK or not 1 / _MOST_SPEED <= lengths[0] / lengths[1] <= _MOST_SPEED:
+    if min(lengths) < _SHORTEST_LINK or abs(lengths[0] * line.speed - lengths[1]) > _SHIFT:
         return None
-    match = max(starts.match, ends.match)
-    motions = [fit.motion for fit in (starts, ends) if fit.motion is not None]
-    if motions and max(motions) < _LEAST_MOTION_MATCH:
-        return None
-    inside = _pictures_inside(clips, (first, second), starts, ends)
-    course = _same_course(inside)
-    is_sure = min(starts.match, ends.match) >= SURE_MATCH
+    inside = [_pairs_inside(clips, files, time, (starts, ends)) for time in (starts, ends)]
+    inside = [pairs for pairs in inside if len(pairs[0][0])]
+    courses = [_correlate(_departures(one), _departures(other)) for pairs in inside for one, other in pairs]
+    course = max((each for each in courses if each is not None), default=None)
+    is_sure = min(starts.match, ends.match) >= _SURE
     if course is None:
-        if match < _LEAST_STILL_MATCH or stretch.contrast < _LEAST_STILL_CONTRAST:
+        # Stills must all agree well, or follow each other for some seconds.
+        if not stretch.is_distinct or not (is_sure or min(lengths) >= 4 * _SHORTEST_LINK):
             return None
-        if not is_sure and min(lengths) < _LONG_STILLS:
-            return None
-    elif course < _LEAST_COURSE:
+    elif course < (_SURE if _is_still(np.concatenate([pairs[0][0] for pairs in inside])) else _SAME_COURSE):
         return None
-    is_moving = course is not None and max(motions, default=0.0) >= _SURE_MOTION
-    still = _still_picture(clips, first, starts.first, ends.first)
-    if still is not None and not (is_sure and is_moving and agree_beside(still, inside)):
-        return None
-    times = starts.first, ends.first, starts.second, ends.second
     covered = min(map(share_covered, inside), default=0.0)
-    return FittedStretch(*times, stretch.score, max(0.0, match), covered, line.speed)
+    times = starts.first, ends.first, starts.second, ends.second
+    return FittedStretch(*times, stretch.score, max(0.0, starts.match, ends.match), covered, line.speed)
 
 
-def _pictures_inside(
-    clips: Clips, files: tuple[VideoRecord, VideoRecord], starts: EndFit, ends: EndFit
-) -> list[MomentPairs]:
-    """What both files show inside of a stretch, at each of its ends where some frames were read."""
-    speed = (ends.second - starts.second) / (ends.first - starts.first)
-    line = TimeLine(starts.first, starts.second, speed)
-    found: list[MomentPairs] = []
-    for fit in (starts, ends):
-        clip, other = (
-            clips.around(record, min(max(0.0, time), record.duration))
-            for record, time in zip(files, (fit.first, fit.second), strict=True)
-        )
-        mapped = line.at(0.0) + clip.times * speed
-        inside = ~is_before(clip.times, starts.first) & is_before(clip.times, ends.first)
-        rows = np.flatnonzero(inside & (mapped >= other.times[0] - other.step) & (mapped < other.end))
-        if len(rows) < _LEAST_FRAMES:
-            continue
-        columns = _nearest(other.times, mapped[rows])
-        found.append([(one.means[rows], two.means[columns]) for one, two in _geometries(clip, other)])
-    return found
-
-
-def _same_course(inside: list[MomentPairs]) -> float | None:
-    """Correlation of how both videos depart from their mean picture inside of a stretch, at the better of its ends.
-
-    A camera that stands still shows much the same picture at any time; what passes before it is each time something
-    else. None if the pictures stay as they are.
-    """
-    found = [_departures(*both) for pairs in inside for both in pairs]
-    return max((each for each in found if each is not None), default=None)
-
-
-def _departures(first: NDArray[np.float32], second: NDArray[np.float32]) -> float | None:
-    """Correlation of pictures [N, G] without their brightness and their mean; None if both hardly change."""
-    changes = []
-    for cells in (first, second):
-        shown = cells - cells.mean(axis=1, keepdims=True)
-        changes.append(shown - shown.mean(axis=0))
-    return _correlation(*changes)
-
-
-def _still_picture(clips: Clips, record: VideoRecord, start: float, end: float) -> NDArray[np.float32] | None:
-    """The picture [G] that a stretch is but for a short rest, as far as it is seen around its ends: of a card, or of a
-    camera that stands still; None if it moves.
-
-    Such a stretch resembles itself and others at any offset.
-    """
-    pictures = []
-    for time in (start, min(end, record.duration)):
-        clip = clips.around(record, time)
-        inside = np.flatnonzero(~is_before(clip.times, start) & is_before(clip.times, end))
-        pictures.append(clip.cells().units[inside[:: max(1, round(_STILL_STEP / clip.step))]])
-    units = np.concatenate(pictures)
-    units = units[units.any(axis=1)]
-    if len(units) == 0:
-        return None
-    same = (units @ units.T >= STILL).mean(axis=1)
-    most = int(np.argmax(same))
-    return units[most] if same[most] >= _MOST_OF_STILL else None
-
-
-def _is_chance(fit: EndFit, other: EndFit, stretch: RoughStretch) -> bool:
-    """Whether pictures at one end agree much less than at the other one, and do not move alike or are unlike in what
-    the index has of them; or agree less, and do not move."""
-    if fit.match < _STILL_END and (fit.motion is None or fit.motion < _LEAST_MOTION_MATCH / 2):
-        return other.match - fit.match > _CHANCE_STEP / 2
-    is_moving = fit.motion is not None and fit.motion >= _LEAST_MOTION_MATCH
-    return other.match - fit.match > _CHANCE_STEP and not (is_moving and stretch.score >= _LEAST_SCORE)
-
-
-def _fit_further_in(
-    clips: Clips,
-    first: VideoRecord,
-    second: VideoRecord,
-    stretch: RoughStretch,
-    line: TimeLine,
-    side: StretchEnd,
-    other: EndFit,
-) -> EndFit | None:
-    """The end, where the one that was found is a chance resemblance beyond it; None if there is none."""
-    time, inwards = (stretch.first_start, 1.0) if side == "start" else (stretch.first_end, -1.0)
-    for _ in range(_MOST_STEPS_IN):
-        time += inwards * REACH
-        if (time - other.first) * inwards > -_SHORTEST_LINK / 2:
-            return None
-        # The other end was found to the frame, perhaps beyond where the index has it.
-        far = max(stretch.first_end, other.first) if side == "start" else min(stretch.first_start, other.first)
-        begin, end = (time, far) if side == "start" else (far, time)
-        inner = replace(
-            stretch,
-            first_start=begin,
-            first_end=end,
-            second_start=max(0.0, line.at(begin)),
-            second_end=max(line.at(end), max(0.0, line.at(begin)) + 0.1),
-        )
-        fit = _fit(clips, first, second, inner, line, side)
-        if fit is not None and not _is_chance(fit, other, stretch):
-            return fit
-    return None
-
-
-def _align(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> TimeLine | None:
+def _align(clips: Clips, files: Files, stretch: RoughStretch) -> TimeLine | None:
     """The line along which most frames around both ends agree; None if none do."""
     middle = (stretch.first_start + stretch.first_end) / 2, (stretch.second_start + stretch.second_end) / 2
     shifts = np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
-    # The shortest shift of equal ones. Under a title pictures that hardly move agree a little at any speed.
-    known = min(_SPEEDS, key=lambda speed: abs(speed - stretch.speed))
-    totals = {speed: -1e-3 * np.abs(shifts) - (_OTHER_SPEED if speed != known else 0.0) for speed in _SPEEDS}
-    starts, ends = (stretch.first_start, stretch.second_start), (stretch.first_end, stretch.second_end)
-    for side, (one, other) in zip(_SIDES, (starts, ends), strict=True):
-        clips_of = clips.around(first, one), clips.around(second, other)
-        agreements = [cells.units @ others.units.T for cells, others in _geometries(*clips_of)]
-        for speed in _SPEEDS:
-            line = TimeLine(*middle, speed)
-            totals[speed] = totals[speed] + np.max(_totals(agreements, *clips_of, line, side, shifts), axis=0)
-        if max(float(total.max()) for total in totals.values()) <= 0:
-            return None  # most chance resemblances end here, after one of both ends
-    best = max(_SPEEDS, key=lambda speed: float(totals[speed].max()))
-    return TimeLine(*middle, best).shifted(float(shifts[np.argmax(totals[best])]))
+    ends = ("start", stretch.first_start, stretch.second_start), ("end", stretch.first_end, stretch.second_end)
+    known = min(SPEEDS, key=lambda speed: abs(speed - stretch.speed))
+    best, found = 0.0, None
+    views = [(side, _views(clips.around(files[0], one), clips.around(files[1], other))) for side, one, other in ends]
+    for speed in SPEEDS:
+        line = TimeLine(*middle, speed)
+        # The shortest shift of equal ones; under a title pictures that hardly move agree a little at any speed.
+        totals = -1e-3 * np.abs(shifts) - (0.0 if speed == known else REACH)
+        for side, pairs in views:
+            totals = totals + np.max([_totals(*pair, line, side, shifts) for pair in pairs], axis=0)
+        if totals.max() > best:
+            best, found = float(totals.max()), line.shifted(float(shifts[np.argmax(totals)]))
+    return found
 
 
-def _fit(
-    clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch, line: TimeLine, side: StretchEnd
-) -> EndFit | None:
-    time, outwards = (stretch.first_start, -1.0) if side == "start" else (stretch.first_end, 1.0)
+def _fit(clips: Clips, files: Files, time: float, line: TimeLine, side: StretchEnd) -> EndFit | None:
+    """The end, looked for from a time on: outwards as long as both files show the same, and else inwards."""
+    outwards = -1.0 if side == "start" else 1.0
     fit: EndFit | None = None
-    for _ in range(_MOVES):
-        clip = clips.around(first, min(max(0.0, time), first.duration))
-        target = clips.around(second, min(max(0.0, line.at(time)), second.duration))
-        found = find_end(clip, target, line, side)
-        if found is None:
-            # Beyond the end that was found before, or the estimate is too far out.
+    for _ in range(3):
+        both = clips.around(files[0], time), clips.around(files[1], line.at(time))
+        found = find_end(*both, line, side)
+        if found is None or (fit is not None and (found.first - fit.first) * outwards < 0):
             if fit is not None:
-                return fit
+                return fit  # what was read farther out shows less of it
             time -= outwards * REACH
             continue
-        if fit is not None and (found.first - fit.first) * outwards < 0:
-            return fit  # what was read further out shows less of it
         fit = found
-        if not _goes_on(clip, target, fit, side):
+        if not _goes_on(*both, fit, side):
             return fit
-        time = fit.first + outwards * (REACH - 1.0)
+        time = fit.first + outwards * _GRID
     return fit
 
 
@@ -335,6 +305,22 @@ def _goes_on(first: Clip, second: Clip, fit: EndFit, side: StretchEnd) -> bool:
         if at_border[-1] and stops:
             return False
     return any(at_border)
+
+
+class _View(NamedTuple):
+    """A clip in the cells that are compared with those of another one."""
+
+    clip: Clip
+    cells: Cells
+
+
+def _views(first: Clip, second: Clip) -> list[tuple[_View, _View]]:
+    """Both clips as they are, and without what the aspect of the other one lacks."""
+    pairs = [(_View(first, first.cells()), _View(second, second.cells()))]
+    if abs(first.aspect / second.aspect - 1) > 0.04:
+        pairs.append((_View(first, first.cells(second.aspect)), pairs[0][1]))
+        pairs.append((pairs[0][0], _View(second, second.cells(first.aspect))))
+    return pairs
 
 
 def find_end(first: Clip, second: Clip, line: TimeLine, side: StretchEnd) -> EndFit | None:
@@ -351,338 +337,186 @@ def find_end(first: Clip, second: Clip, line: TimeLine, side: StretchEnd) -> End
     Returns:
         The end; None if no frames agree.
     """
-    if len(first.times) < 2 or len(second.times) < 2:
+    if min(len(first.times), len(second.times)) < 2:
         return None
-    shifts = np.arange(-_FINE_SHIFT, _FINE_SHIFT + 1e-9, _STEP / 2)
-    best = 0.0, first.cells(), second.cells(), line
-    geometries = _geometries(first, second)
-    agreements = [one.units @ other.units.T for one, other in geometries]
-    options = _totals(agreements, first, second, line, side, shifts) - 1e-3 * np.abs(shifts)
-    for (one, other), totals in zip(geometries, options, strict=True):
-        at = int(np.argmax(totals))
-        best = max(best, (float(totals[at]), one, other, line.shifted(float(shifts[at]))), key=lambda found: found[0])
-    total, one, other, line = best
-    if total <= 0:
+    shifts = np.arange(-6 * _STEP, 6 * _STEP + 1e-9, _STEP / 2)
+    best, chosen = 0.0, None
+    for pair in _views(first, second):
+        totals = _totals(*pair, line, side, shifts) - 1e-3 * np.abs(shifts)
+        if totals.max() > best:
+            best, chosen = float(totals.max()), (*pair, line.shifted(float(shifts[np.argmax(totals)])))
+    if chosen is None:
         return None
-    forward = _inside(one, other, first, second, line, side)
-    backward = _inside(other, one, second, first, line.swapped(), side)
+    one, other, line = chosen
+    forward, backward = _inside(one, other, line, side), _inside(other, one, line.swapped(), side)
     if forward is None or backward is None:
         return None
-    insides = (first, forward), (second, backward)
-    is_open = any(_reaches_border(clip, inside, side) for clip, inside in insides)
-    times = [_border(clip, inside, side) if is_open else _at_cut(clip, inside, side) for clip, inside in insides]
-    columns = _nearest(second.times, line.at(0.0) + first.times[forward.places] * line.speed)
-    return EndFit(
-        times[0],
-        times[1],
-        float(forward.values.mean()),
-        _motion(one.means, other.means, forward.places, columns, first.step),
-    )
-
-
-def _geometries(first: Clip, second: Clip) -> list[tuple[Cells, Cells]]:
-    """Cells of both clips: as they are, and without what the other one's aspect lacks."""
-    pairs = [(first.cells(), second.cells())]
-    if abs(first.aspect / second.aspect - 1) > _SAME_ASPECT:
-        pairs += [(first.cells(second.aspect), second.cells()), (first.cells(), second.cells(first.aspect))]
-    return pairs
+    # A cut shortly before where decoding stopped is not the end.
+    is_open = any(_is_open(clip, border, side) for clip, (border, _) in ((first, forward), (second, backward)))
+    times = [
+        _time_of(clip, border if side == "start" else border + 1, to_cut=not is_open)
+        for clip, (border, _) in ((first, forward), (second, backward))
+    ]
+    return EndFit(times[0], times[1], forward[1])
 
 
 def _totals(
-    agreements: Sequence[NDArray[np.float32]],
-    first: Clip,
-    second: Clip,
-    line: TimeLine,
-    side: StretchEnd,
-    shifts: NDArray[np.float64],
+    one: _View, other: _View, line: TimeLine, side: StretchEnd, shifts: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Largest sum of (agreement - bound) on the inside of an end, for each of these agreements [N, M] of the frames of
-    both clips and each shift of the second clip in seconds."""
-    mapped = line.at(0.0) + shifts[:, None] + first.times[None] * line.speed
-    rows, columns = np.arange(len(first.times))[None], _nearest(second.times, mapped)
-    is_outside = (mapped < second.times[0] - second.step) | (mapped >= second.end + 0.5 * second.step)
-    totals = []
-    for agreement in agreements:
-        values = agreement[rows, columns]
-        gains = np.where((values == 0) | is_outside, 0.0, values - _BOUND)
-        totals.append(np.cumsum(gains[:, ::-1] if side == "start" else gains, axis=1).max(axis=1))
-    return np.array(totals)
+    """[S] largest sum of (correlation - bound) on the inside of an end for each shift of the second clip in seconds."""
+    times, clip = one.clip.times, other.clip
+    mapped = line.at(0.0) + shifts[:, None] + times[None] * line.speed
+    agreement = one.cells.units @ other.cells.units.T
+    values = agreement[np.arange(len(times))[None], _nearest(clip.times, mapped)]
+    is_outside = (mapped < clip.times[0] - clip.step) | (mapped >= clip.end + 0.5 * clip.step)
+    gains = np.where((values == 0) | is_outside, 0.0, values - _BOUND)
+    return np.asarray(np.cumsum(gains[:, ::-1] if side == "start" else gains, axis=1).max(axis=1))
 
 
 def _nearest(times: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
     right = np.searchsorted(times, wanted).clip(1, len(times) - 1)
-    nearer: NDArray[np.int64] = np.where(wanted - times[right - 1] <= times[right] - wanted, right - 1, right)
-    return nearer
+    return np.asarray(np.where(wanted - times[right - 1] <= times[right] - wanted, right - 1, right))
 
 
-class _Inside(NamedTuple):
-    """Frames of a clip inside of an end, in order of time, and their correlations.
-
-    Attributes:
-        places: [K] places in the clip.
-        values: [K] correlations.
-        border: Place of the outermost frame inside, which may lie in a fade beyond those.
-    """
-
-    places: NDArray[np.int64]
-    values: NDArray[np.float32]
-    border: int
-
-
-def _inside(cells: Cells, others: Cells, clip: Clip, other: Clip, line: TimeLine, side: StretchEnd) -> _Inside | None:
-    mapped = line.at(0.0) + clip.times * line.speed
-    # Half a frame beyond the other's border still shows its last frame.
-    rows = np.flatnonzero((mapped > other.times[0] - 0.6 * other.step) & (mapped < other.end - 0.4 * other.step))
+def _inside(one: _View, other: _View, line: TimeLine, side: StretchEnd) -> tuple[int, float] | None:
+    """Position of the outermost frame inside an end, and the mean correlation of all that are not in a fade."""
+    clip, mapped = other.clip, line.at(0.0) + one.clip.times * line.speed
+    # Half a frame beyond the border of the other one still shows its last frame.
+    rows = np.flatnonzero((mapped > clip.times[0] - 0.6 * clip.step) & (mapped < clip.end - 0.4 * clip.step))
+    rows = rows[::-1] if side == "start" else rows
     if len(rows) == 0:
         return None
-    if side == "start":
-        rows = rows[::-1]
-    columns = _nearest(other.times, mapped[rows])
-    units, targets = cells.units[rows], others.units[columns]
-    values: NDArray[np.float32] = np.vecdot(units, targets)
-    is_empty: NDArray[np.bool_] = np.logical_not(np.any(units, axis=1) | np.any(targets, axis=1))
-    bound = _BOUND
-    count = 0
+    columns = _nearest(clip.times, mapped[rows])
+    units, others = one.cells.units[rows], other.cells.units[columns]
+    values: Floats = np.vecdot(units, others)
+    is_shown = units.any(axis=1) & others.any(axis=1)
+    bound, count = _BOUND, 0
     for _ in range(2):
-        gains = np.where(is_empty, 0.0, values - bound)
-        sums = np.cumsum(gains)
+        sums = np.cumsum(np.where(is_shown, values - bound, 0.0))
         count = int(np.argmax(sums)) + 1
         if sums[count - 1] <= 0:
             return None
         # Titles and other versions agree less: the bound is between what agrees here and what has nothing in common.
-        agreeing = values[:count][~is_empty[:count]]
-        bound = max(_LEAST_BOUND, (float(np.median(agreeing)) + _DIFFERENT) / 2)
-    count = _without_lookalike(values[:count], rows[:count], cells.means, others.means, clip, other, line)
-    border = int(rows[count_with_dim(count, cells.means[rows], others.means[columns], clip.step) - 1])
-    places, inside = rows[:count], values[:count]
-    return _Inside(places[::-1], inside[::-1], border) if side == "start" else _Inside(places, inside, border)
+        bound = max(0.8 * _BOUND, float(np.median(values[:count][is_shown[:count]])) / 2 + 0.05)
+    dim = count_with_dim(count, one.cells.means[rows], other.cells.means[columns], one.clip.step)
+    return int(rows[dim - 1]), float(values[:count].mean())
 
 
-def _without_lookalike(
-    values: NDArray[np.float32],
-    rows: NDArray[np.int64],
-    cells: NDArray[np.float32],
-    others: NDArray[np.float32],
-    clip: Clip,
-    other: Clip,
-    line: TimeLine,
-) -> int:
-    """Number of the first frames that agree better than the rest by a step, if the rest does not move alike.
-
-    Two skies resemble each other, but less than two copies of one, and their clouds drift apart.
-    """
-    count = len(values)
-    sizes = np.arange(1, count)
-    sums = np.cumsum(values, dtype=np.float64)
-    inner, outer = sums[:-1] / sizes, (sums[-1] - sums[:-1]) / (count - sizes)
-    steps = (inner - outer) * np.sqrt(sizes * (count - sizes))
-    if count < 6 or inner[at := int(np.argmax(steps))] - outer[at] < _LOOKALIKE_STEP:
-        return count
-    rest = np.sort(rows[at + 1 :])
-    motion = _motion(
-        cells, others, rest, _nearest(other.times, line.at(0.0) + clip.times[rest] * line.speed), clip.step
-    )
-    return count if motion is not None and motion >= _LEAST_MOTION_MATCH else at + 1
-
-
-def _reaches_border(clip: Clip, inside: _Inside, side: StretchEnd) -> bool:
-    """Whether the same is shown up to where decoding stopped: a cut shortly before is not the end."""
+def _is_open(clip: Clip, border: int, side: StretchEnd) -> bool:
     if side == "start":
-        return inside.border <= 1 and not clip.is_first
-    return inside.border >= len(clip.times) - 2 and not clip.is_last
+        return border <= 1 and not clip.is_first
+    return border >= len(clip.times) - 2 and not clip.is_last
 
 
-def _border(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
-    """Time between frames that agree and not."""
-    border = inside.border if side == "start" else inside.border + 1
+def _time_of(clip: Clip, border: int, *, to_cut: bool) -> float:
+    """Time at which a frame begins; that of the nearest cut if one is near."""
+    units = clip.cells().units
+    alike: Floats = np.vecdot(units[1:], units[:-1])
+    cuts = np.flatnonzero(alike < _BOUND) + 1
+    if to_cut and len(cuts):
+        cut = int(cuts[np.argmin(np.abs(cuts - border))])
+        # Around a cut frames resemble each other: fast motion and fades do not cut.
+        around = np.concatenate([alike[max(0, cut - 4) : cut - 1], alike[cut : cut + 3]])
+        if abs(cut - border) * clip.step <= _NEAR_CUT and (around > _BOUND).all():
+            border = cut
     return float(clip.times[border]) if border < len(clip.times) else clip.end
 
 
-def _at_cut(clip: Clip, inside: _Inside, side: StretchEnd) -> float:
-    """Time of an end: that of the nearest cut of its video if one is near, else between frames that agree and not."""
-    border = inside.border if side == "start" else inside.border + 1
-    units = clip.cells().units
-    alike: NDArray[np.float32] = np.vecdot(units[1:], units[:-1])
-    # [N - 1] places of frames that begin a shot.
-    cuts = np.flatnonzero(alike < _CUT) + 1
-    if len(cuts):
-        nearest = int(cuts[np.argmin(np.abs(cuts - border))])
-        if abs(nearest - border) * clip.step <= _NEAR_CUT and _is_lone(alike, nearest):
-            return float(clip.times[nearest])
-    return _border(clip, inside, side)
+def _pairs_inside(
+    clips: Clips, files: Files, end: EndFit, ends: tuple[EndFit, EndFit]
+) -> list[tuple[Floats, Floats]]:
+    """Cells [N, G] of the same moments of both files near an end, for each aspect in which they can be compared."""
+    starts, stops = ends
+    line = TimeLine(starts.first, starts.second, (stops.second - starts.second) / (stops.first - starts.first))
+    clip, other = clips.around(files[0], end.first), clips.around(files[1], end.second)
+    mapped = line.at(0.0) + clip.times * line.speed
+    inside = ~is_before(clip.times, starts.first) & is_before(clip.times, stops.first)
+    rows = np.flatnonzero(inside & (mapped >= other.times[0] - other.step) & (mapped < other.end))
+    columns = _nearest(other.times, mapped[rows])
+    return [(one.cells.means[rows], two.cells.means[columns]) for one, two in _views(clip, other)]
 
 
-def _is_lone(alike: NDArray[np.float32], cut: int) -> bool:
-    """Whether the frames around a cut resemble each other: fast motion and fades do not cut."""
-    before, after = alike[max(0, cut - 4) : cut - 1], alike[cut : cut + 3]
-    return bool((before > _CUT).all() and (after > _CUT).all())
+def _departures(cells: Floats) -> Floats:
+    """How pictures [N, G] depart from their brightness and their mean: of a camera that stands still what passes it."""
+    shown = cells - cells.mean(axis=1, keepdims=True)
+    return np.asarray(shown - shown.mean(axis=0))
 
 
-def _motion(
-    first: NDArray[np.float32],
-    second: NDArray[np.float32],
-    rows: NDArray[np.int64],
-    columns: NDArray[np.int64],
-    step: float,
-) -> float | None:
-    """Correlation of the changes of both pictures, in [-1, 1]; None if they hardly change."""
-    lag = max(1, round(_LAG / step))
-    if len(rows) <= lag:
-        return None
-    changes = [cells[places[lag:]] - cells[places[:-lag]] for cells, places in ((first, rows), (second, columns))]
-    # Light that goes up and down is no motion.
-    changes = [change - change.mean(axis=1, keepdims=True) for change in changes]
-    return _correlation(*changes)
-
-
-def _correlation(first: NDArray[np.float32], second: NDArray[np.float32]) -> float | None:
+def _correlate(first: Floats, second: Floats) -> float | None:
     """Correlation of two changes of pictures; 0 if one is far smaller, None if both are too small to see."""
     sizes = [float(np.sqrt((change**2).mean())) for change in (first, second)]
-    if max(sizes) < _LEAST_MOTION:
+    if max(sizes) < _MIN_CHANGE:
         return None
-    if min(sizes) < 0.3 * max(sizes):
-        return 0.0  # one moves, and the other does not
-    return float((first * second).mean() / (sizes[0] * sizes[1]))
+    return float((first * second).mean() / (sizes[0] * sizes[1])) if min(sizes) >= 0.3 * max(sizes) else 0.0
 
 
-_BESIDE = 1.0  # seconds beside an end whose pictures must agree
-_LEAST_BESIDE = 0.75  # their correlation
-# Correlation up to both ends: of what moves alike, what hardly moves, and what does not.
-_LEAST_BESIDE_MOVING, _LEAST_BESIDE_SLOW, _LEAST_BESIDE_STILL = 0.55, 0.9, 0.97
-_MOVING = 0.5  # correlation of motion
-_SHORTEST_SHOT = 0.75  # seconds
-_SAME_EDGE = 0.1
+def _is_still(cells: Floats) -> bool:
+    """Whether pictures [N, G] are a card, or those of a camera that stands still, but for a short rest."""
+    centered = cells - cells.mean(axis=1, keepdims=True)
+    units = centered / np.maximum(np.linalg.norm(centered, axis=1, keepdims=True), 1e-6)
+    return bool((units @ units.T >= _SURE).mean(axis=1).max() >= _MOST_OF_STILL)
 
 
-def nearest_speed(link: FittedStretch) -> float:
-    """The speed of a stretch, as one of those of film on television."""
-    speed = (link.second_end - link.second_start) / (link.first_end - link.first_start)
-    return min(_SPEEDS, key=lambda known: abs(known - speed))
+def _compare_most(cells: Floats, others: Floats) -> tuple[Floats, Floats, Floats]:
+    """The lower and the higher contrast of both [2, N], their correlations [N], and what each cell of the others
+    differs by [N, G] if theirs are scaled to agree; all from the cells that differ least."""
+    apart = others - cells
+    apart = np.abs(apart - np.median(apart, axis=1, keepdims=True))
+    kept = apart <= np.quantile(apart, 1 - _UNEQUAL, axis=1, keepdims=True)
+    sizes = kept.sum(axis=1)
+    one, two = (each - (np.where(kept, each, 0).sum(axis=1) / sizes)[:, None] for each in (cells, others))
+    squares, other_squares, products = (
+        np.where(kept, product, 0).sum(axis=1) / sizes for product in (one * one, two * two, one * two)
+    )
+    alike = products / np.maximum(np.sqrt(squares * other_squares), 1e-6)
+    left = two - (products / np.maximum(squares, 1.0))[:, None] * one
+    return np.sqrt(np.sort([squares, other_squares], axis=0)), alike, left
 
 
-def fit_neighbor(
-    clips: Clips,
-    files: tuple[VideoRecord, VideoRecord],
-    edge: float,
-    moment: tuple[float, float],
-    speed: float,
-    side: StretchEnd,
-) -> FittedStretch | None:
-    """The shared stretch that begins (or ends) exactly at a known end of another one; None if there is none.
+def share_covered(pairs: Sequence[tuple[Floats, Floats]]) -> float:
+    """Share of the pictures, in [0, 1], over which only one of two clips shows something, such as a title.
 
     Args:
-        clips: Reads the files.
-        files: The file with the end, and the other one.
-        edge: Time of the end in the first file, seconds.
-        moment: A time beside the end, and one in the other file that may show the same.
-        speed: Seconds of the other file per second of the first.
-        side: Which end of the known stretch it is: a ``start`` is the end of the stretch that is looked for.
+        pairs: Cells [N, G] of the same moments of both clips, for each aspect in which they can be compared.
 
-    Raises:
-        MediaError: One of the files cannot be read there.
+    Returns:
+        The share; 0 where it is less than a twenty-fifth, or the rest does not agree.
     """
-    inside = edge - _BESIDE if side == "start" else edge + _BESIDE
-    clip, other = clips.around(files[0], max(0.0, inside)), clips.around(files[1], moment[1])
-    line = _line_beside(clip, other, edge, TimeLine(*moment, speed), side)
-    if line is None:
-        return None
-    outer: StretchEnd = side
-    inner: StretchEnd = "end" if side == "start" else "start"
-    known = find_end(clip, clips.around(files[1], max(0.0, line.at(inside))), line, inner)
-    if known is None or abs(known.first - edge) > _SAME_EDGE:
-        return None
-    length = _BESIDE if side == "end" else -_BESIDE
-    begin, end = sorted((edge, edge + length))
-    stretch = RoughStretch(begin, end, max(0.0, line.at(begin)), max(0.1, line.at(end)), 0.0, 0.0)
-    far = _fit(clips, *files, stretch, line, outer)
-    if far is None:
-        return None
-    starts, ends = (far, known) if side == "start" else (known, far)
-    match = min(starts.match, ends.match)
-    lengths = ends.first - starts.first, ends.second - starts.second
-    if min(lengths) < _SHORTEST_SHOT or abs(lengths[0] * line.speed - lengths[1]) > 2 * _SAME_EDGE:
-        return None
-    motion = max((fit.motion for fit in (starts, ends) if fit.motion is not None), default=None)
-    least = _LEAST_BESIDE_STILL
-    if motion is not None:
-        least = _LEAST_BESIDE_MOVING if motion >= _MOVING else _LEAST_BESIDE_SLOW
-        least = least if motion >= _LEAST_MOTION_MATCH else 1.0
-    if match < least:
-        return None
-    return FittedStretch(starts.first, ends.first, starts.second, ends.second, 0.0, max(0.0, match))
+    found = []
+    for cells, others in pairs:
+        _, alike, left = _compare_most(cells, others)
+        found.append((float(np.median(alike)), float((np.abs(np.median(left, axis=0)) > _COVERS).mean())))
+    alike_most, share = max(found)
+    return share if alike_most >= 0.9 and share >= 1 / 25 else 0.0
 
 
-def _line_beside(clip: Clip, other: Clip, edge: float, line: TimeLine, side: StretchEnd) -> TimeLine | None:
-    """The line along which the pictures of a second beside an end agree with those of another file."""
-    beside = (clip.times >= edge - _BESIDE) & is_before(clip.times, edge)
-    if side == "end":
-        beside = ~is_before(clip.times, edge) & (clip.times < edge + _BESIDE)
-    rows = np.flatnonzero(beside)
-    return None if len(rows) < 2 else _line_of(clip, other, rows, line)
+def count_with_dim(count: int, cells: Floats, others: Floats, step: float) -> int:
+    """Number of the first frames with those beyond that are the same, but too dim to be told from others as they are.
 
+    Args:
+        count: Number of frames that agree, from the inside outwards.
+        cells, others: [N, G] pictures of both files.
+        step: Seconds from frame to frame.
 
-def _line_of(clip: Clip, other: Clip, rows: NDArray[np.int64], line: TimeLine) -> TimeLine | None:
-    """The line, shifted so that these pictures of a clip agree best with those of another file; None if none agree."""
-    shifts = np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
-    best, found = _LEAST_BESIDE, None
-    for one, another in _geometries(clip, other):
-        agreement = one.units[rows] @ another.units.T
-        mapped = line.at(0.0) + shifts[:, None] + clip.times[rows][None] * line.speed
-        values = agreement[np.arange(len(rows))[None], _nearest(other.times, mapped)]
-        values = np.where((mapped < other.times[0] - other.step) | (mapped >= other.end), 0.0, values)
-        means = values.mean(axis=1) - 1e-3 * np.abs(shifts)
-        at = int(np.argmax(means))
-        if means[at] > best:
-            best, found = float(means[at]), line.shifted(float(shifts[at]))
-    return found
-
-
-_MOMENTS = (0.1, 0.3, 0.5, 0.7, 0.9)  # shares of a stretch
-_AROUND_MOMENT = 1.0  # seconds
-
-
-def try_fit_copy(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
-    """The stretch as it is, if what moves at some moments of it moves alike; None if it does not, or nothing moves.
-
-    For a stretch that looks alike at any offset: copies of a recording of a camera that stands still are the same
-    there, other recordings of that camera are not.
+    Returns:
+        ``count``, or more where the next frames are a fade, or black or white with a title over it in one of both
+        files: the fifth of the cells that differs most is left out.
     """
-    speed = min(_SPEEDS, key=lambda known: abs(known - stretch.speed))
-    courses = []
-    try:
-        for share in _MOMENTS:
-            one, other = (
-                start + share * (end - start)
-                for start, end in (
-                    (stretch.first_start, stretch.first_end),
-                    (stretch.second_start, stretch.second_end),
-                )
-            )
-            clip, target = clips.around(first, one), clips.around(second, other)
-            rows = np.flatnonzero(np.abs(clip.times - one) <= _AROUND_MOMENT)
-            line = _line_of(clip, target, rows, TimeLine(one, other, speed)) if len(rows) >= _LEAST_FRAMES else None
-            if line is None:
-                continue
-            columns = _nearest(target.times, line.at(0.0) + clip.times[rows] * speed)
-            pairs = _geometries(clip, target)
-            found = [_departures(shown.means[rows], others.means[columns]) for shown, others in pairs]
-            courses += [max(each for each in found if each is not None)] if any(f is not None for f in found) else []
-    except MediaError as error:
-        _logger.warning("%s; whether it is a copy is not known", error)
-        return None
-    if not courses or float(np.median(courses)) < _LEAST_COURSE:
-        return None
-    times = stretch.first_start, stretch.first_end, stretch.second_start, stretch.second_end
-    return FittedStretch(*times, stretch.score, float(np.median(courses)))
-
-
-def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
-    """:func:`fit_stretch`; where a file cannot be read there, the ends of its stored features."""
-    try:
-        return fit_stretch(clips, first, second, stretch)
-    except MediaError as error:
-        _logger.warning("%s; the ends are those of its stored features", error)
-    if stretch.contrast < _LEAST_STILL_CONTRAST:
-        return None
-    times = stretch.first_start, stretch.first_end, stretch.second_start, stretch.second_end
-    return FittedStretch(*times, stretch.score, 0.0)
+    inside = float(max(cells[:count].std(axis=1).max(), others[:count].std(axis=1).max()))
+    if count == len(cells) or min(cells[count].std(), others[count].std()) >= max(12.0, 0.7 * inside):
+        return count
+    levels = np.abs(np.median(others[count:] - cells[count:], axis=1))
+    (lower, higher), alike, _ = _compare_most(cells[count:], others[count:])
+    is_plain = (higher < 1.6) & (levels < 12.0)
+    last, unlike = 0, 0
+    for place in range(len(levels)):
+        # After plain or other frames, only what agrees well is not another shot.
+        least = 0.9 if unlike or (place - last) * step > 0.2 else _SAME_COURSE
+        if lower[place] >= 0.4 and alike[place] >= least:
+            last, unlike = place + 1, 0
+            continue
+        unlike += not is_plain[place]
+        # At other rates the frames of a sudden change in the dark differ once.
+        if unlike * step > 0.09 or (place + 1 - last) * step > 1.0:
+            break
+    return count + last

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from heapq import heapify, heappop, heappush
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -16,6 +15,7 @@ from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result, check_choice, check_not_negative, check_positive, check_share
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.recurring.ends import FittedStretch
+from vidkin.index.recurring.stretches import SPEEDS
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 
 RecurringKind = Literal["opening", "recap", "closing", "inside", "copy"]
@@ -27,18 +27,14 @@ LONGEST_NAME = 80
 
 _ADJACENT = 1.0  # seconds between parts of one occurrence
 _SAME_SPAN = 0.5  # share of the shorter of two spans of one file that makes them one
-_LEAST_VARIANT = 0.25  # of the longer one: a single shot of an opening is no version of it
+_MIN_VARIANT = 0.25  # of the longer one: a single shot of an opening is no version of it
 _PART_SHARE = 0.9
-_LEAST_WITNESSES = 3  # times as many occurrences tell whether something is shown by all of them
 _EARLY, _LATE = 0.35, 0.65  # shares of a file: an opening starts before, a closing after
-_RECAP_STARTS = 0.3
-_MOST_REPEATED = 0.2  # share of the files that may show an opening twice
+_MAX_REPEATED = 0.2  # share of the files that may show an opening twice
 _APART = 0.15  # share of the files by which places of a recap and of its source differ
 _AGREE = 0.1  # seconds
-_IN_FADES = 0.5  # seconds by which both ends together may be off in fades
-_OVERLAP = 0.5  # seconds that two stretches of two files have in common if they are one
 _LACKING = 0.25  # seconds: less is the accuracy of fades
-_KNOWN_SPEEDS = (24 / 25, 1.0, 25 / 24)
+_RECAP_GAP = 4.0  # seconds of a recap between two pieces that were recognized
 
 
 @check_constructor
@@ -168,7 +164,35 @@ class SharedByFiles:
     link: FittedStretch
 
 
-class _SeenSpan(NamedTuple):
+class Sets:
+    """Numbers, some of which are joined; each set is known by its smallest number.
+
+    Args:
+        parents: Those of another one, to go on from it.
+    """
+
+    def __init__(self, parents: Iterable[int]) -> None:
+        self.parents = [*parents]
+
+    def add(self) -> int:
+        """A new number."""
+        self.parents.append(len(self.parents))
+        return len(self.parents) - 1
+
+    def find(self, number: int) -> int:
+        """The smallest number of the set of this one."""
+        while self.parents[number] != number:
+            self.parents[number] = self.parents[self.parents[number]]
+            number = self.parents[number]
+        return number
+
+    def join(self, one: int, other: int) -> None:
+        """Make the sets of both one."""
+        low, high = sorted((self.find(one), self.find(other)))
+        self.parents[high] = low
+
+
+class _Seen(NamedTuple):
     """A stretch of a file as one link sees it: its ends and score, and the stretch of the other file."""
 
     start: float
@@ -179,16 +203,14 @@ class _SeenSpan(NamedTuple):
     other_end: float
 
 
-@dataclass(slots=True)
-class _Span:
-    """A stretch of a file as links see it."""
+class _Span(NamedTuple):
+    """A stretch of a file as links see it; spans of one look have the same titles over them."""
 
     path: str
     start: float
     end: float
-    links: list[_SeenSpan] = field(default_factory=list)
-    group: int = -1
-    look: int = -1  # spans of one look have the same titles over them
+    links: tuple[_Seen, ...]
+    look: int = -1
 
 
 def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -> list[RecurringGroup]:
@@ -202,36 +224,36 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
         Openings, recaps, closings, then what is inside, each kind by its earliest place in a file.
     """
     links = _join_overlapping(links)
-    spans = _Spans()
-    joined = [
-        (spans.add(each.first, each.link, each.second), spans.add(each.second, each.link.swapped(), each.first))
-        for each in links
-    ]
-    names = _components(len(spans.all), [(spans.find(one), spans.find(other)) for one, other in joined])
-    looks = _looks(spans, links, joined)
+    # The stretches of a link have the numbers 2 i and 2 i + 1; those of one file that mostly overlap are one.
+    sets, spans = _join_spans(links)
+    names, looks = Sets(sets.parents), Sets(sets.parents)
+    plain: dict[tuple[int, int], tuple[float, bool]] = {}
+    for number, each in enumerate(links):
+        names.join(2 * number, 2 * number + 1)
+        pair, length = (sets.find(2 * number), sets.find(2 * number + 1)), each.link.first_end - each.link.first_start
+        plain[pair] = max(plain.get(pair, (0.0, True)), (length, not each.link.covered))
+    for pair, (_, is_plain) in plain.items():
+        if is_plain:  # the longest link of two spans tells
+            looks.join(*pair)
     members: dict[int, list[_Span]] = {}
-    for number in spans.roots():
-        members.setdefault(names[number], []).append(replace(spans.all[number], look=looks[number]))
+    for number, span in sorted(spans.items()):
+        members.setdefault(names.find(number), []).append(span._replace(look=looks.find(number)))
     speeds = _speeds(links)
     order = {path: place for place, path in enumerate(sorted(lengths, key=natural_order))}
     parts = [_occurrences(group, speeds, order) for group in members.values()]
-    parts = _without_lookalikes(_without_parts(_join_variants([part for part in parts if len(part) > 1])))
+    parts = _without_parts(_join_variants([part for part in parts if len(part) > 1]))
     recaps, rest = _find_recaps(parts, lengths, order)
     groups = recaps + [_plain(part, lengths) for part in rest]
-    return sort_groups(replace(group, kind="inside") if _is_part(group, groups) else group for group in groups)
-
-
-def _is_part(group: RecurringGroup, groups: Sequence[RecurringGroup]) -> bool:
-    """Whether it is a shot of another one in two files at least: of an opening, that another file has for itself."""
-
-    def is_within(one: Occurrence, other: Occurrence) -> bool:
-        shared = min(one.end, other.end) - max(one.start, other.start)
-        return one.path == other.path and _PART_SHARE * one.duration <= shared <= _PART_SHARE * other.duration
-
-    return group.kind in ("opening", "closing") and any(
-        sum(any(is_within(one, whole) for whole in other.occurrences) for one in group.occurrences) > 1
-        for other in groups
-        if other.kind == group.kind
+    # A shot of an opening that another file has for itself is no opening.
+    return sort_groups(
+        replace(group, kind="inside")
+        if group.kind in ("opening", "closing")
+        and any(
+            group is not other and group.kind == other.kind and _count_inside(group.occurrences, other.occurrences) > 1
+            for other in groups
+        )
+        else group
+        for group in groups
     )
 
 
@@ -263,189 +285,105 @@ def _join_overlapping(links: Sequence[SharedByFiles]) -> list[SharedByFiles]:
 
     Where something plain lasts inside of what two files share, it is found in two parts, and each may reach beyond it.
     """
-    joined: list[SharedByFiles] = []
-    of_files: dict[tuple[str, str], list[int]] = {}
+    joined: dict[tuple[str, str], list[FittedStretch]] = {}
     for each in links:
-        places = of_files.setdefault((each.first, each.second), [])
-        for place in places:
-            one, other = sorted((joined[place].link, each.link))
-            if _overlaps(one, other):
-                whole = FittedStretch(
-                    one.first_start, other.first_end, one.second_start, other.second_end,
-                    min(one.score, other.score), max(one.match, other.match), min(one.covered, other.covered),
-                    one.speed,
-                )  # fmt: skip
-                joined[place] = replace(each, link=whole)
+        held = joined.setdefault((each.first, each.second), [])
+        for place, known in enumerate(held):
+            one, other = sorted((known, each.link))
+            there = one.second_start + (other.first_start - one.first_start) * (
+                (one.second_end - one.second_start) / (one.first_end - one.first_start)
+            )
+            # A part inside of it may be shown again elsewhere, and stays one of its own.
+            beyond = other.first_start - one.first_start, one.first_end - other.first_start
+            if min(*beyond, other.first_end - one.first_end) >= 2 * _LACKING and (
+                abs(there - other.second_start) <= 2 * _AGREE
+            ):
+                held[place] = one._replace(first_end=other.first_end, second_end=other.second_end)
                 break
         else:
-            places.append(len(joined))
-            joined.append(each)
-    return joined
+            held.append(each.link)
+    return [SharedByFiles(*files, link) for files, held in joined.items() for link in held]
 
 
-def _overlaps(one: FittedStretch, other: FittedStretch) -> bool:
-    """Whether a stretch begins inside of an earlier one of the same two files, where that shows the same, and goes on
-    beyond it: a part of it may be shown again elsewhere, and stays one of its own."""
-    speed = (one.second_end - one.second_start) / (one.first_end - one.first_start)
-    there = one.second_start + (other.first_start - one.first_start) * speed
-    overlap, beyond = one.first_end - other.first_start, other.first_end - one.first_end
-    return (
-        min(overlap, beyond, other.first_start - one.first_start) >= _OVERLAP
-        and abs(there - other.second_start) <= 2 * _AGREE
-    )
+def _join_spans(links: Sequence[SharedByFiles]) -> tuple[Sets, dict[int, _Span]]:
+    """Which stretches of links are one span of a file, and the spans by the smallest number of theirs."""
+    sets, files = Sets(range(2 * len(links))), dict[str, dict[int, _Span]]()
+    both = ((each.first, each.link, each.second) for each in links)
+    sides = [side for one in both for side in (one, (one[2], one[1].swapped(), one[0]))]
+    for number, (path, link, other) in enumerate(sides):
+        seen = _Seen(link.first_start, link.first_end, link.score, other, link.second_start, link.second_end)
+        span, spans = _Span(path, seen.start, seen.end, (seen,)), files.setdefault(path, {})
+        for root, known in [*spans.items()]:
+            shorter, longer = sorted((span.end - span.start, known.end - known.start))
+            shared = min(span.end, known.end) - max(span.start, known.start)
+            if shared >= _SAME_SPAN * shorter and shorter >= _MIN_VARIANT * longer:
+                seen_by = span.links + known.links
+                starts, ends = [each.start for each in seen_by], [-each.end for each in seen_by]
+                span = _Span(path, _agreed(starts), -_agreed(ends), seen_by)
+                sets.join(number, root)
+                del spans[root]
+        spans[sets.find(number)] = span
+    return sets, {number: span for spans in files.values() for number, span in spans.items()}
 
 
-def _looks(spans: _Spans, links: Sequence[SharedByFiles], joined: Sequence[tuple[int, int]]) -> list[int]:
-    """For each span the smallest number of one that shows the same titles; the longest link of two spans tells."""
-    longest: dict[tuple[int, int], tuple[float, float]] = {}
-    for each, (one, other) in zip(links, joined, strict=True):
-        pair = spans.find(one), spans.find(other)
-        said = each.link.first_end - each.link.first_start, each.link.covered
-        longest[pair] = max(longest.get(pair, said), said)
-    return _components(len(spans.all), [pair for pair, (_, covered) in longest.items() if not covered])
-
-
-class _Spans:
-    """Spans of files; those that mostly overlap are one."""
-
-    def __init__(self) -> None:
-        self.all: list[_Span] = []
-        self._parents: list[int] = []
-        self._of_file: dict[str, list[int]] = {}
-
-    def add(self, path: str, link: FittedStretch, other_path: str) -> int:
-        """Number of the span of one side of a link."""
-        seen = _SeenSpan(link.first_start, link.first_end, link.score, other_path, link.second_start, link.second_end)
-        number = len(self.all)
-        self.all.append(_Span(path, seen.start, seen.end, [seen]))
-        self._parents.append(number)
-        for other in self._of_file.setdefault(path, []):
-            root = self.find(other)
-            if root != number and self._is_one(self.all[number], self.all[root]):
-                self._merge(number, root)
-        self._of_file[path] = [each for each in self._of_file[path] if self.find(each) == each]
-        self._of_file[path].append(number)
-        return number
-
-    def find(self, number: int) -> int:
-        while self._parents[number] != number:
-            number = self._parents[number]
-        return number
-
-    def roots(self) -> list[int]:
-        return [number for number in range(len(self.all)) if self.find(number) == number]
-
-    @staticmethod
-    def _is_one(one: _Span, other: _Span) -> bool:
-        shared = min(one.end, other.end) - max(one.start, other.start)
-        shorter, longer = sorted((one.end - one.start, other.end - other.start))
-        return shared >= _SAME_SPAN * shorter and shorter >= _LEAST_VARIANT * longer
-
-    def _merge(self, number: int, root: int) -> None:
-        kept, gone = self.all[number], self.all[root]
-        self._parents[root] = number
-        kept.links += gone.links
-        kept.start, kept.end = _ends(kept.links)
-
-
-def _ends(links: Sequence[_SeenSpan]) -> tuple[float, float]:
-    """Start and end that most links agree on; of equally many the longer stretch."""
-    starts, ends = [link.start for link in links], [link.end for link in links]
-
-    def support(values: Sequence[float], value: float) -> int:
-        return sum(abs(other - value) <= _AGREE for other in values)
-
-    # A shortened copy shows fewer shots: what two links agree on outside of it is there.
-    start = min(starts, key=lambda value: (-min(2, support(starts, value)), value))
-    end = max(ends, key=lambda value: (min(2, support(ends, value)), value))
-    near_start = [value for value in starts if abs(value - start) <= _AGREE]
-    near_end = [value for value in ends if abs(value - end) <= _AGREE]
-    return float(np.median(near_start)), float(np.median(near_end))
-
-
-def _components(count: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """For each of ``count`` numbers the smallest one that pairs connect it with."""
-    names = list(range(count))
-
-    def name(number: int) -> int:
-        while names[number] != number:
-            names[number] = names[names[number]]
-            number = names[number]
-        return number
-
-    for one, other in pairs:
-        first, second = sorted((name(one), name(other)))
-        names[second] = first
-    return [name(number) for number in range(count)]
+def _agreed(times: Sequence[float]) -> float:
+    """The earliest time that two links agree on: a shortened copy shows fewer shots, so what lies outside is there."""
+    support = [sum(abs(other - time) <= _AGREE for other in times) for time in times]
+    best = min(zip(times, support, strict=True), key=lambda each: (-min(2, each[1]), each[0]))[0]
+    return float(np.median([time for time in times if abs(time - best) <= _AGREE]))
 
 
 def _speeds(links: Sequence[SharedByFiles]) -> dict[str, float]:
     """How fast each file runs compared with the first of those that are linked with it, by the longest stretches."""
     speeds: dict[str, float] = {}
-    partners: dict[str, list[tuple[float, float, str]]] = {}
-    for each in links:
-        link = each.link
-        length = link.first_end - link.first_start
-        speed = _known_speed(length, link.second_end - link.second_start, link.speed)
-        partners.setdefault(each.first, []).append((-length, speed, each.second))
-        partners.setdefault(each.second, []).append((-length, 1 / speed, each.first))
-    for path in sorted(partners, key=natural_order):
-        if path in speeds:
-            continue
-        speeds[path] = 1.0
-        # The longest stretch between what is known and what is not, again and again.
-        todo = [(length, 1.0, speed, other) for length, speed, other in partners[path]]
-        heapify(todo)
-        while todo:
-            _, base, speed, other = heappop(todo)
-            if other not in speeds:
-                speeds[other] = base * speed
-                for further in partners[other]:
-                    heappush(todo, (further[0], speeds[other], *further[1:]))
+    ordered = sorted(links, key=lambda each: each.link.first_start - each.link.first_end)
+    for path in sorted({path for each in links for path in (each.first, each.second)}, key=natural_order):
+        speeds.setdefault(path, 1.0)
+        while new := next((each for each in ordered if (each.first in speeds) != (each.second in speeds)), None):
+            speed = _known_speed(new.link)
+            if new.first in speeds:
+                speeds[new.second] = speeds[new.first] * speed
+            else:
+                speeds[new.first] = speeds[new.second] / speed
     return speeds
 
 
-def _known_speed(length: float, other: float, seen: float) -> float:
-    """How fast something runs that takes ``other`` seconds instead of ``length``: that of film on television, or the
-    same, where the difference is within the accuracy of ends; of ends in fades where its pictures run so, too."""
-    nearest = min(_KNOWN_SPEEDS, key=lambda known: abs(known * other - length))
+def _known_speed(link: FittedStretch) -> float:
+    """How fast the second file runs: as film on television, or the same, where the difference is within the accuracy of
+    ends; of ends in fades where its pictures run so, too."""
+    length, other = link.first_end - link.first_start, link.second_end - link.second_start
+    nearest = min(SPEEDS, key=lambda known: abs(known * other - length))
     if abs(other - length) <= _AGREE:
         return 1.0
     if abs(nearest * other - length) <= max(_AGREE, 0.005 * length):
         return nearest
-    return 1 / seen if seen and abs(other / seen - length) <= _IN_FADES else length / other
+    return 1 / link.speed if link.speed and abs(other / link.speed - length) <= 2 * _LACKING else length / other
 
 
 def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Mapping[str, int]) -> list[Occurrence]:
     """The spans of a group as occurrences: parts of one that follow each other joined."""
-    joined: list[_Span] = []
-    lacks: list[float] = []  # seconds left out inside
+    joined: list[tuple[_Span, float]] = []  # with the seconds left out inside
     for span in sorted(spans, key=lambda span: (order[span.path], span.start)):
-        last = joined[-1] if joined else None
-        if last is not None and last.path == span.path and span.start - last.end <= _ADJACENT:
-            lacks[-1] += _left_out(last, span, speeds)
-            joined[-1] = _Span(span.path, last.start, max(last.end, span.end), last.links + span.links, look=last.look)
+        last, lack = joined[-1] if joined else (span, 0.0)
+        if joined and last.path == span.path and span.start - last.end <= _ADJACENT:
+            whole = last._replace(end=max(last.end, span.end), links=last.links + span.links)
+            joined[-1] = whole, lack + _left_out(last, span, speeds)
         else:
-            joined.append(span)
-            lacks.append(0.0)
-    base = speeds[joined[0].path]
-    counts = Counter(span.look for span in joined)
-    usual = max((span.look for span in joined), key=lambda look: counts[look])  # the first of equally many
-    found = []
-    for span, lack in zip(joined, lacks, strict=True):
-        scores = [link.score for link in span.links]
-        found.append(
-            Occurrence(
-                span.path,
-                max(0.0, span.start),
-                span.end,
-                round(min(1.0, max(0.0, sum(scores) / len(scores))), 4),
-                round(speeds[span.path] / base, 4),
-                titled=span.look != usual,
-                without_middle=round(lack, 3),
-            )
+            joined.append((span, 0.0))
+    counts = Counter(span.look for span, _ in joined)
+    usual = max((span.look for span, _ in joined), key=lambda look: counts[look])  # the first of equally many
+    return [
+        Occurrence(
+            span.path,
+            max(0.0, span.start),
+            span.end,
+            round(float(np.mean([link.score for link in span.links]).clip(0, 1)), 4),
+            round(speeds[span.path] / speeds[joined[0][0].path], 4),
+            titled=span.look != usual,
+            without_middle=round(lack, 3),
         )
-    return found
+        for span, lack in joined
+    ]
 
 
 def _left_out(before: _Span, after: _Span, speeds: Mapping[str, float]) -> float:
@@ -458,116 +396,68 @@ def _left_out(before: _Span, after: _Span, speeds: Mapping[str, float]) -> float
         for two in after.links
         if one.other == two.other and one.other != before.path
     ]
-    lack = max((gap for gap in gaps if gap <= _most_between(before, after)), default=0.0)
+    lack = max((gap for gap in gaps if gap <= _max_between(before, after)), default=0.0)
     return lack if lack > _LACKING else 0.0
 
 
-def _join_variants(parts: list[list[Occurrence]]) -> list[list[Occurrence]]:
+def _max_between(one: _Span | Occurrence, other: _Span | Occurrence) -> float:
+    """Seconds that may be left out between two parts: what lies far from a short shot is no part of the same."""
+    return 2 * min(one.end - one.start, other.end - other.start)
+
+
+def _join_variants(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
     """Join groups that are neighbors in one file and have only something left out between them in the others."""
-    parts = sorted(parts, key=lambda part: part[0].start)
     joined: list[list[Occurrence]] = []
-    for part in parts:
+    for part in sorted(parts, key=lambda part: part[0].start):
         for place, before in enumerate(joined):
-            if _are_parts(before, part):
-                joined[place] = _join(before, part)
+            pairs = list(zip(before, part, strict=False))
+            gaps = [after.start - one.end for one, after in pairs]
+            if (
+                [one.path for one in before] == [one.path for one in part]
+                and min(gaps) <= _ADJACENT
+                and all(-_ADJACENT <= gap <= _max_between(*pair) for gap, pair in zip(gaps, pairs, strict=True))
+            ):
+                joined[place] = [_join(*pair, max(gap * pair[0].speed for gap in gaps)) for pair in pairs]
                 break
         else:
             joined.append(part)
     return joined
 
 
-def _without_parts(parts: list[list[Occurrence]]) -> list[list[Occurrence]]:
-    """Groups without those that are nothing but a part of another one."""
-
-    def is_inside(one: Occurrence, group: Sequence[Occurrence]) -> bool:
-        shared = [min(one.end, other.end) - max(one.start, other.start) for other in group if other.path == one.path]
-        return max(shared, default=0.0) >= _PART_SHARE * one.duration
-
-    ordered = sorted(parts, key=lambda part: -max(one.duration for one in part))
-    kept: list[list[Occurrence]] = []
-    for part in ordered:
-        if not any(all(is_inside(one, group) for one in part) for group in kept):
-            kept.append(part)
-    return kept
+def _join(one: Occurrence, other: Occurrence, widest: float) -> Occurrence:
+    """Two parts as one; where they are nearer to each other than elsewhere, something was left out."""
+    lack = widest / one.speed - (other.start - one.end)
+    lack = one.without_middle + other.without_middle + (lack if lack > _LACKING else 0.0)
+    score = (one.score * one.duration + other.score * other.duration) / (one.duration + other.duration)
+    titled = one.titled or other.titled
+    return replace(one, end=other.end, score=round(score, 4), titled=titled, without_middle=round(lack, 3))
 
 
-def _without_lookalikes(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
-    """Groups without those that only resemble a part of a larger group.
-
-    What is shown elsewhere as well as in an opening is as similar to the openings of all files. What resembles that of
-    one file alone is another moment of the same scene.
-    """
-
-    def is_part(one: Occurrence, group: Sequence[Occurrence]) -> bool:
-        return any(
-            other.path == one.path
+def _count_inside(part: Sequence[Occurrence], group: Sequence[Occurrence]) -> int:
+    """Number of occurrences that are only a part of one of a group."""
+    return sum(
+        any(
+            one.path == other.path
+            and one.duration <= other.duration
             and min(one.end, other.end) - max(one.start, other.start) >= _PART_SHARE * one.duration
             for other in group
         )
-
-    def resembles(part: Sequence[Occurrence], group: Sequence[Occurrence]) -> bool:
-        inside = sum(is_part(one, group) for one in part)
-        return 0 < inside < len(part) <= len(group) / _LEAST_WITNESSES
-
-    return [part for part in parts if not any(resembles(part, group) for group in parts if group is not part)]
+        for one in part
+    )
 
 
-def _are_parts(before: Sequence[Occurrence], after: Sequence[Occurrence]) -> bool:
-    if [one.path for one in before] != [one.path for one in after]:
-        return False
-    gaps = [other.start - one.end for one, other in zip(before, after, strict=True)]
-    # What lies far from a short shot was not left out of something that it is a part of.
-    most = [_most_between(one, other) for one, other in zip(before, after, strict=True)]
-    fits = all(-_ADJACENT <= gap <= length for gap, length in zip(gaps, most, strict=True))
-    return fits and min(gaps) <= _ADJACENT
+def _without_parts(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
+    """Groups without those that are nothing but a part of another one, or only resemble such a part.
 
-
-def _most_between(one: _Span | Occurrence, other: _Span | Occurrence) -> float:
-    return 2 * min(one.end - one.start, other.end - other.start)
-
-
-def _join(before: Sequence[Occurrence], after: Sequence[Occurrence]) -> list[Occurrence]:
-    """Two groups as one; where the parts are nearer to each other than elsewhere, something was left out."""
-    pairs = list(zip(before, after, strict=True))
-    widest = max((other.start - one.end) * one.speed for one, other in pairs)
-    joined = []
-    for one, other in pairs:
-        score = (one.score * one.duration + other.score * other.duration) / (one.duration + other.duration)
-        lack = widest / one.speed - (other.start - one.end)
-        lack = one.without_middle + other.without_middle + (lack if lack > _LACKING else 0.0)
-        joined.append(
-            replace(
-                one,
-                end=other.end,
-                score=round(score, 4),
-                titled=one.titled or other.titled,
-                without_middle=round(lack, 3),
-            )
-        )
-    return joined
-
-
-_RECAP_GAP = 4.0  # seconds of a recap between two pieces that were recognized
-_SCATTERED = 2.0  # seconds by which the places of pieces differ: those of a shared stretch do not
-
-
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """A stretch that an earlier file has, too, at the begin of a file.
-
-    Attributes:
-        part: Number of its group.
-        shown: Where it is in the later file.
-        source: Where it is in the earlier one.
-        is_elsewhere: The earlier file has it at another place, by the length of the files.
-        may_open: Both files have it at their begin: in a season of two, one such piece is the opening.
+    What is shown elsewhere as well as in an opening is as similar to the openings of all files. What resembles that of
+    one file alone is another moment of the same scene; three times as many occurrences tell.
     """
-
-    part: int
-    shown: Occurrence
-    source: Occurrence
-    is_elsewhere: bool
-    may_open: bool
+    kept: list[list[Occurrence]] = []
+    for part in sorted(parts, key=lambda part: -max(one.duration for one in part)):
+        inside = [(_count_inside(part, group), len(group)) for group in kept]
+        if not any(count == len(part) or (count and 3 * len(part) <= size) for count, size in inside):
+            kept.append(part)
+    return kept
 
 
 def _find_recaps(
@@ -576,74 +466,56 @@ def _find_recaps(
     """Recaps, and the groups that are none.
 
     A recap is a run of pieces at the begin of a file that an earlier file of its season has at other places. A season
-    are the files of a folder: what an opening shares with the film that it is made of is no recap of that.
+    are the files of a folder: what an opening shares with the film that it is made of is no recap of that. In a season
+    of two, the longest piece that both files have at their begin is the opening.
     """
-    seasons = Counter(_folder(path) for path in lengths)
-    pieces: dict[str, list[_Piece]] = {}
+    seasons = Counter(Path(path).parent for path in lengths)
+    pieces: dict[str, list[tuple[Occurrence, Occurrence, int]]] = {}
     for number, part in enumerate(parts):
-        folder = _folder(part[0].path)
-        if all(_folder(one.path) == folder for one in part):
-            for piece in _pieces(number, part, lengths, order, seasons[folder]):
-                pieces.setdefault(piece.shown.path, []).append(piece)
-    groups, used = [], set()
+        paths, season = {one.path for one in part}, seasons[Path(part[0].path).parent]
+        source, *later = sorted(part, key=lambda one: order[one.path])
+        if (
+            len({Path(path).parent for path in paths}) == 1
+            and 2 <= len(paths) == len(part) <= max(2, season // 3)
+            and all(one.start <= (_EARLY - 0.05) * lengths[one.path] for one in later)
+        ):
+            for one in later:
+                pieces.setdefault(one.path, []).append((one, source, number))
+
+    def apart(one: Occurrence, source: Occurrence) -> float:
+        return source.start / lengths[source.path] - one.start / lengths[one.path]
+
+    groups, used = [], set[int]()
     for path in sorted(pieces, key=order.__getitem__):
-        if seasons[_folder(path)] == 2:
-            opening = max((p for p in pieces[path] if p.may_open), key=lambda p: p.shown.duration, default=None)
-            pieces[path] = [piece for piece in pieces[path] if piece is not opening]
-        for run in _runs(sorted(pieces[path], key=lambda piece: piece.shown.start)):
-            offsets = [piece.source.start - piece.shown.start for piece in run]
-            if any(piece.is_elsewhere for piece in run) or max(offsets) - min(offsets) > _SCATTERED:
-                groups.append(_recap([(piece.shown, piece.source) for piece in run], len(lengths)))
-                used |= {piece.part for piece in run}
+        held, season = sorted(pieces[path], key=lambda piece: piece[0].start), seasons[Path(path).parent]
+        both = [(one.duration, one) for one, source, _ in held if apart(one, source) < _APART]
+        both = [each for each in both if season == 2]
+        opening = max(both, key=lambda each: each[0], default=(0.0, None))[1]
+        runs: list[list[tuple[Occurrence, Occurrence, int]]] = []
+        for piece in (piece for piece in held if piece[0] is not opening):
+            if runs and piece[0].start - runs[-1][-1][0].end <= _RECAP_GAP:
+                runs[-1].append(piece)
+            else:
+                runs.append([piece])
+        for run in runs:
+            offsets = [source.start - one.start for one, source, _ in run]
+            is_elsewhere = any(
+                apart(one, source) >= _APART or (season > 2 and abs(apart(one, source)) >= _APART / 3)
+                for one, source, _ in run
+            )
+            if is_elsewhere or max(offsets) - min(offsets) > _RECAP_GAP / 2:
+                groups.append(_recap(run, len(lengths)))
+                used |= {number for *_, number in run}
     return groups, [part for number, part in enumerate(parts) if number not in used]
 
 
-def _folder(path: str) -> str:
-    return str(Path(path).parent)
-
-
-def _pieces(
-    number: int, part: Sequence[Occurrence], lengths: Mapping[str, float], order: Mapping[str, int], season: int
-) -> Iterator[_Piece]:
-    """What each later file has of a group at its begin; nothing if many files of the season have it, or one has it
-    twice."""
-    paths = {one.path for one in part}
-    if not 2 <= len(paths) == len(part) <= max(2, season // 3):
-        return
-    source, *later = sorted(part, key=lambda one: order[one.path])
-    place = source.start / lengths[source.path]
-    starts = [one.start / lengths[one.path] for one in later]
-    if max(starts) <= _RECAP_STARTS:
-        for one, start in zip(later, starts, strict=True):
-            apart = place - start >= _APART or (season > 2 and abs(place - start) >= _APART / 3)
-            yield _Piece(number, one, source, apart, not apart and place <= _RECAP_STARTS)
-
-
-def _runs(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
-    """Pieces that follow each other within seconds."""
-    run: list[_Piece] = []
-    for piece in pieces:
-        if run and piece.shown.start - run[-1].shown.end > _RECAP_GAP:
-            yield run
-            run = []
-        run.append(piece)
-    if run:
-        yield run
-
-
-def _recap(pieces: Sequence[tuple[Occurrence, Occurrence]], files: int) -> RecurringGroup:
-    first, last = pieces[0][0], pieces[-1][0]
-    score = sum(piece.score for piece, _ in pieces) / len(pieces)
-
-    def plain(one: Occurrence) -> Occurrence:
-        return replace(one, speed=1.0, shorter=0.0, titled=False, without_middle=0.0)
-
-    whole = replace(plain(first), end=max(last.end, first.end), score=round(score, 4))
-    sources = sorted(
-        {replace(plain(source), source=True) for _, source in pieces},
-        key=lambda one: (natural_order(one.path), one.start),
-    )
-    return RecurringGroup((whole, *sources), "recap", files)
+def _recap(run: Sequence[tuple[Occurrence, Occurrence, int]], files: int) -> RecurringGroup:
+    shown = [one for one, _, _ in run]
+    score = round(sum(one.score for one in shown) / len(shown), 4)
+    whole = Occurrence(shown[0].path, shown[0].start, max(shown[0].end, shown[-1].end), score, picture=shown[0].picture)
+    sources = {Occurrence(source.path, source.start, source.end, source.score, source=True) for _, source, _ in run}
+    ordered = sorted(sources, key=lambda one: (natural_order(one.path), one.start))
+    return RecurringGroup((whole, *ordered), "recap", files)
 
 
 def _plain(part: Sequence[Occurrence], lengths: Mapping[str, float]) -> RecurringGroup:
@@ -656,7 +528,7 @@ def _plain(part: Sequence[Occurrence], lengths: Mapping[str, float]) -> Recurrin
     starts = np.median([held[0].start / lengths[path] for path, held in of_file.items()])
     ends = np.median([held[0].end / lengths[path] for path, held in of_file.items()])
     kind: RecurringKind = "inside"
-    if len(of_file) > 1 and repeated <= _MOST_REPEATED * len(of_file):
+    if len(of_file) > 1 and repeated <= _MAX_REPEATED * len(of_file):
         if starts <= _EARLY and ends <= _LATE:
             kind = "opening"
         elif ends >= _LATE and starts > _EARLY:

@@ -29,7 +29,7 @@ from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.index.storage.sound_files import SoundSearch
-from vidkin.index.storage.tasks import Mapper
+from vidkin.index.storage.tasks import MapHere, Mapper
 from vidkin.similarity.contracts import FrameFeatures, Segment
 from vidkin.similarity.scale import SURE
 from vidkin.similarity.sound import Hypothesis, SoundFeatures, compare_sounds, hypotheses
@@ -85,7 +85,8 @@ def find_recurring_by(
     paths = paths_by_content(present) if said else {}
     groups: list[RecurringGroup] = []
     if rule != "sound":
-        groups = find_recurring(present, parts.store, findings, options, on_progress=on_progress, mapper=mapper)
+        mapper = mapper or MapHere(place, parts.store)
+        groups = find_recurring(present, parts.store, findings, options, mapper, on_progress)
         groups = apply_decisions(groups, [each for each in said if each.found_by == "picture"], paths, len(present))
         groups = [_with_picture(group) for group in with_sounds(groups, present, sound)]
     if rule == "both":
