@@ -34,6 +34,7 @@ _SHORT_SIDE, _ROWS, _COLUMNS = 48, 12, 20  # pixels that are decoded, cells that
 _BAR = 28  # gray level up to which a border is a black bar
 _FLAT = 2.0  # gray levels: cells that differ by less show nothing
 _BOUND = 0.5  # correlation of frames that may be the same; below it a frame begins a shot
+_LOOKALIKE = 0.15  # correlation by which what only resembles the same agrees less
 _SHIFT, _STEP = 1.6, 0.02  # seconds by which stored features may be off, and the steps that are tried
 _NEAR_CUT = 0.5  # seconds within which an end is a cut
 # Correlation of how two videos depart from their mean frames, if both show the same; of frames and departures of copies.
@@ -387,9 +388,9 @@ def _inside(one: _View, other: _View, line: TimeLine, side: StretchEnd) -> tuple
     if len(rows) == 0:
         return None
     columns = _nearest(clip.times, mapped[rows])
-    units, others = one.cells.units[rows], other.cells.units[columns]
-    values: Floats = np.vecdot(units, others)
-    is_shown = units.any(axis=1) & others.any(axis=1)
+    units, targets = one.cells.units[rows], other.cells.units[columns]
+    values: Floats = np.vecdot(units, targets)
+    is_shown = units.any(axis=1) & targets.any(axis=1)
     bound, count = _BOUND, 0
     for _ in range(2):
         sums = np.cumsum(np.where(is_shown, values - bound, 0.0))
@@ -398,8 +399,24 @@ def _inside(one: _View, other: _View, line: TimeLine, side: StretchEnd) -> tuple
             return None
         # Titles and other versions agree less: the bound is between what agrees here and what has nothing in common.
         bound = max(0.8 * _BOUND, float(np.median(values[:count][is_shown[:count]])) / 2 + 0.05)
-    dim = count_with_dim(count, one.cells.means[rows], other.cells.means[columns], one.clip.step)
+    cells, others = one.cells.means[rows], other.cells.means[columns]
+    count = _without_lookalike(values[:count], cells, others)
+    dim = count_with_dim(count, cells, others, one.clip.step)
     return int(rows[dim - 1]), float(values[:count].mean())
+
+
+def _without_lookalike(values: Floats, cells: Floats, others: Floats) -> int:
+    """Number of the first frames that agree better than the rest by a step, if the rest does not change alike.
+
+    Two skies resemble each other, but less than two copies of one, and their clouds drift apart.
+    """
+    count, sizes = len(values), np.arange(1, len(values))
+    sums = np.cumsum(values, dtype=np.float64)
+    apart = sums[:-1] / sizes - (sums[-1] - sums[:-1]) / (count - sizes)
+    if count < 6 or apart[at := int(np.argmax(apart * np.sqrt(sizes * (count - sizes))))] < _LOOKALIKE:
+        return count
+    course = _correlate(_departures(cells[at + 1 : count]), _departures(others[at + 1 : count]))
+    return count if course is not None and course >= _BOUND else at + 1
 
 
 def _is_open(clip: Clip, border: int, side: StretchEnd) -> bool:
