@@ -151,33 +151,6 @@ def test_a_camera_that_stands_still_shows_nothing_again(tmp_path: Path) -> None:
         assert (group.kind, set(places(group))) == ("copy", {"noon.mp4", "noon again.mp4"})
 
 
-@pytest.mark.thorough
-def test_what_both_files_show_twice_is_one_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Features may show only that the first time in one file is the second time in the other, and the reverse."""
-    folder = tmp_path / "videos"
-    folder.mkdir()
-    bumper = shots(("coffee", 0, 20), ("rocket", 0, 20))
-    between = (shots(("chelsea", 3, 35)), shots(("astronaut", 1, 46)), shots(("brick", 4, 30)))
-    rest = (shots(("grass", 2, 25)), shots(("gravel", 0, 41)), shots(("astronaut", 8, 22)))
-    for name, (one, two, three) in (("a.mp4", between), ("b.mp4", rest)):
-        encode(folder / name, [*one, *bumper, *two, *bumper, *three], rate=RATE)
-    search = stretches.find_stretches
-
-    def crossed(first: Track, second: Track, *votes: Any) -> list[RoughStretch]:
-        found = search(first, second, *votes)
-        return [each for each in found if (each.first_start < 6) != (each.second_start < 6)]
-
-    monkeypatch.setattr(stretches, "find_stretches", crossed)
-    with open_filled(tmp_path / "c.vidkin", folder) as index:
-        for _ in range(2):  # the second time from what was remembered
-            (group,) = index.recurring()
-            assert group.kind == "inside"
-            assert [Path(one.path).name for one in group.occurrences] == ["a.mp4", "a.mp4", "b.mp4", "b.mp4"]
-            spans = [time for one in group.occurrences for time in (one.start, one.end)]
-            assert spans == pytest.approx([3.5, 7.5, 12.1, 16.1, 2.5, 6.5, 10.6, 14.6], abs=1e-6)
-            monkeypatch.setattr(find, "try_fit", refuse)
-
-
 def test_a_new_episode_is_compared_once_and_removed_files_are_left_out(
     season: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

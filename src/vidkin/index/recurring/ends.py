@@ -51,7 +51,7 @@ class Cells(NamedTuple):
 
     Attributes:
         means: [N, G] gray levels.
-        units: [N, G] the same without their mean and of unit length; zeros for pictures that show nothing.
+        units: [N, G] see :func:`_unit`.
     """
 
     means: Floats
@@ -60,7 +60,7 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clip:
-    """Small gray pictures of consecutive frames, without black bars.
+    """Small gray pictures of consecutive frames.
 
     Attributes:
         times: [N] seconds.
@@ -83,21 +83,43 @@ class Clip:
 
     @property
     def aspect(self) -> float:
-        """Width by height."""
-        return float(self.images.shape[2] / self.images.shape[1])
+        """Width by height of most frames, without black bars."""
+        return float(np.median([aspect for first, end, aspect, _ in self._shots() for _ in range(first, end)]))
+
+    def _shots(self) -> list[tuple[int, int, float, NDArray[np.uint8]]]:
+        """First and last frame (exclusive), aspect and images of each shot without bars: in one file each may have
+        others. What is dark as a whole stays as it is."""
+        small = self.images[:, ::4, ::4].reshape(len(self.images), -1).astype(np.float32)
+        cuts = np.flatnonzero(np.vecdot(_unit(small[1:]), _unit(small[:-1])) < _BOUND) + 1
+        shots = []
+        for first, end in zip([0, *cuts], [*cuts, len(small)], strict=True):
+            images = self.images[first:end]
+            rows, columns = (np.flatnonzero(images.max(axis=(0, axis)) > _BAR) for axis in (2, 1))
+            height, width = images.shape[1:]
+            if len(rows) and rows[-1] - rows[0] >= 0.4 * height and columns[-1] - columns[0] >= 0.4 * width:
+                images = images[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+            shots.append((int(first), int(end), images.shape[2] / images.shape[1], images))
+        return shots
 
     def cells(self, aspect: float | None = None) -> Cells:
         """Each picture in cells, without the borders that a picture of another aspect lacks."""
         if aspect not in self._cells:
-            ratio = 1.0 if aspect is None else aspect / self.aspect
-            rows = _cell_weights(self.images.shape[1], min(1.0, 1 / ratio), _ROWS)
-            columns = _cell_weights(self.images.shape[2], min(1.0, ratio), _COLUMNS)
-            means = (rows @ self.images.astype(np.float32) @ columns.T).reshape(len(self.images), -1)
-            centered = means - means.mean(axis=1, keepdims=True)
-            size = np.linalg.norm(centered, axis=1, keepdims=True)
-            shown = size > _FLAT * np.sqrt(means.shape[1])
-            self._cells[aspect] = Cells(means, np.where(shown, centered / np.maximum(size, 1e-6), np.float32(0.0)))
+            parts = []
+            for _, _, shown, images in self._shots():
+                ratio = 1.0 if aspect is None else aspect / shown
+                rows = _cell_weights(images.shape[1], min(1.0, 1 / ratio), _ROWS)
+                columns = _cell_weights(images.shape[2], min(1.0, ratio), _COLUMNS)
+                parts.append((rows @ images.astype(np.float32) @ columns.T).reshape(len(images), -1))
+            means = np.concatenate(parts)
+            self._cells[aspect] = Cells(means, _unit(means))
         return self._cells[aspect]
+
+
+def _unit(cells: Floats) -> Floats:
+    """Pictures [N, G] without their mean and of unit length; zeros for those that show nothing."""
+    centered = cells - cells.mean(axis=1, keepdims=True)
+    size = np.linalg.norm(centered, axis=1, keepdims=True)
+    return np.asarray(np.where(size > _FLAT * np.sqrt(cells.shape[1]), centered / np.maximum(size, 1e-6), 0), np.float32)
 
 
 def _step(times: NDArray[np.float64]) -> float:
@@ -139,12 +161,6 @@ def _read_clip(path: str, start: float, end: float) -> Clip:
     step = _step(times)
     # The frame on screen at the end is not read: the next one begins there or a little later.
     leaves = float(times[-1]) + step
-    brightest = images.max(axis=0)
-    rows, columns = (np.flatnonzero(brightest.max(axis=axis) > _BAR) for axis in (1, 0))
-    height, width = brightest.shape
-    # A black clip stays as it is.
-    if len(rows) and rows[-1] - rows[0] >= 0.4 * height and columns[-1] - columns[0] >= 0.4 * width:
-        images = images[:, rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
     return Clip(times, images, leaves, start <= 0, leaves < end - 1.5 * step)
 
 
@@ -252,7 +268,10 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
         # Stills must all agree well, or follow each other for some seconds.
         if not stretch.is_distinct or not (is_sure or min(lengths) >= 4 * _SHORTEST_LINK):
             return None
-    elif course < (_SURE if _is_still(np.concatenate([pairs[0][0] for pairs in inside])) else _SAME_COURSE):
+    elif _is_still(np.concatenate([pairs[0][0] for pairs in inside])):
+        if course < _SURE:
+            return None
+    elif course < (_BOUND if stretch.is_distinct else _SAME_COURSE):
         return None
     covered = min(map(share_covered, inside), default=0.0)
     times = starts.first, ends.first, starts.second, ends.second
@@ -371,7 +390,11 @@ def _totals(
     values = agreement[np.arange(len(times))[None], _nearest(clip.times, mapped)]
     is_outside = (mapped < clip.times[0] - clip.step) | (mapped >= clip.end + 0.5 * clip.step)
     gains = np.where((values == 0) | is_outside, 0.0, values - _BOUND)
-    return np.asarray(np.cumsum(gains[:, ::-1] if side == "start" else gains, axis=1).max(axis=1))
+    if side == "start":
+        gains, is_outside = gains[:, ::-1], is_outside[:, ::-1]
+    # Frames that the second clip lacks count as the others: no shift is better because more of both is there.
+    present = np.cumsum(~is_outside, axis=1) / np.arange(1, len(times) + 1)
+    return np.asarray((np.cumsum(gains, axis=1) / np.maximum(present, 0.1)).max(axis=1))
 
 
 def _nearest(times: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -469,8 +492,7 @@ def _correlate(first: Floats, second: Floats) -> float | None:
 
 def _is_still(cells: Floats) -> bool:
     """Whether pictures [N, G] are a card, or those of a camera that stands still, but for a short rest."""
-    centered = cells - cells.mean(axis=1, keepdims=True)
-    units = centered / np.maximum(np.linalg.norm(centered, axis=1, keepdims=True), 1e-6)
+    units = _unit(cells)
     return bool((units @ units.T >= _SURE).mean(axis=1).max() >= _MOST_OF_STILL)
 
 
