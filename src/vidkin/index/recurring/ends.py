@@ -119,7 +119,9 @@ def _unit(cells: Floats) -> Floats:
     """Pictures [N, G] without their mean and of unit length; zeros for those that show nothing."""
     centered = cells - cells.mean(axis=1, keepdims=True)
     size = np.linalg.norm(centered, axis=1, keepdims=True)
-    return np.asarray(np.where(size > _FLAT * np.sqrt(cells.shape[1]), centered / np.maximum(size, 1e-6), 0), np.float32)
+    return np.asarray(
+        np.where(size > _FLAT * np.sqrt(cells.shape[1]), centered / np.maximum(size, 1e-6), 0), np.float32
+    )
 
 
 def _step(times: NDArray[np.float64]) -> float:
@@ -462,9 +464,7 @@ def _time_of(clip: Clip, border: int, *, to_cut: bool) -> float:
     return float(clip.times[border]) if border < len(clip.times) else clip.end
 
 
-def _pairs_inside(
-    clips: Clips, files: Files, end: EndFit, ends: tuple[EndFit, EndFit]
-) -> list[tuple[Floats, Floats]]:
+def _pairs_inside(clips: Clips, files: Files, end: EndFit, ends: tuple[EndFit, EndFit]) -> list[tuple[Floats, Floats]]:
     """Cells [N, G] of the same moments of both files near an end, for each aspect in which they can be compared."""
     starts, stops = ends
     line = TimeLine(starts.first, starts.second, (stops.second - starts.second) / (stops.first - starts.first))

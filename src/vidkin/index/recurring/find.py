@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 
 import numpy as np
@@ -17,8 +18,8 @@ from vidkin.index.recurring.ends import Clips, FittedStretch, try_fit
 from vidkin.index.recurring.groups import (
     Occurrence,
     RecurringGroup,
-    SharedByFiles,
     Sets,
+    SharedByFiles,
     build_groups,
     natural_order,
 )
@@ -45,8 +46,6 @@ _PAUSE = 20.0  # seconds between writes: the work lost if the process is killed
 _REVISION = 9
 # Two files are copies if this share of both is the same.
 _COPY_SHARE = 0.8
-# Ends of stored features are off by up to this much.
-_SLACK = 1.5
 # A stretch of a file is compared with this many others frame by frame. A still card in all files resembles itself in
 # each pair: so many pairs are looked at before its place is given up.
 _LINKS, _TRIES = 2, 5
@@ -295,7 +294,7 @@ def find_recurring(
         _compare(search, inside=options.inside)
         copies = {} if options.inside else _find_copies(search)
         lengths = {record.path: record.duration for content, record in videos.items() if content not in copies}
-        links = _find_links(search, set(copies), options)
+        links = _find_links(search, copies, inside=options.inside)
         if not options.inside:
             links += _extend_recaps(search, Tracks(store), build_groups(links, lengths))
         search.total = search.done
@@ -303,9 +302,7 @@ def find_recurring(
     finally:
         findings.save()
     parts = [lengths] if not options.inside else [{path: length} for path, length in lengths.items()]
-    groups = [
-        group for part in parts for group in build_groups([link for link in links if link.first in part], part)
-    ]
+    groups = [group for part in parts for group in build_groups([link for link in links if link.first in part], part)]
     return [group for group in groups if options.accepts(group)] + _copy_groups(by_content, copies, len(records))
 
 
@@ -371,103 +368,49 @@ def _covered(spans: Sequence[tuple[float, float]]) -> float:
     return covered
 
 
-def _find_links(search: _Search, left_out: set[str], options: RecurringOptions) -> list[SharedByFiles]:
+def _find_links(search: _Search, left_out: Collection[str], *, inside: bool) -> list[SharedByFiles]:
     """The exact ends of enough stretches to connect all files that share one.
 
-    Each stretch of a file is compared with a few others, the longest and most similar first. What is too short to be
-    looked at for itself is looked at where it adjoins what two files share: a shot of a recap.
+    Each stretch of a file is compared with a few others, the longest and most similar first: with each at most once in
+    a round, so that the pairs of a round do not depend on each other.
     """
     pairs = [
-        (first, second, stretch)
-        for first, second, stretch in search.findings.pairs()
-        if first in search.videos and second in search.videos and not left_out & {first, second}
-        if (first == second) == options.inside
+        pair
+        for pair in search.findings.pairs()
+        if all(name in search.videos and name not in left_out for name in pair[:2]) and (pair[0] == pair[1]) == inside
     ]
     pairs.sort(key=lambda pair: -pair[2].length * pair[2].score)
-    places = _Places()
-    long = [pair for pair in pairs if pair[2].length >= options.shortest - _SLACK]
-    links = _connect(search, long, places)
-    ends = {
-        (path, round(time))
-        for each in links
-        for path, *times in ((each.first, *each.link[:2]), (each.second, *each.link[2:4]))
-        for time in times
-    }
+    sets, spans = Sets(()), dict[str, list[tuple[tuple[float, float], int]]]()
 
-    def adjoins(first: str, second: str, stretch: RoughStretch) -> bool:
-        sides = (first, stretch.first_start, stretch.first_end), (second, stretch.second_start, stretch.second_end)
-        times = [(search.videos[name].path, round(time) + step) for name, *at in sides for time in at for step in (-1, 0, 1)]
-        return any(time in ends for time in times)
+    def number(content: str, start: float, end: float) -> int:
+        known = spans.setdefault(content, [])
+        same = next((number for span, number in known if is_same_span(span, (start, end))), None)
+        if same is None:
+            same = sets.add()
+            known.append(((start, end), same))
+        return same
 
-    return links + _connect(search, [pair for pair in pairs if pair not in long and adjoins(*pair)], places)
-
-
-class _Places:
-    """Stretches of files, those at about the same place as one, and which of them are connected."""
-
-    def __init__(self) -> None:
-        self._spans: dict[str, list[tuple[tuple[float, float], int]]] = {}
-        self.sets = Sets(())
-        self.links: list[int] = []
-        self.refused: list[int] = []
-
-    def number(self, content: str, span: tuple[float, float]) -> int:
-        """The number of a stretch."""
-        spans = self._spans.setdefault(content, [])
-        for other, number in spans:
-            if is_same_span(span, other):
-                return number
-        spans.append((span, self.sets.add()))
-        self.links.append(0)
-        self.refused.append(0)
-        return spans[-1][1]
-
-    def copy(self) -> _Places:
-        """The same, for guesses about what is connected."""
-        places = _Places()
-        places.sets, places.links, places.refused = Sets(self.sets.parents), [*self.links], [*self.refused]
-        return places
-
-    def needs(self, both: tuple[int, int]) -> bool:
-        """Whether a link of these two says something new, and may exist."""
-        if any(self.refused[place] >= _TRIES and not self.links[place] for place in both):
-            return False
-        return self.sets.find(both[0]) != self.sets.find(both[1]) or min(self.links[at] for at in both) < _LINKS
-
-    def note(self, both: tuple[int, int], *, is_link: bool) -> None:
-        """Remember whether the frames of two stretches are the same."""
-        if is_link:
-            self.sets.join(*both)
-        for place in both:
-            (self.links if is_link else self.refused)[place] += 1
-
-
-def _connect(search: _Search, pairs: Sequence[_SharedPair], places: _Places) -> list[SharedByFiles]:
-    """The stretches of these pairs that the frames confirm, as far as they say something new.
-
-    In each round those are looked at that say something new if the frames confirm all before them.
-    """
-    left = {
-        pair: (
-            places.number(pair[0], (pair[2].first_start, pair[2].first_end)),
-            places.number(pair[1], (pair[2].second_start, pair[2].second_end)),
-        )
-        for pair in pairs
-    }
+    left = [(pair, (number(pair[0], *pair[2].first_span), number(pair[1], *pair[2].second_span))) for pair in pairs]
+    linked, refused = Counter[int](), Counter[int]()
     links: list[SharedByFiles] = []
-    while True:
-        guess, asked = places.copy(), []
-        for pair, both in left.items():
-            if guess.needs(both):
-                guess.note(both, is_link=True)
-                asked.append(pair)
-        if not asked:
-            return links
-        search.total = search.done + len(asked)
-        for pair, link in zip(asked, search.fit(asked), strict=True):
-            places.note(left.pop(pair), is_link=link is not None)
+    while left:
+        # What says nothing new, or is of a card that resembles itself in each pair, is not looked at.
+        left = [
+            (pair, both)
+            for pair, both in left
+            if (sets.find(both[0]) != sets.find(both[1]) or min(linked[at] for at in both) < _LINKS)
+            and not any(refused[at] >= _TRIES and not linked[at] for at in both)
+        ]
+        busy = set[int]()
+        asked = [each for each in left if busy.isdisjoint(each[1]) and not busy.update(each[1])]
+        left = [each for each in left if each not in asked]
+        search.total = search.done + len(asked) + len(left)
+        for (pair, both), link in zip(asked, search.fit([pair for pair, _ in asked]), strict=True):
+            (refused if link is None else linked).update(both)
             if link is not None:
+                sets.join(*both)
                 links.append(SharedByFiles(search.videos[pair[0]].path, search.videos[pair[1]].path, link))
+    return links
 
 
 _MOMENTS = 4  # moments of the earlier file that are looked at for a shot of a recap

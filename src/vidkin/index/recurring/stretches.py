@@ -70,6 +70,16 @@ class RoughStretch:
             )
 
     @property
+    def first_span(self) -> tuple[float, float]:
+        """Where it is in the first video."""
+        return self.first_start, self.first_end
+
+    @property
+    def second_span(self) -> tuple[float, float]:
+        """Where it is in the second video."""
+        return self.second_start, self.second_end
+
+    @property
     def speed(self) -> float:
         """Seconds of the second video per second of the first."""
         return (self.second_end - self.second_start) / (self.first_end - self.first_start)
