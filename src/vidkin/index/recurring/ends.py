@@ -37,7 +37,7 @@ _BOUND = 0.5  # correlation of frames that may be the same; below it a frame beg
 _LOOKALIKE = 0.15  # correlation by which what only resembles the same agrees less
 _SHIFT, _STEP = 1.6, 0.02  # seconds by which stored features may be off, and the steps that are tried
 _NEAR_CUT = 0.5  # seconds within which an end is a cut
-# Correlation of how two videos depart from their mean frames, if both show the same; of frames and departures of copies.
+# Correlation of how two videos depart from their mean frames, if both show the same; of what is surely the same.
 _SAME_COURSE, _SURE = 0.75, 0.95
 _MOST_OF_STILL = 0.75  # share of the frames that agree if a stretch is a card or a camera that stands still
 _MIN_CHANGE = 1.0  # gray levels
@@ -197,11 +197,13 @@ class EndFit(NamedTuple):
     Attributes:
         first, second: Its time in both videos, seconds.
         match: Mean correlation of the pictures inside of it, in [-1, 1].
+        goes_on: Whether the same is shown up to where decoding stopped, in the middle of both files.
     """
 
     first: float
     second: float
     match: float
+    goes_on: bool = False
 
 
 class FittedStretch(NamedTuple):
@@ -312,21 +314,10 @@ def _fit(clips: Clips, files: Files, time: float, line: TimeLine, side: StretchE
             time -= outwards * REACH
             continue
         fit = found
-        if not _goes_on(*both, fit, side):
+        if not fit.goes_on:
             return fit
         time = fit.first + outwards * _GRID
     return fit
-
-
-def _goes_on(first: Clip, second: Clip, fit: EndFit, side: StretchEnd) -> bool:
-    """Whether the same is shown up to where decoding stopped, in the middle of both files."""
-    at_border = []
-    for clip, time in ((first, fit.first), (second, fit.second)):
-        border, stops = (clip.times[0], clip.is_first) if side == "start" else (clip.end, clip.is_last)
-        at_border.append(abs(time - border) < 2 * clip.step)
-        if at_border[-1] and stops:
-            return False
-    return any(at_border)
 
 
 class _View(NamedTuple):
@@ -373,13 +364,14 @@ def find_end(first: Clip, second: Clip, line: TimeLine, side: StretchEnd) -> End
     forward, backward = _inside(one, other, line, side), _inside(other, one, line.swapped(), side)
     if forward is None or backward is None:
         return None
+    borders = [(one.clip, forward[0]), (other.clip, backward[0])]
+    if side == "start":
+        stops = [clip.is_first for clip, border in borders if border <= 1]
+    else:
+        stops = [clip.is_last for clip, border in borders if border >= len(clip.times) - 2]
     # A cut shortly before where decoding stopped is not the end.
-    is_open = any(_is_open(clip, border, side) for clip, (border, _) in ((first, forward), (second, backward)))
-    times = [
-        _time_of(clip, border if side == "start" else border + 1, to_cut=not is_open)
-        for clip, (border, _) in ((first, forward), (second, backward))
-    ]
-    return EndFit(times[0], times[1], forward[1])
+    times = [_time_of(clip, at if side == "start" else at + 1, to_cut=all(stops)) for clip, at in borders]
+    return EndFit(times[0], times[1], forward[1], bool(stops) and not any(stops))
 
 
 def _totals(
@@ -442,12 +434,6 @@ def _without_lookalike(values: Floats, cells: Floats, others: Floats) -> int:
         return count
     course = _correlate(_departures(cells[at + 1 : count]), _departures(others[at + 1 : count]))
     return count if course is not None and course >= _BOUND else at + 1
-
-
-def _is_open(clip: Clip, border: int, side: StretchEnd) -> bool:
-    if side == "start":
-        return border <= 1 and not clip.is_first
-    return border >= len(clip.times) - 2 and not clip.is_last
 
 
 def _time_of(clip: Clip, border: int, *, to_cut: bool) -> float:

@@ -307,7 +307,7 @@ def find_recurring(
 
 
 def _compare(search: _Search, *, inside: bool) -> None:
-    """Compare the videos that were not compared yet, with those that were and with each other; inside, with themselves."""
+    """Compare new videos with those that were compared before and with each other; inside, each with itself."""
     videos, findings = search.videos, search.findings
     searched = findings.searched_inside if inside else findings.begin(videos)
     new = [name for name in videos if name not in searched]
@@ -346,10 +346,11 @@ def _find_copies(search: _Search) -> dict[str, str]:
         )
         kept, copy = sorted((_root(copies, first), _root(copies, second)), key=order.__getitem__)
         longest = max(stretches, key=lambda stretch: stretch.length)
+        if min(covered) < _COPY_SHARE or kept == copy:
+            continue
         # A card and a camera that stands still always are alike.
-        if min(covered) >= _COPY_SHARE and kept != copy:
-            if longest.is_distinct or next(search.fit([(first, second, longest)])) is not None:
-                copies[copy] = kept
+        if longest.is_distinct or next(search.fit([(first, second, longest)])) is not None:
+            copies[copy] = kept
     return copies
 
 
@@ -390,22 +391,21 @@ def _find_links(search: _Search, left_out: Collection[str], *, inside: bool) -> 
             known.append(((start, end), same))
         return same
 
-    left = [(pair, (number(pair[0], *pair[2].first_span), number(pair[1], *pair[2].second_span))) for pair in pairs]
+    left = {pair: (number(pair[0], *pair[2].first_span), number(pair[1], *pair[2].second_span)) for pair in pairs}
     linked, refused = Counter[int](), Counter[int]()
     links: list[SharedByFiles] = []
     while left:
-        # What says nothing new, or is of a card that resembles itself in each pair, is not looked at.
-        left = [
-            (pair, both)
-            for pair, both in left
-            if (sets.find(both[0]) != sets.find(both[1]) or min(linked[at] for at in both) < _LINKS)
-            and not any(refused[at] >= _TRIES and not linked[at] for at in both)
-        ]
-        busy = set[int]()
-        asked = [each for each in left if busy.isdisjoint(each[1]) and not busy.update(each[1])]
-        left = [each for each in left if each not in asked]
+        asked, busy = dict[_SharedPair, tuple[int, int]](), set[int]()
+        for pair, both in [*left.items()]:
+            is_known = sets.find(both[0]) == sets.find(both[1]) and min(linked[at] for at in both) >= _LINKS
+            # A card resembles itself in each pair.
+            if is_known or any(refused[at] >= _TRIES and not linked[at] for at in both):
+                del left[pair]
+            elif busy.isdisjoint(both):
+                asked[pair] = left.pop(pair)
+                busy.update(both)
         search.total = search.done + len(asked) + len(left)
-        for (pair, both), link in zip(asked, search.fit([pair for pair, _ in asked]), strict=True):
+        for (pair, both), link in zip(asked.items(), search.fit([*asked]), strict=True):
             (refused if link is None else linked).update(both)
             if link is not None:
                 sets.join(*both)

@@ -28,7 +28,7 @@ SPEEDS = (1.0, 24 / 25, 25 / 24)
 MIN_INFORMATION = 0.05
 """Information from which on a frame is not black or plain."""
 
-# Calibrated similarities, 0 for unrelated frames and 1 for equal ones: of two windows that vote for their offset; of two
+# Calibrated similarities, 0 of unrelated frames and 1 of equal ones: of two windows that vote for their offset; of two
 # frames that show the same, sampled half a period apart; the most that one frame counts for or against a stretch.
 _VOTE, _SAME, _GAIN = 0.55, 0.5, 0.4
 _MAX_VOTES = 96  # of a window
@@ -188,12 +188,12 @@ class WindowTable:
     def of_tracks(cls, tracks: Iterable[Track | None]) -> WindowTable:
         """The windows of videos, numbered in their order; those without a track have none."""
         known = [(number, track) for number, track in enumerate(tracks) if track is not None]
+        dimension = known[0][1].windows.shape[1] if known else 0
         return cls(
-            np.concatenate([np.zeros((0, known[0][1].windows.shape[1] if known else 0)), *(t.windows for _, t in known)])
-            .astype(np.float16),
-            np.repeat([number for number, _ in known], [len(track.windows) for _, track in known]).astype(np.int64),
+            np.concatenate([np.zeros((0, dimension), np.float16), *(track.windows for _, track in known)]),
+            np.array([number for number, track in known for _ in track.window_times], np.int64),
             np.concatenate([np.zeros(0), *(track.window_times for _, track in known)]),
-        )  # fmt: skip
+        )
 
     def votes(self, track: Track, before: int) -> Votes:
         """What similar windows of the videos with numbers before a number say about a video."""
