@@ -308,9 +308,11 @@ def _fit(clips: Clips, files: Files, time: float, line: TimeLine, side: StretchE
     for _ in range(3):
         both = clips.around(files[0], time), clips.around(files[1], line.at(time))
         found = find_end(*both, line, side)
-        if found is None or (fit is not None and (found.first - fit.first) * outwards < 0):
-            if fit is not None:
-                return fit  # what was read farther out shows less of it
+        if fit is not None and (
+            found is None or (found.first - fit.first) * outwards < 0 or found.match < fit.match - _LOOKALIKE
+        ):
+            return fit  # what was read farther out shows less of it
+        if found is None:
             time -= outwards * REACH
             continue
         fit = found
@@ -527,8 +529,10 @@ def count_with_dim(count: int, cells: Floats, others: Floats, step: float) -> in
         ``count``, or more where the next frames are a fade, or black or white with a title over it in one of both
         files: the fifth of the cells that differs most is left out.
     """
-    inside = float(max(cells[:count].std(axis=1).max(), others[:count].std(axis=1).max()))
-    if count == len(cells) or min(cells[count].std(), others[count].std()) >= max(12.0, 0.7 * inside):
+    # Dimmer than what is inside: black, a fade, or a title over either.
+    darkest = np.minimum(cells.std(axis=1), others.std(axis=1))
+    is_dim = darkest[count:] < max(12.0, 0.7 * max(cells[:count].std(axis=1).max(), others[:count].std(axis=1).max()))
+    if not is_dim[:1].any():
         return count
     levels = np.abs(np.median(others[count:] - cells[count:], axis=1))
     (lower, higher), alike, _ = _compare_most(cells[count:], others[count:])
@@ -537,7 +541,7 @@ def count_with_dim(count: int, cells: Floats, others: Floats, step: float) -> in
     for place in range(len(levels)):
         # After plain or other frames, only what agrees well is not another shot.
         least = 0.9 if unlike or (place - last) * step > 0.2 else _SAME_COURSE
-        if lower[place] >= 0.4 and alike[place] >= least:
+        if is_dim[place] and lower[place] >= 0.4 and alike[place] >= least:
             last, unlike = place + 1, 0
             continue
         unlike += not is_plain[place]
