@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index.query.common import CommonFrames
@@ -19,6 +18,7 @@ from vidkin.index.recurring.groups import (
     sort_groups,
     with_lengths,
 )
+from vidkin.index.recurring.stretches import Tracks
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
     DecidedStretch,
@@ -29,9 +29,7 @@ from vidkin.index.storage.decisions import (
     overlaps,
 )
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.records import VideoRecord, frame_vectors
-
-_LEAST_INFORMATION = 0.05
+from vidkin.index.storage.records import VideoRecord
 
 
 def apply_decisions(
@@ -83,33 +81,20 @@ def _decided_group(
     paths: Mapping[str, str],
     files: int,
 ) -> RecurringGroup | None:
-    found = [one for group in same for one in group.occurrences]
-
-    def at(stretch: DecidedStretch) -> list[Occurrence]:
-        path = paths[stretch.content]
-        return [
-            one for one in found if one.path == path and overlaps((one.start, one.end), (stretch.start, stretch.end))
-        ]
-
+    """The group with its decided ends; None if fewer than two occurrences are known."""
+    left = [one for group in same for one in group.occurrences]
     occurrences = []
     for stretch in known:
+        path, times = paths[stretch.content], (stretch.start, stretch.end)
+        found = [one for one in left if one.path == path and overlaps((one.start, one.end), times)]
+        left = [one for one in left if one not in found]
         if stretch.belongs:
-            best = max(at(stretch), key=lambda one: (one.score, one.speed), default=None)
-            path, times = paths[stretch.content], (stretch.start, stretch.end)
-            occurrence = Occurrence(path, *times, 1.0, source=stretch.source)
-            if best is not None:
-                occurrence = replace(
-                    occurrence,
-                    score=best.score,
-                    speed=best.speed,
-                    titled=best.titled,
-                    without_middle=best.without_middle,
-                    picture=best.picture,
-                    sound=best.sound,
-                )
-            occurrences.append(occurrence)
-    said = {one for stretch in known for one in at(stretch)}
-    occurrences += [one for one in found if one not in said]
+            plain = Occurrence(path, *times, 1.0)
+            best = max(found, key=lambda one: (one.score, one.speed), default=plain)
+            occurrences.append(
+                replace(best, start=times[0], end=times[1], shorter=0.0, other_sound=False, source=stretch.source)
+            )
+    occurrences += left
     if len(occurrences) < 2:
         return None
     occurrences.sort(key=lambda one: (one.source, natural_order(one.path), one.start))
@@ -151,13 +136,18 @@ def decide_group(
     ]
     decision = RecurringDecision(verdict, group.name, group.kind, tuple(stretches), group.found_by)
     with changing(place, wait) as decisions:
-        decisions.recurring = [
-            old
-            for old in decisions.recurring
-            if old.is_inside != decision.is_inside or not old.is_about(stretches, group.found_by)
-        ]
-        decisions.recurring.append(decision)
+        decisions.recurring = [*_others(decisions, group, stretches), decision]
         save_confirmed_frames(place, store, decisions.recurring)
+
+
+def _others(
+    decisions: Decisions, group: RecurringGroup, stretches: Sequence[DecidedStretch]
+) -> list[RecurringDecision]:
+    """The decisions that are not about a group with these stretches."""
+    is_inside = len({stretch.content for stretch in stretches if stretch.belongs}) == 1
+    return [
+        old for old in decisions.recurring if old.is_inside != is_inside or not old.is_about(stretches, group.found_by)
+    ]
 
 
 def forget_group(place: Place, store: VectorStore, group: RecurringGroup, *, wait: float) -> None:
@@ -171,12 +161,7 @@ def forget_group(place: Place, store: VectorStore, group: RecurringGroup, *, wai
     records = {record.path: record for record in store.videos()}
     stretches = [_stretch(records, one, belongs=True) for one in group.occurrences]
     with changing(place, wait) as decisions:
-        is_inside = len(group.paths) == 1
-        kept = [
-            old
-            for old in decisions.recurring
-            if old.is_inside != is_inside or not old.is_about(stretches, group.found_by)
-        ]
+        kept = _others(decisions, group, stretches)
         if len(kept) == len(decisions.recurring):
             raise InvalidArgumentError("there is no decision on this group")
         decisions.recurring = kept
@@ -215,27 +200,16 @@ def save_confirmed_frames(place: Place, store: VectorStore, decisions: Sequence[
     for record in store.videos():
         if record.status == "ok" and record.content_hash:
             records.setdefault(record.content_hash, record)
-    frames = CommonFrames()
+    frames, tracks = CommonFrames(), Tracks(store)
     for decision in decisions:
         shown = [stretch for stretch in decision.stretches if stretch.belongs and stretch.content in records]
         is_seen = decision.verdict == "recurs" and decision.found_by == "picture"
-        if is_seen and len({stretch.content for stretch in shown}) > 1:
-            for stretch in shown:
-                vectors = _frames_of(store, records[stretch.content], stretch)
-                frames = frames.merge(vectors) if len(vectors) else frames
+        for stretch in shown if is_seen and len({stretch.content for stretch in shown}) > 1 else ():
+            track = tracks.of(records[stretch.content])
+            if track is not None:
+                inside = (track.times >= stretch.start) & (track.times < stretch.end) & track.informative
+                frames = frames.merge(track.vectors[inside].astype(np.float32)) if inside.any() else frames
     frames.save_confirmed(place)
-
-
-def _frames_of(store: VectorStore, record: VideoRecord, stretch: DecidedStretch) -> NDArray[np.float32]:
-    """Vectors [N, E] of the stored frames that lie wholly in a stretch; none of black."""
-    try:
-        features = store.read(record.id).views([0])
-    except NotIndexedError:
-        return np.zeros((0, 0), np.float32)
-    inside = (features.timestamps >= stretch.start) & (features.timestamps < stretch.end)
-    chosen = inside & (features.information >= _LEAST_INFORMATION)
-    vectors: NDArray[np.float32] = frame_vectors(features.values[chosen])[:, 0]
-    return vectors
 
 
 def paths_by_content(records: Collection[VideoRecord]) -> dict[str, str]:

@@ -286,7 +286,10 @@ def _align(clips: Clips, files: Files, stretch: RoughStretch) -> TimeLine | None
     """The line along which most frames around both ends agree; None if none do."""
     middle = (stretch.first_start + stretch.first_end) / 2, (stretch.second_start + stretch.second_end) / 2
     shifts = np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
-    ends = ("start", stretch.first_start, stretch.second_start), ("end", stretch.first_end, stretch.second_end)
+    ends: tuple[tuple[StretchEnd, float, float], ...] = (
+        ("start", stretch.first_start, stretch.second_start),
+        ("end", stretch.first_end, stretch.second_end),
+    )
     known = min(SPEEDS, key=lambda speed: abs(speed - stretch.speed))
     best, found = 0.0, None
     views = [(side, _views(clips.around(files[0], one), clips.around(files[1], other))) for side, one, other in ends]
@@ -530,8 +533,8 @@ def count_with_dim(count: int, cells: Floats, others: Floats, step: float) -> in
         files: the fifth of the cells that differs most is left out.
     """
     # Dimmer than what is inside: black, a fade, or a title over either.
-    darkest = np.minimum(cells.std(axis=1), others.std(axis=1))
-    is_dim = darkest[count:] < max(12.0, 0.7 * max(cells[:count].std(axis=1).max(), others[:count].std(axis=1).max()))
+    spreads = np.stack([cells.std(axis=1), others.std(axis=1)])
+    is_dim = np.asarray(spreads[:, count:].min(axis=0) < max(12.0, 0.7 * float(spreads[:, :count].max())))
     if not is_dim[:1].any():
         return count
     levels = np.abs(np.median(others[count:] - cells[count:], axis=1))

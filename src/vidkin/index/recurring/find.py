@@ -100,7 +100,9 @@ class Findings:
         findings = cls(place, f"{state} {_REVISION}")
         try:
             content = place.read(cls.FILE)
-            table = {"state": ""} if content is None else parse_json(content, LONG_JSON_LIMITS)
+            if content is None:
+                return findings
+            table = parse_json(content, LONG_JSON_LIMITS)
             if table["state"] != findings.state:
                 return findings
             names = [str(name) for name in table["contents"]]

@@ -16,6 +16,7 @@ from vidkin._base.values import Result, check_choice, check_not_negative, check_
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.recurring.ends import FittedStretch
 from vidkin.index.recurring.stretches import SPEEDS
+from vidkin.index.storage.decisions import overlaps
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 
 RecurringKind = Literal["opening", "recap", "closing", "inside", "copy"]
@@ -26,8 +27,6 @@ LONGEST_NAME = 80
 """Characters of the name of a group."""
 
 _ADJACENT = 1.0  # seconds between parts of one occurrence
-_SAME_SPAN = 0.5  # share of the shorter of two spans of one file that makes them one
-_MIN_VARIANT = 0.25  # of the longer one: a single shot of an opening is no version of it
 _PART_SHARE = 0.9
 _EARLY, _LATE = 0.35, 0.65  # shares of a file: an opening starts before, a closing after
 _MAX_REPEATED = 0.2  # share of the files that may show an opening twice
@@ -314,9 +313,7 @@ def _join_spans(links: Sequence[SharedByFiles]) -> tuple[Sets, dict[int, _Span]]
         seen = _Seen(link.first_start, link.first_end, link.score, other, link.second_start, link.second_end)
         span, spans = _Span(path, seen.start, seen.end, (seen,)), files.setdefault(path, {})
         for root, known in [*spans.items()]:
-            shorter, longer = sorted((span.end - span.start, known.end - known.start))
-            shared = min(span.end, known.end) - max(span.start, known.start)
-            if shared >= _SAME_SPAN * shorter and shorter >= _MIN_VARIANT * longer:
+            if overlaps(span[1:3], known[1:3]):
                 seen_by = span.links + known.links
                 starts, ends = [each.start for each in seen_by], [-each.end for each in seen_by]
                 span = _Span(path, _agreed(starts), -_agreed(ends), seen_by)

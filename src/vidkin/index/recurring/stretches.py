@@ -25,9 +25,7 @@ SHORTEST = 2.0
 SPEEDS = (1.0, 24 / 25, 25 / 24)
 """Speeds that are tried: film shown on television, and back."""
 
-MIN_INFORMATION = 0.05
-"""Information from which on a frame is not black or plain."""
-
+_MIN_INFORMATION = 0.05  # of a frame that is not black or plain
 # Calibrated similarities, 0 of unrelated frames and 1 of equal ones: of two windows that vote for their offset; of two
 # frames that show the same, sampled half a period apart; the most that one frame counts for or against a stretch.
 _VOTE, _SAME, _GAIN = 0.55, 0.5, 0.4
@@ -135,7 +133,7 @@ class Track:
             times=whole.timestamps.astype(np.float64),
             vectors=frame_vectors(whole.values)[:, 0].astype(np.float16),
             baseline=baseline,
-            informative=whole.information >= MIN_INFORMATION,
+            informative=whole.information >= _MIN_INFORMATION,
             period=whole.period,
             end=max(duration, float(features.timestamps[-1]) if len(features) else 0.0),
             windows=windows.vectors.astype(np.float16),
