@@ -22,7 +22,6 @@ from vidkin.index import Index, Occurrence, RecurringGroup, SerialExecutor, Vide
 from vidkin.index.recurring import find, stretches
 from vidkin.index.recurring.find import Findings, RecurringOptions
 from vidkin.index.recurring.heard import with_sounds
-from vidkin.index.recurring.stretches import RoughStretch, Track
 from vidkin.similarity import SoundFeatures
 
 

@@ -37,7 +37,7 @@ from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
-from vidkin.index.storage.tasks import Mapper, Task, check_files_here
+from vidkin.index.storage.tasks import MapHere, Mapper, Task, check_files_here
 
 _logger = logging.getLogger(__name__)
 
@@ -187,10 +187,12 @@ class StretchJob:
     Attributes:
         records: Videos to compare.
         table: Windows of all of them, by their positions; None compares each with itself.
+        is_remote: Whether another machine may do it, which must see the files.
     """
 
     records: Sequence[VideoRecord] = ()
     table: WindowTable | None = None
+    is_remote: bool = False
 
     def start(self, place: Place, store: VectorStore) -> _StretchWorker:
         return _StretchWorker(self, Tracks(store))
@@ -220,12 +222,13 @@ class _StretchWorker:
 
     def fit(self, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
         """The exact ends of a stretch."""
-        check_files_here([first.path, second.path])
+        if self.job.is_remote:
+            check_files_here([first.path, second.path])
         return try_fit(self.clips, first, second, stretch)
 
 
 @dataclass(slots=True)
-class _Search:
+class _StretchSearch:
     """What the steps of a search work on.
 
     Attributes:
@@ -233,6 +236,7 @@ class _Search:
         findings: Receives what is found.
         mapper: Does the work.
         on_progress: Called with (steps done, steps in all).
+        job: Finds ends.
         done, total: The steps.
     """
 
@@ -240,9 +244,9 @@ class _Search:
     findings: Findings
     mapper: Mapper
     on_progress: Callable[[int, int], None] | None
+    job: StretchJob
     done: int = 0
     total: int = 0
-    _job: StretchJob = field(default_factory=StretchJob)
 
     def advance(self, steps: int = 1) -> None:
         """Report that steps are done, and save now and then."""
@@ -258,7 +262,7 @@ class _Search:
             Task("fit", (self.videos[first], self.videos[second], stretch), about=self.videos[first].path)
             for first, second, stretch in new
         ]
-        fitted = self.mapper.run(self._job, tasks) if tasks else iter(())
+        fitted = self.mapper.run(self.job, tasks) if tasks else iter(())
         for pair in pairs:
             if pair not in self.findings.links:
                 self.findings.links[pair] = next(fitted)
@@ -291,7 +295,8 @@ def find_recurring(
     for record in sorted(records, key=lambda record: natural_order(record.path)):
         by_content.setdefault(content_of(record), []).append(record)
     videos = {content: same[0] for content, same in by_content.items()}
-    search = _Search(videos, findings, mapper, on_progress)
+    job = StretchJob(is_remote=not isinstance(mapper, MapHere))
+    search = _StretchSearch(videos, findings, mapper, on_progress, job)
     try:
         _compare(search, inside=options.inside)
         copies = {} if options.inside else _find_copies(search)
@@ -308,7 +313,7 @@ def find_recurring(
     return [group for group in groups if options.accepts(group)] + _copy_groups(by_content, copies, len(records))
 
 
-def _compare(search: _Search, *, inside: bool) -> None:
+def _compare(search: _StretchSearch, *, inside: bool) -> None:
     """Compare new videos with those that were compared before and with each other; inside, each with itself."""
     videos, findings = search.videos, search.findings
     searched = findings.searched_inside if inside else findings.begin(videos)
@@ -333,7 +338,7 @@ def _compare(search: _Search, *, inside: bool) -> None:
         search.advance()
 
 
-def _find_copies(search: _Search) -> dict[str, str]:
+def _find_copies(search: _StretchSearch) -> dict[str, str]:
     """Contents that are copies of another one, and that one: most of both is the same, to the frame."""
     shared: dict[tuple[str, str], list[RoughStretch]] = {}
     for first, second, stretch in search.findings.pairs():
@@ -371,7 +376,7 @@ def _covered(spans: Sequence[tuple[float, float]]) -> float:
     return covered
 
 
-def _find_links(search: _Search, left_out: Collection[str], *, inside: bool) -> list[SharedByFiles]:
+def _find_links(search: _StretchSearch, left_out: Collection[str], *, inside: bool) -> list[SharedByFiles]:
     """The exact ends of enough stretches to connect all files that share one.
 
     Each stretch of a file is compared with a few others, the longest and most similar first: with each at most once in
@@ -418,7 +423,7 @@ def _find_links(search: _Search, left_out: Collection[str], *, inside: bool) -> 
 _MOMENTS = 4  # moments of the earlier file that are looked at for a shot of a recap
 
 
-def _extend_recaps(search: _Search, tracks: Tracks, groups: Sequence[RecurringGroup]) -> list[SharedByFiles]:
+def _extend_recaps(search: _StretchSearch, tracks: Tracks, groups: Sequence[RecurringGroup]) -> list[SharedByFiles]:
     """Shots beside those by which recaps are known, which stored features do not show: a shot of two seconds has two
     frames in an index, taken at other moments than those of the shot that it repeats."""
     contents = {record.path: content for content, record in search.videos.items()}
@@ -437,7 +442,7 @@ def _extend_recaps(search: _Search, tracks: Tracks, groups: Sequence[RecurringGr
 
 
 def _next_shot(
-    search: _Search, tracks: Tracks, names: tuple[str, str], edge: float, outwards: int
+    search: _StretchSearch, tracks: Tracks, names: tuple[str, str], edge: float, outwards: int
 ) -> FittedStretch | None:
     """The shot of a recap that begins at a known end: where the earlier file shows what is most similar."""
     first, second = (tracks.of(search.videos[name]) for name in names)

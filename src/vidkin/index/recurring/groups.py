@@ -191,24 +191,13 @@ class Sets:
         self.parents[high] = low
 
 
-class _Seen(NamedTuple):
-    """A stretch of a file as one link sees it: its ends and score, and the stretch of the other file."""
-
-    start: float
-    end: float
-    score: float
-    other: str
-    other_start: float
-    other_end: float
-
-
 class _Span(NamedTuple):
-    """A stretch of a file as links see it; spans of one look have the same titles over them."""
+    """A stretch of a file as links see it, each with the other file; spans of one look have the same titles."""
 
     path: str
     start: float
     end: float
-    links: tuple[_Seen, ...]
+    links: tuple[tuple[str, FittedStretch], ...]
     look: int = -1
 
 
@@ -248,7 +237,7 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
         replace(group, kind="inside")
         if group.kind in ("opening", "closing")
         and any(
-            group is not other and group.kind == other.kind and _count_inside(group.occurrences, other.occurrences) > 1
+            group is not other and group.kind == other.kind and count_inside(group.occurrences, other.occurrences) > 1
             for other in groups
         )
         else group
@@ -307,16 +296,18 @@ def _join_overlapping(links: Sequence[SharedByFiles]) -> list[SharedByFiles]:
 def _join_spans(links: Sequence[SharedByFiles]) -> tuple[Sets, dict[int, _Span]]:
     """Which stretches of links are one span of a file, and the spans by the smallest number of theirs."""
     sets, files = Sets(range(2 * len(links))), dict[str, dict[int, _Span]]()
-    both = ((each.first, each.link, each.second) for each in links)
-    sides = [side for one in both for side in (one, (one[2], one[1].swapped(), one[0]))]
-    for number, (path, link, other) in enumerate(sides):
-        seen = _Seen(link.first_start, link.first_end, link.score, other, link.second_start, link.second_end)
-        span, spans = _Span(path, seen.start, seen.end, (seen,)), files.setdefault(path, {})
+    sides = [
+        side
+        for each in links
+        for side in ((each.first, each.second, each.link), (each.second, each.first, each.link.swapped()))
+    ]
+    for number, (path, other, link) in enumerate(sides):
+        span, spans = _Span(path, link.first_start, link.first_end, ((other, link),)), files.setdefault(path, {})
         for root, known in [*spans.items()]:
             if overlaps(span[1:3], known[1:3]):
-                seen_by = span.links + known.links
-                starts, ends = [each.start for each in seen_by], [-each.end for each in seen_by]
-                span = _Span(path, _agreed(starts), -_agreed(ends), seen_by)
+                links_of = span.links + known.links
+                start = _agreed([link.first_start for _, link in links_of])
+                span = _Span(path, start, -_agreed([-link.first_end for _, link in links_of]), links_of)
                 sets.join(number, root)
                 del spans[root]
         spans[sets.find(number)] = span
@@ -374,7 +365,7 @@ def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Map
             span.path,
             max(0.0, span.start),
             span.end,
-            round(float(np.mean([link.score for link in span.links]).clip(0, 1)), 4),
+            round(float(np.mean([link.score for _, link in span.links]).clip(0, 1)), 4),
             round(speeds[span.path] / speeds[joined[0][0].path], 4),
             titled=span.look != usual,
             without_middle=round(lack, 3),
@@ -388,10 +379,10 @@ def _left_out(before: _Span, after: _Span, speeds: Mapping[str, float]) -> float
     here = after.start - before.end
     # Seen from the last part before and the first part after: other links may be of the same parts elsewhere.
     gaps = [
-        (two.other_start - one.other_end) * speeds[one.other] / speeds[before.path] - here
-        for one in before.links
-        for two in after.links
-        if one.other == two.other and one.other != before.path
+        (two.second_start - one.second_end) * speeds[other] / speeds[before.path] - here
+        for other, one in before.links
+        for another, two in after.links
+        if other == another != before.path
     ]
     lack = max((gap for gap in gaps if gap <= _max_between(before, after)), default=0.0)
     return lack if lack > _LACKING else 0.0
@@ -430,17 +421,22 @@ def _join(one: Occurrence, other: Occurrence, widest: float) -> Occurrence:
     return replace(one, end=other.end, score=round(score, 4), titled=titled, without_middle=round(lack, 3))
 
 
-def _count_inside(part: Sequence[Occurrence], group: Sequence[Occurrence]) -> int:
-    """Number of occurrences that are only a part of one of a group."""
+def count_inside(part: Sequence[Occurrence], group: Sequence[Occurrence], share: float = _PART_SHARE) -> int:
+    """Number of occurrences of which this share lies in a longer one of a group."""
     return sum(
         any(
             one.path == other.path
-            and one.duration <= other.duration
-            and min(one.end, other.end) - max(one.start, other.start) >= _PART_SHARE * one.duration
+            and one.duration <= other.duration / share
+            and min(one.end, other.end) - max(one.start, other.start) >= share * one.duration
             for other in group
         )
         for one in part
     )
+
+
+def covers(group: Sequence[Occurrence], part: Sequence[Occurrence], share: float) -> bool:
+    """Whether this share of each occurrence of a part lies in one of a group."""
+    return count_inside(part, group, share) == len(part)
 
 
 def _without_parts(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
@@ -451,7 +447,7 @@ def _without_parts(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
     """
     kept: list[list[Occurrence]] = []
     for part in sorted(parts, key=lambda part: -max(one.duration for one in part)):
-        inside = [(_count_inside(part, group), len(group)) for group in kept]
+        inside = [(count_inside(part, group), len(group)) for group in kept]
         if not any(count == len(part) or (count and 3 * len(part) <= size) for count, size in inside):
             kept.append(part)
     return kept

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from vidkin.index.recurring.groups import (
     RecurringGroup,
     SharedByFiles,
     build_groups,
+    covers,
     natural_order,
     sort_groups,
 )
@@ -32,7 +32,7 @@ from vidkin.index.storage.sound_files import SoundSearch
 from vidkin.index.storage.tasks import MapHere, Mapper
 from vidkin.similarity.contracts import FrameFeatures, Segment
 from vidkin.similarity.scale import SURE
-from vidkin.similarity.sound import Hypothesis, SoundFeatures, compare_sounds, hypotheses
+from vidkin.similarity.sound import SoundFeatures, compare_sounds, hypotheses
 
 _logger = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ _logger = logging.getLogger(__name__)
 # be judged by: seconds, and landmarks of one of its tracks.
 _ONE_SOUND, _LEAST_HEARD, _LEAST_LANDMARKS = 0.3, 5.0, 40
 # What recurs by its sound runs at its own speed, or at that of film on television.
-_SLOWEST, _FASTEST = 0.95, 1.05
+_MAX_SPEED_CHANGE = 0.05
 # A stretch that the pictures share as well is not told twice: this share of it; and how many of a group the pictures of
 # the others are compared with.
 _SEEN, _LOOKED_AT = 0.5, 8
@@ -88,19 +88,24 @@ def find_recurring_by(
         mapper = mapper or MapHere(place, parts.store)
         groups = find_recurring(present, parts.store, findings, options, mapper, on_progress)
         groups = apply_decisions(groups, [each for each in said if each.found_by == "picture"], paths, len(present))
-        groups = [_with_picture(group) for group in with_sounds(groups, present, sound)]
+        groups = [
+            _replaced(group, lambda one: replace(one, picture=one.score))
+            for group in with_sounds(groups, present, sound)
+        ]
     if rule == "both":
         groups = [same for group in groups if (same := _with_the_same_sound(group)) is not None]
     elif rule != "picture" and sound is not None:
         heard = find_heard(present, sound, options, on_progress)
-        new = [group for group in heard if not any(_covers(seen, group) for seen in groups)]
+        new = [
+            group for group in heard if not any(covers(seen.occurrences, group.occurrences, _SEEN) for seen in groups)
+        ]
         new = apply_decisions(new, [each for each in said if each.found_by == "sound"], paths, len(present))
         groups = sort_groups([*groups, *_with_pictures(new, present, parts)])
     return [group for group in groups if group.kind == "copy" or options.accepts(group)]
 
 
-def _with_picture(group: RecurringGroup) -> RecurringGroup:
-    return replace(group, occurrences=tuple(replace(one, picture=one.score) for one in group.occurrences))
+def _replaced(group: RecurringGroup, change: Callable[[Occurrence], Occurrence]) -> RecurringGroup:
+    return replace(group, occurrences=tuple(map(change, group.occurrences)))
 
 
 def _with_the_same_sound(group: RecurringGroup) -> RecurringGroup | None:
@@ -111,22 +116,6 @@ def _with_the_same_sound(group: RecurringGroup) -> RecurringGroup | None:
         if one.sound is not None and one.sound >= _ONE_SOUND
     ]
     return replace(group, occurrences=tuple(same)) if len(same) > 1 else None
-
-
-def _covers(seen: RecurringGroup, heard: RecurringGroup) -> bool:
-    """Whether a group of the pictures has every occurrence of one of the sound."""
-    return all(
-        any(
-            one.path == other.path and min(one.end, other.end) - max(one.start, other.start) >= _SEEN * one.duration
-            for other in seen.occurrences
-        )
-        for one in heard.occurrences
-    )
-
-
-@cache
-def _speeds() -> tuple[Hypothesis, ...]:
-    return tuple(each for each in hypotheses() if _SLOWEST <= each.speed <= _FASTEST)
 
 
 def find_heard(
@@ -148,9 +137,10 @@ def find_heard(
     ordered = sorted(records, key=lambda record: natural_order(record.path))
     videos = {content_of(record): record for record in reversed(ordered)}
     met: dict[str, set[str]] = {content: {content} for content in videos}
+    tried = tuple(each for each in hypotheses() if abs(each.speed - 1) <= _MAX_SPEED_CHANGE)
     links = []
     for done, (content, record) in enumerate(reversed(videos.items()), start=1):
-        for other, score in sound.find(_tracks(sound, record), skip=met[content], tried=_speeds()).items():
+        for other, score in sound.find(_tracks(sound, record), skip=met[content], tried=tried).items():
             if other not in videos:
                 continue
             met[other].add(content)
@@ -162,10 +152,7 @@ def find_heard(
         if on_progress is not None:
             on_progress(done, len(videos))
     groups = build_groups(links, {record.path: record.duration for record in videos.values()})
-    return [
-        replace(group, found_by="sound", occurrences=tuple(replace(one, sound=one.score) for one in group.occurrences))
-        for group in groups
-    ]
+    return [_replaced(replace(group, found_by="sound"), lambda one: replace(one, sound=one.score)) for group in groups]
 
 
 def _stretch(segment: Segment, first: VideoRecord, second: VideoRecord) -> FittedStretch:
@@ -198,17 +185,16 @@ def _with_pictures(
 
     seen = []
     for group in groups:
-        shown = [look(one) for one in group.occurrences]
-        best: list[float | None] = [None] * len(shown)
-        for place, one in enumerate(shown):
-            for number, other in enumerate(shown[: min(place, _LOOKED_AT)]):
-                if one is None or other is None:
+        shown = {one: look(one) for one in group.occurrences}
+        best: dict[Occurrence, float] = {}
+        for place, (one, features) in enumerate(shown.items()):
+            for other, others in list(shown.items())[: min(place, _LOOKED_AT)]:
+                if features is None or others is None:
                     continue
-                score = parts.scorer.score(one, [other])[0].score
-                for which in (place, number):
-                    best[which] = max(best[which] or 0.0, score)
-        marked = [replace(one, picture=score) for one, score in zip(group.occurrences, best, strict=True)]
-        seen.append(replace(group, occurrences=tuple(marked)))
+                score = parts.scorer.score(features, [others])[0].score
+                for which in (one, other):
+                    best[which] = max(best.get(which, 0.0), score)
+        seen.append(_replaced(group, lambda one, best=best: replace(one, picture=best.get(one))))  # type: ignore[misc]
     return seen
 
 
@@ -264,12 +250,7 @@ def _with_sounds(group: RecurringGroup, hear: Callable[[Occurrence], list[SoundF
     scores[first] = max((scores[one] for one in rest), default=1.0)
     different = {one: _compare(tracks, main) for tracks, same in others for one in same}
     scores |= different
-    return replace(
-        group,
-        occurrences=tuple(
-            replace(one, other_sound=one in different, sound=scores.get(one)) for one in group.occurrences
-        ),
-    )
+    return _replaced(group, lambda one: replace(one, other_sound=one in different, sound=scores.get(one)))
 
 
 def _compare(tracks: Sequence[SoundFeatures], others: Sequence[SoundFeatures]) -> float:
