@@ -9,6 +9,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -58,7 +59,7 @@ class Cells(NamedTuple):
     units: Floats
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Clip:
     """Small gray pictures of consecutive frames.
 
@@ -76,16 +77,17 @@ class Clip:
     is_last: bool
     _cells: dict[float | None, Cells] = field(default_factory=dict, init=False, repr=False)
 
-    @property
+    @cached_property
     def step(self) -> float:
         """Seconds from frame to frame."""
         return _step(self.times)
 
-    @property
+    @cached_property
     def aspect(self) -> float:
         """Width by height of most frames, without black bars."""
-        return float(np.median([aspect for first, end, aspect, _ in self._shots() for _ in range(first, end)]))
+        return float(np.median([aspect for first, end, aspect, _ in self._shots for _ in range(first, end)]))
 
+    @cached_property
     def _shots(self) -> list[tuple[int, int, float, NDArray[np.uint8]]]:
         """First and last frame (exclusive), aspect and images of each shot without bars: in one file each may have
         others. What is dark as a whole stays as it is."""
@@ -105,7 +107,7 @@ class Clip:
         """Each picture in cells, without the borders that a picture of another aspect lacks."""
         if aspect not in self._cells:
             parts = []
-            for _, _, shown, images in self._shots():
+            for _, _, shown, images in self._shots:
                 ratio = 1.0 if aspect is None else aspect / shown
                 rows = _cell_weights(images.shape[1], min(1.0, 1 / ratio), _ROWS)
                 columns = _cell_weights(images.shape[2], min(1.0, ratio), _COLUMNS)
@@ -534,7 +536,7 @@ def count_with_dim(count: int, cells: Floats, others: Floats, step: float) -> in
     """
     # Dimmer than what is inside: black, a fade, or a title over either.
     spreads = np.stack([cells.std(axis=1), others.std(axis=1)])
-    is_dim = np.asarray(spreads[:, count:].min(axis=0) < max(12.0, 0.7 * float(spreads[:, :count].max())))
+    is_dim: NDArray[np.bool_] = spreads[:, count:].min(axis=0) < max(12.0, 0.7 * float(spreads[:, :count].max()))
     if not is_dim[:1].any():
         return count
     levels = np.abs(np.median(others[count:] - cells[count:], axis=1))
