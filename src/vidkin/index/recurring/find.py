@@ -7,7 +7,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 
 import numpy as np
 
@@ -207,8 +207,9 @@ class _StretchWorker:
     clips: Clips = field(default_factory=Clips)
 
     def track(self, record: VideoRecord) -> Track | None:
-        """The frames of a video and its windows."""
-        return self.tracks.of(record)
+        """The windows of a video, without its frames."""
+        track = self.tracks.of(record)
+        return None if track is None else replace(track, vectors=track.vectors[:0])
 
     def shared(self, number: int) -> list[tuple[int, list[RoughStretch]]] | None:
         """What a video shares with those before it, or has twice, by their numbers."""
@@ -458,8 +459,9 @@ def _next_shot(
     for at in np.argsort(-scores).tolist():
         shift = float(second.times[at] - first.times[row])
         start, end = sorted((edge, edge + outwards * SHORTEST))
-        if all(abs(shift - pair[2].second_start + pair[2].first_start) >= SHORTEST for pair in pairs):
-            start = max(start, -shift, 0.0)
+        start = max(start, -shift, 0.0)
+        is_new = all(abs(shift - other.second_start + other.first_start) >= SHORTEST for *_, other in pairs)
+        if is_new and start < end:
             stretch = RoughStretch(start, end, start + shift, end + shift, float(scores[at].clip(0, 1)), 0.0)
             pairs.append((*names, stretch))
         if len(pairs) == _MOMENTS:
