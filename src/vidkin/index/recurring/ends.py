@@ -35,7 +35,7 @@ _SHORT_SIDE, _ROWS, _COLUMNS = 48, 12, 20  # pixels that are decoded, cells that
 _BAR = 28  # gray level up to which a border is a black bar
 _FLAT = 2.0  # gray levels: cells that differ by less show nothing
 _BOUND = 0.5  # correlation of frames that may be the same; below it a frame begins a shot
-_LOOKALIKE = 0.15  # correlation by which what only resembles the same agrees less
+_LOOKALIKE = 0.04  # correlation by which what only resembles the same agrees less
 _SHIFT, _STEP = 1.6, 0.02  # seconds by which stored features may be off, and the steps that are tried
 _NEAR_CUT = 0.5  # seconds within which an end is a cut
 # Correlation of how two videos depart from their mean frames, if both show the same; of what is surely the same.
@@ -292,13 +292,12 @@ def _align(clips: Clips, files: Files, stretch: RoughStretch) -> TimeLine | None
         ("start", stretch.first_start, stretch.second_start),
         ("end", stretch.first_end, stretch.second_end),
     )
-    known = min(SPEEDS, key=lambda speed: abs(speed - stretch.speed))
     best, found = 0.0, None
     views = [(side, _views(clips.around(files[0], one), clips.around(files[1], other))) for side, one, other in ends]
     for speed in SPEEDS:
         line = TimeLine(*middle, speed)
         # The shortest shift of equal ones; under a title pictures that hardly move agree a little at any speed.
-        totals = -1e-3 * np.abs(shifts) - (0.0 if speed == known else REACH)
+        totals = -1e-3 * np.abs(shifts) - (0.0 if speed == 1.0 else REACH)
         for side, pairs in views:
             totals = totals + np.max([_totals(*pair, line, side, shifts) for pair in pairs], axis=0)
         if totals.max() > best:
@@ -314,7 +313,7 @@ def _fit(clips: Clips, files: Files, time: float, line: TimeLine, side: StretchE
         both = clips.around(files[0], time), clips.around(files[1], line.at(time))
         found = find_end(*both, line, side)
         if fit is not None and (
-            found is None or (found.first - fit.first) * outwards < 0 or found.match < fit.match - _LOOKALIKE
+            found is None or (found.first - fit.first) * outwards < 0 or found.match < fit.match - 4 * _LOOKALIKE
         ):
             return fit  # what was read farther out shows less of it
         if found is None:
@@ -384,13 +383,14 @@ def find_end(first: Clip, second: Clip, line: TimeLine, side: StretchEnd) -> End
 def _totals(
     one: _View, other: _View, line: TimeLine, side: StretchEnd, shifts: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """[S] largest sum of (correlation - bound) on the inside of an end for each shift of the second clip in seconds."""
+    """[S] largest sum of what frames on the inside of an end say for each shift of the second clip in seconds."""
     times, clip = one.clip.times, other.clip
     mapped = line.at(0.0) + shifts[:, None] + times[None] * line.speed
     agreement = one.cells.units @ other.cells.units.T
     values = agreement[np.arange(len(times))[None], _nearest(clip.times, mapped)]
     is_outside = (mapped < clip.times[0] - clip.step) | (mapped >= clip.end + 0.5 * clip.step)
-    gains = np.where((values == 0) | is_outside, 0.0, values - _BOUND)
+    # The more alike frames are, the more each step tells: pictures that hardly move are alike at any shift.
+    gains = np.where((values == 0) | is_outside, 0.0, np.log10((1.01 - _BOUND) / (1.01 - values)))
     if side == "start":
         gains, is_outside = gains[:, ::-1], is_outside[:, ::-1]
     # Frames that the second clip lacks count as the others: no shift is better because more of both is there.
@@ -436,8 +436,11 @@ def _without_lookalike(values: Floats, cells: Floats, others: Floats) -> int:
     """
     count, sizes = len(values), np.arange(1, len(values))
     sums = np.cumsum(values, dtype=np.float64)
-    apart = sums[:-1] / sizes - (sums[-1] - sums[:-1]) / (count - sizes)
-    if count < 6 or apart[at := int(np.argmax(apart * np.sqrt(sizes * (count - sizes))))] < _LOOKALIKE:
+    inner, outer = sums[:-1] / sizes, (sums[-1] - sums[:-1]) / (count - sizes)
+    if count < 6:
+        return count
+    at = int(np.argmax((inner - outer) * np.sqrt(sizes * (count - sizes))))
+    if 1 - outer[at] < 3 * (1 - inner[at]) + _LOOKALIKE:
         return count
     course = _correlate(_departures(cells[at + 1 : count]), _departures(others[at + 1 : count]))
     return count if course is not None and course >= _BOUND else at + 1
@@ -546,7 +549,7 @@ def count_with_dim(count: int, cells: Floats, others: Floats, step: float) -> in
     for place in range(len(levels)):
         # After plain or other frames, only what agrees well is not another shot.
         least = 0.9 if unlike or (place - last) * step > 0.2 else _SAME_COURSE
-        if is_dim[place] and lower[place] >= 0.4 and alike[place] >= least:
+        if is_dim[place] and lower[place] >= max(0.4, 0.6 * higher[place]) and alike[place] >= least:
             last, unlike = place + 1, 0
             continue
         unlike += not is_plain[place]
