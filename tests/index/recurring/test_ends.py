@@ -72,6 +72,16 @@ def test_another_aspect_is_recognized() -> None:
     assert fit.match > 0.95
 
 
+def test_shots_between_bars_end_where_shots_without_bars_begin() -> None:
+    """One clip shows only what is between bars; in the other, wider shots of its own surround it."""
+    boxed = [np.pad(image[:, 50:-50], ((0, 0), (50, 50), (0, 0))) for image in COFFEE]
+    first, second = clip([*boxed, *boxed[:1]]), clip([*boxed, *ROCKET])
+    fit = find_end(first, second, TimeLine(1.0, 1.0, 1.0), "end")
+    assert fit is not None
+    assert fit.second == pytest.approx(2.0)
+    assert fit.match > 0.95
+
+
 def test_different_pictures_have_no_end() -> None:
     assert find_end(clip(COFFEE), clip(ROCKET), TimeLine(1.0, 1.0, 1.0), "end") is None
 

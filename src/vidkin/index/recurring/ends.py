@@ -296,10 +296,11 @@ def _align(clips: Clips, files: Files, stretch: RoughStretch) -> TimeLine | None
     views = [(side, _views(clips.around(files[0], one), clips.around(files[1], other))) for side, one, other in ends]
     for speed in SPEEDS:
         line = TimeLine(*middle, speed)
-        # The shortest shift of equal ones; under a title pictures that hardly move agree a little at any speed.
-        totals = -1e-3 * np.abs(shifts) - (0.0 if speed == 1.0 else REACH)
-        for side, pairs in views:
-            totals = totals + np.max([_totals(*pair, line, side, shifts) for pair in pairs], axis=0)
+        totals = np.sum(
+            [np.max([_totals(*pair, line, side, shifts) for pair in pairs], axis=0) for side, pairs in views], axis=0
+        )
+        # The shortest shift of equal ones; pictures that hardly move agree at any speed.
+        totals = (totals - 1e-3 * np.abs(shifts)) * (1.0 if speed == 1.0 else 0.9)
         if totals.max() > best:
             best, found = float(totals.max()), line.shifted(float(shifts[np.argmax(totals)]))
     return found
@@ -539,7 +540,7 @@ def count_with_dim(count: int, cells: Floats, others: Floats, step: float) -> in
     """
     # Dimmer than what is inside: black, a fade, or a title over either.
     spreads = np.stack([cells.std(axis=1), others.std(axis=1)])
-    is_dim: NDArray[np.bool_] = spreads[:, count:].min(axis=0) < max(12.0, 0.7 * float(spreads[:, :count].max()))
+    is_dim: NDArray[np.bool_] = spreads[:, count:].min(axis=0) < max(12.0, 0.3 * float(spreads[:, :count].max()))
     if not is_dim[:1].any():
         return count
     levels = np.abs(np.median(others[count:] - cells[count:], axis=1))
