@@ -415,7 +415,7 @@ def _inside(one: _View, other: _View, line: TimeLine, side: StretchEnd) -> tuple
     columns = _nearest(clip.times, mapped[rows])
     units, targets = one.cells.units[rows], other.cells.units[columns]
     values: Floats = np.vecdot(units, targets)
-    is_shown = units.any(axis=1) & targets.any(axis=1)
+    is_shown: NDArray[np.bool_] = np.logical_and(np.any(units, axis=1), np.any(targets, axis=1))
     bound, count = _BOUND, 0
     for _ in range(2):
         sums = np.cumsum(np.where(is_shown, values - bound, 0.0))
