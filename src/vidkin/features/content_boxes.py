@@ -346,11 +346,11 @@ class _Sums:
 
     def inside(self, boxes: Whole) -> NDArray[np.float64]:
         """[N] means inside of boxes [N, 4]; 0 for those without area."""
-        return self._total(boxes) / np.maximum(_area(boxes), 1)
+        return np.asarray(self._total(boxes) / np.maximum(_area(boxes), 1))
 
     def outside(self, boxes: Whole) -> NDArray[np.float64]:
         """[N] means outside of boxes [N, 4]."""
-        return (self._sums[-1, -1] - self._total(boxes)) / np.maximum(_SIDE**2 - _area(boxes), 1)
+        return np.asarray((self._sums[-1, -1] - self._total(boxes)) / np.maximum(_SIDE**2 - _area(boxes), 1))
 
     def _total(self, boxes: Whole) -> NDArray[np.float64]:
         left, top, right, bottom = np.clip(boxes, 0, _SIDE).T
