@@ -137,7 +137,7 @@ def look(folder: Path, workers: int = 0) -> dict[str, Any]:
         search = PairSearch(index.store, parts.common, parts.scorer, known, parts.readings())
         begun, clock = time.process_time(), time.perf_counter()
         if workers:
-            search.compute_ahead(stack.enter_context(start_workers(index, workers)), index.worker_spec)
+            search.share_work(stack.enter_context(start_workers(index, workers)), index.worker_spec)
         groups = find_duplicates(present_files(index), search, Decisions.open(index.place), read_files=False)
         seconds, by_clock = time.process_time() - begun, time.perf_counter() - clock
         compared = sum(1 for _ in known.pairs())

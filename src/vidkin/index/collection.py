@@ -546,7 +546,7 @@ class Index:
             known.place = None  # a preview must not overwrite results of a simultaneous search
         parts_of_pairs = self.store, self._parts.common, self.scorer, known, self._parts.readings()
         search = PairSearch(*parts_of_pairs, sound=self._parts.sound(self.manifest))
-        search.compute_ahead(None if known_only else self._mapper, self.worker_spec)
+        search.share_work(None if known_only else self._mapper, self.worker_spec)
         groups = find_duplicates(
             files,
             search,
@@ -604,7 +604,6 @@ class Index:
             known.place = None
         parts_of_pairs = self.store, self._parts.common, self.scorer, known, self._parts.readings()
         search = PairSearch(*parts_of_pairs, sound=self._parts.sound(self.manifest))
-        search.compute_ahead(None, self.worker_spec)
         proven = prove_groups(
             [group for group in present if len(group) > 1],
             search,

@@ -66,7 +66,7 @@ class PairSearch:
     def __post_init__(self) -> None:
         self.scores = PairScorer(self.store, self.common, self.scorer, self.readings)
 
-    def compute_ahead(self, mapper: Mapper | None, spec: WorkerSpec) -> None:
+    def share_work(self, mapper: Mapper | None, spec: WorkerSpec) -> None:
         """Have a mapper score the pairs, each block of them at once; None scores them in this process.
 
         Args:

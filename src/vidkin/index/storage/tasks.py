@@ -45,8 +45,7 @@ class MappedJob(Protocol):
 class Mapper(Protocol):
     """Does tasks where the videos are. :class:`MapHere` is one; a package with machines brings others.
 
-    What does a search in steps, each of which depends on those before, has what the next steps will probably ask
-    computed ahead by this, and takes it from there; so its answers are those of one process.
+    A search has a block of tasks done at once and takes their results in order, so its answers are those of one process.
     """
 
     @property
