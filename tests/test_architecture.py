@@ -342,8 +342,7 @@ INSIDERS: dict[str, set[str]] = {
     "files/test_sound_proof.py": {"sound_packets", "stretches"},
     "index/duplicates/test_differences.py": {"duplicates.placement"},
     "index/duplicates/test_grouping.py": {"duplicates.comparisons"},
-    "index/duplicates/test_pair_scores.py": {"duplicates.pairing"},
-    "index/duplicates/test_pairing.py": {"duplicates.comparisons", "storage.records"},
+    "index/duplicates/test_pairing.py": {"storage.records"},
     "index/duplicates/test_scope.py": {"duplicates.comparisons"},
     "index/ingest/killed_writer.py": {
         "storage.feature_files",
@@ -358,6 +357,7 @@ INSIDERS: dict[str, set[str]] = {
     "index/query/test_learned_scale.py": {"query.query"},
     "index/query/test_query_watching.py": {"query.watching"},
     "index/query/test_stages.py": {
+        "duplicates.comparisons",
         "duplicates.find",
         "duplicates.pairing",
         "query.candidates",

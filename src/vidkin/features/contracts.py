@@ -62,7 +62,7 @@ class FrameExtractor(Protocol):
 
         Args:
             frames: T frames with their times.
-            boxes: [V, 4] views as shares of the frame, the whole frame first; None describes only the whole.
+            boxes: [V, 4] views as shares of the frame; None describes only the whole.
                 Extractors of clips support only the whole.
         """
         ...

@@ -60,13 +60,13 @@ def features_of_views(
         describe: Function from images [T, H, W, 3] to descriptors [T, R, D].
         frames: T frames.
         fingerprint: Fingerprint of the extractor.
-        boxes: [V, 4] shares of the frame, the whole first; None describes only the whole.
+        boxes: [V, 4] shares of the frame; None describes the whole.
     """
     images, look = frames.images, look_at(frames.images)
     boxes = np.array([WHOLE], np.float32) if boxes is None else boxes
     values = [
-        describe(np.ascontiguousarray(crop_box(images, tuple(box))) if view else images)
-        for view, box in enumerate(boxes.tolist())
+        describe(images if tuple(box) == WHOLE else np.ascontiguousarray(crop_box(images, tuple(box))))
+        for box in boxes.tolist()
     ]
     return FrameFeatures(
         np.stack(values, axis=1),
@@ -119,15 +119,15 @@ def describe_views(
     features = _in_boxes(extractor, frames, boxes)
     if crops is None:
         return features
-    parts = np.array([WHOLE, *CROPS], np.float32)
+    parts = np.array(CROPS, np.float32)
     cropped = _in_boxes(extractor, frames[crops], parts)
 
     def widened(own: NDArray[_Number], some: NDArray[_Number]) -> NDArray[_Number]:
         more = np.zeros((len(own), len(CROPS), *own.shape[2:]), own.dtype)
-        more[crops] = some[:, 1:]
+        more[crops] = some
         return np.concatenate([own, more], axis=1)
 
-    boxes = np.tile(parts[1:], (len(frames), 1, 1))
+    boxes = np.tile(parts, (len(frames), 1, 1))
     return replace(
         features,
         values=widened(features.values, cropped.values),

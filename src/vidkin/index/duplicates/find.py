@@ -126,7 +126,7 @@ def find_duplicates(
         found = ([file for one in each for file in by_content[one]] for each in grouping.groups(contents, parts=parts))
         return [files for files in found if any(starmap(scope.has_pair, combinations(files, 2)))]
 
-    preview = _Preview(on_found, pairs, lambda: group(lambda first, second: None))
+    preview = _GroupPreview(on_found, pairs, lambda: group(lambda first, second: None))
     compared = 0
 
     def progress(done: int, total: int) -> None:
@@ -199,7 +199,7 @@ def prove_groups(
     return proven
 
 
-class _Preview:
+class _GroupPreview:
     """Reports groups while they are found, if the caller listens: those that changed since the last look.
 
     Args:

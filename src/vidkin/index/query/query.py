@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger(__name__)
 # Frames of a query of which parts are described as well, evenly spread, and how often at least in a long one.
-_CROPPED_FRAMES, _LEAST_CROPS = 4, 0.1
+_CROPPED_FRAMES, _LEAST_CROPS = 8, 0.1
 
 
 def describe_query(
