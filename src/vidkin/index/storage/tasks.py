@@ -45,7 +45,8 @@ class MappedJob(Protocol):
 class Mapper(Protocol):
     """Does tasks where the videos are. :class:`MapHere` is one; a package with machines brings others.
 
-    A search has a block of tasks done at once and takes their results in order, so its answers are those of one process.
+    A search has a block of tasks done at once and takes their results in order, so its answers are those of one
+    process.
     """
 
     @property
