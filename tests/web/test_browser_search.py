@@ -146,7 +146,7 @@ def test_running_search_is_stopped(browser: Browser, address: str, by: str) -> N
         page.wait_for_load_state()
         page.get_by_role("button", name="Find similar videos").click()
         expect(page.locator("#searching")).to_be_visible()
-        expect(page.locator("#searching")).to_contain_text("Searching")
+        expect(page.locator("#summary")).to_have_text("Searching...")
         assert page.locator("main").inner_text().count("Searching") == 1
         if by == "key":
             page.keyboard.press("Escape")

@@ -10,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.index.helpers import Boxes, outcomes_of, units, write_videos
+from tests.support.videos import encode, pan
 from vidkin.features import register_extractor
 from vidkin.index import (
     Described,
@@ -89,7 +90,12 @@ def open_exact(name: str, **_: object) -> Exact:
 
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return write_videos(tmp_path_factory.mktemp("videos"), 3)
+    """An inset, which is a part of its own, and two others."""
+    folder = tmp_path_factory.mktemp("videos")
+    frames = [frame.copy() for frame in pan("coffee", 10, width=96, height=64)]
+    for frame, small in zip(frames, pan("rocket", 10, width=48, height=40, seed=2), strict=True):
+        frame[12:52, 30:78] = small
+    return [str(encode(folder / "inset.mp4", frames, rate=5)), *write_videos(folder, 2)]
 
 
 @pytest.mark.process

@@ -16,7 +16,7 @@ from vidkin.similarity import WHOLE
 from vidkin_research.copies.material import CopyMaterial
 from vidkin_research.frame_encoder.drawn import draw_text_line, random_color, random_words
 from vidkin_research.frame_encoder.raw_vectors import Vectors, VectorStore
-from vidkin_research.verifier.pairs import COPY, LEFT_OUT, STRANGER, Pairs, level_of
+from vidkin_research.verifier.pairs import COPY, LEAST_ALIKE, LEFT_OUT, STRANGER, Pairs, level_of
 from vidkin_research.verifier.stills import hold
 
 __all__ = ["draw_card", "measure_shared_cards"]
@@ -83,7 +83,7 @@ def measure_shared_cards(
             other = frames_of(material.gallery[column].path)[0]
             if number < _SHARING:
                 other = _with_card(other, hold(vector, seconds, 1 / other.period, cohort, small[0, 0], weight), random)
-            for measured, _, _ in compare_views((asked,), (other,), least_alike=0.0):
+            for measured, _, _ in compare_views((asked,), (other,), least_alike=LEAST_ALIKE):
                 numbers[row, column], levels[row, column] = measured.numbers, kinds[column]
     return Pairs(numbers, levels != LEFT_OUT, levels, means)
 

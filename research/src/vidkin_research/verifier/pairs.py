@@ -17,6 +17,7 @@ from vidkin_research.frame_encoder.raw_vectors import mean_of_best
 __all__ = [
     "CANDIDATES",
     "COPY",
+    "LEAST_ALIKE",
     "LEFT_OUT",
     "SCENE",
     "STRANGER",
@@ -35,6 +36,8 @@ LEFT_OUT = -1
 """Other recordings of what a query shows, which may or may not hold its moments."""
 CANDIDATES = 250
 """Videos that a query is compared with, at most: those with the most similar frames."""
+LEAST_ALIKE = 1e-6
+"""Of views that are compared: a verifier learns from videos too that a search leaves out as hardly alike."""
 _EVIDENCE = NUMBERS.index("evidence")
 
 
@@ -138,7 +141,7 @@ def measure_pairs(
         ]
         for column in np.argsort(-np.array(promise), kind="stable")[:candidates].tolist():
             for way, sides in enumerate(((sequences, videos[column]), (videos[column], sequences))):
-                for measured, _, _ in compare_views(*sides, least_alike=0.0):
+                for measured, _, _ in compare_views(*sides, least_alike=LEAST_ALIKE):
                     # Of the comparisons of a video's boxes the one with the most evidence is learned from.
                     most = numbers[way, row, column, _EVIDENCE] if compared[way, row, column] else -1.0
                     if measured.numbers[_EVIDENCE] > most:

@@ -238,7 +238,7 @@ class _Roles:
         which facts have made needless."""
         known = self.pairs.search.known.proof(content_of(kept.record), content_of(file.record))
         if is_removable or known is not None or not self.rules.prove:
-            return None if known is None else self.pairs.proof(kept, file, self.prover)
+            return self.pairs.proof(kept, file, self.prover)
         if self._could_hold(self.files.index(kept), self.files.index(file)):
             return None  # it stays for another reason, such as a folder that comes first
         findings = self._stated(kept, file)
