@@ -143,6 +143,7 @@ def test_nothing_is_decided_on_content_that_is_not_known(tmp_path: Path) -> None
         assert not (tmp_path / "c" / "decisions.json").exists()
 
 
+@pytest.mark.thorough
 def test_many_files_are_searched_for_each_without_itself_unless_asked_for(index: Index, tmp_path: Path) -> None:
     names = ("coffee", "chelsea", "coffee low")
     queries = [path_of(index, name) for name in names]

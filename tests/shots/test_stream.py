@@ -35,6 +35,7 @@ def batches(film: Path) -> Iterator[Frames]:
     return iter_frames(film, rate=None, batch=50)
 
 
+@pytest.mark.thorough
 def test_what_is_told_meanwhile_is_what_is_told_at_the_end_each_once(film: Path) -> None:
     stream, told = ShotStream(), []
     for batch in batches(film):

@@ -83,6 +83,7 @@ def index(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[In
         yield opened
 
 
+@pytest.mark.thorough
 def test_the_sources_of_a_compilation_are_found_in_order_with_their_ends(index: Index, folder: Path) -> None:
     steps: list[tuple[int, int]] = []
     found = index.coverage(folder / "compilation.mp4", on_progress=lambda done, total: steps.append((done, total)))

@@ -78,6 +78,7 @@ def test_a_search_finds_mirrored_and_turned_copies_and_says_so(
         assert (segment.target_start, segment.target_end) == pytest.approx((0, 10), abs=0.6)
 
 
+@pytest.mark.thorough
 def test_the_pose_stands_in_the_results(index: vidkin.Index, folder: Path) -> None:
     matches = {Path(match.path).stem: match for match in index.search(folder / "0 plain.mp4", limit=20)}
     first = matches["90 plain"]
@@ -86,6 +87,7 @@ def test_the_pose_stands_in_the_results(index: vidkin.Index, folder: Path) -> No
     assert first.to_dict()["segments"][0]["backwards"] is False
 
 
+@pytest.mark.thorough
 def test_two_files_are_compared_in_both_directions(folder: Path) -> None:
     there = vidkin.compare(folder / "0 plain.mp4", folder / "90 plain.mp4")
     back = vidkin.compare(folder / "90 plain.mp4", folder / "0 plain.mp4")
@@ -101,7 +103,7 @@ def test_exact_times_of_a_turned_copy(folder: Path) -> None:
     assert refined.target_start - refined.query_start == pytest.approx(0.0, abs=0.06)
 
 
-@pytest.mark.parametrize("edit", ["plain", "mirrored"])
+@pytest.mark.parametrize("edit", ["plain", pytest.param("mirrored", marks=pytest.mark.thorough)])
 def test_footage_played_backwards_is_found_and_said(
     index: vidkin.Index, folder: Path, tmp_path: Path, edit: str
 ) -> None:
@@ -138,7 +140,9 @@ def whole(shots: list[Frame], tmp_path_factory: pytest.TempPathFactory) -> Path:
     return encode(tmp_path_factory.mktemp("speeds") / "film.mp4", shots, rate=RATE)
 
 
-@pytest.mark.parametrize("speed", [Fraction(5, 4), Fraction(4, 5), Fraction(1)])
+@pytest.mark.parametrize(
+    "speed", [Fraction(5, 4), pytest.param(Fraction(4, 5), marks=pytest.mark.thorough), Fraction(1)]
+)
 def test_the_speed_of_an_unaltered_stretch_is_said(
     shots: list[Frame], whole: Path, tmp_path: Path, speed: Fraction
 ) -> None:
@@ -152,7 +156,7 @@ def test_the_speed_of_an_unaltered_stretch_is_said(
     assert compared.score > 0.7
 
 
-@pytest.mark.parametrize("speed", [Fraction(21, 20), Fraction(26, 25)])
+@pytest.mark.parametrize("speed", [Fraction(21, 20), pytest.param(Fraction(26, 25), marks=pytest.mark.thorough)])
 def test_a_small_change_of_speed_is_said_where_files_are_read_again(
     shots: list[Frame], whole: Path, tmp_path: Path, speed: Fraction
 ) -> None:

@@ -182,6 +182,7 @@ def test_a_cut_off_table_is_noticed_and_made_again(library: Path, tmp_path: Path
         assert index.search(library / "rocket.mp4", by="sound")[0].score > 0.9
 
 
+@pytest.mark.thorough
 def test_match_and_compare_say_what_the_sound_says(library: Path) -> None:
     first, second = library / "rocket.mp4", library / "coffee with its sound.mkv"
     comparison = compare(first, second)
