@@ -224,6 +224,7 @@ def test_a_folder_that_is_removed_and_made_again_is_followed(index: Path, tmp_pa
         watching.wait_for(lambda _: "later.mp4" in watching.paths("added"))
 
 
+@pytest.mark.thorough
 def test_while_one_file_grows_no_other_is_looked_at(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

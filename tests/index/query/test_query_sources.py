@@ -60,7 +60,7 @@ RARE = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["path", "array", *RARE])
+@pytest.mark.parametrize("kind", ["path", pytest.param("array", marks=pytest.mark.thorough), *RARE])
 def test_every_function_takes_every_kind_of_source(index: Index, tmp_path: Path, kind: str) -> None:
     images = clip()
     path = tmp_path / "query.mkv"
