@@ -51,6 +51,7 @@ def main() -> None:
     parser.add_argument("--pictures", type=Path, required=True, help="work folder of the frame encoder, for the cohort")
     parser.add_argument("--losses", nargs="+", choices=get_args(Loss), default=["quad_linear"])
     parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--mixed", action="store_true", help="learn from copies in mixed edits, too")
     parser.add_argument("--output", type=Path, required=True, help="JSON file of the verifier with its provenance")
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
@@ -58,9 +59,9 @@ def main() -> None:
     store = VectorStore(network, given.work / "vectors", rate=STORED_RATE, short_side=network.side)
     cohort = read_cohort(given.pictures, given.work, store)
     pictures = open_material(given.pictures)
-    material = add_edited(
-        make_material(given.data, "training", given.work / "training"), pictures, given.work / "mixed"
-    )
+    material = make_material(given.data, "training", given.work / "training")
+    if given.mixed:
+        material = add_edited(material, pictures, given.work / "mixed")
     stills = encode_stills(store, pictures, given.work)
     sources = {step: FrameSource(store, cohort, given.work, step=step) for step in (1, 2)}
     is_left = np.concatenate([_is_held(material), np.arange(len(stills.plain)) % _FOLD == 0])
