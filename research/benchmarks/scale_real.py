@@ -58,7 +58,7 @@ from scale_material import (
     open_targets,
 )
 from vidkin.index import Entry, Index, Match, VideoRecord, window_vectors
-from vidkin.index.query.candidates import find_candidates, query_vectors, rank_candidates, ways_of
+from vidkin.index.query.candidates import find_candidates, margin_votes, query_vectors, rank_candidates
 from vidkin.index.query.query import SearchParts
 from vidkin.index.query.sound import SearchLimits, search_file
 from vidkin.index.query.stages import score_candidates
@@ -245,7 +245,7 @@ def compare_ways(work: Path, folder: Path, half: str) -> dict[str, Any]:
             by_sum: list[int] = []
             chosen: list[int] = []
             if nearest is not None:
-                ids, ways = ways_of(first_of(nearest, windows))
+                ids, ways = margin_votes(first_of(nearest, windows))
                 by_sum = ids[np.argsort(-ways.sum(axis=0), kind="stable")][:100].tolist()
                 chosen = rank_candidates(ids, ways, 100)
             for name, found in (("sum", by_sum), ("half unlike", chosen)):

@@ -36,7 +36,7 @@ def test_a_pair_without_sound_has_no_score_by_it(sounds: Path) -> None:
     words = ("match", sounds / "rocket.mp4", sounds / "quiet.mp4", "--index", sounds / "none", "--by", "either")
     said = " ".join(run(*words, status=2).err.split())
     assert "--by either needs the sound of both files, and one has none" in said
-    assert "`vidkin index PATH --sound` adds it" in said
+    assert "add it with `vidkin index PATH --sound`" in said
 
 
 def test_a_second_of_sound_that_is_not_found_is_said_to_be_short(sounds: Path) -> None:
@@ -62,7 +62,7 @@ def test_the_list_of_videos_says_what_sound_a_file_has(tmp_path: Path) -> None:
         "sound",
         "2 tracks: eng (default), fra",
         "silence",
-        "only 2.0 s of sound: from 3 s on, it is found surely",
+        "only 2.0 s of sound: 3 s are needed to match reliably",
         "no sound",
         "",
     ]

@@ -195,5 +195,5 @@ def test_index_without_sound_offers_no_choice_of_evidence(connect: Connect, inde
     assert '<select name="by"' not in client.get("/recurring").text
     job = finish_job(client, client.post("/api/recurring", json={"by": "either"}).json())
     assert job["error"] == (
-        "by is 'either', but the sound of the index is not known; `vidkin index PATH --sound` adds it"
+        "by is 'either', but the sound of the index is not known; add it with `vidkin index PATH --sound`"
     )

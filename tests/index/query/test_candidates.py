@@ -1,4 +1,4 @@
-"""The first stage of a search: which videos are worth exact scores."""
+"""The first stage of a search chooses the videos that are worth exact scores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tests.index.helpers import units
 from vidkin.index import NO_WINDOW, NearestWindows, VectorStore
-from vidkin.index.query.candidates import find_candidates, query_vectors, rank_candidates, ways_of
+from vidkin.index.query.candidates import find_candidates, margin_votes, query_vectors, rank_candidates
 from vidkin.similarity import FrameFeatures
 
 
@@ -30,11 +30,11 @@ def test_fewer_windows_are_looked_up_among_many_videos() -> None:
 
 def promises(nearest: NearestWindows) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """How promising each video is, by all vectors."""
-    ids, ways = ways_of(nearest)
+    ids, ways = margin_votes(nearest)
     return ids, ways.sum(axis=0)
 
 
-def test_a_copy_that_is_above_strangers_for_every_vector_comes_before_one_that_is_nearer_for_one() -> None:
+def test_copy_that_stands_out_for_every_vector_beats_a_video_nearer_for_one() -> None:
     ids, promise = promises(
         nearest_windows(
             [(1, 0.9), (2, 0.8), (3, 0.5)],
@@ -48,7 +48,7 @@ def test_a_copy_that_is_above_strangers_for_every_vector_comes_before_one_that_i
     np.testing.assert_allclose(promise, np.array(expected) / 0.52**3, atol=1e-6)
 
 
-def test_what_a_stranger_reaches_is_measured_for_each_vector() -> None:
+def test_level_of_unrelated_videos_is_measured_per_vector() -> None:
     """All are near to the sky of the first vector; to be near to the second says more."""
     ids, promise = promises(nearest_windows([(1, 0.99), (3, 0.98), (4, 0.97)], [(2, 0.9), (3, 0.4), (4, 0.3)]))
     assert ids[np.argsort(-promise)].tolist() == [2, 1, 3, 4]
@@ -73,7 +73,7 @@ class OneAnswer:
         return self._nearest
 
 
-def test_of_equally_promising_videos_the_lower_id_comes_first() -> None:
+def test_equally_promising_videos_are_ordered_by_id() -> None:
     answer = nearest_windows([(1, 0.9), (2, 0.7), (3, 0.5)], [(2, 0.8), (4, 0.55), (5, 0.5)])
     look = FrameFeatures.of_whole(
         units(np.random.default_rng(1).standard_normal((2, 4, 64), np.float32)).astype(np.float16),
@@ -85,7 +85,7 @@ def test_of_equally_promising_videos_the_lower_id_comes_first() -> None:
     assert find_candidates(store, look, 2) == [1, 2]
 
 
-def test_a_query_without_detail_has_no_candidates() -> None:
+def test_query_without_detail_has_no_candidates() -> None:
     plain = FrameFeatures.of_whole(np.zeros((2, 1, 64), np.float16), np.arange(2.0), np.zeros(2, np.float32))
     store = OneAnswer(nearest_windows([(1, 0.9)], [(1, 0.8)]))
     assert find_candidates(cast(VectorStore, store), plain, 10) == []
@@ -124,7 +124,7 @@ def ways(rows: list[list[float]]) -> tuple[NDArray[np.int64], NDArray[np.float32
     return np.arange(len(rows[0])), np.array(rows, np.float32)
 
 
-def test_the_video_of_a_clip_inside_of_a_film_is_chosen_soon_after_the_first_that_has_the_film() -> None:
+def test_video_of_a_clip_inside_a_film_is_chosen_soon_after_the_first_copy_of_the_film() -> None:
     """Ten vectors show a film that nine videos have; one shows a clip, which is in video 9."""
     film = [[1.0] * 9 + [0.0]] * 10
     clip = [[0.0] * 9 + [0.5]]
@@ -136,7 +136,7 @@ def test_the_video_of_a_clip_inside_of_a_film_is_chosen_soon_after_the_first_tha
     assert rank_candidates(*ways(film + clip), 10) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
 
 
-def test_many_videos_are_chosen_as_if_all_were_looked_at_each_time() -> None:
+def test_growing_pool_chooses_the_same_videos_as_all_at_once() -> None:
     generator = np.random.default_rng(3)
     table = (generator.random((12, 5000)) ** 8).astype(np.float32)
     left, explained, expected = np.ones(5000, bool), np.zeros(12), []
@@ -151,5 +151,5 @@ def test_many_videos_are_chosen_as_if_all_were_looked_at_each_time() -> None:
     assert rank_candidates(np.arange(5000), table, 100) == sorted(chosen, key=lambda place: -promise[place])
 
 
-def test_without_a_vector_there_is_no_candidate() -> None:
-    assert rank_candidates(*ways_of(nearest_windows([(NO_WINDOW, -1.0)])), 10) == []
+def test_query_without_vectors_has_no_candidates() -> None:
+    assert rank_candidates(*margin_votes(nearest_windows([(NO_WINDOW, -1.0)])), 10) == []

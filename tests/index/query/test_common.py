@@ -1,4 +1,4 @@
-"""Frames that many videos share: intros are found, copies and quotations are not."""
+"""Intros count as frames that many videos share; copies and quotations do not."""
 
 from __future__ import annotations
 
@@ -56,18 +56,18 @@ def common_of(*videos: WindowVectors, minimum: int = 3) -> NDArray[np.floating]:
     return find_common(store, [item.id for item in records], minimum=minimum)
 
 
-def test_an_intro_of_four_strangers_is_common_and_nothing_else() -> None:
+def test_intro_of_four_unrelated_videos_is_all_they_share() -> None:
     common = common_of(*map(with_intro, range(4)), own_film(5))
     assert common.shape == (4, 32)
     assert np.array_equal(common, np.tile(INTRO, (4, 1)))
 
 
-def test_three_are_too_few_unless_two_others_are_enough() -> None:
+def test_three_videos_are_too_few_unless_the_minimum_is_two() -> None:
     assert len(common_of(*map(with_intro, range(3)))) == 0
     assert len(common_of(*map(with_intro, range(3)), minimum=2)) == 3
 
 
-def test_parts_shared_by_copies_of_one_film_are_not_common() -> None:
+def test_frames_of_copies_of_one_film_are_not_common() -> None:
     # Four copies share everything: none of it is common.
     assert len(common_of(*[with_intro(0)] * 4)) == 0
 
@@ -77,12 +77,12 @@ def test_a_scene_in_many_copies_of_its_film_counts_once() -> None:
     assert len(common_of(quoting, *[own_film(0)] * 5)) == 0
 
 
-def test_strangers_that_are_copies_of_each_other_count_once() -> None:
+def test_copies_of_one_unrelated_video_count_once() -> None:
     twins = [with_intro(1), with_intro(1), with_intro(1)]
     assert len(common_of(with_intro(0), *twins)) == 0
 
 
-def test_videos_without_windows_are_passed_over() -> None:
+def test_videos_without_windows_are_skipped() -> None:
     assert len(common_of(*map(with_intro, range(4)), WindowVectors.empty(32))) == 4
 
 
@@ -93,7 +93,7 @@ class TestCommonFrames:
         frames = np.stack([AXES[0] * cosine + AXES[1] * (1 - cosine**2) ** 0.5 for cosine in cosines])
         assert common.share(frames[:, None]).tolist() == pytest.approx([0, 0, 0.5, 1, 1], abs=0.01)
 
-    def test_nothing_is_common_where_nothing_is_known(self) -> None:
+    def test_without_common_vectors_no_frame_is_common(self) -> None:
         assert CommonFrames().share(np.ones((3, 2, 4), np.float32)).tolist() == [0, 0, 0]
         assert len(CommonFrames()) == 0
 
@@ -103,7 +103,7 @@ class TestCommonFrames:
         assert np.array_equal(merged.vectors, np.stack([AXES[0], AXES[2]]))
         assert len(merged.merge(AXES[2:4])) == 3
 
-    def test_they_come_back_from_a_folder(self, tmp_path: Path) -> None:
+    def test_saved_vectors_are_loaded_from_a_folder(self, tmp_path: Path) -> None:
         assert len(CommonFrames.open(open_place(tmp_path))) == 0
         CommonFrames(AXES[:3]).save(open_place(tmp_path))
         assert np.array_equal(CommonFrames.open(open_place(tmp_path)).vectors, AXES[:3])

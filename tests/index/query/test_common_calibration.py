@@ -1,4 +1,4 @@
-"""What unrelated frames look like to an extractor: its own cohort, or photographs measured once and kept."""
+"""Calibration uses the extractor's own cohort, or photographs that are measured once and stored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_default_extractor_is_calibrated_by_its_own_cohort(monkeypatch: pyte
     assert float(np.median(background[:, 0] @ background[:, 0].T)) == pytest.approx(0, abs=0.02)
 
 
-def test_another_network_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_networks_are_calibrated_on_photographs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "other.onnx"
     # The same network with a description, which makes it another file.
     shipped = files("vidkin.features") / "data" / "frame_encoder.onnx"
@@ -39,7 +39,7 @@ def test_another_network_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert np.allclose(Calibration.of_extractor(extractor).background, 1 / 16)
 
 
-def test_an_extractor_without_a_cohort_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_extractor_without_a_cohort_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     extractor = open_extractor("classical")
     measured = Calibration.open(open_place(tmp_path), extractor)
     assert measured.background.shape == (96, 10, 128)

@@ -1,4 +1,4 @@
-"""Times of a match to the frame, by decoding, on real encoded files."""
+"""Matches of real encoded files get times exact to the frame."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tests.support.videos import encode, pan
 from vidkin.index import refine_segment
-from vidkin.index.query.exact_times import _middle, _same_shapes
+from vidkin.index.query.exact_times import _box_pairs, _middle
 from vidkin.media import Frames
 from vidkin.similarity import Segment
 
@@ -51,7 +51,7 @@ def logo(frame: Frame) -> Frame:
         (logo, 0, Fraction(5, 4), False),
     ],
 )
-def test_a_time_that_is_off_is_right_to_half_a_frame(
+def test_inexact_time_is_corrected_to_half_a_frame(
     film: Path,
     tmp_path: Path,
     wrong: float,
@@ -72,7 +72,7 @@ def test_a_time_that_is_off_is_right_to_half_a_frame(
 
 
 @pytest.mark.parametrize(("true", "said"), [(1.0, 1.25), (1.25, 1.17), (0.8, 0.86), (0.96, 1.0)])
-def test_an_unusual_speed_gives_way_to_a_usual_one(film: Path, tmp_path: Path, true: float, said: float) -> None:
+def test_unusual_speed_gives_way_to_a_common_one(film: Path, tmp_path: Path, true: float, said: float) -> None:
     pictures = list(frames())[50 : 50 + round(3 * RATE * true)]
     copy = encode(tmp_path / "copy.mp4", pictures, rate=Fraction(RATE * Fraction(str(true))))
     # Right in the middle of three seconds, at 2 s + 1.5 s of the film at this speed.
@@ -83,7 +83,7 @@ def test_an_unusual_speed_gives_way_to_a_usual_one(film: Path, tmp_path: Path, t
 
 
 @pytest.mark.thorough
-def test_an_excerpt_between_two_cuts_has_its_ends_at_the_cuts(film: Path, tmp_path: Path) -> None:
+def test_excerpt_between_two_cuts_ends_at_the_cuts(film: Path, tmp_path: Path) -> None:
     pictures = [*pan("rocket", 40), *list(frames())[100:175], *pan("rocket", 60)]
     copy = encode(tmp_path / "copy.mp4", pictures, rate=RATE)
     # Frames 100 to 174, four to seven seconds of the film, are 1.6 to 4.6 s of the copy.
@@ -95,14 +95,14 @@ def test_an_excerpt_between_two_cuts_has_its_ends_at_the_cuts(film: Path, tmp_pa
         assert (exact.target_start, exact.target_end) == pytest.approx((4.0, 7.0), abs=1 / RATE)
 
 
-def test_a_match_that_goes_on_to_the_end_of_a_file_ends_with_it(film: Path, tmp_path: Path) -> None:
+def test_match_near_the_end_of_a_file_ends_with_the_file(film: Path, tmp_path: Path) -> None:
     copy = encode(tmp_path / "copy.mp4", list(frames())[225:], rate=RATE)  # the last three seconds
     exact = refine_segment(copy, film, Segment(0.8, 2.0, 9.8, 11.0, 0.9))
     assert (exact.query_start, exact.query_end) == pytest.approx((0.0, 3.0), abs=1 / RATE)
     assert (exact.target_start, exact.target_end) == pytest.approx((9.0, 12.0), abs=1 / RATE)
 
 
-def test_a_still_picture_between_cuts_has_its_ends_there_and_speed_one(tmp_path: Path) -> None:
+def test_still_image_between_cuts_ends_at_the_cuts_with_speed_one(tmp_path: Path) -> None:
     picture = next(frames())
     still = encode(tmp_path / "still.mp4", [picture] * 200, rate=RATE)
     copy = encode(tmp_path / "copy.mp4", [*pan("rocket", 50), *[picture] * 75, *pan("rocket", 50)], rate=RATE)
@@ -110,7 +110,7 @@ def test_a_still_picture_between_cuts_has_its_ends_there_and_speed_one(tmp_path:
     assert (exact.query_start, exact.query_end, exact.speed) == pytest.approx((2.0, 5.0, 1.0), abs=0.5 / RATE)
 
 
-def test_what_does_not_move_or_does_not_match_stays_as_it_was(film: Path, tmp_path: Path) -> None:
+def test_still_or_unrelated_footage_leaves_the_segment_unchanged(film: Path, tmp_path: Path) -> None:
     still = encode(tmp_path / "still.mp4", [next(frames())] * 50, rate=RATE)
     other = encode(tmp_path / "other.mp4", pan("rocket", 100), rate=RATE)
     for path in (still, other):
@@ -128,33 +128,33 @@ def picture(width: int, height: int) -> Frames:
     return Frames(np.zeros((1, height, width, 3), np.uint8), np.zeros(1))
 
 
-def test_pictures_of_other_shapes_are_also_compared_in_the_middle_of_either() -> None:
+def test_different_aspect_ratios_are_also_compared_at_the_center() -> None:
     whole = (0.0, 0.0, 1.0, 1.0)
     wide, square = picture(160, 90), picture(90, 90)
-    pairs = _same_shapes(wide, square, Segment(0, 1, 0, 1, 1.0))
-    # The square without 7/32 above and below is 16 to 9; so wide a picture without 7/32 on both sides is a square.
+    pairs = _box_pairs(wide, square, Segment(0, 1, 0, 1, 1.0))
+    # A square without 7/32 at the top and bottom is 16:9; a 16:9 frame without 7/32 at both sides is a square.
     assert pairs[0] == (whole, whole)
     assert pairs[1] == (whole, pytest.approx((0.0, 7 / 32, 1.0, 25 / 32)))
     assert pairs[2] == (pytest.approx((7 / 32, 0.0, 25 / 32, 1.0)), whole)
 
 
-def test_a_turned_picture_has_the_shape_of_the_other_side() -> None:
+def test_quarter_turn_swaps_the_aspect_ratio() -> None:
     whole = (0.0, 0.0, 1.0, 1.0)
     tall = picture(90, 160)
-    assert _same_shapes(tall, picture(160, 90), Segment(0, 1, 0, 1, 1.0, turned=90)) == [(whole, whole)]
-    pairs = _same_shapes(tall, picture(90, 90), Segment(0, 1, 0, 1, 1.0, turned=90))
+    assert _box_pairs(tall, picture(160, 90), Segment(0, 1, 0, 1, 1.0, turned=90)) == [(whole, whole)]
+    pairs = _box_pairs(tall, picture(90, 90), Segment(0, 1, 0, 1, 1.0, turned=90))
     assert pairs[1] == (whole, pytest.approx((0.0, 7 / 32, 1.0, 25 / 32)))
     assert pairs[2] == (pytest.approx((0.0, 7 / 32, 1.0, 25 / 32)), whole)
 
 
 @pytest.mark.parametrize(("wider", "middle"), [(0.5, (0.3, 0.2, 0.5, 0.6)), (2.0, (0.2, 0.3, 0.6, 0.5)), (1.0, None)])
-def test_the_middle_of_a_box_has_another_shape(wider: float, middle: tuple[float, ...] | None) -> None:
+def test_center_of_a_box_takes_the_given_aspect_ratio(wider: float, middle: tuple[float, ...] | None) -> None:
     box = (0.2, 0.2, 0.6, 0.6)
     assert _middle(box, wider) == pytest.approx(middle or box)
 
 
 @pytest.mark.thorough
-def test_a_copy_cut_for_another_screen_is_placed_to_half_a_frame(film: Path, tmp_path: Path) -> None:
+def test_copy_cropped_for_another_screen_is_located_to_half_a_frame(film: Path, tmp_path: Path) -> None:
     # A third is cut off above and below.
     pictures = [frame[len(frame) // 6 : -(len(frame) // 6)] for frame in list(frames())[50:125]]
     copy = encode(tmp_path / "copy.mp4", pictures, rate=RATE)

@@ -1,4 +1,4 @@
-"""A collection made with a trained model ranks by kind."""
+"""An index made with a trained model ranks by kind."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_video_is_ranked_the_same_before_the_same_kind_before_the_rest(kin
             assert all(match.segments == () for match in matches)
 
 
-def test_scores_are_those_of_the_embeddings(kinds: Kinds, collection: Path) -> None:
+def test_scores_equal_similarities_of_the_embeddings(kinds: Kinds, collection: Path) -> None:
     query = next(kinds.queries.rglob("*.mp4"))
     with Index.open(collection) as index:
         found = {match.path: match.score for match in index.search(query)}
@@ -66,7 +66,7 @@ def _embedding(index: Index, path: Path) -> NDArray[np.floating]:
     return features.whole[0, 0]
 
 
-def test_a_file_of_the_collection_finds_itself_first(kinds: Kinds, collection: Path) -> None:
+def test_indexed_file_finds_itself_first(kinds: Kinds, collection: Path) -> None:
     path = next(kinds.gallery.rglob("*.mp4"))
     with Index.open(collection) as index:
         best = index.search(path)[0]
@@ -74,7 +74,7 @@ def test_a_file_of_the_collection_finds_itself_first(kinds: Kinds, collection: P
         assert index.match(path, path).score == pytest.approx(1.0, abs=1e-3)
 
 
-def test_the_manifest_says_what_it_was_made_with(kinds: Kinds, collection: Path) -> None:
+def test_manifest_names_the_model_it_was_made_with(kinds: Kinds, collection: Path) -> None:
     table = json.loads((collection / "collection.json").read_text())
     assert table["measure"] == "kinds"
     assert table["extractor"] == f"model:{kinds.model}"
@@ -89,14 +89,14 @@ def test_the_manifest_says_what_it_was_made_with(kinds: Kinds, collection: Path)
             index.duplicates()
 
 
-def test_no_frames_are_common_and_none_are_background(collection: Path) -> None:
+def test_index_of_kinds_has_no_common_and_no_background_frames(collection: Path) -> None:
     assert not (collection / "common.safetensors").exists()
     with Index.open(collection) as index:
         features = index.store.read(index.videos()[0].id)
         assert features.baselines.tolist() == [[0.0]]
 
 
-def test_a_model_that_moved_is_given_again(kinds: Kinds, collection: Path, tmp_path: Path) -> None:
+def test_moved_model_can_be_given_again(kinds: Kinds, collection: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(collection, tmp_path / "c.vidkin")
     moved = shutil.copytree(kinds.model, tmp_path / "moved")
     manifest = json.loads((copy / "collection.json").read_text())
@@ -121,7 +121,7 @@ def test_a_model_that_moved_is_given_again(kinds: Kinds, collection: Path, tmp_p
         Index.open(copy, extractor=str(other))
 
 
-def test_a_relative_folder_is_found_from_anywhere(
+def test_relative_model_folder_is_found_from_any_working_directory(
     kinds: Kinds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(kinds.model.parent)
@@ -132,7 +132,7 @@ def test_a_relative_folder_is_found_from_anywhere(
         assert index.extractor.fingerprint == index.manifest.fingerprint
 
 
-def test_a_model_with_a_rate_finds_a_moment_in_a_long_video(kinds: Kinds, tmp_path: Path) -> None:
+def test_model_with_a_rate_finds_a_moment_in_a_long_video(kinds: Kinds, tmp_path: Path) -> None:
     """Clips of .8 s: a clip out of the middle of a long video scores as high as the video itself."""
     model = save_model(
         build_model(EncoderConfig(kind="clip", size=32, width=0.5, hidden=16, lstm=8, frames=4, rate=5.0)),
@@ -149,7 +149,7 @@ def test_a_model_with_a_rate_finds_a_moment_in_a_long_video(kinds: Kinds, tmp_pa
         assert best.score == pytest.approx(1.0, abs=2e-3)
 
 
-def test_an_old_manifest_is_one_of_copies_and_a_strange_one_is_damaged(collection: Path, tmp_path: Path) -> None:
+def test_old_manifest_means_copies_and_an_unknown_scorer_is_damage(collection: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(collection, tmp_path / "c.vidkin")
     manifest = json.loads((copy / "collection.json").read_text())
     del manifest["measure"]

@@ -1,4 +1,4 @@
-"""What the scores of a trained comparator mean on the videos of an index, measured on these videos."""
+"""The scale of a trained comparator is measured on the videos of the index."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vidkin.similarity import FrameFeatures
 if TYPE_CHECKING:
     from vidkin.index import Manifest
 
-# Photographs are unlike each other, so a model believes that strangers score .1 at most.
+# Photographs are diverse, so on their scale unrelated videos would score at most .1.
 OF_PHOTOGRAPHS = LearnedScorer(ChamferComparator(), (0.0, 0.1), identity="chamfer")
 
 
@@ -53,7 +53,7 @@ def one_camera(count: int, *, shared: float = 0.6, copies: int = 0) -> MemorySto
     return store
 
 
-def test_strangers_of_one_camera_score_below_a_fifth_on_the_scale_of_their_index() -> None:
+def test_unrelated_videos_of_one_camera_score_below_a_fifth_on_the_scale_of_their_index() -> None:
     store = one_camera(14)
     first, second = store.read_many([record.id for record in store.videos()[:2]])
     (believed,) = OF_PHOTOGRAPHS.score(first, [second])
@@ -75,7 +75,7 @@ def test_copies_in_the_index_do_not_raise_the_scale() -> None:
     assert with_copies.high == pytest.approx(plain.high, abs=0.02)
 
 
-def test_a_scale_holds_for_the_weights_it_was_measured_with_and_for_enough_videos() -> None:
+def test_scale_needs_enough_videos_and_the_weights_it_was_measured_with() -> None:
     scale = measure_scale(one_camera(14), OF_PHOTOGRAPHS)
     other = LearnedScorer(ChamferComparator(), (0.0, 0.1), identity="other weights")
     assert scale.applied(other) is other
@@ -85,7 +85,7 @@ def test_a_scale_holds_for_the_weights_it_was_measured_with_and_for_enough_video
     assert [few.is_outgrown(total) for total in (5, 7, 8)] == [False, False, True]
 
 
-def test_a_scale_comes_back_from_its_file_and_a_damaged_one_is_named(tmp_path: Path) -> None:
+def test_saved_scale_is_loaded_and_a_damaged_one_is_reported(tmp_path: Path) -> None:
     place = open_place(tmp_path)
     assert LearnedScale.open(place) is None
     scale = measure_scale(one_camera(12), OF_PHOTOGRAPHS)
@@ -104,29 +104,29 @@ class TestDuplicates:
             open_place(folder),
             cast("Manifest", SimpleNamespace(measure="learned", reviewed=False)),
             MemoryStore(),
-            lambda: pytest.fail("the model is not needed to look at its scale"),
+            lambda: pytest.fail("the scale is read without opening the model"),
         )
 
-    def test_are_refused_where_an_unrelated_pair_reaches_the_threshold(self, tmp_path: Path) -> None:
+    def test_fail_if_an_unrelated_pair_reaches_the_threshold(self, tmp_path: Path) -> None:
         scale = measure_scale(one_camera(12), OF_PHOTOGRAPHS)
         replace(scale, highest=0.74).save(open_place(tmp_path))
         parts = self.parts(tmp_path)
         with pytest.raises(
             CollectionMismatchError,
-            match=r"an unrelated pair of its videos a score of 0\.74 \(highest of 66 pairs\), so that 0\.7 and more "
-            "does not mean a copy; choose a threshold above it, or index with the default extractor",
+            match=r"scores an unrelated pair of its videos 0\.74 \(highest of 66 pairs\), so 0\.7 "
+            r"does not mean a copy; choose a threshold above 0\.74, or index with the default extractor",
         ):
             parts.check_scale(0.7)
         parts.check_scale(0.75)
 
-    def test_of_too_few_videos_are_refused_with_their_number(self, tmp_path: Path) -> None:
+    def test_fail_with_the_number_of_videos_if_there_are_too_few(self, tmp_path: Path) -> None:
         measure_scale(one_camera(5), OF_PHOTOGRAPHS).save(open_place(tmp_path))
         with pytest.raises(
             CollectionMismatchError,
-            match=r"5 videos with 10 unrelated pairs are too few to say .*; add videos \(12 are enough\)",
+            match=r"5 videos with 10 unrelated pairs are too few to measure .*; add videos \(12 are enough\)",
         ):
             self.parts(tmp_path).check_scale(0.7)
 
-    def test_are_refused_where_nothing_was_measured(self, tmp_path: Path) -> None:
-        with pytest.raises(CollectionMismatchError, match=r"it was never measured .*; `vidkin index` on its folders"):
+    def test_fail_if_nothing_was_measured(self, tmp_path: Path) -> None:
+        with pytest.raises(CollectionMismatchError, match="not been measured here.*; run `vidkin index`"):
             self.parts(tmp_path).check_scale(0.7)

@@ -1,4 +1,4 @@
-"""Two files side by side without an index."""
+"""Two files are compared without an index."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_half_of_a_split_screen_is_found_in_its_box(halves: tuple[Path, Path], e
 
 
 @pytest.mark.thorough
-def test_what_is_visible_beside_a_cover_is_found(tmp_path: Path) -> None:
+def test_area_left_uncovered_by_an_overlay_is_found(tmp_path: Path) -> None:
     own, other = (list(pan(name, 80, width=192, height=128)) for name in ("coffee", "rocket"))
     hidden = [np.concatenate([one[:, :77], two[:, :115]], axis=1) for one, two in zip(own, other, strict=True)]
     clip, covered = encode(tmp_path / "clip.mp4", own, rate=10), encode(tmp_path / "covered.mp4", hidden, rate=10)

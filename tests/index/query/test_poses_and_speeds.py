@@ -1,4 +1,4 @@
-"""Copies that are turned, mirrored, faster, slower or run backwards are found and said to, on real encoded files."""
+"""Turned, mirrored, faster, slower and backward copies are found and reported, on real encoded files."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def index(folder: Path) -> Iterator[vidkin.Index]:
 
 
 @pytest.mark.parametrize("query", POSES[::3])
-def test_a_search_finds_mirrored_and_turned_copies_and_says_so(
+def test_search_finds_and_reports_mirrored_and_turned_copies(
     index: vidkin.Index, folder: Path, query: tuple[int, bool]
 ) -> None:
     matches = {Path(match.path).stem: match for match in index.search(folder / f"{name_of(*query)}.mp4", limit=20)}
@@ -79,7 +79,7 @@ def test_a_search_finds_mirrored_and_turned_copies_and_says_so(
 
 
 @pytest.mark.thorough
-def test_the_pose_stands_in_the_results(index: vidkin.Index, folder: Path) -> None:
+def test_results_contain_the_pose(index: vidkin.Index, folder: Path) -> None:
     matches = {Path(match.path).stem: match for match in index.search(folder / "0 plain.mp4", limit=20)}
     first = matches["90 plain"]
     assert first.to_dict()["turned"] == first.to_dict()["segments"][0]["turned"] == 90
@@ -96,7 +96,7 @@ def test_two_files_are_compared_in_both_directions(folder: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_exact_times_of_a_turned_copy(folder: Path) -> None:
+def test_turned_copy_gets_exact_times(folder: Path) -> None:
     segment, *_ = vidkin.compare(folder / "0 plain.mp4", folder / "270 plain.mp4").segments
     wrong = replace(segment, target_start=segment.target_start + 0.4, target_end=segment.target_end + 0.4)
     refined = refine_segment(folder / "0 plain.mp4", folder / "270 plain.mp4", wrong)
@@ -104,9 +104,7 @@ def test_exact_times_of_a_turned_copy(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("edit", ["plain", pytest.param("mirrored", marks=pytest.mark.thorough)])
-def test_footage_played_backwards_is_found_and_said(
-    index: vidkin.Index, folder: Path, tmp_path: Path, edit: str
-) -> None:
+def test_backward_footage_is_found_and_reported(index: vidkin.Index, folder: Path, tmp_path: Path, edit: str) -> None:
     frames = [posed(frame, 0, edit == "mirrored") for frame in own()][20:80]
     copy = encode(tmp_path / "backwards.mp4", frames[::-1], rate=RATE)
     matches = {Path(match.path).stem: match for match in index.search(copy, limit=20)}
@@ -143,7 +141,7 @@ def whole(shots: list[Frame], tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "speed", [Fraction(5, 4), pytest.param(Fraction(4, 5), marks=pytest.mark.thorough), Fraction(1)]
 )
-def test_the_speed_of_an_unaltered_stretch_is_said(
+def test_speed_of_an_unaltered_stretch_is_reported(
     shots: list[Frame], whole: Path, tmp_path: Path, speed: Fraction
 ) -> None:
     copy = encode(tmp_path / "copy.mp4", shots[50:350], rate=RATE * speed)
@@ -157,7 +155,7 @@ def test_the_speed_of_an_unaltered_stretch_is_said(
 
 
 @pytest.mark.parametrize("speed", [Fraction(21, 20), pytest.param(Fraction(26, 25), marks=pytest.mark.thorough)])
-def test_a_small_change_of_speed_is_said_where_files_are_read_again(
+def test_small_change_of_speed_is_reported_when_files_are_read_again(
     shots: list[Frame], whole: Path, tmp_path: Path, speed: Fraction
 ) -> None:
     copy = encode(tmp_path / "copy.mp4", shots[50:350], rate=RATE * speed)
@@ -170,7 +168,7 @@ def test_a_small_change_of_speed_is_said_where_files_are_read_again(
 
 
 @pytest.mark.large
-def test_an_excerpt_of_a_long_film_is_found_at_its_time(tmp_path: Path) -> None:
+def test_excerpt_of_a_long_film_is_found_at_its_time(tmp_path: Path) -> None:
     """Fifteen minutes at a frame a second, of which a clip shows forty seconds."""
     frames = [
         frame

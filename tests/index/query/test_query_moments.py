@@ -1,4 +1,4 @@
-"""Pictures as queries: the right video, and the moment at which it shows the picture."""
+"""Images as queries find the right video and the moment at which it shows them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def still(path: Path, name: str, number: int) -> Path:
 
 @pytest.mark.parametrize("number", [3, 13, 27, 44])
 @pytest.mark.parametrize("name", ["coffee", "chelsea"])
-def test_a_still_between_two_stored_frames_is_found_at_its_moment(
+def test_still_between_two_stored_frames_is_found_at_its_moment(
     index: Index, tmp_path: Path, name: str, number: int
 ) -> None:
     first, *others = index.search(still(tmp_path / "still.png", name, number))
@@ -58,7 +58,7 @@ def test_a_still_between_two_stored_frames_is_found_at_its_moment(
     assert all(match.score < 0.3 for match in others)
 
 
-def test_a_picture_has_no_times(index: Index, tmp_path: Path) -> None:
+def test_match_of_an_image_has_no_duration(index: Index, tmp_path: Path) -> None:
     picture = still(tmp_path / "still.png", "coffee", 33)
     segment = index.search(picture)[0].segments[0]
     assert (segment.query_start, segment.query_end, segment.speed) == (0.0, 0.0, 1.0)
@@ -66,7 +66,7 @@ def test_a_picture_has_no_times(index: Index, tmp_path: Path) -> None:
     assert (segment.query_start, segment.query_end) == (0.0, 0.0)
 
 
-def test_a_flipped_picture_is_found_as_mirrored(index: Index, tmp_path: Path) -> None:
+def test_flipped_image_is_found_as_mirrored(index: Index, tmp_path: Path) -> None:
     picture = still(tmp_path / "still.png", "coffee", 33)
     Image.open(picture).transpose(Image.Transpose.FLIP_LEFT_RIGHT).save(picture)
     first = index.search(picture)[0]
@@ -74,7 +74,7 @@ def test_a_flipped_picture_is_found_as_mirrored(index: Index, tmp_path: Path) ->
     assert first.segments[0].target_start == pytest.approx(3.3, abs=0.25)
 
 
-def test_an_indexed_photograph_is_found_without_times(index: Index, tmp_path: Path) -> None:
+def test_indexed_photograph_is_found_without_times(index: Index, tmp_path: Path) -> None:
     picture = still(tmp_path / "smaller.png", "astronaut", 0)
     Image.open(picture).resize((120, 90)).save(picture)
     first = index.search(picture)[0]
@@ -84,7 +84,7 @@ def test_an_indexed_photograph_is_found_without_times(index: Index, tmp_path: Pa
     assert (segment.query_end, segment.target_start, segment.target_end) == (0.0, 0.0, 0.0)
 
 
-def test_a_video_that_is_gone_is_compared_by_what_is_stored(tmp_path: Path) -> None:
+def test_deleted_video_is_compared_by_its_stored_features(tmp_path: Path) -> None:
     video = encode(tmp_path / "coffee.mp4", fast("coffee"))
     with Index.open(tmp_path / "c.vidkin", create=True) as index:
         index.add(video, executor=SerialExecutor(index.worker_spec))
@@ -93,10 +93,10 @@ def test_a_video_that_is_gone_is_compared_by_what_is_stored(tmp_path: Path) -> N
     assert first.segments[0].target_start <= 3.0 <= first.segments[0].target_end
 
 
-def test_the_best_place_is_read_even_where_a_stored_frame_is_the_picture(
+def test_best_moment_is_read_again_even_if_a_stored_frame_is_the_image(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before a camera that hardly moves, frames a second apart are both the picture; the moment is between them."""
+    """If the camera hardly moves, two frames a second apart both match the image, whose moment is between them."""
     read: list[tuple[str, float, float]] = []
     stretch = Readings.stretch
 

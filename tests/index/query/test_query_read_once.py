@@ -1,4 +1,4 @@
-"""A query is read once, and what a search needs is loaded once."""
+"""A query file is read once, and the parts of a search are loaded once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def clip(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_query_that_vanishes_once_it_is_read_is_searched(
+def test_query_deleted_after_it_was_read_is_still_searched(
     clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     query = tmp_path / "query.mp4"

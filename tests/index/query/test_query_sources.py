@@ -1,4 +1,4 @@
-"""Pictures and frames in memory as queries."""
+"""Images and frames in memory as queries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def clip() -> NDArray[np.uint8]:
     return np.stack(list(pan("coffee", 50, width=160, height=120))[20:])
 
 
-def test_an_array_of_frames_is_a_clip(index: Index) -> None:
+def test_array_of_frames_is_searched_as_a_clip(index: Index) -> None:
     first = index.search(clip(), frame_rate=10)[0]
     assert Path(first.path).name == "coffee.mp4"
     segment = first.segments[0]
@@ -46,7 +46,7 @@ def test_an_array_of_frames_is_a_clip(index: Index) -> None:
 
 
 @pytest.mark.parametrize("kind", ["array", "picture"])
-def test_a_picture_finds_its_moment(index: Index, kind: str) -> None:
+def test_image_finds_its_moment(index: Index, kind: str) -> None:
     picture = clip()[12]
     first = index.search(picture if kind == "array" else Image.fromarray(picture).convert("RGBA"))[0]
     assert Path(first.path).name == "coffee.mp4"
@@ -93,13 +93,13 @@ def test_every_function_takes_every_kind_of_source(index: Index, tmp_path: Path,
         assert 1.0 <= features.timestamps[0] <= features.timestamps[-1] < 2.0
 
 
-def test_a_picture_is_embedded(index: Index) -> None:
+def test_image_is_embedded(index: Index) -> None:
     features = vidkin.embed(clip()[0])
     assert len(features) == 1
     assert vidkin.embed(Image.fromarray(clip()[0])).values == pytest.approx(features.values)
 
 
-def test_what_is_no_stretch_of_a_video_is_refused() -> None:
+def test_invalid_stretches_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="end must be after start"):
         vidkin.embed(clip(), frame_rate=10, start=2, end=1)
     with pytest.raises(MediaError, match="beyond the end"):
@@ -108,7 +108,7 @@ def test_what_is_no_stretch_of_a_video_is_refused() -> None:
         vidkin.embed(clip(), frame_rate=10, rate=0)
 
 
-def test_the_best_matches_can_be_left_out(index: Index) -> None:
+def test_best_matches_can_be_skipped(index: Index) -> None:
     every = index.search(clip(), frame_rate=10)
     assert index.search(clip(), frame_rate=10, offset=1) == every[1:]
     with pytest.raises(InvalidArgumentError, match="offset must be at least 0, got -1"):

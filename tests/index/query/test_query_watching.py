@@ -1,4 +1,4 @@
-"""Decoders that hang, and Ctrl-C while a query is read."""
+"""A hanging decoder is reported, and Ctrl-C works while a query is read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_results_and_exceptions_pass_through() -> None:
 
 
 @pytest.mark.large
-def test_slow_is_not_hung() -> None:
+def test_slow_work_is_not_a_hang() -> None:
     def work(beat: Beat) -> str:
         for _ in range(8):
             beat("decoding")
@@ -50,7 +50,7 @@ def test_slow_is_not_hung() -> None:
     assert run_watched(work, hang_timeout=1.0) == "done"
 
 
-def test_silence_is_a_hang_and_the_thread_ends_at_its_next_sign_of_life() -> None:
+def test_silence_is_a_hang_and_the_thread_ends_at_its_next_beat() -> None:
     waking = threading.Event()
     ended = threading.Event()
 
@@ -71,7 +71,7 @@ def test_silence_is_a_hang_and_the_thread_ends_at_its_next_sign_of_life() -> Non
 
 
 @pytest.mark.large
-def test_a_query_whose_decoder_hangs_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_query_with_a_hanging_decoder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = video(tmp_path / "a.mp4")
     extractor = ClassicalExtractor()
     parts = (extractor, Calibration.of_extractor(extractor), CommonFrames())
@@ -110,7 +110,7 @@ run()
     "work",
     ['hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)', "np.ones((700, 700)) @ np.ones((700, 700))"],
 )
-def test_ctrl_c_ends_a_search_inside_a_call_that_cannot_be_interrupted(work: str, tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_search_inside_an_uninterruptible_call(work: str, tmp_path: Path) -> None:
     from vidkin.index import Index
 
     path = video(tmp_path / "a.mp4")

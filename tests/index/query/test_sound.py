@@ -1,4 +1,4 @@
-"""Sound as a second witness of an index: stored beside the features, shown beside the picture."""
+"""Sound as independent evidence: stored with the features, reported with the frame score."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def by_name(index: Index, query: Path, **options: str) -> dict[str, tuple[float 
     return {Path(match.path).name: (match.picture, match.sound, match.score) for match in found}
 
 
-def test_a_search_shows_what_picture_and_sound_say(library: Path) -> None:
+def test_search_reports_both_scores(library: Path) -> None:
     with Index.open(library / "library.vidkin") as index:
         found = by_name(index, library / "rocket.mp4")
     assert found["rocket.mp4"] == (1.0, pytest.approx(1.0, abs=0.01), 1.0)
-    # The score is the picture's, whatever is heard.
+    # The score is the score of the frames, whatever the sound.
     assert all(score == picture for picture, _, score in found.values())
 
 
 @pytest.mark.thorough
-def test_a_search_by_the_picture_reads_no_sound(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_by_frames_reads_no_sound(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The scores are the same; what the sound says is not asked."""
 
     def refuse(*given: object, **options: object) -> None:
@@ -61,7 +61,7 @@ def test_a_search_by_the_picture_reads_no_sound(library: Path, monkeypatch: pyte
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("by", "expected"), [("sound", 1.0), ("either", 1.0), ("both", 0.0)])
-def test_the_rule_decides_about_the_same_sound_over_another_picture(library: Path, by: str, expected: float) -> None:
+def test_rule_decides_about_the_same_sound_over_other_frames(library: Path, by: str, expected: float) -> None:
     with Index.open(library / "library.vidkin") as index:
         found = by_name(index, library / "rocket.mp4", by=by)
     if by == "both":
@@ -72,7 +72,7 @@ def test_the_rule_decides_about_the_same_sound_over_another_picture(library: Pat
 
 
 @pytest.mark.thorough
-def test_words_say_what_agrees(library: Path) -> None:
+def test_text_says_whether_frames_or_sound_agree(library: Path) -> None:
     with Index.open(library / "library.vidkin") as index:
         found = {Path(match.path).name: match for match in index.search(library / "rocket.mp4", by="either")}
     assert found["rocket.mp4"].witnesses.endswith(": both")
@@ -82,7 +82,7 @@ def test_words_say_what_agrees(library: Path) -> None:
     assert found["coffee with its sound.mkv"].witnesses.endswith(": picture only")
 
 
-def test_a_song_is_searched_for_by_its_sound(library: Path, tmp_path: Path) -> None:
+def test_song_is_found_by_its_sound(library: Path, tmp_path: Path) -> None:
     song = write_sounds(tmp_path / "song.mp3", [tune(8, seed=1)[32_000:96_000]], codec="libmp3lame")
     with Index.open(library / "library.vidkin") as index:
         found = index.search(song)
@@ -98,7 +98,7 @@ def test_a_song_is_searched_for_by_its_sound(library: Path, tmp_path: Path) -> N
         assert part[0].score > 0.7
 
 
-def test_a_video_without_sound_is_compared_by_its_picture_alone(library: Path) -> None:
+def test_video_without_sound_is_compared_by_its_frames_alone(library: Path) -> None:
     with Index.open(library / "library.vidkin") as index:
         found = index.search(library / "quiet.mp4")
     assert Path(found[0].path).name == "quiet.mp4"
@@ -106,7 +106,7 @@ def test_a_video_without_sound_is_compared_by_its_picture_alone(library: Path) -
 
 
 @pytest.mark.thorough
-def test_an_index_without_sound_is_as_it_was_until_sound_is_asked_for(library: Path, tmp_path: Path) -> None:
+def test_index_without_sound_works_until_sound_is_required(library: Path, tmp_path: Path) -> None:
     for name in ("rocket.mp4", "quiet.mp4"):
         shutil.copy(library / name, tmp_path / name)
     song = write_sounds(tmp_path / "song.mp3", [tune(5, seed=1)], codec="libmp3lame")
@@ -114,7 +114,9 @@ def test_an_index_without_sound_is_as_it_was_until_sound_is_asked_for(library: P
         index.use_sound(False)
         index.add([tmp_path], workers=1)
         assert index.search(tmp_path / "rocket.mp4")[0].sound is None
-        with pytest.raises(InvalidArgumentError, match="sound of the index is not known; `vidkin index PATH --sound`"):
+        with pytest.raises(
+            InvalidArgumentError, match="needs sound, which the index does not have; add it with `vidkin index"
+        ):
             index.search(tmp_path / "rocket.mp4", by="sound")
         with pytest.raises(MediaError, match="only sound"):
             index.search(song)
@@ -126,7 +128,7 @@ def test_an_index_without_sound_is_as_it_was_until_sound_is_asked_for(library: P
         assert not index.add([tmp_path], workers=1).added
 
 
-def test_a_rule_that_does_not_exist_is_refused(library: Path) -> None:
+def test_unknown_rule_is_refused(library: Path) -> None:
     with (
         Index.open(library / "library.vidkin") as index,
         pytest.raises(InvalidArgumentError, match="by must be picture, sound, either or both, got 'smell'"),
@@ -135,7 +137,7 @@ def test_a_rule_that_does_not_exist_is_refused(library: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_landmarks_of_removed_videos_are_deleted_and_those_of_copies_stay(library: Path, tmp_path: Path) -> None:
+def test_landmarks_are_deleted_with_the_last_copy_of_a_video(library: Path, tmp_path: Path) -> None:
     shutil.copy(library / "rocket.mp4", tmp_path / "one.mp4")
     shutil.copy(library / "rocket.mp4", tmp_path / "two.mp4")
     with Index.open(tmp_path / "library.vidkin", create=True) as index:
@@ -149,7 +151,7 @@ def test_landmarks_of_removed_videos_are_deleted_and_those_of_copies_stay(librar
 
 
 @pytest.mark.thorough
-def test_damaged_landmarks_are_noticed_removed_and_made_again(library: Path, tmp_path: Path) -> None:
+def test_damaged_landmarks_are_detected_removed_and_rebuilt(library: Path, tmp_path: Path) -> None:
     shutil.copy(library / "rocket.mp4", tmp_path / "rocket.mp4")
     with Index.open(tmp_path / "library.vidkin", create=True) as index:
         index.add([tmp_path], workers=1)
@@ -171,7 +173,7 @@ def test_damaged_landmarks_are_noticed_removed_and_made_again(library: Path, tmp
 
 
 @pytest.mark.thorough
-def test_a_cut_off_table_is_noticed_and_made_again(library: Path, tmp_path: Path) -> None:
+def test_truncated_table_is_detected_and_rebuilt(library: Path, tmp_path: Path) -> None:
     shutil.copytree(library / "library.vidkin", tmp_path / "library.vidkin")
     (table,) = (tmp_path / "library.vidkin").rglob("*.pairs")
     table.write_bytes(table.read_bytes()[:-100])
@@ -183,7 +185,7 @@ def test_a_cut_off_table_is_noticed_and_made_again(library: Path, tmp_path: Path
 
 
 @pytest.mark.thorough
-def test_match_and_compare_say_what_the_sound_says(library: Path) -> None:
+def test_match_and_compare_report_the_sound_score(library: Path) -> None:
     first, second = library / "rocket.mp4", library / "coffee with its sound.mkv"
     comparison = compare(first, second)
     assert comparison.score < 0.2
@@ -195,7 +197,7 @@ def test_match_and_compare_say_what_the_sound_says(library: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_two_recordings_of_one_event_are_placed_to_a_fiftieth_of_a_second(tmp_path: Path) -> None:
+def test_recordings_of_one_event_are_aligned_to_a_fiftieth_of_a_second(tmp_path: Path) -> None:
     event = tune(14, seed=3)
     first = write_sounds(tmp_path / "first.mkv", [event[: 10 * 16_000]], pictures="rocket")
     second = write_sounds(tmp_path / "second.mkv", [event[round(3.21 * 16_000) :]], pictures="coffee", bit_rate=32_000)
@@ -207,13 +209,13 @@ def test_two_recordings_of_one_event_are_placed_to_a_fiftieth_of_a_second(tmp_pa
     assert find_offset(first, other).offset is None
 
 
-def test_scores_of_rules_are_the_higher_the_lower_or_one_of_two() -> None:
+def test_rules_take_the_higher_the_lower_or_one_score() -> None:
     assert [score_by(rule, 0.3, 0.9) for rule in ("picture", "sound", "either", "both")] == [0.3, 0.9, 0.9, 0.3]
     assert [score_by(rule, 0.3, None) for rule in ("picture", "sound", "either", "both")] == [0.3, 0.0, 0.3, 0.0]
 
 
 @pytest.mark.thorough
-def test_sound_tells_two_takes_apart_that_look_alike(tmp_path: Path) -> None:
+def test_sound_distinguishes_two_takes_that_look_alike(tmp_path: Path) -> None:
     """The pictures of a still card are the same; a different sound says that the videos are not."""
     for name, seed in (("one.mkv", 1), ("two.mkv", 2)):
         write_sounds(tmp_path / name, [tune(8, seed=seed)], pictures="rocket", is_still=True)
@@ -228,7 +230,7 @@ def test_sound_tells_two_takes_apart_that_look_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.large
-def test_two_songs_over_one_still_are_never_planned_for_each_other(tmp_path: Path) -> None:
+def test_two_songs_over_one_still_are_never_planned_as_duplicates(tmp_path: Path) -> None:
     """As on a channel that shows the cover of an album: the frames are the same bytes."""
     for name, seed in (("one.mkv", 1), ("two.mkv", 2)):
         write_sounds(tmp_path / name, [tune(8, seed=seed)], pictures="rocket", is_still=True)

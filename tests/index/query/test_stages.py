@@ -133,7 +133,7 @@ def identity(store: MemoryStore, name: str) -> int:
     return record.id
 
 
-def test_a_video_finds_itself_first_and_nothing_else(store: MemoryStore) -> None:
+def test_video_finds_only_itself(store: MemoryStore) -> None:
     for record in store.videos():
         matches = search(store, query(store, record.id), CommonFrames())
         assert [match.path for match in matches] == [record.path]
@@ -155,7 +155,7 @@ def test_copies_come_in_the_order_of_their_scores(store: MemoryStore) -> None:
     assert len(search(store, query(store, wanted), CommonFrames(), limit=1)) == 1
 
 
-def test_a_limit_only_cuts_the_list_off(store: MemoryStore) -> None:
+def test_limit_only_truncates_the_list(store: MemoryStore) -> None:
     source = frames(16, 100)
     for number in range(12):
         noise = 0.02 * number * np.random.default_rng(number).standard_normal((16, 4, 64), np.float32)
@@ -180,7 +180,7 @@ def test_candidates_are_at_most_the_requested_number(store: MemoryStore) -> None
     assert find_candidates(store, query(store, 1), 5)[0] == 1
 
 
-def test_an_intro_is_common_and_a_family_of_copies_is_not(tmp_path: Path) -> None:
+def test_intro_is_common_and_a_group_of_copies_is_not(tmp_path: Path) -> None:
     store = MemoryStore()
     intro = frames(4, 50)
     shows = [add(store, f"show {k}", np.concatenate([intro, frames(20, 60 + k)])) for k in range(5)]
@@ -241,7 +241,7 @@ def test_duplicates_are_grouped_with_the_best_copy_first(store: MemoryStore) -> 
         duplicates(store, Decisions(), threshold=0)
 
 
-def test_decisions_join_and_part(tmp_path: Path) -> None:
+def test_decisions_join_and_split_groups(tmp_path: Path) -> None:
     store = MemoryStore()
     film = frames(15, 200)
     for name in ("one", "two", "three"):
@@ -275,7 +275,7 @@ def test_recall_is_measured_against_exhaustive_search(store: MemoryStore) -> Non
         measure_recall(store, CommonFrames(), SCORER, queries=0)
 
 
-def test_all_pairs_of_copies_are_compared_and_an_excerpt_is_no_copy(store: MemoryStore) -> None:
+def test_all_pairs_of_copies_are_compared_and_an_excerpt_is_not_a_copy(store: MemoryStore) -> None:
     source = frames(16, 100)
     for number in range(8):
         noise = 0.01 * np.random.default_rng(number).standard_normal((16, 4, 64), np.float32)

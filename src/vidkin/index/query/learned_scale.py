@@ -1,7 +1,7 @@
-"""How high a trained comparator scores unrelated videos of an index: what its scores mean there.
+"""Measure how high a trained comparator scores unrelated videos of an index, so that its scores have a scale there.
 
-A model knows how high it scores unrelated photographs, and unrelated videos of its training. The videos of an index can
-be more alike than those: of one camera, one show, one subject.
+A model knows its scores of unrelated photographs and of unrelated training videos. The videos of an index can be more
+alike: of one camera, one show, one subject.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from vidkin.similarity import FrameFeatures
 from vidkin.similarity.scale import UNRELATED
 
 # Pairs among this many videos: 496.
-_MOST_VIDEOS = 32
+_MAX_VIDEOS = 32
 # 66 pairs; fewer say little about the 99th percentile.
-_FEWEST_VIDEOS = 12
+_MIN_VIDEOS = 12
 
-# Of each video the middle, at most this many seconds.
+# Seconds compared in the middle of each video.
 _SECONDS = 60.0
 
-# Share of videos added since, from which on the scale is measured again.
+# Growth of the index since the last measurement after which the scale is measured again.
 _GROWTH = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnedScale:
-    """What the scores of a comparator mean on the videos of an index.
+    """Scale of a comparator's scores on the videos of an index.
 
     Attributes:
         scorer: Identity of the scorer it was measured with.
-        total: Number of videos in the index then.
+        total: Number of videos in the index when it was measured.
         videos: Number of videos that were compared, each with each.
-        pairs: Number of unrelated pairs among them, to which the built-in score of the same frames gives less than .2.
-        median, high: m and u of :class:`~vidkin.similarity.LearnedScorer`: its own m, and the larger one of its own u
-            and the 99th percentile of these pairs.
-        highest: The highest score of such a pair on this scale, in [0, 1].
+        pairs: Number of unrelated pairs among them: those that the built-in scorer gives less than .2.
+        median, high: m and u of :class:`~vidkin.similarity.LearnedScorer`: its own m, and the larger of its own u and
+            the 99th percentile of these pairs.
+        highest: Highest score of an unrelated pair on this scale, in [0, 1].
     """
 
     FILE = "learned_scale.json"
@@ -60,15 +60,15 @@ class LearnedScale:
 
     @property
     def is_measured(self) -> bool:
-        """Whether enough videos were compared to say something."""
-        return self.videos >= _FEWEST_VIDEOS and self.pairs > 0
+        """Whether enough videos were compared for the scale to be used."""
+        return self.videos >= _MIN_VIDEOS and self.pairs > 0
 
     def is_outgrown(self, total: int) -> bool:
-        """Whether so many videos were added since that it should be measured again."""
+        """Whether the index has grown enough to measure the scale again."""
         return total >= (1 + _GROWTH) * self.total
 
     def applied(self, scorer: LearnedScorer) -> LearnedScorer:
-        """The scorer on this scale; itself if the scale belongs to other weights or settings."""
+        """The scorer on this scale; unchanged if the scale belongs to other weights or settings."""
         if not self.is_measured or self.scorer != scorer.identity:
             return scorer
         return replace(scorer, unrelated=(self.median, self.high))
@@ -90,47 +90,47 @@ class LearnedScale:
 
 
 def require_proven(scale: LearnedScale | None, threshold: float, index: str) -> None:
-    """Refuse to call videos copies by a score that unrelated videos of the index reach, or may reach.
+    """Require that no unrelated videos of the index reach a threshold for copies.
 
     Args:
-        scale: What was measured in the index; None if nothing was.
-        threshold: From this score on two videos are called copies.
+        scale: Scale of the index; None if it was not measured.
+        threshold: Score from which two videos count as copies.
         index: Address of the index, for messages.
 
     Raises:
-        CollectionMismatchError: An unrelated pair reaches the threshold, or what such pairs reach is not known.
+        CollectionMismatchError: An unrelated pair reaches the threshold, or the scores of such pairs are not known.
     """
     if scale is None:
         raise CollectionMismatchError(
-            f"{index}: it was never measured how high the model scores unrelated videos here, so that no score means a "
-            "copy; `vidkin index` on its folders measures it"
+            f"{index}: the model's scores of unrelated videos have not been measured here, so no score means a copy; "
+            "run `vidkin index` on its folders to measure them"
         )
     if not scale.is_measured:
         raise CollectionMismatchError(
-            f"{index}: {scale.videos} videos with {scale.pairs} unrelated pairs are too few to say how high the model "
-            f"scores unrelated videos, so that no score means a copy; add videos ({_FEWEST_VIDEOS} are enough), or "
-            "index with the default extractor to find copies"
+            f"{index}: {scale.videos} videos with {scale.pairs} unrelated pairs are too few to measure the model's "
+            f"scores of unrelated videos, so no score means a copy; add videos ({_MIN_VIDEOS} are enough), or index "
+            "with the default extractor to find copies"
         )
     if scale.highest >= threshold:
         raise CollectionMismatchError(
-            f"{index}: the model gives an unrelated pair of its videos a score of {scale.highest:.2f} (highest of "
-            f"{scale.pairs} pairs), so that {threshold:g} and more does not mean a copy; choose a threshold above it, "
-            "or index with the default extractor to find copies"
+            f"{index}: the model scores an unrelated pair of its videos {scale.highest:.2f} (highest of {scale.pairs} "
+            f"pairs), so {threshold:g} does not mean a copy; choose a threshold above {scale.highest:.2f}, or index "
+            "with the default extractor to find copies"
         )
 
 
 def measure_scale(store: VectorStore, scorer: LearnedScorer) -> LearnedScale:
-    """Compare up to 32 videos of an index, evenly spaced by path, each with each.
+    """Measure the scale on up to 32 videos of an index, evenly spaced by path, each compared with each.
 
-    Pairs that show the same say nothing about unrelated videos. They are recognized by other evidence than the score
-    that is measured: the built-in score of the same frames, whose scale is known.
+    Related pairs are left out. They are recognized independently of the measured score: by the built-in scorer, whose
+    scale is known.
 
     Args:
         store: Store of the index.
         scorer: The scorer with the scale of its model.
     """
     ids = [record.id for record in store.videos() if record.status == "ok" and record.frames]
-    count = min(len(ids), _MOST_VIDEOS)
+    count = min(len(ids), _MAX_VIDEOS)
     chosen = [ids[position * len(ids) // count] for position in range(count)]
     clips = [_middle(features) for features in store.read_many(chosen)]
     own = [scorer.raw_score(clip, clip) for clip in clips]
@@ -172,10 +172,10 @@ def _checked(values: Any) -> dict[str, Any]:
         **dict.fromkeys(("median", "high", "highest"), (int, float)),
     }
     if not isinstance(values, dict) or set(values) != set(kinds):
-        raise ValueError("its values are not what was written")
+        raise ValueError("its values are not valid")
     for name, allowed in kinds.items():
         if type(values[name]) not in allowed or (str not in allowed and not np.isfinite(values[name])):
-            raise ValueError("its values are not what was written")
+            raise ValueError("its values are not valid")
     if not values["median"] < values["high"]:
-        raise ValueError("its values are not what was written")
+        raise ValueError("its values are not valid")
     return values

@@ -24,27 +24,27 @@ ReadStretch = Callable[[VideoRecord, float, float], FrameFeatures | None]
 
 """Reads features of a stretch of a video (seconds) more densely than stored; None if it cannot be read."""
 
-# Maximum number of moments that are read again: over all candidates, and per video.
-_MOST_MOMENTS = 8
+# Maximum number of moments that are read again: in total, and per video.
+_MAX_MOMENTS = 8
 
-_MOST_OF_ONE = 3
+_MAX_PER_VIDEO = 3
 
-# Sampling periods that are read on both sides of a moment.
+# Sampling periods to read on either side of a moment.
 _REACH = 1.5
 
-# From this calibrated similarity of a stored frame on, a frame near it may be the picture.
-_LEAST_SIMILARITY = 0.08
+# Minimum calibrated similarity of a stored frame for the image to be near it.
+_MIN_SIMILARITY = 0.08
 
-# From this similarity on it is the picture. With a moving camera, a frame .1 s away may still reach .95.
+# Similarity from which a frame counts as the image itself. With a moving camera, a frame .1 s away may still reach .95.
 _FOUND = 0.98
 
-# Once the picture is matched, less similar moments are skipped: reading all vaguely similar ones takes seconds.
-_LEAST_WHEN_FOUND = 0.3
+# Once the image is found, moments less similar than this are skipped: reading all of them takes seconds.
+_MIN_ONCE_FOUND = 0.3
 
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """A stored frame that resembles the picture."""
+    """A stored frame that resembles the image."""
 
     similarity: float
     target: int
@@ -66,9 +66,9 @@ def find_moments(
 ) -> list[tuple[int, PairScore]]:
     """Score candidates for a query of one frame, with the moments that show it.
 
-    Around the stored frames that are most similar to the picture (at most eight, three of a video) the file is read
-    again, one and a half sampling periods on both sides; around those that already are the picture only if they are the
-    most similar of all. These readings then count.
+    Around the stored frames most similar to the image (at most eight, three per video), the file is read again, one and
+    a half sampling periods on either side; around frames that already are the image only if they are the most similar
+    of all. These readings are scored, too.
 
     Args:
         store: Store of the index.
@@ -87,29 +87,29 @@ def find_moments(
         weigh_features(features, common, record.duration)
         for record, features in zip(records, store.read_many([record.id for record in records]), strict=True)
     ]
-    seen = _Seen(query, stored, scorer)
+    compared = _ImageComparison(query, stored, scorer)
     readings = 0
-    for moment in sorted(seen.moments(), key=lambda moment: -moment.similarity):
-        least = _LEAST_WHEN_FOUND if max(seen.similarity) >= _FOUND else 0.0
+    for moment in sorted(compared.moments(), key=lambda moment: -moment.similarity):
+        least = _MIN_ONCE_FOUND if max(compared.similarity) >= _FOUND else 0.0
         record = records[moment.target]
         if record.is_photograph:
             continue
         # If the camera hardly moves, stored frames match without being the exact moment: read around the best one.
-        if readings < _MOST_MOMENTS and (readings == 0 or least <= moment.similarity < _FOUND):
+        if readings < _MAX_MOMENTS and (readings == 0 or least <= moment.similarity < _FOUND):
             readings += 1
             reach = _REACH / record.sampling_rate
             frames = read(record, max(0.0, moment.time - reach), moment.time + reach)
             if frames is not None:
-                seen.add(moment.target, frames)
-    return [(record.id, seen.result(place)) for place, record in enumerate(records)]
+                compared.add(moment.target, frames)
+    return [(record.id, compared.result(row)) for row, record in enumerate(records)]
 
 
 def without_length(segment: Segment, *, query: bool, target: bool) -> Segment:
-    """Shorten a segment where one side is a picture, which has no duration.
+    """Give the side of a segment that is an image no duration.
 
     Args:
-        segment: Segment from the scorer, in which a picture lasts as long as a frame of the other side.
-        query, target: Which side is a picture.
+        segment: Segment from the scorer, in which an image lasts as long as a frame of the other side.
+        query, target: Whether that side is an image.
     """
     return replace(
         segment,
@@ -119,31 +119,31 @@ def without_length(segment: Segment, *, query: bool, target: bool) -> Segment:
     )
 
 
-class _Seen:
-    """The picture compared with all candidates.
+class _ImageComparison:
+    """The image compared with all candidates.
 
     Attributes:
         similarity: For each candidate, the similarity of its most similar frame, in [0, 1].
     """
 
-    def __init__(self, picture: FrameFeatures, stored: Sequence[FrameFeatures], scorer: Scorer) -> None:
-        self._picture, self._scorer = picture, scorer
+    def __init__(self, image: FrameFeatures, stored: Sequence[FrameFeatures], scorer: Scorer) -> None:
+        self._image, self._scorer = image, scorer
         self._stored = stored
-        self._results = [[result] for result in scorer.score(picture, stored)]
+        self._results = [[result] for result in scorer.score(image, stored)]
         self._rows = [results[0].map[0] for results in self._results]
         self.similarity = [float(row.max()) for row in self._rows]
 
     def moments(self) -> Iterator[_Moment]:
-        """The most similar stored frames of each video, some time apart from each other."""
+        """The most similar stored frames of each video, some time apart."""
         for target, (row, stored) in enumerate(zip(self._rows, self._stored, strict=True)):
             left = row.copy()
             for segment in self._results[target][0].segments:
                 # A part of the frame may match where the whole does not.
                 near = (stored.timestamps >= segment.target_start) & (stored.timestamps <= segment.target_end)
-                left[near] = np.maximum(left[near], np.float32(min(segment.score, _LEAST_WHEN_FOUND)))
-            for _ in range(_MOST_OF_ONE):
+                left[near] = np.maximum(left[near], np.float32(min(segment.score, _MIN_ONCE_FOUND)))
+            for _ in range(_MAX_PER_VIDEO):
                 best = int(left.argmax())
-                if float(left[best]) < _LEAST_SIMILARITY:
+                if float(left[best]) < _MIN_SIMILARITY:
                     break
                 time = float(stored.timestamps[best])
                 yield _Moment(float(left[best]), target, time)
@@ -151,12 +151,12 @@ class _Seen:
 
     def add(self, target: int, frames: FrameFeatures) -> None:
         """Compare with a stretch of a video that was read again."""
-        (result,) = self._scorer.score(self._picture, [frames])
+        (result,) = self._scorer.score(self._image, [frames])
         self._results[target].append(result)
         self.similarity[target] = max(self.similarity[target], float(result.map.max()))
 
     def result(self, target: int) -> PairScore:
-        """Combine all readings of a video; of overlapping segments the more similar one counts."""
+        """Combine all readings of a video; where segments overlap, keep the more similar one."""
         results = self._results[target]
         segments: list[Segment] = []
         for new in sorted((s for result in results for s in result.segments), key=lambda s: -s.score):

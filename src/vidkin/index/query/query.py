@@ -1,4 +1,4 @@
-"""Queries: files, and videos of the index; and the parts that all searches share."""
+"""Read queries, from files or from videos of the index, and hold the parts that all searches share."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from vidkin.index.storage.sound_files import SoundSearch
 
 _logger = logging.getLogger(__name__)
-# Frames of a query of which parts are described as well, evenly spread, and how often at least in a long one.
-_CROPPED_FRAMES, _LEAST_CROPS = 8, 0.1
+# Frames of a query whose crops are described, evenly spread; and the minimum number per second in a long one.
+_CROPPED_FRAMES, _MIN_CROP_RATE = 8, 0.1
 
 
 def describe_query(
@@ -51,20 +51,20 @@ def describe_query(
     Args:
         path: A video or an image.
         extractor, calibration, common: Extractor, calibration and common frames of the index.
-        rate: Frames per second of a long video; shorter ones are sampled more densely (:func:`query_rate`; if the
-            scorer has no segments, as densely as a video of the index).
-        start, end: Stretch of the file, seconds; default whole.
-        hang_timeout: Seconds without progress after which the decoder counts as hung, five times as many for the
+        rate: Frames per second of a long video; shorter ones are sampled more densely: by :func:`query_rate`, or like
+            videos of the index if the scorer has no segments.
+        start, end: Stretch of the file in seconds; the whole file by default.
+        hang_timeout: Seconds without progress after which the decoder counts as hung; five times as long for the
             extractor.
-        on_share: Receives ten times a second, in the thread of the caller, the share that is read, 0 to 1.
+        on_share: Called ten times a second, in the caller's thread, with the share read so far, 0 to 1.
 
     Raises:
-        MediaError: The file cannot be read, has no frame between start and end, or makes its decoder hang.
+        MediaError: The file cannot be read, has no frame between start and end, or hangs its decoder.
         InvalidArgumentError: ``end`` is not after ``start``.
     """
     first = start or 0.0
     if end is not None and end <= first:
-        raise InvalidArgumentError(f"end must be after start, {first:g} s, got {end:g} s")
+        raise InvalidArgumentError(f"end must be after start ({first:g} s), got {end:g} s")
     reached = 0.0
 
     def note(share: float) -> None:
@@ -96,7 +96,7 @@ def _read(
     beat: Callable[[Phase], None],
     on_share: Callable[[float], None],
 ) -> tuple[list[FrameFeatures], float]:
-    """Features of all stretches of the query, at least one, and the time at which the last one ends, seconds."""
+    """Features of all parts of the query, at least one, and the time at which the last one ends, in seconds."""
     with open_probed(path, on_read=lambda: beat("decoding")) as video:
         info = video.info
         if info.cut_off:
@@ -117,25 +117,25 @@ def _read(
                 start=first,
                 end=end,
                 boxes=True,
-                crops=max(_CROPPED_FRAMES / length, _LEAST_CROPS) if length > 0 else 1.0,
+                crops=max(_CROPPED_FRAMES / length, _MIN_CROP_RATE) if length > 0 else 1.0,
                 beat=beat,
                 on_frames=note,
             )
         )
     if not parts:
         stop = "the end" if end is None else f"{end:g} s"
-        raise MediaError(path, f"there is no frame from {first:g} s to {stop}")
+        raise MediaError(path, f"it has no frame between {first:g} s and {stop}")
     return parts, last
 
 
 class SearchParts:
-    """Extractor, calibration, common frames and scorer of an index, each opened when it is first needed.
+    """Extractor, calibration, common frames and scorer of an index, each opened on first use.
 
     Args:
-        place: Place of the index.
+        place: Storage of the index.
         manifest: Manifest of the index.
         store: Records, features and windows.
-        open_extractor: Opens the extractor; called on first use, as duplicates and recall need none.
+        open_extractor: Opens the extractor; called on first use, because duplicates and recall do not need it.
 
     Attributes:
         common: Frames that many videos of the index share, as of the last :meth:`refresh`.
@@ -164,23 +164,23 @@ class SearchParts:
 
     @property
     def extractor(self) -> FrameExtractor:
-        """What makes the features."""
+        """Extractor of the index."""
         if self._extractor is None:
             self._extractor = self._open_extractor()
         return self._extractor
 
     @property
     def calibration(self) -> Calibration:
-        """Baselines for the features of the extractor."""
+        """Calibration of the extractor's features."""
         if self._calibration is None:
             self._calibration = Calibration.open(self._place, self.extractor)
         return self._calibration
 
     @property
     def scorer(self) -> Scorer:
-        """What turns two videos into a score."""
+        """Scorer of the index."""
         if self._scorer is None:
-            # A learned scorer is part of the model; any other is known without opening the extractor.
+            # A learned scorer is part of the model; any other one opens without the extractor.
             is_learned = self._manifest.measure == LEARNED
             self._scorer = self._learned_scorer() if is_learned else open_scorer(self._manifest.measure)
             if self._manifest.reviewed:
@@ -190,11 +190,11 @@ class SearchParts:
 
     @property
     def of_queries(self) -> tuple[FrameExtractor, Calibration, CommonFrames]:
-        """What :func:`~vidkin.index.query.query.describe_query` needs besides the file."""
+        """The arguments that :func:`~vidkin.index.query.query.describe_query` needs besides the file."""
         return self.extractor, self.calibration, self.common
 
     def sound(self, manifest: Manifest) -> SoundSearch | None:
-        """What searches the sound of the index; None where none of it is known."""
+        """Open the search by sound; None if the index has no audio fingerprints."""
         if self._sound is None and manifest.has_sound(self._place):
             from vidkin.index.storage.sound_files import SoundSearch
 
@@ -202,18 +202,18 @@ class SearchParts:
         return self._sound if manifest.sound else None
 
     def readings(self) -> Readings:
-        """Reads videos of the index again, as finely as queries."""
+        """Return a reader of the index's videos that samples them as densely as queries."""
         return Readings(self.store, *self.of_queries, self._manifest.sampling_rate)
 
     def state_of_scores(self) -> str:
-        """Identifies what the score of two videos of the index depends on besides the two files."""
+        """Fingerprint of everything that scores of two videos depend on besides the two files."""
         digest = hashlib.sha256(fingerprint_of_scores(self._manifest.fingerprint, self.scorer).encode())
         digest.update(repr(self._manifest.sampling_rate).encode())
         digest.update(self.common.vectors.tobytes())
         return digest.hexdigest()[:16]
 
     def refresh(self) -> bool:
-        """Load what other processes have written since; True if there is something new."""
+        """Load changes that other processes have written; True if there are any."""
         found, confirmed = self._has_changed(CommonFrames.FILE), self._has_changed(CommonFrames.CONFIRMED_FILE)
         if found or confirmed:
             self.common = CommonFrames.open(self._place)
@@ -222,40 +222,40 @@ class SearchParts:
         return self.store.refresh()
 
     def records(self) -> list[VideoRecord]:
-        """All records of the index; warns of those that no search finds until their files are read again."""
-        return self._warned_of_stale(self.store.videos())
+        """All records of the index; warn of stale ones, which no search finds until they are indexed again."""
+        return self._warn_of_stale(self.store.videos())
 
-    def records_as_large(self, path: str | os.PathLike[str]) -> list[VideoRecord]:
-        """Those of files with as many bytes as this one, without a list of all; warns as :meth:`records` does."""
+    def records_of_size(self, path: str | os.PathLike[str]) -> list[VideoRecord]:
+        """Records of files with the same size as this one, without listing all; warn as :meth:`records` does."""
         size = os.stat(path).st_size if os.path.isfile(path) else -1
         some = self.store.select(lambda record: record.size == size or record.needs_reindex)
-        return [record for record in self._warned_of_stale(some) if record.size == size]
+        return [record for record in self._warn_of_stale(some) if record.size == size]
 
-    def _warned_of_stale(self, records: list[VideoRecord]) -> list[VideoRecord]:
-        """The same records, with a warning of the stale ones."""
+    def _warn_of_stale(self, records: list[VideoRecord]) -> list[VideoRecord]:
+        """Return the records, after a warning of the stale ones."""
         stale = [record.path for record in records if record.needs_reindex]
         if stale:
             _logger.warning(
-                "%d videos are left out until they are indexed again, the first is %s (`vidkin info --videos` lists "
-                "them)",
+                "%d videos are left out until they are indexed again, the first is %s; list them with "
+                "`vidkin info --videos`",
                 len(stale),
                 stale[0],
             )
         return records
 
     def update(self, paths: Sequence[str]) -> None:
-        """Find what scores take into account, with these new videos: frames that many videos share, and the scale of a
-        trained comparator. The caller holds the writer's lock."""
+        """Update, for these new videos, the frames that many videos share and the scale of a trained comparator. The
+        caller holds the writer's lock."""
         self._update_scale()
         if not paths or not self.scorer.has_segments:
-            return  # what many videos share is exactly what makes them the same kind
+            return  # frames that many videos share are the evidence that they are of one kind
         ids = [record.id for path in paths if (record := self.store.find(path)) is not None]
         vectors = find_common(self.store, ids)
         if len(vectors):
             CommonFrames.open_found(self._place).merge(vectors).save(self._place)
 
     def _update_scale(self) -> None:
-        """Measure what the scores of a trained comparator mean on the videos of the index, if that is not known."""
+        """Measure the scale of a trained comparator on the videos of the index, if it is unknown or outgrown."""
         if self._manifest.measure != LEARNED:
             return
         scorer, known = scorer_of(self.extractor), LearnedScale.open(self._place)
@@ -266,11 +266,11 @@ class SearchParts:
             self._scorer = None
 
     def check_scale(self, threshold: float) -> None:
-        """Refuse to call videos copies by the scores of a comparator that does not tell strangers from them here.
+        """Require that a trained comparator separates copies from unrelated videos of the index at a threshold.
 
         Raises:
-            CollectionMismatchError: An unrelated pair of the index reaches the threshold, or what unrelated pairs reach
-                was not measured: the index has too few of them, or is older than this measurement.
+            CollectionMismatchError: An unrelated pair of the index reaches the threshold, or its unrelated pairs were
+                not measured: it has too few of them, or is older than this measurement.
         """
         if self._manifest.measure != LEARNED:
             return
@@ -289,19 +289,19 @@ class SearchParts:
         return changed
 
 
-# Number of videos whose fine features are cached, each a few megabytes: connected pairs are compared after each other.
-_MOST_HELD = 16
+# Videos whose dense features are cached, a few megabytes each: pairs that share a video are compared in a row.
+_MAX_CACHED = 16
 
-# Sampled frames from which on a video costs too much to be read again for its crops alone.
+# Sampled frames from which a video costs too much to read again just for its crops.
 _MANY_FRAMES = 60
 
-# Frames per second that are enough to hit a picture taken while the camera moved.
+# Frames per second: enough to hit an image taken while the camera moved.
 _STRETCH_RATE = 10.0
 
 
 @dataclass(slots=True)
 class Readings:
-    """Reads the videos of one index from their files.
+    """Reads videos of one index from their files.
 
     Attributes:
         store, extractor, calibration, common: Parts of the index.
@@ -313,35 +313,35 @@ class Readings:
     calibration: Calibration
     common: CommonFrames
     rate: float
-    _held: OrderedDict[int, FrameFeatures] = field(default_factory=OrderedDict, init=False)
+    _cached: OrderedDict[int, FrameFeatures] = field(default_factory=OrderedDict, init=False)
 
     def is_stored_as_finely(self, record: VideoRecord) -> bool:
         """Whether the stored features are as dense as a query's, so that reading the file adds nothing."""
         return query_rate(record.duration, self.rate) <= sampling_rate(record.duration, self.rate)
 
     def finest(self, record: VideoRecord) -> FrameFeatures:
-        """The features of a video as a query, ready for scoring: the stored ones if they are as dense and the video is
-        long, or if the file is gone, changed or broken."""
-        # A short video costs little to read, and what is stored lacks the crops of queries.
+        """Features of a video at the density of a query, ready for scoring: the stored ones if they are as dense and
+        the video is long, or if the file is gone, changed or broken."""
+        # A short video costs little to read, and stored features lack the crops of queries.
         if self.is_stored_as_finely(record) and record.duration * self.rate >= _MANY_FRAMES:
             return self._stored(record)
-        if record.id in self._held:
-            self._held.move_to_end(record.id)
-            return self._held[record.id]
+        if record.id in self._cached:
+            self._cached.move_to_end(record.id)
+            return self._cached[record.id]
         features = None
         if _is_unchanged(record):
             parts = (self.extractor, self.calibration, self.common)
             try:
                 features = describe_query(record.path, *parts, rate=self.rate)
             except MediaError as error:
-                _logger.warning("%s; it is compared by what the index holds of it", error)
-        self._held[record.id] = self._stored(record) if features is None else features
-        if len(self._held) > _MOST_HELD:
-            self._held.popitem(last=False)
-        return self._held[record.id]
+                _logger.warning("%s; its stored features are used instead", error)
+        self._cached[record.id] = self._stored(record) if features is None else features
+        if len(self._cached) > _MAX_CACHED:
+            self._cached.popitem(last=False)
+        return self._cached[record.id]
 
     def stretch(self, record: VideoRecord, start: float, end: float) -> FrameFeatures | None:
-        """Features of a stretch at ten frames per second; None if the file is gone, changed or has no frames there."""
+        """Features of a stretch at ten frames per second; None if the file is gone, changed, or too short."""
         if not _is_unchanged(record):
             return None
         parts = (self.extractor, self.calibration, self.common)

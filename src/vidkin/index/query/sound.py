@@ -1,8 +1,7 @@
-"""Searches by sound and comparisons of two files: a second witness beside the picture, which never changes the
-picture's score.
+"""Searches by sound, and comparisons of two files: independent evidence that never changes the score of the frames.
 
-A score of sound is 1 for the same sound, from about .7 on for the same recording, and below .2 for unrelated ones, as
-that of the picture is. Two videos with one song are a match of sound, and no copies.
+A sound score has the scale of a frame score: 1 for identical sound, about .7 and more for the same recording, below .2
+for unrelated ones. Two videos with one song match by sound, but are not copies.
 """
 
 from __future__ import annotations
@@ -44,23 +43,24 @@ if TYPE_CHECKING:
     from vidkin.media import Source
 
 By = Literal["picture", "sound", "either", "both"]
-"""What a score is made of: ``picture``, ``sound``, the higher of the two (``either``) or the lower (``both``)."""
+"""Source of a score: ``picture`` (the frames), ``sound``, the higher of the two (``either``) or the lower
+(``both``)."""
 
-ADD_SOUND = "`vidkin index PATH --sound` adds it"
-"""What to do where the sound of an index is not known."""
+ADD_SOUND = "add it with `vidkin index PATH --sound`"
+"""Advice if an index has no audio fingerprints."""
 
 SHORTEST_SOUND = 3.0
-"""Seconds of sound below which there may be too little for a score of .7."""
+"""Seconds of sound that are enough to score .7."""
 
-# Matches of the picture that the sound is asked about where both count.
+# Frame matches that are considered when both scores count.
 _CANDIDATES = 30
 
 
 def check_by(by: str) -> By:
-    """Check the name of a rule.
+    """Check that ``by`` is one of :data:`By`.
 
     Raises:
-        InvalidArgumentError: There is no such rule.
+        InvalidArgumentError: It is not.
     """
     if by not in get_args(By):
         raise InvalidArgumentError(f"by must be picture, sound, either or both, got {by!r}")
@@ -71,12 +71,12 @@ def check_by(by: str) -> By:
 def hear(
     path: str | os.PathLike[str], *, start: float | None = None, end: float | None = None
 ) -> tuple[SoundFeatures, ...]:
-    """Landmarks of the sound tracks of a file, read in a thread that can be abandoned; none if it has no sound, or none
-    that can be read.
+    """Landmarks of the sound tracks of a file, read in a thread that can be abandoned; empty if it has no readable
+    sound.
 
     Args:
         path: A video or an audio file.
-        start, end: Stretch, seconds.
+        start, end: Stretch in seconds.
     """
     from vidkin.features.sound import describe_sound
 
@@ -90,7 +90,7 @@ def hear(
 
 
 def has_only_sound(path: str | os.PathLike[str]) -> bool:
-    """Whether a file has sound and no pictures, or a cover only."""
+    """Whether a file has sound but no video, other than cover art."""
     from vidkin.media.sound import open_sound
 
     try:
@@ -103,8 +103,8 @@ def has_only_sound(path: str | os.PathLike[str]) -> bool:
 
 
 def describe_tracks(tracks: Sequence[SoundFeatures] | None) -> str:
-    """The sound of a file in a few words: ``2 tracks: eng (default), fra``, ``no sound``, ``silence``, or how little
-    there is; empty where there is nothing to say, or where it is not known (None)."""
+    """Describe the sound of a file: ``2 tracks: eng (default), fra``, ``no sound``, ``silence``, or that it is too
+    short; empty for one ordinary track, and for None (not known)."""
     if tracks is None:
         return ""
     if not tracks:
@@ -118,7 +118,7 @@ def describe_tracks(tracks: Sequence[SoundFeatures] | None) -> str:
         words.append(f"{len(tracks)} tracks: {', '.join(names)}")
     length = max(track.length for track in tracks)
     if length < SHORTEST_SOUND:
-        words.append(f"only {length:.1f} s of sound: from {SHORTEST_SOUND:g} s on, it is found surely")
+        words.append(f"only {length:.1f} s of sound: {SHORTEST_SOUND:g} s are needed to match reliably")
     elif not any(len(track) for track in tracks):
         words.append("silence")
     return "; ".join(words)
@@ -126,12 +126,12 @@ def describe_tracks(tracks: Sequence[SoundFeatures] | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """What of a query is searched for, and how much is answered.
+    """Part of the query to search for, and limits on the results.
 
     Attributes:
-        start, end: Stretch of the query, seconds.
-        most: Number of matches.
-        threshold: Leave out scores below this.
+        start, end: Stretch of the query in seconds.
+        most: Maximum number of matches.
+        threshold: Drop matches that score below this.
         candidates: Number of videos compared exactly.
     """
 
@@ -151,24 +151,24 @@ def search_file(
     by: str | None,
     rank: Ranker | None,
 ) -> list[Match]:
-    """Search by both witnesses; the sound is decoded while the picture is described.
+    """Search by frames and sound; the sound is decoded while frames are described.
 
     Args:
         path: The query.
-        describe: Describes its pictures.
+        describe: Extracts the features of its frames.
         parts: What all searches of the index share.
-        manifest: That of the index, as it is now.
-        limits: What is asked for.
-        by: The rule, see :data:`By`; ``picture`` reads no sound, None scores as it does and shows what the sound says.
+        manifest: Current manifest of the index.
+        limits: Part of the query, and limits on the results.
+        by: Source of scores, see :data:`By`; ``picture`` reads no sound, None scores the same but adds sound scores.
         rank: Scores the candidates, as for :func:`vidkin.index.query.stages.find_matches`.
 
     Raises:
         MediaError: The query cannot be read, or has only sound and the index none.
-        InvalidArgumentError: There is no such rule, or it needs sound that the index does not have.
+        InvalidArgumentError: ``by`` is unknown, or needs sound that the index does not have.
     """
     rule, sound = check_by(by or "picture"), parts.sound(manifest)
     if sound is None and rule != "picture":
-        raise InvalidArgumentError(f"by is {by!r}, but the sound of the index is not known; {ADD_SOUND}")
+        raise InvalidArgumentError(f"by={by!r} needs sound, which the index does not have; {ADD_SOUND}")
     find = partial(
         find_matches,
         parts.store,
@@ -183,7 +183,7 @@ def search_file(
     )
     is_whole = limits.start is None and limits.end is None
     if by == "picture" or sound is None or not sound.has_tracks:
-        found, large = find(describe()), parts.records_as_large(path)
+        found, large = find(describe()), parts.records_of_size(path)
         return put_identical_first(found, find_identical(large, path) if is_whole else [], limits.most)
     with ThreadPoolExecutor(1, thread_name_prefix="vidkin sound") as pool:
         hearing = pool.submit(hear, path, start=limits.start, end=limits.end)
@@ -211,7 +211,7 @@ def search_file(
         return {number: Match(paths[number], pair.score, pair.segments, number) for number, pair in scored}
 
     has_landmarks = sound.is_heard if tracks else (lambda content: False)
-    joined = join_witnesses(matches, sound.find(tracks), records, has_landmarks, rule, pictures)
+    joined = join_scores(matches, sound.find(tracks), records, has_landmarks, rule, pictures)
     if query is None:
         joined = [replace(match, picture=None) for match in joined]
     return [match for match in joined if match.score > 0 and match.score >= limits.threshold][: limits.most]
@@ -224,7 +224,7 @@ def add_sound(
     start: float | None = None,
     end: float | None = None,
 ) -> Comparison:
-    """A comparison of pictures with what the sound says: landmarks of the target, or its file."""
+    """Add the sound score to a comparison; ``target`` is a file or its landmarks."""
     known = hear(target) if isinstance(target, str | os.PathLike) else target
     score = best_of_tracks(hear(query, start=start, end=end), known) if known else None
     if score is None:
@@ -232,7 +232,7 @@ def add_sound(
     return replace(comparison, sound=score.score, sound_segments=score.segments)
 
 
-def join_witnesses(
+def join_scores(
     matches: Iterable[Match],
     heard: Mapping[str, SoundScore],
     records: Iterable[VideoRecord],
@@ -240,15 +240,15 @@ def join_witnesses(
     by: By,
     pictures: Callable[[Sequence[int]], Mapping[int, Match]],
 ) -> list[Match]:
-    """Matches with what picture and sound say, scored and ordered by a rule; the picture's score stays what it was.
+    """Add sound scores to matches, then score and sort them by a rule; frame scores stay as they are.
 
     Args:
-        matches: Those of the picture.
-        heard: Scores of sound by content.
+        matches: Matches by frames.
+        heard: Sound scores by content hash.
         records: All records of the index.
-        has_landmarks: Whether a content's sound is known, and is not silence.
-        by: The rule.
-        pictures: Matches of the picture of videos that only the sound found, by their ids.
+        has_landmarks: Whether the sound of a content hash is known and not silent.
+        by: Source of scores.
+        pictures: Compares the frames of videos that only the sound found; takes ids.
     """
     by_id = {record.id: record for record in records if record.status == "ok"}
     found = {match.video_id: match for match in matches if match.video_id in by_id}
@@ -280,7 +280,7 @@ def join_witnesses(
 
 
 def score_by(by: By, picture: float | None, sound: float | None) -> float:
-    """The score of a rule; a witness that says nothing counts as 0."""
+    """Combine both scores by a rule; a missing score counts as 0."""
     seen, heard = picture or 0.0, sound or 0.0
     if by == "either":
         return max(seen, heard)
@@ -291,17 +291,17 @@ def score_by(by: By, picture: float | None, sound: float | None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SoundOffset(Result):
-    """How two recordings lie in time.
+    """Offset in time between two recordings.
 
     Attributes:
         query, target: The files.
         offset: Seconds by which a moment is later in the target than in the query: at time t of the query, the
-            target is at ``speed * t + offset``. None if they have nothing in common that is surely the same.
+            target is at ``speed * t + offset``. None if they do not surely share a recording.
         speed: Seconds of the target per second of the query; 1 for two cameras.
-        score: What the sound says, in [0, 1].
-        start, end: The longest stretch of the query that the sound confirms, seconds.
-        query_length, target_length: Lengths of the sound of both, seconds.
-        query_track, target_track: Which sound tracks were matched, from 0.
+        score: Sound score in [0, 1].
+        start, end: Longest stretch of the query that the sound confirms, in seconds.
+        query_length, target_length: Durations of the sound in seconds.
+        query_track, target_track: Numbers of the matching sound tracks, from 0.
     """
 
     query: str
@@ -318,10 +318,10 @@ class SoundOffset(Result):
 
 
 def find_offset(query: str | os.PathLike[str], target: str | os.PathLike[str]) -> SoundOffset:
-    """Find by their sound how two recordings of one event lie in time.
+    """Find the offset in time between two recordings of one event, by their sound.
 
     Args:
-        query, target: Videos or audio files. Times count from the first picture of a video.
+        query, target: Videos or audio files. Times count from the first frame of a video.
 
     Raises:
         MediaError: One of them cannot be read, or has no sound.
@@ -330,9 +330,9 @@ def find_offset(query: str | os.PathLike[str], target: str | os.PathLike[str]) -
 
     first, second = describe_sound(query), describe_sound(target)
     scored = [
-        (compare_sounds(one, other), number, place)
+        (compare_sounds(one, other), number, other_number)
         for number, one in enumerate(first)
-        for place, other in enumerate(second)
+        for other_number, other in enumerate(second)
     ]
     best, query_track, target_track = max(scored, key=lambda item: item[0].score)
     lengths = first[query_track].length, second[target_track].length
@@ -357,7 +357,7 @@ def compare(
     whitening: str | os.PathLike[str] | None = None,
     rate: float = 1.0,
 ) -> Comparison:
-    """Score, matching segments and frame map of two videos; the same score if they are exchanged.
+    """Score, matching segments and frame map of two videos; the score is symmetric.
 
     Args:
         query, target: Videos or images, see :data:`vidkin.media.Source`.
@@ -367,7 +367,7 @@ def compare(
 
     Raises:
         MediaError: One of them cannot be read.
-        InvalidArgumentError: One of them is no source; the message lists what is accepted.
+        InvalidArgumentError: One of them is not a source; the message lists the accepted types.
     """
     maker = open_extractor(extractor, weights=weights, whitening=whitening)
     parts = (maker, Calibration.of_extractor(maker), CommonFrames())

@@ -28,7 +28,7 @@ class RecallReport(Result):
         queries: Number of videos of the index that were used as queries.
         limit: Size of the candidate list.
         relevant: Number of videos that exhaustive search scores ``threshold`` or more, over all queries.
-        found: Number of relevant videos among the candidates of the first stage.
+        found: Number of relevant videos that the first stage found.
         threshold: Score from which on a video is relevant.
     """
 
@@ -40,7 +40,7 @@ class RecallReport(Result):
 
     @property
     def recall(self) -> float:
-        """Share of the relevant videos that the first stage finds; 1.0 if none is relevant."""
+        """Share of the relevant videos that the first stage finds; 1.0 if there are none."""
         return self.found / self.relevant if self.relevant else 1.0
 
 
@@ -57,9 +57,8 @@ def measure_recall(
 ) -> RecallReport:
     """Measure recall@limit of the first stage.
 
-    Videos of the index, drawn with a seed, are the queries. Every other video is compared with each of them
-    exactly (the mean of the most similar frames); the ``limit`` best of these are scored like search results, and
-    those that reach ``threshold`` are what the first stage should find.
+    Queries are videos of the index, drawn with a seed. Each is compared with all others frame by frame; the ``limit``
+    best are scored like search results, and the first stage should find those that reach ``threshold``.
 
     Args:
         store: Store of the index.
@@ -80,7 +79,7 @@ def measure_recall(
     relevant = hits = 0
     for done, video_id in enumerate(drawn, start=1):
         query = weigh_features(store.read(video_id), common)
-        nearest = _exhaustive(store, query, [other for other in ids if other != video_id], common, limit)
+        nearest = rank_exhaustively(store, query, [other for other in ids if other != video_id], common, limit)
         truth = {
             other for other, pair in score_candidates(store, query, nearest, common, scorer) if pair.score >= threshold
         }
@@ -92,7 +91,7 @@ def measure_recall(
     return RecallReport(len(drawn), limit, relevant, hits, threshold)
 
 
-def _exhaustive(
+def rank_exhaustively(
     store: VectorStore, query: FrameFeatures, ids: list[int], common: CommonFrames, limit: int
 ) -> list[int]:
     """Ids of the ``limit`` videos nearest by the calibrated similarity of their frames, best first."""

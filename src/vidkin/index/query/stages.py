@@ -1,5 +1,5 @@
-"""The two stages of a search, candidates from window vectors and then exact scores and segments; their results; and the
-score of a single pair."""
+"""Both stages of a search (candidates by windows, then exact scores and segments), their results, and scores of one
+pair."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from vidkin.match import finds_segments
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 from vidkin.similarity import SURE, UNRELATED, FrameFeatures, PairScore, Scorer, Segment
 
-# Difference of scores of one pair that says nothing about which of two sets of segments is right.
+# Difference of two scores of one pair that is too small to say whose segments are right.
 _ABOUT_AS_GOOD = 0.1
-# Attempts at a search whose candidates are removed meanwhile.
-_MOST_SEARCHES = 5
+# Attempts at a search whose candidates keep being removed.
+_MAX_ATTEMPTS = 5
 
 
 class Ranker(Protocol):
-    """Runs the second stage of a search, wherever the features are. :func:`score_candidates` is one."""
+    """Second stage of a search, wherever the features are; :func:`score_candidates` is the local one."""
 
     def __call__(
         self,
@@ -41,7 +41,7 @@ class Ranker(Protocol):
         common: CommonFrames,
         scorer: Scorer,
     ) -> list[tuple[int, PairScore]]:
-        """Return what :func:`score_candidates` returns for the same arguments.
+        """Return the same as :func:`score_candidates` for the same arguments.
 
         Raises:
             NotIndexedError: A candidate was removed meanwhile.
@@ -69,16 +69,16 @@ def find_matches(
         query: The query to search for.
         common, scorer: Common frames and scorer of the index.
         limit: Maximum number of matches.
-        threshold: Leave out scores below this; 0 keeps every video with a moment in common.
+        threshold: Drop scores below this; 0 keeps every video with a moment in common.
         candidates: Number of videos that the first stage passes to the second.
-        read: Reads stretches of videos again, to find the moment that a single picture shows; None compares it with
-            stored features.
+        read: Reads stretches of videos again, to find the moment of a query that is an image; None uses stored features
+            only.
         rank: Scores the candidates; None scores them in this process.
         weighed: Features that earlier searches have read.
 
     Raises:
         InvalidArgumentError: A number is out of range.
-        NotIndexedError: Candidates are removed again and again meanwhile.
+        NotIndexedError: Candidates keep being removed during the search.
     """
     if limit < 1 or candidates < 1:
         raise InvalidArgumentError(f"limit and candidates must be at least 1, got {limit} and {candidates}")
@@ -92,7 +92,7 @@ def find_matches(
             return rank(store, query, ids, common, scorer)
         return score_candidates(store, query, ids, common, scorer, weighed=weighed)
 
-    for attempt in range(1, _MOST_SEARCHES + 1):
+    for attempt in range(1, _MAX_ATTEMPTS + 1):
         try:
             matches = [
                 _match(store.get(video_id), query, pair)
@@ -101,8 +101,8 @@ def find_matches(
             ]
             break
         except NotIndexedError:
-            # A candidate was removed by another process: search again for what takes its place.
-            if attempt == _MOST_SEARCHES:
+            # Another process removed a candidate: search again, so that the next best video replaces it.
+            if attempt == _MAX_ATTEMPTS:
                 raise
             store.refresh()
     return sorted(matches, key=lambda match: (-match.score, match.path))[:limit]
@@ -118,8 +118,8 @@ def score_candidates(
     *,
     weighed: WeighedFeatures | None = None,
 ) -> list[tuple[int, PairScore]]:
-    """Second stage: exact scores of those of these videos that have frames; of shorter ones, in both directions as in
-    :func:`score_pair`, if they have anything in common with the query."""
+    """Second stage: exact scores of the videos that have frames; related ones shorter than the query are scored in both
+    directions, as in :func:`score_pair`."""
     readable = [video_id for video_id in video_ids if store.get(video_id).frames > 0]
     if not readable:
         return []
@@ -135,12 +135,12 @@ def score_candidates(
 def put_identical_first(matches: Sequence[Match], identical: Iterable[VideoRecord], limit: int) -> list[Match]:
     """Put videos with the same bytes as the query first, with score 1 whatever their frames show.
 
-    A video of black frames or plain sky has no features to match, but a copy of the file is a copy.
+    A video of black frames or plain sky has no features to match, yet an identical file is a copy.
 
     Args:
         matches: Best first.
         identical: Records of files with the same content as the query.
-        limit: At most this many.
+        limit: Maximum number of matches.
     """
     first = {}
     for record in identical:
@@ -158,8 +158,8 @@ def put_identical_first(matches: Sequence[Match], identical: Iterable[VideoRecor
 def find_identical(records: Iterable[VideoRecord], path: str | os.PathLike[str]) -> list[VideoRecord]:
     """Records of files with the same bytes as a file; files are read only if their sizes are equal.
 
-    A partial hash is not enough: then all bytes are compared, so that the file must exist. None if the query, which was
-    described before, cannot be read any more.
+    Equal partial hashes prove nothing; then the files are compared byte by byte, so they must exist. Empty if the
+    query, which could be described before, can no longer be read.
     """
     try:
         size = os.stat(path).st_size
@@ -177,8 +177,8 @@ def find_identical(records: Iterable[VideoRecord], path: str | os.PathLike[str])
 
 
 def _match(record: VideoRecord, query: FrameFeatures, pair: PairScore) -> Match:
-    pictures = {"query": is_picture(query), "target": record.is_photograph}
-    segments = tuple(without_length(segment, **pictures) for segment in pair.segments)
+    images = {"query": is_picture(query), "target": record.is_photograph}
+    segments = tuple(without_length(segment, **images) for segment in pair.segments)
     return Match(record.path, pair.score, segments, record.id)
 
 
@@ -190,12 +190,13 @@ class Match(Result):
     Attributes:
         path: Path of the video when it was indexed.
         score: Score in [0, 1]: 1.0 identical, below 0.2 unrelated; one threshold works for all queries.
-        segments: Matching stretches, best first; empty if only the whole is similar.
+        segments: Matching stretches, best first; empty if the videos are only similar as a whole.
         video_id: Id of its record in the index.
         missing: Whether the file no longer exists.
-        picture: What the picture alone says, in [0, 1]; None if the query has none.
-        sound: What the sound alone says, in [0, 1]; None if the query or the video has none, or the index no sound.
-        sound_segments: Where the sound matches, best first; their boxes are whole.
+        picture: Score of the frames alone, in [0, 1]; None if the query has none.
+        sound: Score of the sound alone, in [0, 1]; None if the query or the video has no sound, or the index stores
+            none.
+        sound_segments: Stretches where the sound matches, best first; boxes cover the full frame.
     """
 
     derived: ClassVar = ("mirrored", "turned")
@@ -215,8 +216,8 @@ class Match(Result):
 
     @property
     def witnesses(self) -> str:
-        """What picture and sound say, in words: "picture .31, sound .97: same sound over another picture"; empty
-        where there is no sound to speak of."""
+        """Both scores in words: "picture .31, sound .97: same sound over another picture"; empty without a sound
+        score."""
         if self.sound is None:
             return ""
         seen, heard = self.picture, self.sound
@@ -236,11 +237,11 @@ class Match(Result):
 
     @property
     def turned(self) -> int:
-        """By how many degrees, clockwise, the query has to be turned for its best segment: 0, 90, 180 or 270."""
+        """Degrees by which to rotate the query clockwise to match its best segment: 0, 90, 180 or 270."""
         return self.segments[0].turned if self.segments else 0
 
     def cards(self, path: str = "") -> list[Card]:
-        """The moment at which the best segment begins, for a notebook."""
+        """The middle of the best segment, for a notebook."""
         best = self.segments[0] if self.segments else None
         words = [f"score {self.score:.2f}"]
         if best is not None:
@@ -249,14 +250,15 @@ class Match(Result):
         return [Card(path or self.path, time, shown_name(self.path), ", ".join(words))]
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """One row: what :meth:`to_dict` gives, with the number of segments and the best one in columns."""
+        """One row: the fields of :meth:`to_dict`, with the number of segments and the best one in columns."""
         row = self.to_dict()
         segments = row.pop("segments")
         row.pop("sound_segments")
         return [{**row, "segments": len(segments), **(segments[0] if segments else {}), "score": self.score}]
 
     def to_pandas(self) -> Any:
-        """The segments as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` where it is not installed."""
+        """The segments as a pandas DataFrame; raises :class:`vidkin.errors.MissingPartError` if pandas is not
+        installed."""
         return data_frame([segment.to_dict() for segment in self.segments])
 
     def _repr_html_(self) -> str:
@@ -275,9 +277,9 @@ class Comparison(Result):
         query_times: [Tq] float64 seconds.
         target_times: [Tt] float64 seconds.
         measure: Name of the scorer, see :func:`vidkin.similarity.open_scorer`; ``kinds`` gives no segments.
-        sound: What the sound alone says, in [0, 1]; None if one of the two has none.
-        sound_segments: Where the sound matches, best first.
-        query, target: Their files; empty for what is in memory.
+        sound: Score of the sound alone, in [0, 1]; None if either video has no sound.
+        sound_segments: Stretches where the sound matches, best first.
+        query, target: Their files; empty for videos in memory.
     """
 
     score: float
@@ -300,7 +302,8 @@ class Comparison(Result):
 
     @property
     def has_segments(self) -> bool:
-        """Whether the score comes from segments; otherwise it only orders videos, on a scale specific to the model."""
+        """Whether the score comes from segments; otherwise only the order of scores is meaningful, and only for this
+        model."""
         return finds_segments(self.measure)
 
     def cards(self, path: str = "") -> list[Card]:
@@ -317,11 +320,12 @@ class Comparison(Result):
         return cards
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """One row a segment."""
+        """One row per segment."""
         return [segment.to_dict() for segment in self.segments]
 
     def to_pandas(self) -> Any:
-        """The segments as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` where it is not installed."""
+        """The segments as a pandas DataFrame; raises :class:`vidkin.errors.MissingPartError` if pandas is not
+        installed."""
         return data_frame(self.table_rows())
 
     def _repr_html_(self) -> str:
@@ -332,28 +336,28 @@ class Comparison(Result):
 
 
 def _edits(segment: Segment) -> str:
-    """What happened to the copy, in words after a comma."""
+    """Edits of the copy as text, each after a comma."""
     edits = (("mirrored", segment.mirrored), ("backwards", segment.backwards))
     return "".join(f", {word}" for word, is_so in edits if is_so)
 
 
 def compare_pair(first: FrameFeatures, second: FrameFeatures, scorer: Scorer) -> Comparison:
-    """Score, segments and frame map of two videos; see :func:`score_pair`. A picture matches for no length of time."""
+    """Score, segments and frame map of two videos; see :func:`score_pair`. Matches of an image have no duration."""
     best = score_pair(first, second, scorer)
-    pictures = {"query": is_picture(first), "target": is_picture(second)}
-    segments = tuple(without_length(segment, **pictures) for segment in best.segments)
+    images = {"query": is_picture(first), "target": is_picture(second)}
+    segments = tuple(without_length(segment, **images) for segment in best.segments)
     return Comparison(best.score, segments, best.map, first.timestamps, second.timestamps, scorer.name)
 
 
 def score_pair(first: FrameFeatures, second: FrameFeatures, scorer: Scorer) -> PairScore:
-    """Score in both directions and take the best; the same number if the two are exchanged.
+    """Score in both directions and take the best, so that the score is symmetric.
 
-    A scorer walks along the query's frames, so a line through the map may be found in one direction and missed by one
-    frame in the other.
+    A scorer follows the query's frames, so it may find a line through the map in one direction and miss it by a frame
+    in the other.
 
     Args:
-        first: The query of the segments that are returned.
-        second: The target of these pairs.
+        first: The query of the returned segments.
+        second: The target of the returned segments.
         scorer: Scorer of the index.
     """
     forth = scorer.score(first, [second])[0]
@@ -364,9 +368,9 @@ def score_pair(first: FrameFeatures, second: FrameFeatures, scorer: Scorer) -> P
 
 
 def _better(along_shorter: PairScore, along_longer: PairScore) -> PairScore:
-    """The higher score; with the segments along the shorter video if they are about as good.
+    """The higher score, with the segments along the shorter video if they score about as well.
 
-    Along the frames of the longer one, a slow shot before and after an excerpt looks like the excerpt slowed down.
+    Along the frames of the longer video, a slow shot around an excerpt looks like the excerpt slowed down.
     """
     if along_shorter.score >= along_longer.score - _ABOUT_AS_GOOD:
         return replace(along_shorter, score=max(along_shorter.score, along_longer.score))

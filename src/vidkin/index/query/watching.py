@@ -18,12 +18,11 @@ ABANDONED = "vidkin abandoned reader"
 _Result = TypeVar("_Result")
 
 _TICK = 0.1
-# Seconds that an abandoned thread gets to end cleanly, at its next sign of life.
-_LAST_CHANCE = 0.5
+# Seconds to let an abandoned thread end cleanly, at its next call of beat.
+_GRACE = 0.5
 
-# And that it gets once more when the interpreter ends: a thread stopped in the middle of a library's step may abort the
-# process.
-_AT_EXIT = 5.0
+# Seconds to wait for it once more at exit: a thread killed inside a native library may abort the process.
+_GRACE_AT_EXIT = 5.0
 
 
 class HangError(Exception):
@@ -36,16 +35,16 @@ def run_watched(
     hang_timeout: float,
     on_tick: Callable[[], None] = check_wanted,
 ) -> _Result:
-    """Run ``work(beat)`` in a thread; returns or raises what it does.
+    """Run ``work(beat)`` in a thread and return its result, or raise its exception.
 
-    A call into a decoder cannot be interrupted; but the thread that waits for it can, by Ctrl-C or by the lack of
-    progress. The worker thread then ends at its next sign of life; one that never returns does not keep the process
+    A call into a decoder cannot be interrupted, but a thread that waits for it can: by Ctrl-C, or if there is no
+    progress. The worker thread then ends at its next call of ``beat``; one that never returns does not keep the process
     from ending.
 
     Args:
         work: Calls ``beat`` regularly with its current phase.
         hang_timeout: Timeout as in :class:`~vidkin.features.views.Silence`.
-        on_tick: Called by this thread ten times a second; what it raises ends the work.
+        on_tick: Called by the waiting thread ten times a second; an exception it raises ends the work.
 
     Raises:
         HangError: ``beat`` was not called for too long.
@@ -64,10 +63,10 @@ def run_watched(
                 raise HangError(cause)
     finally:
         worker.is_abandoned = True
-        thread.join(_LAST_CHANCE)
+        thread.join(_GRACE)
         if thread.is_alive():
             thread.name = ABANDONED
-            atexit.register(thread.join, _AT_EXIT)
+            atexit.register(thread.join, _GRACE_AT_EXIT)
     return worker.result()
 
 
@@ -88,10 +87,10 @@ class _WatchedThread(Generic[_Result]):
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Run the work; stores its result or exception."""
+        """Run the work; store its result or exception."""
         try:
             self._results.append(self._work(self._beat))
-        # Raised again in the waiting thread.
+        # # result() raises it again in the waiting thread.
         except BaseException as error:  # noqa: BLE001
             self._error = error
         self.done.set()
