@@ -1,4 +1,4 @@
-"""From a map to one number."""
+"""A similarity map is reduced to one number."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vidkin.similarity import length_mask, temporal_chamfer
 MAP = torch.tensor([[0.9, 0.1, 0.5, 0.3], [0.2, 0.8, 0.4, 0.6]])
 
 
-def test_by_hand() -> None:
+def test_score_equals_the_one_computed_by_hand() -> None:
     assert temporal_chamfer(MAP).item() == pytest.approx((0.9 + 0.8) / 2)
     assert temporal_chamfer(MAP, temporal_share=0.5).item() == pytest.approx((0.7 + 0.7) / 2)
     assert temporal_chamfer(MAP, temporal_share=1.0).item() == pytest.approx(MAP.mean().item())
@@ -19,7 +19,7 @@ def test_by_hand() -> None:
     assert temporal_chamfer(MAP, symmetric=True).item() == pytest.approx((0.85 + 0.7) / 2)
 
 
-def test_symmetric_score_is_that_of_the_transposed_map() -> None:
+def test_symmetric_score_equals_the_score_of_the_transposed_map() -> None:
     for share in (None, 0.5, 0.75):
         forth = temporal_chamfer(MAP, temporal_share=share, symmetric=True)
         back = temporal_chamfer(MAP.T, temporal_share=share, symmetric=True)
@@ -45,13 +45,13 @@ def test_k_comes_from_the_valid_length(share: float | None, symmetric: bool) -> 
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 3), (3, 1), (2, 2)])
-def test_fewer_than_four_frames(shape: tuple[int, int]) -> None:
+def test_maps_of_fewer_than_four_frames_are_scored(shape: tuple[int, int]) -> None:
     similarity = torch.full(shape, 0.5)
     for share in (None, 0.03, 0.5):
         assert temporal_chamfer(similarity, temporal_share=share, symmetric=True).item() == pytest.approx(0.5)
 
 
-def test_nothing_valid_is_zero_with_zero_gradient() -> None:
+def test_map_without_valid_times_is_zero_with_zero_gradient() -> None:
     similarity = torch.ones(2, 3, 4, requires_grad=True)
     score = temporal_chamfer(similarity, target_mask=torch.zeros(2, 4, dtype=torch.bool))
     assert score.tolist() == [0.0, 0.0]
@@ -61,7 +61,7 @@ def test_nothing_valid_is_zero_with_zero_gradient() -> None:
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
-def test_gradients(symmetric: bool) -> None:
+def test_gradients_equal_numeric_ones(symmetric: bool) -> None:
     generator = torch.Generator().manual_seed(0)
     similarity = torch.rand(2, 3, 6, generator=generator, dtype=torch.float64, requires_grad=True)
     query_mask, target_mask = length_mask(torch.tensor([3, 2]), 3), length_mask(torch.tensor([5, 6]), 6)
@@ -78,7 +78,7 @@ def test_gradients(symmetric: bool) -> None:
         )
 
 
-def test_refusals() -> None:
+def test_invalid_arguments_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"similarity must not be empty, got \[2, 0\]"):
         temporal_chamfer(MAP[:, :0])
     with pytest.raises(InvalidArgumentError, match=r"must be \[..., Tq, Tt\] floating point, got \[4\]"):

@@ -1,4 +1,4 @@
-"""The one body of features: shapes, views, joining."""
+"""Features check their shapes, select views and join stretches."""
 
 from __future__ import annotations
 
@@ -65,5 +65,5 @@ def test_malformed_features_are_refused() -> None:
         FrameFeatures(values, times, ones, end=1.0)
 
 
-def test_its_repr_shows_shapes_only() -> None:
+def test_repr_shows_shapes_only() -> None:
     assert repr(features(2)) == "FrameFeatures(values=[2, 2, 1, 1] float64, fingerprint='made-1')"

@@ -1,4 +1,4 @@
-"""Segments: what they refuse, and what becomes of them when they are cut and exchanged."""
+"""Segments refuse invalid values, and can be cut and swapped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEFT, MIDDLE = (0.0, 0.0, 0.5, 1.0), (0.25, 0.25, 0.75, 0.75)
 SEGMENT = Segment(1.0, 3.0, 10.0, 14.0, 0.9, 2.0, query_box=LEFT, target_box=MIDDLE)
 
 
-def test_cut_ends_with_the_videos() -> None:
+def test_cut_segment_ends_with_the_videos() -> None:
     cut = SEGMENT.cut(query_end=2.5, target_end=13.0)
     assert (cut.query_start, cut.query_end) == (1.0, 2.5)
     assert (cut.target_start, cut.target_end) == (10.0, 13.0)
@@ -28,7 +28,7 @@ def test_cut_ends_with_the_videos() -> None:
     )
 
 
-def test_swapped_exchanges_both_sides_and_inverts_the_speed() -> None:
+def test_swapped_segment_exchanges_both_sides_and_inverts_the_speed() -> None:
     swapped = SEGMENT.swapped()
     assert swapped == Segment(10.0, 14.0, 1.0, 3.0, 0.9, 0.5, query_box=MIDDLE, target_box=LEFT)
     assert swapped.swapped() == SEGMENT
@@ -37,7 +37,7 @@ def test_swapped_exchanges_both_sides_and_inverts_the_speed() -> None:
     assert quarter.swapped().swapped() == quarter
 
 
-def test_a_moment_of_the_query_has_a_moment_of_the_target_forwards_and_backwards() -> None:
+def test_target_time_follows_the_query_forward_and_backward() -> None:
     assert [SEGMENT.target_time(time) for time in (1, 2, 3)] == [10, 12, 14]
     backwards = replace(SEGMENT, backwards=True)
     assert [backwards.target_time(time) for time in (1, 2, 3)] == [14, 12, 10]

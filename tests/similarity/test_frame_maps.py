@@ -1,4 +1,4 @@
-"""Frame similarities against the slow and obvious form."""
+"""Frame similarities equal a slow, obvious implementation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def naive(
     return result
 
 
-def test_by_hand() -> None:
+def test_map_equals_the_one_computed_by_hand() -> None:
     # Two regions a frame; products of the first query frame with the first target frame: [[1, .6], [0, .8]].
     query = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
     target = torch.tensor([[[1.0, 0.0], [0.6, 0.8]], [[0.0, 1.0], [0.0, -1.0]]])
@@ -56,7 +56,7 @@ def test_by_hand() -> None:
 
 @pytest.mark.parametrize("share", [None, 0.1, 0.35, 0.6, 1.0])
 @pytest.mark.parametrize(("query_regions", "target_regions"), [(9, 9), (4, 9), (9, 1), (1, 25)])
-def test_equals_the_naive_form(share: float | None, query_regions: int, target_regions: int) -> None:
+def test_map_equals_the_naive_implementation(share: float | None, query_regions: int, target_regions: int) -> None:
     query, target = features(5, query_regions, 16), features(7, target_regions, 16, seed=1)
     expected = naive(query, target, share)
     torch.testing.assert_close(
@@ -94,7 +94,7 @@ def test_masked_regions_are_as_if_absent(share: float | None, symmetric: bool) -
 @pytest.mark.parametrize("block_bytes", [1, 700, 5_000, 40_000])
 @pytest.mark.parametrize("share", [None, 0.35])
 @pytest.mark.parametrize("symmetric", [False, True])
-def test_a_long_target_in_blocks_equals_the_unblocked(block_bytes: int, share: float | None, symmetric: bool) -> None:
+def test_blocks_do_not_change_the_map_of_a_long_target(block_bytes: int, share: float | None, symmetric: bool) -> None:
     # The published trap: scores of blocks, averaged, dilute a short clip that a long video contains.
     target = features(61, 9, 16)
     query = target[40:45]
@@ -115,7 +115,7 @@ def test_a_long_target_in_blocks_equals_the_unblocked(block_bytes: int, share: f
     block_bytes=st.integers(1, 4000),
     seed=st.integers(0, 100),
 )
-def test_any_shape_share_and_block(
+def test_any_shape_share_and_block_size_equals_the_naive_map(
     query_frames: int,
     target_frames: int,
     query_regions: int,
@@ -140,7 +140,7 @@ def test_order_of_regions_does_not_matter() -> None:
         )
 
 
-def test_symmetric_map_transposes_with_its_arguments() -> None:
+def test_swapping_arguments_transposes_a_symmetric_map() -> None:
     query, target = features(4, 9, 16), features(6, 5, 16, seed=1)
     forth = frame_similarity(query, target, spatial_share=0.4, symmetric=True)
     back = frame_similarity(target, query, spatial_share=0.4, symmetric=True)
@@ -149,7 +149,7 @@ def test_symmetric_map_transposes_with_its_arguments() -> None:
 
 @pytest.mark.parametrize("lengths", [[1, 2, 3], [50], [3, 40, 1, 17, 2]])
 @pytest.mark.parametrize("block_bytes", [1, 3_000, None])
-def test_many_ragged_targets_equal_one_by_one(lengths: list[int], block_bytes: int | None) -> None:
+def test_targets_of_many_lengths_equal_one_by_one(lengths: list[int], block_bytes: int | None) -> None:
     query = features(4, 3, 8)
     targets = [features(length, 5, 8, seed=number) for number, length in enumerate(lengths, 1)]
     expected = [frame_similarity(query, target, spatial_share=0.4) for target in targets]
@@ -163,7 +163,7 @@ def test_many_ragged_targets_equal_one_by_one(lengths: list[int], block_bytes: i
             torch.testing.assert_close(one, other, atol=3e-7, rtol=0)
 
 
-def test_many_targets_with_masks() -> None:
+def test_masks_apply_to_each_of_many_targets() -> None:
     query, targets = features(3, 4, 8), [features(2, 4, 8, seed=1), features(5, 4, 8, seed=2)]
     masks = [torch.ones(2, 4, dtype=torch.bool), torch.arange(4).expand(5, 4) < 2]
     similarities = frame_similarity_many(query, targets, target_masks=masks, block_bytes=100)
@@ -174,7 +174,7 @@ def test_many_targets_with_masks() -> None:
 @pytest.mark.parametrize("share", [None, 0.35, 0.8])
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("block_bytes", [150, None])
-def test_gradients(share: float | None, symmetric: bool, block_bytes: int | None) -> None:
+def test_gradients_equal_numeric_ones(share: float | None, symmetric: bool, block_bytes: int | None) -> None:
     query = features(2, 3, 2, dtype=torch.float64).requires_grad_()
     target = features(3, 4, 2, seed=1, dtype=torch.float64).requires_grad_()
     query_mask = torch.ones(2, 3, dtype=torch.bool)
@@ -205,7 +205,7 @@ def test_gradient_path_and_fast_path_agree() -> None:
     torch.testing.assert_close(learning.detach(), fast, atol=3e-7, rtol=0)
 
 
-def test_gradients_hold_one_block_at_a_time() -> None:
+def test_backward_pass_keeps_one_block_in_memory() -> None:
     """The whole product would be 60 * 60 * 9 * 9 * 4 B = 1.2 MB; saved for the backward pass is far less."""
     query = features(60, 9, 8).requires_grad_()
     target = features(60, 9, 8, seed=1)
@@ -238,12 +238,12 @@ def test_bfloat16_keeps_the_ranking_of_candidates() -> None:
     assert all(torch.equal(one, other) for one, other in zip(halves, rough, strict=True))
 
 
-def test_float64_stays_float64() -> None:
+def test_float64_inputs_give_a_float64_map() -> None:
     query = features(2, 2, 4, dtype=torch.float64)
     assert frame_similarity(query, query).dtype == torch.float64
 
 
-def test_refusals() -> None:
+def test_invalid_arguments_are_refused() -> None:
     query = features(2, 3, 4)
     with pytest.raises(InvalidArgumentError, match=r"query must not be empty, got \[0, 3, 4\]"):
         frame_similarity(query[:0], query)
@@ -271,17 +271,17 @@ def test_refusals() -> None:
         frame_similarity(query, query, block_bytes=0)
 
 
-def test_refusals_of_many() -> None:
+def test_invalid_targets_are_refused() -> None:
     query = features(2, 3, 4)
     with pytest.raises(InvalidArgumentError, match="targets must not be empty"):
         frame_similarity_many(query, [])
     with pytest.raises(InvalidArgumentError, match=r"target 1 must not be empty, got \[0, 3, 4\]"):
         frame_similarity_many(query, [query, query[:0]])
-    with pytest.raises(InvalidArgumentError, match="target 1 must have 3 regions a frame like those before it, got 2"):
+    with pytest.raises(InvalidArgumentError, match="target 1 must have 3 regions per frame, like the others, got 2"):
         frame_similarity_many(query, [query, query[:, :2]])
-    with pytest.raises(InvalidArgumentError, match="lengths must be given for joined targets"):
+    with pytest.raises(InvalidArgumentError, match="lengths must be given for concatenated targets"):
         frame_similarity_many(query, query)
-    with pytest.raises(InvalidArgumentError, match=r"add up to the 2 joined frames, got \[1, 2\]"):
+    with pytest.raises(InvalidArgumentError, match=r"add up to 2 frames, got \[1, 2\]"):
         frame_similarity_many(query, query, lengths=[1, 2])
     with pytest.raises(InvalidArgumentError, match="lengths must be None for a sequence of targets"):
         frame_similarity_many(query, [query], lengths=[2])

@@ -1,4 +1,4 @@
-"""Means of the k largest, by hand and against sorting."""
+"""Means of the k largest values equal those by hand and by sorting."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from vidkin.similarity.frame_maps import check_top_share, mean_of_largest, mean_
         (9.0, 7, 7),
     ],
 )
-def test_count(share: float | None, size: int, expected: int) -> None:
+def test_count_is_the_rounded_share(share: float | None, size: int, expected: int) -> None:
     assert top_count(share, size) == expected
 
 
@@ -39,14 +39,14 @@ def test_share_outside_the_unit_interval_is_refused(share: float) -> None:
         check_top_share("spatial_share", share)
 
 
-def test_mean_of_largest_by_hand() -> None:
+def test_mean_of_largest_equals_the_one_by_hand() -> None:
     values = torch.tensor([[4.0, 1.0, 3.0, 2.0]])
     assert mean_of_largest(values, dim=1, share=None).tolist() == [4.0]
     assert mean_of_largest(values, dim=1, share=0.5).tolist() == [3.5]
     assert mean_of_largest(values, dim=1, share=1.0).tolist() == [2.5]
 
 
-def test_count_follows_the_valid_values() -> None:
+def test_count_depends_on_the_valid_values() -> None:
     values = torch.tensor([[4.0, 1.0, 3.0, 2.0], [4.0, 1.0, 3.0, 2.0], [9.0, 9.0, 9.0, 9.0]])
     valid = torch.tensor([[True, True, True, True], [False, True, True, False], [False] * 4])
     # Half of four is two values; half of two is one value; nothing valid is 0.
@@ -67,7 +67,7 @@ def test_half_precision_is_averaged_in_float32() -> None:
     dim=st.integers(0, 2),
     seed=st.integers(0, 1000),
 )
-def test_equals_sorting(size: int, share: float | None, dim: int, seed: int) -> None:
+def test_mean_of_largest_equals_sorting(size: int, share: float | None, dim: int, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     shape = [2, 3, 4]
     shape[dim] = size

@@ -1,4 +1,4 @@
-"""One implementation of Chamfer similarity for NumPy arrays and torch tensors; scores need NumPy alone."""
+"""One implementation of Chamfer similarity serves NumPy arrays and torch tensors; scores only need NumPy."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def naive(
     block_bytes=st.integers(1, 4000),
     seed=st.integers(0, 100),
 )
-def test_numpy_maps_equal_the_naive_form(
+def test_numpy_maps_equal_the_naive_implementation(
     sizes: tuple[int, int, int, int], share: float | None, symmetric: bool, masked: bool, block_bytes: int, seed: int
 ) -> None:
     query, target = features(sizes[0], sizes[2], seed=seed), features(sizes[1], sizes[3], seed=seed + 1)
@@ -92,7 +92,7 @@ def test_torch_gives_the_same_numbers(regions: int, share: float | None, masked:
 
 @pytest.mark.parametrize("share", [None, 0.3, 0.6, 1.0])
 @pytest.mark.parametrize("longest", [None, 3])
-def test_means_and_scores_of_padded_maps_are_the_same_in_torch(share: float | None, longest: int | None) -> None:
+def test_padded_maps_have_the_same_means_and_scores_in_torch(share: float | None, longest: int | None) -> None:
     torch = pytest.importorskip("torch")
     maps = np.random.default_rng(0).random((3, 6, 40)).astype(np.float32)
     rows, columns = np.array([6, 2, 1]), np.array([40, 30, 1])
@@ -120,7 +120,7 @@ def test_numpy_computes_half_precision_in_float32(regions: int) -> None:
     assert frame_similarity(*wide, precision=np.float64).dtype == np.float64
 
 
-def test_arrays_of_two_types_are_refused() -> None:
+def test_arrays_of_different_types_are_refused() -> None:
     query = features(2, 3)
     with pytest.raises(InvalidArgumentError, match="got D = 8, float64, cpu for a query with D = 8, float32"):
         frame_similarity(query, query.astype(np.float64))

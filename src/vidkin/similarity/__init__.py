@@ -1,4 +1,4 @@
-"""From two sequences of descriptors to a score and to matching segments.
+"""Turn the descriptors of two videos into a score and matching segments.
 
 Each name is imported when it is first used.
 """

@@ -1,4 +1,5 @@
-"""From the map of frame similarities of two videos to one number; all functions take NumPy arrays or torch tensors."""
+"""Reduce the map of frame similarities of two videos to one number; all functions take NumPy arrays or torch
+tensors."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def temporal_chamfer(
     target_mask: AnyArray | None = None,
     longest: int | None = None,
 ) -> AnyArray:
-    """Similarity of two videos from their map: for each query time the best target times, averaged.
+    """Similarity of two videos from their map: the mean, over query times, of the best target times.
 
     ``score = mean over query times x of the mean of the k largest of map[x, :]`` with ``k = max(1,
     round(temporal_share * T'))`` where T' is the number of *valid* target times, so that padding changes nothing.
@@ -32,12 +33,12 @@ def temporal_chamfer(
         similarity: [..., Tq, Tt] floating point; leading dimensions are a batch.
         temporal_share: The paper's k_t in [0, 1], or k itself if at least 2; None (default) is the plain Chamfer
             similarity, k = 1.
-        symmetric: Average both directions; the share is the same and k counts the times of the searched side, so that
-            a map and its transpose give the same number.
+        symmetric: Average both directions, with the same share; k depends on the number of times searched, so a map and
+            its transpose give the same number.
         query_mask: [..., Tq] boolean, True where a time is valid; None if all are.
-        target_mask: [..., Tt] boolean, the same for the target. Without any valid time the score is 0.
-        longest: Largest T' used to compute k, at least 1; None sets no limit. A clip contained in a long video fills
-            few of its times, so a k that grows with the length of the video dilutes the match.
+        target_mask: [..., Tt] boolean, likewise for the target. Without any valid time the score is 0.
+        longest: Largest T' used to compute k, at least 1; None sets no limit. A clip covers only a few times of a long
+            video that contains it, so a k that grows with the video's length dilutes the match.
 
     Returns:
         [...] (a scalar array for one map), float64 for float64 maps and float32 otherwise; differentiable.
@@ -62,10 +63,10 @@ def temporal_chamfer(
             raise InvalidArgumentError(f"{name} must be {list(expected)} boolean, got {list(mask.shape)} {mask.dtype}")
     if longest is not None and longest < 1:
         raise InvalidArgumentError(f"longest must be at least 1 or None, got {longest}")
-    forward = _one_way(similarity, temporal_share, query_mask, target_mask, longest)
+    forward = _score_one_way(similarity, temporal_share, query_mask, target_mask, longest)
     if not symmetric:
         return forward
-    return (forward + _one_way(similarity.mT, temporal_share, target_mask, query_mask, longest)) / 2
+    return (forward + _score_one_way(similarity.mT, temporal_share, target_mask, query_mask, longest)) / 2
 
 
 @check_arguments
@@ -74,7 +75,7 @@ def length_mask(lengths: AnyArray, size: int) -> AnyArray:
     return namespace_of(lengths).arange(size, device=lengths.device) < lengths[..., None]
 
 
-def _one_way(
+def _score_one_way(
     similarity: AnyArray,
     share: float | None,
     query_mask: AnyArray | None,

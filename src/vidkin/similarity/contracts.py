@@ -1,4 +1,4 @@
-"""What is compared and what comes of it: the features of a video, matching segments, and the contract of scorers.
+"""Inputs and results of a comparison: features of a video, matching segments, and the contract of scorers.
 
 Shapes: T frames; V views of a frame; R regions of a view; D dimension.
 """
@@ -20,33 +20,33 @@ from vidkin.errors import InvalidArgumentError
 _Known = TypeVar("_Known")
 
 THUMBNAIL = 8
-"""Side of a thumbnail: enough to tell eight poses apart, see `vidkin.match.pose`."""
+"""Side of a thumbnail: enough to distinguish eight poses, see `vidkin.match.pose`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameFeatures:
-    """Descriptors of the frames of one video, seen in one or more views.
+    """Descriptors of the frames of one video, in one or more views.
 
-    A view is a box in the picture. The first view is the whole picture; the others are parts of it, such as columns or
-    the rectangle of an inset. A view that shows nothing in a frame has only zeros there.
+    A view is a box of the frame. The first view is the full frame; the others are parts of it, such as columns or the
+    rectangle of an inset. A view that does not exist in a frame is all zeros there.
 
-    Everything is kept as NumPy arrays; what else can be one, such as a torch tensor on the CPU, is accepted.
+    All fields are stored as NumPy arrays; anything convertible is accepted, such as a torch tensor on the CPU.
 
     Attributes:
         values: [T, V, R, D] floating point, unit vectors along D, or zeros for a region without content.
         timestamps: [T] float64, times of the frames in seconds, increasing.
-        information: [T] in [0, 1], how much each frame counts: 0 for black and other featureless frames, 1 for a
-            frame full of detail. Independent of the extractor.
+        information: [T] in [0, 1], weight of each frame: 0 for black and other featureless frames, 1 for a frame full
+            of detail. Independent of the extractor.
         fingerprint: Identifies the extractor, its settings and its weights; features with different fingerprints cannot
-            be compared. Empty if that does not matter.
-        baseline: [T, V] in [-1, 1], how similar unrelated frames are to each view (:func:`vidkin.match.levels`); None
+            be compared. Empty disables the check.
+        baseline: [T, V] in [-1, 1], similarity of unrelated frames with each view (:func:`vidkin.match.levels`); None
             means zeros.
-        boxes: [T, V, 4] left, top, right, bottom of each view, shares of the picture; None if the whole picture
-            is the only view. A view missing in a frame has a box of zeros.
-        thumbnails: [T, V, 8, 8] uint8, luma of each view, which tells a mirrored or turned frame from an upright one;
-            None where nobody made them.
-        end: Time in seconds at which the video (or the compared part of it) ends, at or after the last frame; no
-            segment ends later. None if unknown.
+        boxes: [T, V, 4] left, top, right, bottom of each view, as shares of the frame; None if the full frame is the
+            only view. A view missing in a frame has a box of zeros.
+        thumbnails: [T, V, 8, 8] uint8, luma of each view, which distinguishes mirrored and turned frames from upright
+            ones; None if not computed.
+        end: Time in seconds at which the video (or the compared part of it) ends, at or after the last frame; an upper
+            bound for segments. None if unknown.
     """
 
     values: NDArray[np.floating]
@@ -57,10 +57,10 @@ class FrameFeatures:
     boxes: NDArray[np.floating] | None = None
     thumbnails: NDArray[np.uint8] | None = None
     end: float | None = None
-    # Asked for dozens of times in every comparison.
+    # Cached, because every comparison reads it dozens of times.
     _period: float | None = field(default=None, init=False, repr=False, compare=False)
-    # What was computed of these features and is the same for every other video they are compared with.
-    _known: dict[Hashable, Any] | None = field(default=None, init=False, repr=False, compare=False)
+    # Values computed once from these features and reused in every comparison.
+    _computed: dict[Hashable, Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("values", "timestamps", "information", "baseline", "boxes", "thumbnails"):
@@ -112,15 +112,15 @@ class FrameFeatures:
         thumbnails: NDArray[np.uint8] | None = None,
         end: float | None = None,
     ) -> FrameFeatures:
-        """Features with the whole picture as their only view.
+        """Features with the full frame as their only view.
 
         Args:
-            values: [T, R, D] descriptors of the whole picture.
+            values: [T, R, D] descriptors of the full frame.
             timestamps: [T] times in seconds.
             information: [T] information of each frame; default: ones.
             fingerprint: Fingerprint of the extractor.
-            baseline: [T] baseline of the whole picture.
-            thumbnails: [T, 8, 8] luma of the whole picture.
+            baseline: [T] baseline of the full frame.
+            thumbnails: [T, 8, 8] luma of the full frame.
             end: End of the video in seconds.
         """
         if information is None:
@@ -156,12 +156,12 @@ class FrameFeatures:
 
     @property
     def whole(self) -> NDArray[np.floating]:
-        """Descriptors [T, R, D] of the whole picture."""
+        """Descriptors [T, R, D] of the full frame."""
         return self.values[:, 0]
 
     @property
     def vectors(self) -> NDArray[np.floating]:
-        """One vector for each view, [T, V, R D]: the regions side by side, so that a product is their mean cosine."""
+        """One vector per view, [T, V, R D]: its regions concatenated, so that an inner product is their mean cosine."""
         frames, views, regions, dimension = self.values.shape
         joined = self.values.reshape(frames, views, regions * dimension)
         return joined if regions == 1 else joined / np.float32(math.sqrt(regions))
@@ -173,7 +173,7 @@ class FrameFeatures:
 
     @property
     def period(self) -> float:
-        """Median distance between frames, seconds; 1.0 for a single frame."""
+        """Median time between frames in seconds; 1.0 for a single frame."""
         if self._period is None:
             period = lower_median(np.diff(self.timestamps)) if len(self) > 1 else 1.0
             object.__setattr__(self, "_period", period)
@@ -181,18 +181,18 @@ class FrameFeatures:
         return self._period
 
     def once(self, name: Hashable, compute: Callable[[], _Known]) -> _Known:
-        """What ``compute`` returns, which depends on these features alone, from the first time on it was asked for."""
-        known = self._known
-        if known is None:
-            known = {}
-            object.__setattr__(self, "_known", known)
-        if name not in known:
-            known[name] = compute()
-        result: _Known = known[name]
+        """Return ``compute()``, which depends on these features only, and cache it under ``name``."""
+        computed = self._computed
+        if computed is None:
+            computed = {}
+            object.__setattr__(self, "_computed", computed)
+        if name not in computed:
+            computed[name] = compute()
+        result: _Known = computed[name]
         return result
 
     def box(self, view: int, frames: NDArray[np.integer]) -> Box:
-        """Left, top, right, bottom of a view as shares of the picture: the median over these frames (indices)."""
+        """Left, top, right, bottom of a view as shares of the frame: the median over these frames (indices)."""
         if self.boxes is None:
             return WHOLE
         chosen = np.sort(self.boxes[frames, view].astype(np.float32), axis=0)
@@ -200,7 +200,7 @@ class FrameFeatures:
         return left, top, right, bottom
 
     def frames(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> FrameFeatures:
-        """Only the chosen frames: [T] bool, or indices in increasing order."""
+        """Select frames by a mask [T] or by increasing indices."""
         return replace(
             self,
             values=self.values[rows],
@@ -212,8 +212,8 @@ class FrameFeatures:
         )
 
     def views(self, indices: Sequence[int]) -> FrameFeatures:
-        """Only the chosen views, in the given order."""
-        # A single view is a window on the values, not a copy.
+        """Select views, in the given order."""
+        # A slice makes a single view a NumPy view of the values instead of a copy.
         chosen = slice(indices[0], indices[0] + 1) if len(indices) == 1 else list(indices)
         return replace(
             self,
@@ -225,18 +225,18 @@ class FrameFeatures:
 
 
 def lower_median(values: NDArray[np.floating]) -> float:
-    """The median of at least one number; of an even number of them, the lower of the two in the middle."""
-    place = (len(values) - 1) // 2
-    return float(np.partition(values, place)[place])
+    """The median of at least one number; the lower of the two middle ones if their number is even."""
+    middle = (len(values) - 1) // 2
+    return float(np.partition(values, middle)[middle])
 
 
 Box = tuple[float, float, float, float]
 
-"""Left, top, right, bottom, as shares of a picture's sides."""
+"""Left, top, right, bottom, as shares of a frame's width and height."""
 
 WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 
-"""The box of the whole picture."""
+"""The box of the full frame."""
 
 
 @check_constructor
@@ -251,16 +251,13 @@ class Segment(Result):
         target_end: End in the target in seconds, not before the start.
         score: Mean calibrated frame similarity along the segment, in [0, 1].
         speed: Seconds of target per second of query, ``(target_end - target_start) / (query_end -
-            query_start)`` of the matched line: 2.0 means that the query runs through the target's material
-            twice as fast as the target does.
-        mirrored: The query matches after flipping it left to right.
-        query_box: Left, top, right, bottom of the part of the query's picture that shows the target, shares of its
-            sides.
-        target_box: Left, top, right, bottom of the part of the target's picture that the query shows, in the same
-            units.
-        turned: Degrees by which the query's picture has to be turned clockwise to match: 0, 90, 180 or 270. One that is
-            mirrored as well is turned first and then flipped. Its box is in the picture as it is.
-        backwards: The query shows the target's stretch from its end to its start.
+            query_start)`` of the matched line: 2.0 means that the query plays the target's footage at twice the speed.
+        mirrored: Whether the query matches when flipped left to right.
+        query_box: Part of the query's frame that shows the target: left, top, right, bottom as shares of its sides.
+        target_box: Part of the target's frame that the query shows, in the same units.
+        turned: Degrees by which the query must be rotated clockwise to match: 0, 90, 180 or 270. If it is also
+            mirrored, it is rotated first and then flipped. Its box refers to the frame as stored.
+        backwards: Whether the query shows the target's stretch from its end to its start.
     """
 
     query_start: float
@@ -297,14 +294,14 @@ class Segment(Result):
             raise InvalidArgumentError(f"speed of a segment must be above 0, got {self.speed}")
 
     def target_time(self, query_time: float) -> float:
-        """The moment of the target that the query shows at one of its moments, on the line between both ends."""
+        """The time in the target that corresponds to a time in the query, on the line between both ends."""
         share = (query_time - self.query_start) / max(self.query_end - self.query_start, 1e-9)
         length = self.target_end - self.target_start
         return self.target_end - share * length if self.backwards else self.target_start + share * length
 
     def cut(self, query_end: float, target_end: float) -> Segment:
-        """The segment clipped to the ends of the videos: the last frame counts for a whole period, which can extend
-        beyond the end."""
+        """Clip the segment to the ends of the videos: the last frame counts for a full period, which can extend beyond
+        the end."""
         return replace(
             self,
             query_start=min(self.query_start, query_end),
@@ -324,14 +321,14 @@ class Segment(Result):
             speed=1.0 / self.speed,
             query_box=self.target_box,
             target_box=self.query_box,
-            # What undoes a turn is the turn back; after a flip it is the same turn.
+            # The inverse of a rotation is the opposite one; combined with a flip, it is its own inverse.
             turned=self.turned if self.mirrored else -self.turned % 360,
         )
 
 
 SCORE_REVISION = 11
-"""Raise it whenever a scorer gives the same two videos another score or other segments, so that no stored score of an
-earlier version is used: it is part of what identifies scores."""
+"""Increase it whenever a scorer gives the same two videos another score or other segments; it is part of the
+fingerprint of scores, so stored scores of earlier versions are then ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,8 +337,8 @@ class PairScore:
 
     Attributes:
         score: Score in [0, 1]: 1.0 for identical videos, near 0 for unrelated ones.
-        segments: Matching segments, best first; none for a scorer without segments.
-        map: [Tq, Tt] float32, similarities of frames in [0, 1].
+        segments: Matching segments, best first; empty for a scorer without segments.
+        map: [Tq, Tt] float32, frame similarities in [0, 1].
     """
 
     score: float
@@ -358,15 +355,14 @@ class Scorer(Protocol):
 
     @property
     def needs_background(self) -> bool:
-        """Whether scores are calibrated by how similar unrelated pictures are, so that features must have a
-        baseline."""
+        """Whether scores are calibrated by the similarity of unrelated frames, so that features need a baseline."""
 
     @property
     def has_segments(self) -> bool:
-        """Whether it finds where two videos match, and distinguishes copies from videos that are merely similar."""
+        """Whether it locates matching segments, and so distinguishes copies from merely similar videos."""
 
     def score(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> list[PairScore]:
-        """One result for each target, in their order.
+        """One result per target, in the same order.
 
         Args:
             query: Features of the query.
@@ -375,10 +371,11 @@ class Scorer(Protocol):
 
 
 def fingerprint_of_scores(features: str, scorer: Scorer) -> str:
-    """Identifies what a score depends on besides the two videos: stored scores are valid for the same text only.
+    """Fingerprint of everything that a score depends on besides the two videos; stored scores are only valid for the
+    same fingerprint.
 
     Args:
         features: Fingerprint of the extractor of the features.
-        scorer: The scorer; its ``repr`` has all its constants.
+        scorer: The scorer; its ``repr`` contains all its constants.
     """
     return repr((SCORE_REVISION, features, scorer))

@@ -1,7 +1,8 @@
-"""TopK-Chamfer over regions: from regional descriptors of two videos to a map of frame similarities.
+"""TopK-Chamfer over regions: turn regional descriptors of two videos into a map of frame similarities.
 
-All functions take NumPy arrays or torch tensors (on any device, with gradients) and return the same; only tensors need
-torch. Shapes: Tq, Tt frames of query and target; Rq, Rt regions; D dimension; a block is a few frames of each video.
+All functions take NumPy arrays or torch tensors (on any device, with gradients) and return the same type; only tensors
+need torch. Shapes: Tq, Tt frames of query and target; Rq, Rt regions; D dimension; a block is a few frames of each
+video.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ AnyArray = Any
 
 _MEBIBYTE = 1 << 20
 
-# The product of a block stays in the last-level cache of a processor; a GPU wants fewer, larger launches.
+# On a CPU the product of a block should fit in the last-level cache; a GPU needs fewer, larger launches.
 _BLOCK_BYTES_CPU = 8 * _MEBIBYTE
 
 _BLOCK_BYTES_ACCELERATOR = 256 * _MEBIBYTE
 
-# Blocks of at least this share of the largest are not joined with what follows.
+# A block of at least 1 / 4 of the maximum size is not joined with the next target, as joining copies.
 _SMALLEST_BLOCK = 4
 
 
@@ -53,30 +54,31 @@ def frame_similarity(
     precision: Any = None,
     block_bytes: int | None = None,
 ) -> AnyArray:
-    """Similarity of every query frame with every target frame, TopK-Chamfer over their regions.
+    """Similarity of every query frame with every target frame: TopK-Chamfer over their regions.
 
     ``map[x, y] = mean over query regions i of the mean of the k largest over target regions j of
     <query[x, i], target[y, j]>`` with ``k = max(1, round(spatial_share * valid regions of y))``.
 
-    The [Tq, Rq, Rt, Tt] product is never held whole: it is computed and reduced in blocks of at most ``block_bytes``
-    (but at least one frame of each side; selections of k > 1 and masks briefly need about twice that). Blocks affect
-    the result only by rounding. With gradients, each block is computed again in the backward pass if there are
-    several, so that no more than one block is ever held. With one region a frame the map is a plain matrix product.
+    The [Tq, Rq, Rt, Tt] product is never in memory as a whole: it is computed and reduced in blocks of at most
+    ``block_bytes`` (but at least one frame of each side; selections of k > 1 and masks briefly need about twice that).
+    Blocks affect the result only by rounding. With gradients and several blocks, each block is computed again in the
+    backward pass, so that only one is in memory at a time. With one region per frame, the map is a plain matrix
+    product.
 
     Args:
         query: [Tq, Rq, D] floating point; unit vectors make the result a cosine in [-1, 1].
         target: [Tt, Rt, D] with the same type, device and D; Rt can differ from Rq.
         spatial_share: The paper's k_s in [0, 1], or k itself if at least 2; None (default) is the plain Chamfer
             similarity, k = 1.
-        symmetric: Average both directions, from one product. The share is the same and k counts the regions of the
-            searched side, so that swapping query and target transposes the map.
+        symmetric: Average both directions, from one product and with the same share; k depends on the number of regions
+            searched, so swapping query and target transposes the map.
         query_mask: [Tq, Rq] boolean, True where a region is valid; None if all are.
-        target_mask: [Tt, Rt] boolean, the same for the target. A frame without a valid region has similarity 0 with
-            all.
-        precision: Type of the products, of the library of the inputs; None uses the type of the inputs. torch.bfloat16
-            about halves the time on processors that support it. Products of bfloat16 and float16 tensors are summed in
-            float32 inside, rounded once, compared as they are, and averaged in float32. NumPy takes float32 and
-            float64, and computes float16 in float32: it has no fast product of half precision.
+        target_mask: [Tt, Rt] boolean, likewise for the target. A frame without a valid region has similarity 0 with all
+            others.
+        precision: Data type of the products, from the library of the inputs; None uses the type of the inputs.
+            torch.bfloat16 about halves the time on processors that support it. Products of bfloat16 and float16 tensors
+            are accumulated in float32, rounded once, compared in half precision, and averaged in float32. NumPy takes
+            float32 and float64, and computes float16 in float32, because it has no fast half-precision product.
         block_bytes: Maximum size of the temporary product in bytes; None is 8 MiB on a CPU and 256 MiB elsewhere.
             Lower it only if memory is short.
 
@@ -107,13 +109,13 @@ def frame_similarity_many(
     precision: Any = None,
     block_bytes: int | None = None,
 ) -> list[AnyArray]:
-    """Maps of one query with many targets of any length, in one pass; exact re-ranking uses it.
+    """Maps of one query with many targets of any length, in one pass; used for exact re-ranking.
 
     Args:
         query: [Tq, Rq, D] descriptors.
-        targets: N arrays [T_n, Rt, D] (long ones are not copied, short ones are joined block by block), or
-            all of them joined as [sum of T_n, Rt, D] together with ``lengths``.
-        lengths: T_n of each joined target; None for a sequence.
+        targets: N arrays [T_n, Rt, D] (long ones are not copied, short ones are joined block by block), or all of them
+            concatenated as [sum of T_n, Rt, D], with ``lengths``.
+        lengths: T_n of each concatenated target; None for a sequence.
         target_masks: N boolean arrays [T_n, Rt], or None if all regions are valid.
         spatial_share, symmetric, query_mask, precision, block_bytes: As in frame_similarity.
 
@@ -130,28 +132,28 @@ def frame_similarity_many(
         )
     options = _Options(spatial_share, symmetric, precision, block_bytes)
     whole = _similarity_map(query, parts, query_mask, target_masks, options)
-    return [whole[:, columns] for columns in _stretches([part.shape[0] for part in parts])]
+    return [whole[:, columns] for columns in _slices([part.shape[0] for part in parts])]
 
 
 def split_targets(targets: AnyArray, lengths: Sequence[int] | None) -> Sequence[AnyArray]:
-    """The targets as separate arrays, whether they were given joined or one by one."""
+    """Return the targets as separate arrays, whether given concatenated or one by one."""
     if isinstance(targets, list | tuple):
         if lengths is not None:
-            raise InvalidArgumentError("lengths must be None for a sequence of targets, each of which has its own")
+            raise InvalidArgumentError("lengths must be None for a sequence of targets; arrays have their own lengths")
         if not targets:
             raise InvalidArgumentError("targets must not be empty")
         return targets
     if lengths is None:
-        raise InvalidArgumentError("lengths must be given for joined targets: the number of frames of each")
+        raise InvalidArgumentError("lengths must be given for concatenated targets: the number of frames of each")
     if not lengths or min(lengths) < 1 or sum(lengths) != targets.shape[0]:
         raise InvalidArgumentError(
-            f"lengths must be positive and add up to the {targets.shape[0]} joined frames, got {list(lengths)}"
+            f"lengths must be positive and add up to {targets.shape[0]} frames, got {list(lengths)}"
         )
-    return [targets[rows] for rows in _stretches(lengths)]
+    return [targets[rows] for rows in _slices(lengths)]
 
 
-def _stretches(lengths: Sequence[int]) -> list[slice]:
-    """Where parts of these lengths lie when they are joined."""
+def _slices(lengths: Sequence[int]) -> list[slice]:
+    """Slices of parts with these lengths in their concatenation."""
     ends = list(itertools.accumulate(lengths))
     return [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
 
@@ -170,12 +172,12 @@ class _Options:
         return self.precision or values.dtype
 
 
-# The arguments of _block_similarity: a part of the query, a few target frames, their masks, and the options.
+# The arguments of _block_similarity: part of the query, a few target frames, their masks, and the options.
 _Pair = tuple[AnyArray, AnyArray, AnyArray | None, AnyArray | None, _Options]
 
 
 class _Blocks:
-    """A query and targets, cut into nearly square blocks of limited numbers of frames of each, as even as the query
+    """A query and targets, cut into nearly square blocks with a limited number of frames of each, as even as the query
     length allows."""
 
     def __init__(
@@ -205,30 +207,30 @@ class _Blocks:
 
     @property
     def is_single(self) -> bool:
-        """Whether one block holds everything."""
+        """Whether one block is enough."""
         return bool(self.query.shape[0] <= self.query_frames and self.total <= self.target_frames)
 
     def pairs(self) -> Iterator[tuple[tuple[slice, slice], _Pair]]:
-        """Each block, with its rows and columns in the map; all blocks of some rows follow each other."""
+        """Yield each block with its rows and columns in the map, row by row."""
         xp = namespace_of(self.query)
         for start in range(0, self.query.shape[0], self.query_frames):
             rows = slice(start, start + self.query_frames)
             part = self.query[rows]
             if self.options.symmetric:
-                # [Rq, bq, D]: the other direction will reduce over query regions, too.
+                # [Rq, bq, D], because the other direction reduces over query regions.
                 part = xp.permute_dims(part, (1, 0, 2))
-            part = _typed(part, self.product_type)
+            part = _convert(part, self.product_type)
             valid = None if self.query_mask is None else self.query_mask[rows]
             first = 0
             for values, mask in self.target_blocks(self.target_frames):
                 columns = slice(first, first + values.shape[0])
-                yield (rows, columns), (part, _typed(values, self.product_type), valid, mask, self.options)
+                yield (rows, columns), (part, _convert(values, self.product_type), valid, mask, self.options)
                 first = columns.stop
 
     def target_blocks(self, most: int) -> Iterator[tuple[AnyArray, AnyArray | None]]:
-        """Cut the line of all target frames into blocks [bt, Rt, D] of at most ``most`` frames, each with its mask.
+        """Cut the sequence of all target frames into blocks [bt, Rt, D] of at most ``most`` frames, each with its mask.
 
-        A block inside one target is a view of it. Only short targets are joined, as joining copies them.
+        A block inside one target is a view. Only short targets are joined, because joining copies them.
         """
         held: list[AnyArray] = []
         held_masks: list[AnyArray] = []
@@ -263,18 +265,18 @@ def _similarity_map(
         _check_features(name, target, query, None if target_masks is None else target_masks[number])
         if target.shape[1] != targets[0].shape[1]:
             raise InvalidArgumentError(
-                f"{name} must have {targets[0].shape[1]} regions a frame like those before it, got {target.shape[1]}"
+                f"{name} must have {targets[0].shape[1]} regions per frame, like the others, got {target.shape[1]}"
             )
     blocks = _Blocks(query, targets, query_mask, target_masks, options)
     if query.shape[1] == targets[0].shape[1] == 1:
         return _product_map(blocks)
     if isinstance(query, np.ndarray):
-        return _map_without_gradient(blocks)
+        return _compute_map(blocks)
     import torch
 
     if not (torch.is_grad_enabled() and any(item.requires_grad for item in (query, *targets))):
         with torch.no_grad():
-            return _map_without_gradient(blocks)
+            return _compute_map(blocks)
     from torch.utils.checkpoint import checkpoint
 
     stripes: list[list[AnyArray]] = []
@@ -284,27 +286,28 @@ def _similarity_map(
         if blocks.is_single:
             stripes[-1].append(_block_similarity(*pair))
         else:
-            # Stored products would add up to the whole [Tq, Rq, Rt, Tt]; computing them twice avoids that.
+            # Products stored for the backward pass would add up to [Tq, Rq, Rt, Tt]; computing them twice avoids that.
             again = checkpoint(_block_similarity, *pair, use_reentrant=False, preserve_rng_state=False)
             stripes[-1].append(again)
     return torch.cat([torch.cat(stripe).T for stripe in stripes])
 
 
 def _product_map(blocks: _Blocks) -> AnyArray:
-    """The map of videos with one region a frame: a matrix product, as both directions and every k are the same."""
+    """The map of videos with one region per frame: a matrix product, because both directions and every k give the
+    same."""
     query, kind = blocks.query, blocks.product_type
-    rows = _typed(query[:, 0], kind)
+    rows = _convert(query[:, 0], kind)
     if isinstance(query, np.ndarray):
         result: AnyArray = np.empty((query.shape[0], blocks.total), kind)
         first = 0
-        # Few descriptors at a time: float16 is converted in the cache, and short targets are joined there.
+        # A few descriptors at a time, so that float16 is converted and short targets are joined within the cache.
         for values, _ in blocks.target_blocks(max(1, _BLOCK_BYTES_CPU // (4 * query.shape[2] * kind.itemsize))):
             last = first + values.shape[0]
-            np.matmul(rows, _typed(values[:, 0], kind).T, out=result[:, first:last])
+            np.matmul(rows, _convert(values[:, 0], kind).T, out=result[:, first:last])
             first = last
     else:
-        result = rows @ _typed(_join([target[:, 0] for target in blocks.targets]), kind).mT
-        result = _typed(result, _mean_type(result))
+        result = rows @ _convert(_join([target[:, 0] for target in blocks.targets]), kind).mT
+        result = _convert(result, _mean_type(result))
     xp = namespace_of(query)
     if blocks.query_mask is not None:
         result = xp.where(blocks.query_mask, result, 0.0)
@@ -313,19 +316,19 @@ def _product_map(blocks: _Blocks) -> AnyArray:
     return result
 
 
-def _map_without_gradient(blocks: _Blocks) -> AnyArray:
+def _compute_map(blocks: _Blocks) -> AnyArray:
     if blocks.is_single and len(blocks.targets) == 1:
         ((_, pair),) = blocks.pairs()
         similarity = _block_similarity(*pair).T
-        return _typed(similarity, similarity.dtype)
+        return _convert(similarity, similarity.dtype)
     query, xp = blocks.query, namespace_of(blocks.query)
     kind = xp.float64 if blocks.product_type == xp.float64 else xp.float32
     result = xp.empty((query.shape[0], blocks.total), dtype=kind, device=query.device)
     largest = blocks.query_frames * query.shape[1] * blocks.target_frames * blocks.targets[0].shape[1]
     scratch = xp.empty(largest, dtype=blocks.product_type, device=query.device)
-    for place, pair in blocks.pairs():
+    for area, pair in blocks.pairs():
         size = math.prod(pair[0].shape[:2]) * math.prod(pair[1].shape[:2])
-        result[place] = _block_similarity(*pair, scratch[:size]).T
+        result[area] = _block_similarity(*pair, scratch[:size]).T
     return result
 
 
@@ -337,11 +340,10 @@ def _block_similarity(
     options: _Options,
     scratch: AnyArray | None = None,
 ) -> AnyArray:
-    """Similarities [bt, bq] of a part of the query with target frames [bt, Rt, D], as yielded by _Blocks.pairs().
+    """Similarities [bt, bq] of part of the query with target frames [bt, Rt, D], as yielded by _Blocks.pairs().
 
     Target frames are the rows and query frames the columns of the product [bt, Rt, bq, Rq] (symmetric: [bt, Rt,
-    Rq, bq]): the costly reductions over regions run over whole contiguous lines, and no target is copied or
-    transposed.
+    Rq, bq]): the costly reductions over regions run along contiguous memory, and no target is copied or transposed.
     """
     xp = namespace_of(query)
     rows, columns = target.reshape(-1, target.shape[2]), query.reshape(-1, query.shape[2]).T
@@ -370,8 +372,8 @@ def _join(parts: list[AnyArray]) -> AnyArray:
     return parts[0] if len(parts) == 1 else namespace_of(parts[0]).concat(parts)
 
 
-def _typed(values: AnyArray, kind: Any) -> AnyArray:
-    """The values with a type, contiguous; the same array if it has both."""
+def _convert(values: AnyArray, kind: Any) -> AnyArray:
+    """Return the values contiguous and of a type; the same array if it already is."""
     if isinstance(values, np.ndarray):
         return np.ascontiguousarray(values, kind)
     return values.to(kind).contiguous()
@@ -394,15 +396,16 @@ def _check_features(name: str, values: AnyArray, query: AnyArray, mask: AnyArray
         )
 
 
-# Up to this many elementwise passes, a selection over a short dimension is faster than sorting.
+# Up to this many elementwise passes, selection along a short dimension is faster than sorting.
 _SELECTION_PASSES = 64
 
 
 def top_count(share: float | None, size: int, longest: int | None = None) -> int:
-    """How many of ``size`` values TopK-Chamfer averages: ``max(1, round(share * size))``; 1 if share is None.
+    """Number of values, out of ``size``, that TopK-Chamfer averages: ``max(1, round(share * size))``; 1 if share is
+    None.
 
-    Halves round to the even neighbor, as in Python's ``round``. Sizes above ``longest`` count as ``longest``. A share
-    above 1 is the number itself, or ``size`` if there are fewer values.
+    Halves are rounded to even, as in Python's ``round``. Sizes above ``longest`` count as ``longest``. A share above 1
+    is the number itself, but at most ``size``.
     """
     if share is not None and share > 1.0:
         return max(1, min(size, int(share)))
@@ -427,18 +430,18 @@ def mean_of_largest(
     valid: AnyArray | None = None,
     longest: int | None = None,
 ) -> AnyArray:
-    """Mean of the ``k = max(1, round(share * n))`` largest values along ``dim``, where n values are valid.
+    """Mean of the ``k = max(1, round(share * n))`` largest values along ``dim``, out of n valid ones.
 
     Args:
         values: Floating point, any shape; bfloat16 and float16 are averaged in float32.
         dim: The dimension to reduce, not negative.
         share: The paper's k_s or k_t, or k itself if above 1; None takes only the largest value.
-        valid: Boolean mask with as many dimensions as values, broadcastable to them; None if all are valid.
+        valid: Boolean mask with as many dimensions as values, broadcastable to their shape; None if all are valid.
         longest: Largest n used to compute k; None sets no limit.
 
     Returns:
-        Means without ``dim``; 0 where nothing is valid. A mean is float64 for float64 and float32 otherwise; a single
-        largest value keeps its type.
+        Means without ``dim``; 0 if no value is valid. A mean is float64 for float64 and float32 otherwise; a maximum
+        alone keeps its type.
     """
     xp = namespace_of(values)
     size = values.shape[dim]
@@ -449,13 +452,13 @@ def mean_of_largest(
         if count == size:
             return mean_of_valid(values, dim=dim)
         if count * size <= _SELECTION_PASSES:
-            # Keep the largest in order while the slices along ``dim`` pass: elementwise, so fast for few.
+            # Insert each slice along ``dim`` into a sorted list of the largest: elementwise, so fast for few slices.
             best: list[AnyArray] = []
             for item in xp.moveaxis(values, dim, 0):
-                for place, held in enumerate(best):
-                    best[place] = xp.maximum(held, item)
-                    if place + 1 < count:
-                        item = xp.minimum(held, item)
+                for rank, value in enumerate(best):
+                    best[rank] = xp.maximum(value, item)
+                    if rank + 1 < count:
+                        item = xp.minimum(value, item)
                 if len(best) < count:
                     best.append(item)
             return mean_of_valid(xp.stack(best), dim=0)
@@ -464,27 +467,28 @@ def mean_of_largest(
     values = xp.where(valid, values, -math.inf)
     if share is None:
         largest = xp.max(values, axis=dim, keepdims=True)
-        return _typed(xp.where(available > 0, largest, 0.0), _mean_type(values)).squeeze(dim)
-    # The table holds k for every number of valid values, so that nothing has to be copied back from the device.
+        return _convert(xp.where(available > 0, largest, 0.0), _mean_type(values)).squeeze(dim)
+    # A table of k for every number of valid values avoids a copy from the device.
     counts = [top_count(share, number, longest) for number in range(size + 1)]
     wanted = xp.asarray(counts, device=values.device)[available]
     rank = xp.arange(count, device=values.device).reshape([-1 if d == dim else 1 for d in range(values.ndim)])
     largest = _largest(values, count, dim, in_order=True)
     kept = xp.where((rank < wanted) & (available > 0), largest, 0.0)
-    return xp.sum(kept, axis=dim, dtype=_mean_type(values)) / _typed(wanted.squeeze(dim), _mean_type(values))
+    return xp.sum(kept, axis=dim, dtype=_mean_type(values)) / _convert(wanted.squeeze(dim), _mean_type(values))
 
 
 def mean_of_valid(values: AnyArray, *, dim: int, valid: AnyArray | None = None) -> AnyArray:
-    """Mean along ``dim`` of the valid values, 0 where nothing is valid; float64 for float64, float32 otherwise."""
+    """Mean of the valid values along ``dim``, 0 if there are none; float64 for float64, float32 otherwise."""
     xp, kind = namespace_of(values), _mean_type(values)
     if valid is None:
         return xp.sum(values, axis=dim, dtype=kind) / values.shape[dim]
     total = xp.sum(xp.where(valid, values, 0.0), axis=dim, dtype=kind)
-    return total / _typed(xp.clip(xp.sum(valid, axis=dim), 1, None), kind)
+    return total / _convert(xp.clip(xp.sum(valid, axis=dim), 1, None), kind)
 
 
 def _largest(values: AnyArray, count: int, dim: int, *, in_order: bool) -> AnyArray:
-    """The ``count`` largest values along ``dim``; in descending order if asked for. Not in the array API."""
+    """The ``count`` largest values along ``dim``, in descending order if ``in_order``; the array API has no such
+    function."""
     if not isinstance(values, np.ndarray):
         return values.topk(count, dim=dim, sorted=in_order).values
     first = values.shape[dim] - count

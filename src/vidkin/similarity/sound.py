@@ -1,11 +1,11 @@
-"""Fingerprints of sound, and where two sounds are the same recording: landmarks of the spectrum and their offsets.
+"""Audio fingerprints (landmarks of the spectrum), and the stretches where two sounds are the same recording.
 
 A landmark is a moment and a pitch at which the spectrum stands out from its neighborhood (Wang, An industrial-strength
-audio search algorithm, 2003). Two sounds are the same recording where many landmarks of one lie on one line of time in
-the other: target time = speed * query time + offset, with pitches shifted by nothing (speed changed, pitch kept) or by
-as much as the speed says (tape or sample rate). Pairs of landmarks find candidate lines, all landmarks decide.
+audio search algorithm, 2003). Two sounds are the same recording where many landmarks of one lie on a line of time in
+the other: target time = speed * query time + offset, with the pitch unchanged (time stretching) or shifted according to
+the speed (tape or sample rate). Pairs of landmarks find candidate lines; all landmarks decide.
 
-Pitches are steps of 1/32 octave from 250 Hz on, times steps of 16 ms.
+Pitches are steps of 1/32 octave from 250 Hz up, times are steps of 16 ms.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from vidkin.similarity.contracts import Segment
 from vidkin.similarity.scale import SURE, UNRELATED
 
 SOUND_REVISION = 4
-"""Raise it whenever the same sounds get other landmarks or another score, so that stored ones are made again."""
+"""Increase it whenever the same sounds get other landmarks or another score, so that stored ones are rebuilt."""
 
 SOUND_RATE = 8000
-"""Samples per second of what is described."""
+"""Sample rate in Hz of the sound that landmarks are computed from."""
 
 STEP = 128
-"""Samples from one step of time to the next."""
+"""Samples per time step."""
 
 STEPS_A_SECOND = SOUND_RATE / STEP
 
 STEPS_AN_OCTAVE, PITCHES = 32, 126
-"""Steps of pitch in an octave, and in all."""
+"""Pitch steps per octave, and in total."""
 
-# Pairs of strong landmarks: the next so many within these steps of time and of pitch.
+# Pairs of strong landmarks: the number of partners of each, their minimum and maximum distance in time steps, and their
+# maximum distance in pitch steps.
 _FAN, _NEAREST, _FARTHEST, _WIDEST = 4, 2, 48, 32
 _TIMES_OF_PAIRS = (_FARTHEST + 2) // 2
 _KEYS = PITCHES * (2 * _WIDEST + 1) * _TIMES_OF_PAIRS
@@ -49,12 +50,12 @@ class SoundFeatures:
     """The landmarks of one sound track.
 
     Attributes:
-        times: [N] int32, in steps of 16 ms, not decreasing.
+        times: [N] int32, in steps of 16 ms, in order.
         pitches: [N] uint8, in steps of 1/32 octave.
-        strong: [N] bool, whether pairs are made of it.
-        length: Seconds that the track lasts.
-        language: As the file states it; empty if unknown.
-        is_default: Whether a player plays this track unless told otherwise.
+        strong: [N] bool, whether the landmark forms pairs.
+        length: Duration of the track in seconds.
+        language: Language as stated in the file; empty if unknown.
+        is_default: Whether players play this track by default.
     """
 
     times: NDArray[np.int32]
@@ -68,7 +69,7 @@ class SoundFeatures:
     def __post_init__(self) -> None:
         if not (self.times.ndim == 1 and self.times.shape == self.pitches.shape == self.strong.shape):
             raise InvalidArgumentError(
-                f"times, pitches and strong must be one each for N landmarks, got {list(self.times.shape)}, "
+                f"times, pitches and strong must be [N] each, got {list(self.times.shape)}, "
                 f"{list(self.pitches.shape)} and {list(self.strong.shape)}"
             )
 
@@ -77,13 +78,13 @@ class SoundFeatures:
 
     @property
     def codes(self) -> NDArray[np.int64]:
-        """[N] increasing: 128 * time + pitch."""
+        """[N] in increasing order: 128 * time + pitch."""
         if not self._codes:
             self._codes.append(np.sort(128 * self.times.astype(np.int64) + self.pitches))
         return self._codes[0]
 
     def between(self, start: float, end: float) -> SoundFeatures:
-        """The landmarks from one time to another, seconds; times stay."""
+        """The landmarks between two times in seconds; times are not shifted."""
         inside = slice(*np.searchsorted(self.times, [start * STEPS_A_SECOND, end * STEPS_A_SECOND]).tolist())
         columns = self.times[inside], self.pitches[inside], self.strong[inside]
         return SoundFeatures(*columns, min(self.length, end), self.language, self.is_default)
@@ -91,11 +92,11 @@ class SoundFeatures:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """How the target may differ from the query.
+    """One way in which the target may differ from the query.
 
     Attributes:
         speed: Seconds of the target per second of the query.
-        shift: What has to be added to pitches of the query.
+        shift: Added to pitches of the query.
     """
 
     speed: float
@@ -104,7 +105,7 @@ class Hypothesis:
 
 @cache
 def hypotheses() -> tuple[Hypothesis, ...]:
-    """All that are tried, those without a change first: speeds from 1/2 to 2, with the pitch kept and changed."""
+    """All hypotheses, the unchanged one first: speeds from 1/2 to 2, with the pitch unchanged and changed."""
     count = round(math.log(2.0) / math.log(_SPEED_STEP))
     speeds = [_SPEED_STEP**step for step in range(-count, count + 1) if step]
     changed = [Hypothesis(speed, -round(math.log2(speed) * STEPS_AN_OCTAVE)) for speed in speeds]
@@ -116,8 +117,8 @@ _SPEED_STEP = 2 ** (1 / 20)
 
 @dataclass(frozen=True, slots=True)
 class _Neighbors:
-    """Pairs of strong landmarks that are near each other: [P] numbers of the first one, steps from one to the other in
-    time and in pitch, and the order in which each landmark's pairs are together."""
+    """Pairs [P] of nearby strong landmarks: row of the first, distance in time and in pitch, and an order that groups
+    pairs by their first landmark."""
 
     first: NDArray[np.int64]
     apart: NDArray[np.int64]
@@ -126,7 +127,7 @@ class _Neighbors:
 
     @classmethod
     def of(cls, times: NDArray[np.int64], pitches: NDArray[np.int64], reach: int) -> _Neighbors:
-        """Those of landmarks [N] at most so many steps of time apart; the next ones of all come first."""
+        """Pair landmarks [N] at most ``reach`` time steps apart; pairs of direct successors come first."""
         firsts, aparts, wides = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for lag in range(1, len(times)):
             apart = times[lag:] - times[:-lag]
@@ -144,10 +145,10 @@ class _Neighbors:
 def pair_keys(
     sound: SoundFeatures, tried: Sequence[Hypothesis] | None = None, *, fan: int = _FAN
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Key of each pair of strong landmarks, and the step of its first one, as a target has them: for each hypothesis
-    that is tried, by default for none but that nothing is changed.
+    """For each hypothesis (default: no change), the key that each pair of strong landmarks has in the target, and the
+    step of its first landmark.
 
-    A key says both pitches and, in steps of 32 ms, how far apart they are.
+    A key encodes both pitches and, in steps of 32 ms, their distance in time.
     """
     tried = hypotheses()[:1] if tried is None else tried
     times, pitches = sound.times[sound.strong].astype(np.int64), sound.pitches[sound.strong].astype(np.int64)
@@ -159,8 +160,8 @@ def pair_keys(
         apart = np.rint(near.apart * hypothesis.speed).astype(np.int64)
         low = lows + hypothesis.shift
         fits = (apart >= _NEAREST) & (apart <= _FARTHEST) & (low >= 0) & (low < PITCHES)
-        # Of each landmark the first few pairs that fit, and more where the target runs faster: as many landmarks are
-        # strong in a second of it, which are fewer in a second of this.
+        # The first few pairs of each landmark that fit; more if the target runs faster, because every second of sound
+        # has equally many strong landmarks, so a second of the query has fewer of the target's.
         most = math.ceil(min(1.5 * fan, fan / min(1.0, hypothesis.speed)))
         rows = near.together[fits[near.together]]
         of = near.first[rows]
@@ -173,12 +174,11 @@ def pair_keys(
 
 @dataclass(frozen=True, slots=True)
 class SoundScore:
-    """How far two sounds are one recording.
+    """Evidence that two sounds are one recording.
 
     Attributes:
-        score: In [0, 1] with the meaning of the picture's score: 1 the same, .7 surely the same recording, below .2
-            unrelated.
-        segments: Where they are, the most certain first; of speed and times alone, boxes are whole.
+        score: In [0, 1], on the scale of frame scores: 1 identical, .7 surely the same recording, below .2 unrelated.
+        segments: Matching stretches, most certain first; only times and speed are meaningful, boxes are the full frame.
     """
 
     score: float
@@ -190,16 +190,17 @@ class SoundSettings:
     """Constants of the score.
 
     Attributes:
-        near_time, near_pitch: Landmarks within so many steps of a line count.
-        agreement: Share of the landmarks that fit in a copy of middling quality.
-        least_chance: Share that fits by chance, at least.
-        longest_gap: Seconds within a segment in which nothing fits.
-        shortest: Seconds of a segment at least.
+        near_time, near_pitch: Maximum distance of a landmark from a line, in steps.
+        agreement: Share of the landmarks that fit in a copy of medium quality.
+        least_chance: Minimum share assumed to fit by chance.
+        longest_gap: Maximum seconds within a segment without a fitting landmark.
+        shortest: Minimum duration of a segment in seconds.
         unrelated, same: Evidence (natural logarithm of odds) at which the score is `UNRELATED` and `SURE`.
-        lines: Lines that are followed for a pair.
-        votes: Pairs of landmarks on a line at least.
-        spread, same_pitch: In a copy, steps by which landmarks that fit are off (standard deviation; half of it grows
-            with the speed), and the share with the very pitch. By chance they are anywhere near the line.
+        lines: Maximum number of lines to follow for a pair.
+        votes: Minimum number of landmark pairs on a line.
+        spread, same_pitch: In a copy, the standard deviation in steps of fitting landmarks from the line (half of it
+            grows with the speed), and the share with exactly the same pitch. Chance fits are spread evenly around the
+            line.
     """
 
     near_time: int = 2
@@ -220,19 +221,19 @@ SETTINGS = SoundSettings()
 
 
 def fingerprint_of_sound(settings: SoundSettings = SETTINGS) -> str:
-    """Identifies what scores depend on besides the landmarks of two sounds."""
+    """Fingerprint of everything that scores depend on besides the landmarks of two sounds."""
     return repr((SOUND_REVISION, _FAN, _NEAREST, _FARTHEST, _WIDEST, settings))
 
 
 @dataclass(frozen=True, slots=True)
 class SoundLine:
-    """A line on which landmarks may fit.
+    """A candidate line for the landmarks of two sounds.
 
     Attributes:
-        hypothesis: About how the speed and the pitch differ.
-        middle: Step of the query at which ``target`` is known.
-        target: The step of the target there.
-        votes: Number of pairs of landmarks on it.
+        hypothesis: Approximate difference of speed and pitch.
+        middle: Step of the query that corresponds to ``target``.
+        target: Step of the target.
+        votes: Number of landmark pairs on the line.
     """
 
     hypothesis: Hypothesis
@@ -241,18 +242,19 @@ class SoundLine:
     votes: int
 
     def swapped(self) -> SoundLine:
-        """The same line in the eyes of the target."""
+        """The same line with query and target exchanged."""
         back = Hypothesis(1 / self.hypothesis.speed, -self.hypothesis.shift)
         return SoundLine(back, self.target, self.middle, self.votes)
 
 
-# Votes are counted over this many steps of the query, so that a speed between two hypotheses drifts little, and for
-# offsets within so many steps.
+# Votes are counted in spans of the query, short enough that a speed between two hypotheses drifts little, and in bins
+# of offsets; both in steps.
 _SPAN, _BIN = 16 * 62, 16
 
 
 def expand(first: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Every place of stretches that begin at ``first`` and have so many places each: number of the stretch, place."""
+    """List every position of stretches that begin at ``first`` and have ``counts`` positions: stretch numbers,
+    positions."""
     rows = np.repeat(np.arange(len(first)), counts)
     before = np.repeat(np.cumsum(counts) - counts, counts)
     return rows, np.arange(len(rows)) - before + np.repeat(first, counts)
@@ -266,12 +268,13 @@ def vote(
     *,
     most: int | None = None,
 ) -> list[SoundLine]:
-    """Lines that at least so many pairs [N] support: query step and target step of each; at most the best ``most``."""
+    """Find the lines that at least ``least`` pairs [N] support, given the query and target step of each; at most the
+    best ``most``."""
     if len(times) < least:
         return []
     spans = times // _SPAN
     offsets = positions - hypothesis.speed * (times - (spans + 0.5) * _SPAN)
-    # Two grids, so that no line falls between two places: one order of halves of a place serves both.
+    # Two grids, shifted by half a bin, so that no line falls between two bins; one sort by half bins serves both.
     halves = spans * (1 << 41) + np.floor(offsets / (_BIN / 2)).astype(np.int64) + (1 << 39)
     order = np.argsort(halves)
     halves = halves[order]
@@ -283,11 +286,11 @@ def vote(
         chosen = np.flatnonzero(counts >= least)
         if most is not None and len(chosen) > most:
             chosen = chosen[np.argsort(-counts[chosen], kind="stable")[:most]]
-        for place in chosen.tolist():
-            count = int(counts[place])
-            of_line = order[begins[place] : begins[place] + count]
+        for number in chosen.tolist():
+            count = int(counts[number])
+            of_line = order[begins[number] : begins[number] + count]
             middle = (int(spans[of_line[0]]) + 0.5) * _SPAN
-            # Where the votes are, so that an error of the speed matters least.
+            # At the mean of the votes, an error of the speed matters least.
             at = float(times[of_line].sum()) / count
             inner = np.sort(offsets[of_line])
             median = float(inner[(count - 1) // 2] + inner[count // 2]) / 2
@@ -297,12 +300,12 @@ def vote(
 
 @dataclass(frozen=True, slots=True)
 class PairTable:
-    """The pairs of landmarks of some tracks, by their keys.
+    """Index of the landmark pairs of several tracks by key.
 
     Attributes:
-        offsets: [KEYS + 1] uint32: where the places of each key begin and end.
-        positions: [P] uint32: step of the first landmark of each pair; tracks lie one after the other.
-        starts: [tracks + 1] int64 increasing, the step at which each track lies, and where the next one would.
+        offsets: [KEYS + 1] uint32: where the positions of each key begin and end.
+        positions: [P] uint32: step of the first landmark of each pair; tracks follow one another.
+        starts: [tracks + 1] int64 increasing, the step at which each track starts, and the end of the last.
     """
 
     offsets: NDArray[np.uint32]
@@ -310,20 +313,20 @@ class PairTable:
     starts: NDArray[np.int64]
 
     def check(self) -> None:
-        """ValueError unless the offsets are those of a table: a search would look beyond its end."""
+        """Raise ValueError unless offsets and starts are valid: otherwise a search would read beyond the end."""
         ends = len(self.offsets) == _KEYS + 1 and not self.offsets[0] and int(self.offsets[-1]) == len(self.positions)
         grows = (self.offsets[1:] >= self.offsets[:-1]).all() and (np.diff(self.starts) >= 0).all()
         if not (ends and grows and len(self.starts)):
-            raise ValueError("its offsets are not what was written")
+            raise ValueError("its offsets are not valid")
 
     @classmethod
     def of(cls, tracks: Sequence[SoundFeatures]) -> PairTable:
-        """The table of these tracks."""
+        """Build the table of these tracks."""
         starts = _starts_of(np.array([int(track.times[-1]) + 1 if len(track) else 0 for track in tracks], np.int64))
         pairs = [pair_keys(track)[0] for track in tracks]
         keys = np.concatenate([each[0] for each in pairs]) if pairs else np.zeros(0, np.int64)
-        places = [each[1] + start for each, start in zip(pairs, starts[:-1].tolist(), strict=True)]
-        positions = np.concatenate(places).astype(np.uint32) if places else np.zeros(0, np.uint32)
+        steps = [each[1] + start for each, start in zip(pairs, starts[:-1].tolist(), strict=True)]
+        positions = np.concatenate(steps).astype(np.uint32) if steps else np.zeros(0, np.uint32)
         order = np.argsort(keys, kind="stable")
         counts = np.bincount(keys, minlength=_KEYS)
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
@@ -337,27 +340,27 @@ class PairTable:
         settings: SoundSettings = SETTINGS,
         tried: Sequence[Hypothesis] | None = None,
     ) -> dict[int, list[SoundLine]]:
-        """As :meth:`PairTables.lines`, of this table alone."""
+        """Find lines as :meth:`PairTables.lines`, in this table alone."""
         one = PairTables.of([self], [np.arange(len(self.starts) - 1)])
         return one.lines(query, limit=limit, settings=settings, tried=tried)
 
 
 def _starts_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where tracks of so many steps lie, and where the next one would."""
-    # Room between tracks, so that no line leads from one into another; and whole places for votes, so that these are at
-    # the same steps of a track wherever it lies.
-    places = -(-(lengths + ROOM) // _BIN)
-    return np.concatenate([[0], np.cumsum(places)]).astype(np.int64) * _BIN
+    """Start of each track with these lengths in steps, and the end of the last."""
+    # A gap keeps lines from leading from one track into the next; starts are multiples of a bin, so that votes of a
+    # track do not depend on its start.
+    bins = -(-(lengths + ROOM) // _BIN)
+    return np.concatenate([[0], np.cumsum(bins)]).astype(np.int64) * _BIN
 
 
 @dataclass(frozen=True, slots=True)
 class PairTables:
-    """Some tables that are searched as one, with the same answers as one table of all their tracks in order of number.
+    """Several tables searched as one, with the same results as one table of all tracks in order of number.
 
     Attributes:
         tables: The tables.
-        starts: [all tracks + 1] int64: where each track would lie in one table.
-        shifts: What has to be added to the steps of each track of each table; None where nothing has to.
+        starts: [all tracks + 1] int64: where each track would start in one table.
+        shifts: For each table, the offset added to the steps of each track; None if all are 0.
     """
 
     tables: tuple[PairTable, ...]
@@ -366,15 +369,15 @@ class PairTables:
 
     @classmethod
     def of(cls, tables: Sequence[PairTable], numbers: Sequence[NDArray[np.int64]]) -> PairTables:
-        """These tables, with the number of each of their tracks, together 0, 1, 2 and so on; -1 leaves a track out."""
-        count = sum(int((places >= 0).sum()) for places in numbers)
+        """Combine tables, given the numbers of their tracks: together 0, 1, 2 and so on; -1 leaves a track out."""
+        count = sum(int((rows >= 0).sum()) for rows in numbers)
         lengths = np.zeros(count, np.int64)
-        for table, places in zip(tables, numbers, strict=True):
-            lengths[places[places >= 0]] = np.diff(table.starts)[places >= 0] - ROOM
+        for table, rows in zip(tables, numbers, strict=True):
+            lengths[rows[rows >= 0]] = np.diff(table.starts)[rows >= 0] - ROOM
         starts = _starts_of(lengths)
         shifts: list[NDArray[np.int64] | None] = []
-        for table, places in zip(tables, numbers, strict=True):
-            shift = np.where(places >= 0, starts[places] - table.starts[:-1], _LEFT_OUT)
+        for table, rows in zip(tables, numbers, strict=True):
+            shift = np.where(rows >= 0, starts[rows] - table.starts[:-1], _LEFT_OUT)
             shifts.append(shift if shift.any() else None)
         return cls(tuple(tables), starts, tuple(shifts))
 
@@ -386,13 +389,13 @@ class PairTables:
         settings: SoundSettings = SETTINGS,
         tried: Sequence[Hypothesis] | None = None,
     ) -> dict[int, list[SoundLine]]:
-        """The most promising lines of the tracks that have any, at most so many: number of the track, lines.
+        """Find the most promising lines of at most ``limit`` tracks: track number -> lines.
 
         Args:
-            query: The sound that is looked for.
-            limit: Number of tracks, at most.
+            query: The sound to search for.
+            limit: Maximum number of tracks.
             settings: Constants.
-            tried: How the tracks may differ; None tries all hypotheses.
+            tried: Hypotheses to try; None tries all.
         """
         if not self.tables:
             return {}
@@ -403,7 +406,7 @@ class PairTables:
             firsts = [table.offsets[keys].astype(np.int64) for table in self.tables]
             ends = [table.offsets[keys + 1].astype(np.int64) for table in self.tables]
             counts = [end - first for end, first in zip(ends, firsts, strict=True)]
-            # Rare pairs say most, and common ones cost most.
+            # Rare pairs are the most informative, common ones the most expensive.
             total = np.array(counts, np.int64).reshape(len(counts), len(keys)).sum(axis=0)
             order = np.argsort(total, kind="stable")
             most = spans * (_HITS if number == 0 else _HITS_CHANGED)
@@ -430,10 +433,10 @@ class PairTables:
         order: NDArray[np.int64],
         times: NDArray[np.int64],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Step of the query and step in one table of all, of each pair that a table has at these places."""
+        """Query step and combined step of each pair that a table has for these keys."""
         table, shift = self.tables[number], self.shifts[number]
-        rows, places = expand(first[order], counts[order])
-        steps, positions = times[order][rows], table.positions[places].astype(np.int64)
+        rows, entries = expand(first[order], counts[order])
+        steps, positions = times[order][rows], table.positions[entries].astype(np.int64)
         if shift is None:
             return steps, positions
         moves = shift[np.searchsorted(table.starts[1:-1], positions, side="right")]
@@ -441,9 +444,10 @@ class PairTables:
         return steps[is_there], (positions + moves)[is_there]
 
 
-# Steps between tracks, and pairs that are looked at for a span of the query.
+# Steps between tracks; pairs examined per span of the query, unchanged and for other hypotheses; lines kept per
+# hypothesis.
 ROOM, _HITS, _HITS_CHANGED, _LINES = 2 * _SPAN, 20_000, 4_000, 64
-# The shift of a track that is left out.
+# Marks tracks that are left out.
 _LEFT_OUT = -(1 << 50)
 
 
@@ -453,10 +457,10 @@ def compare_sounds(
     lines: Sequence[SoundLine] | None = None,
     settings: SoundSettings = SETTINGS,
 ) -> SoundScore:
-    """Score and segments of two sounds; the score is the same if they are exchanged, up to the landmarks' rounding.
+    """Score and segments of two sounds; the score is symmetric up to the rounding of landmarks.
 
     Args:
-        query, target: The two.
+        query, target: The sounds.
         lines: Lines to follow; None finds them.
         settings: Constants.
     """
@@ -464,13 +468,13 @@ def compare_sounds(
         return SoundScore(0.0)
     if lines is None:
         table = PairTable.of([target])
-        # Most recordings are found at their own speed, which takes a fraction of the time.
+        # Most recordings match at their own speed; trying only that takes a fraction of the time.
         usual = table.lines(query, limit=1, settings=settings, tried=hypotheses()[:1]).get(0, [])
         result = compare_sounds(query, target, usual, settings)
         if result.score >= _SURE:
             return result
         lines = table.lines(query, limit=1, settings=settings).get(0, [])
-    best: list[_HeardPart] = []
+    best: list[_Stretch] = []
     tried = 0
     for line in lines:
         if any(stretch.explains(line) for stretch in best):
@@ -479,12 +483,12 @@ def compare_sounds(
         if tried > settings.lines:
             break
         if line.hypothesis.speed < 1:
-            # As many landmarks are kept of a second of either sound: those of the one that runs faster are asked, as
-            # the slower one has them all.
-            best += [part.swapped() for part in _follow(target, query, line.swapped(), settings)]
+            # Both sounds have the same number of landmarks per second, so only the slower one has all landmarks of the
+            # other: look up the landmarks of the faster one.
+            best += [part.swapped() for part in _fit_line(target, query, line.swapped(), settings)]
         else:
-            best += _follow(query, target, line, settings)
-    stretches = _without_overlaps(best)
+            best += _fit_line(query, target, line, settings)
+    stretches = _drop_overlaps(best)
     if not stretches:
         return SoundScore(0.0)
     evidence = sum(s.evidence for s in stretches if s.evidence > settings.unrelated) or stretches[0].evidence
@@ -493,7 +497,7 @@ def compare_sounds(
 
 
 def best_of_tracks(first: Sequence[SoundFeatures], second: Sequence[SoundFeatures]) -> SoundScore | None:
-    """The best score of any track of one with any of the other; None if one of them has no sound."""
+    """The best score of any two tracks; None if one side has no sound."""
     if not (first and second):
         return None
     scores = [compare_sounds(one, other) for one in first for other in second]
@@ -508,8 +512,8 @@ def _score(evidence: float, settings: SoundSettings) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class _HeardPart:
-    """Part of a line on which landmarks fit: steps of the query, and what they are in the target."""
+class _Stretch:
+    """Stretch of a line on which landmarks fit, in steps of the query."""
 
     start: float
     end: float
@@ -519,16 +523,16 @@ class _HeardPart:
     evidence: float
 
     def explains(self, line: SoundLine) -> bool:
-        """Whether a line is this one, about."""
+        """Whether a line is about the same as this one."""
         return (
             self.start - _SPAN / 4 <= line.middle <= self.end + _SPAN / 4
             and abs(self.speed * line.middle + self.offset - line.target) <= 2 * _BIN
         )
 
-    def swapped(self) -> _HeardPart:
-        """The same part in the eyes of the target."""
+    def swapped(self) -> _Stretch:
+        """The same stretch with query and target exchanged."""
         start, end = (max(0.0, self.speed * time + self.offset) for time in (self.start, self.end))
-        return _HeardPart(start, end, 1 / self.speed, -self.offset / self.speed, -self.shift, self.evidence)
+        return _Stretch(start, end, 1 / self.speed, -self.offset / self.speed, -self.shift, self.evidence)
 
     def segment(self, settings: SoundSettings) -> Segment:
         start, end, offset = (steps / STEPS_A_SECOND for steps in (self.start, self.end, self.offset))
@@ -536,21 +540,21 @@ class _HeardPart:
         return Segment(start, end, begins, ends, _score(self.evidence, settings), self.speed)
 
 
-def _follow(query: SoundFeatures, target: SoundFeatures, line: SoundLine, settings: SoundSettings) -> list[_HeardPart]:
-    """Stretches along a line, whose speed and offset are fitted to the landmarks from its middle outwards."""
+def _fit_line(query: SoundFeatures, target: SoundFeatures, line: SoundLine, settings: SoundSettings) -> list[_Stretch]:
+    """Fit speed and offset of a line to the landmarks, from its middle outwards, and return its stretches."""
     speed, shift = line.hypothesis.speed, line.hypothesis.shift
     offset = line.target - speed * line.middle
     reach = _SPAN / 3
     end = float(query.times[-1])
     near = 2 * settings.near_time + 2
-    # First loosely, near the votes; then more closely, as far as the fit can be trusted.
+    # Start with a loose fit near the votes; then tighten it, and widen the range.
     while True:
         inside = np.abs(query.times - line.middle) <= reach
         rows, errors, _ = _fits(query, target, inside, (speed, offset, shift), (near, settings.near_pitch))
         if len(rows) < 6:
             return []
         times = query.times[rows].astype(np.float64)
-        # The mean of what fits, weighted towards the line, by a robust fit of a straight line.
+        # Weighted linear regression of the errors; landmarks near the line count more.
         weights = np.maximum(1 - (errors / (near + 1)) ** 2, 0.05)
         shiftless = times - line.middle
         mean = float((weights * errors).sum() / weights.sum())
@@ -571,10 +575,11 @@ def _follow(query: SoundFeatures, target: SoundFeatures, line: SoundLine, settin
     elif abs(speed - 1) < _SAME_SPEED:
         offset += (speed - 1) * line.middle
         speed = 1.0
-    return _stretches(query, target, speed, offset, shift, settings)
+    return _find_stretches(query, target, speed, offset, shift, settings)
 
 
-# Score from which on no other speed is tried; speeds this near to 1 are 1; share of a copy's fits that are in place.
+# Score from which no other speed is tried; difference from 1 up to which a speed is 1; share of a copy's fits that are
+# not by chance.
 _SURE, _SAME_SPEED, _TRUST = 0.9, 0.0015, 0.95
 
 
@@ -585,7 +590,7 @@ def _fits(
     line: tuple[float, float, int],
     near: tuple[int, int],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Landmarks of the query that the target has on a line, and how many steps later and higher than the line."""
+    """Rows of query landmarks that the target has near a line, and by how many steps they are later and higher."""
     speed, offset, shift = line
     pitch = query.pitches.astype(np.int64) + shift
     rows = np.flatnonzero(inside & (pitch >= 0) & (pitch < PITCHES))
@@ -598,8 +603,8 @@ def _fits(
 def _errors(
     target: SoundFeatures, expected: NDArray[np.floating], pitch: NDArray[np.int64], near: tuple[int, int]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """How many steps later than expected [N] the target has a landmark of about this pitch, infinite where it has
-    none so near in time and pitch, and how many higher."""
+    """By how many steps the target's nearest landmark of about this pitch is later than expected [N] (infinite if there
+    is none), and by how many it is higher."""
     near_time, near_pitch = near
     at = np.rint(expected).astype(np.int64)
     low, high = 128 * at + np.maximum(pitch - near_pitch, 0), 128 * at + np.minimum(pitch + near_pitch, 127)
@@ -616,15 +621,16 @@ def _errors(
     return found, higher
 
 
-# Offsets in steps at which chance is measured: many where the speed differs, as two pieces share a beat at some speed.
+# Offsets in steps at which chance fits are measured; many if the speed differs, as two pieces share a beat at some
+# speed.
 _ELSEWHERE = (-187, -131, -89, -53, 59, 97, 139, 191)
 _MANY = tuple(sign * step for step in range(11, 200, 4) for sign in (-1, 1))
 
 
-def _stretches(
+def _find_stretches(
     query: SoundFeatures, target: SoundFeatures, speed: float, offset: float, shift: int, settings: SoundSettings
-) -> list[_HeardPart]:
-    """Where the landmarks fit a line better than neighbors of the line do."""
+) -> list[_Stretch]:
+    """Find the stretches where landmarks fit a line better than shifted copies of it."""
     pitch = query.pitches.astype(np.int64) + shift
     expected = speed * query.times + offset
     inside = (pitch >= 0) & (pitch < PITCHES) & (expected >= 0) & (expected <= target.times[-1] + settings.near_time)
@@ -636,20 +642,20 @@ def _stretches(
     elsewhere = np.concatenate([expected[inside] + lag for lag in lags])
     others, _ = _errors(target, elsewhere, np.tile(pitch[inside], len(lags)), near)
     shares = sorted((np.isfinite(others).reshape(len(lags), count).sum(axis=1) / count).tolist())
-    # Of 8 the second, of 96 the fifth: rhythms and held tones fit at many offsets.
+    # The second highest of 8, the fifth of 96: rhythms and held notes fit at many offsets.
     chance = min(max(settings.least_chance, shares[-2 - len(lags) // 32]), 0.6)
     fitting = max(settings.agreement, chance + 0.15)
     gain, loss = math.log(fitting / chance), math.log((1 - fitting) / (1 - chance))
     values = np.full(len(query), loss)
-    values[rows] = gain + _exactness(later, higher, settings.spread * (1 + speed) / 2, settings)
+    values[rows] = gain + _precision_evidence(later, higher, settings.spread * (1 + speed) / 2, settings)
     values = values[inside]
     times = query.times[inside].astype(np.float64)
     gaps = np.diff(times, prepend=times[:1]) > settings.longest_gap * STEPS_A_SECOND
     result = []
-    for first, last in _runs(values, gaps, settings.unrelated / 3):
+    for first, last in _find_runs(values, gaps, settings.unrelated / 3):
         start, end = times[first], times[last]
         if end - start >= settings.shortest * STEPS_A_SECOND:
-            # Where nothing lies before the first landmark, it begins where both sounds do.
+            # A stretch from the first landmark on (or to the last) extends to where both sounds begin (or end).
             begin = max(0.0, -offset / speed)
             stop = min(query.length * STEPS_A_SECOND, (target.length * STEPS_A_SECOND - offset) / speed)
             if first == 0 and start - begin <= STEPS_A_SECOND:
@@ -657,38 +663,38 @@ def _stretches(
             if last == len(times) - 1 and stop - end <= STEPS_A_SECOND:
                 end = max(stop, end)
             evidence = float(values[first : last + 1].sum())
-            result.append(_HeardPart(float(start), float(end), speed, offset, shift, evidence))
+            result.append(_Stretch(float(start), float(end), speed, offset, shift, evidence))
     return result
 
 
-def _exactness(
+def _precision_evidence(
     later: NDArray[np.float64], higher: NDArray[np.int64], spread: float, settings: SoundSettings
 ) -> NDArray[np.float64]:
-    """How much more likely landmarks [N] that fit are so near the line in a copy than by chance (logarithm)."""
+    """Log-likelihood ratio, copy against chance, of the distances of fitting landmarks [N] from the line."""
     width, others = 2 * settings.near_time + 1, 2 * settings.near_pitch
     bell = np.exp(-0.5 * (later / spread) ** 2) / (spread * math.sqrt(2 * math.pi))
     share = np.where(higher == 0, settings.same_pitch, (1 - settings.same_pitch) / others) * (others + 1)
     return np.asarray(np.log((_TRUST * bell * width + 1 - _TRUST) * share))
 
 
-def _runs(values: NDArray[np.float64], breaks: NDArray[np.bool_], least: float) -> Iterator[tuple[int, int]]:
-    """Stretches of the largest sums, apart from each other: first and last place of each."""
+def _find_runs(values: NDArray[np.float64], breaks: NDArray[np.bool_], least: float) -> Iterator[tuple[int, int]]:
+    """Yield the first and last row of separate stretches with the largest sums."""
     best, total, start, peak = 0.0, 0.0, 0, -1
-    for place, (value, is_break) in enumerate(zip(values.tolist(), breaks.tolist(), strict=True)):
+    for row, (value, is_break) in enumerate(zip(values.tolist(), breaks.tolist(), strict=True)):
         if total <= 0.0 or best - total > least or is_break:
             if best >= least and peak >= start:
                 yield start, peak
-            best, total, start, peak = 0.0, 0.0, place, -1
+            best, total, start, peak = 0.0, 0.0, row, -1
         total += value
         if total > best:
-            best, peak = total, place
+            best, peak = total, row
     if best >= least and peak >= start:
         yield start, peak
 
 
-def _without_overlaps(stretches: Sequence[_HeardPart]) -> list[_HeardPart]:
-    """The stretches with the most evidence first, without those that are mostly in one of these."""
-    kept: list[_HeardPart] = []
+def _drop_overlaps(stretches: Sequence[_Stretch]) -> list[_Stretch]:
+    """The stretches by evidence, without those that mostly overlap a better one."""
+    kept: list[_Stretch] = []
     for stretch in sorted(stretches, key=lambda item: -item.evidence):
         length = stretch.end - stretch.start
         if all(min(stretch.end, other.end) - max(stretch.start, other.start) <= length / 2 for other in kept):

@@ -128,5 +128,5 @@ class TestDuplicates:
             self.parts(tmp_path).check_scale(0.7)
 
     def test_fail_if_nothing_was_measured(self, tmp_path: Path) -> None:
-        with pytest.raises(CollectionMismatchError, match="not been measured here.*; run `vidkin index`"):
+        with pytest.raises(CollectionMismatchError, match=r"not been measured here.*; run `vidkin index`"):
             self.parts(tmp_path).check_scale(0.7)
