@@ -127,7 +127,7 @@ def test_a_detector_sees_a_video_that_begins_with_the_part(tmp_path: Path) -> No
 
 def test_parts_that_are_none(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
-    with pytest.raises(MediaError, match=r"film.mp4: no frame begins between start, 60 s, and its end"):
+    with pytest.raises(MediaError, match=r"film.mp4: it has no frame from 60 s to the end"):
         detect(film, "shotdetect", start=60.0)
     with pytest.raises(InvalidArgumentError, match=r"end must be after start, .* got 3.0 and 2.0"):
         detect(film, "shotdetect", start=3.0, end=2.0)

@@ -41,18 +41,18 @@ def test_the_images_of_a_shot_never_share_a_name() -> None:
 @pytest.mark.parametrize(
     ("template", "message"),
     [
-        ("{name}", r"template must hold \{shot\} or \{start_frame\}, or shots would share a name"),
+        ("{name}", r"template must include \{shot\} or \{start_frame\}, or shots would share a name"),
         ("{shot}{number}", "template has no field 'number'; choose from name, shot, "),
         ("{shot.__class__}", "template has no field 'shot.__class__'"),
         ("{shot[0]}", r"template has no field 'shot\[0\]'"),
         ("{}{shot}", "template has no field ''"),
-        ("{shot!r}", "template must be a pattern such as .*: shot cannot be written as 'r'"),
+        ("{shot!r}", "template must be a pattern such as .*: shot cannot have the format 'r'"),
         ("{shot:{image}}", "template must be a pattern such as"),
-        ("{shot:99999999d}", "template must be a pattern such as .*: shot cannot be written as '99999999d'"),
+        ("{shot:99999999d}", "template must be a pattern such as .*: shot cannot have the format '99999999d'"),
         ("{shot:s}", "template must be a pattern such as .*: Unknown format code 's'"),
         ("{shot", "template must be a pattern such as .*: expected '}'"),
-        ("{name}/{shot}", "template must be the name of a file, without folders"),
-        ("..{shot}", "template must be the name of a file, without folders and not hidden"),
+        ("{name}/{shot}", "template must be a file name without folders"),
+        ("..{shot}", "template must be a file name without folders that does not begin with a dot"),
     ],
 )
 def test_invalid_name_templates_are_refused(template: str, message: str) -> None:

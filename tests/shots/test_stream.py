@@ -76,10 +76,10 @@ def test_what_cannot_be_pushed_is_refused() -> None:
     stream = ShotStream(frame_rate=10)
     assert stream.push(images[:0]) == ()
     stream.push(images)
-    with pytest.raises(InvalidArgumentError, match="after those before"):
+    with pytest.raises(InvalidArgumentError, match="later than the frames before"):
         stream.push(Frames(images, np.arange(3.0)))
     stream.finish()
-    with pytest.raises(InvalidArgumentError, match="for one video"):
+    with pytest.raises(InvalidArgumentError, match="takes one video"):
         stream.push(images)
     with pytest.raises(InvalidArgumentError, match="threshold must be above 0"):
         ShotStream(threshold=3)

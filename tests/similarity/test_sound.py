@@ -162,7 +162,7 @@ def test_combined_tables_find_the_same_lines_as_one_table() -> None:
 
 
 def test_landmark_arrays_of_different_lengths_are_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"one each for N landmarks, got \[2\], \[1\] and \[2\]"):
+    with pytest.raises(InvalidArgumentError, match=r"must be \[N\] each, got \[2\], \[1\] and \[2\]"):
         SoundFeatures(np.zeros(2, np.int32), np.zeros(1, np.uint8), np.zeros(2, np.bool_))
 
 

@@ -1,7 +1,6 @@
-"""Cuts, shots and curves of a video; detectors, and files made from their results.
+"""Cuts, shots and curves of videos: detectors, and files made from their results.
 
-The contract of detectors, and functions with the name of their module, are imported here; the rest is imported when it
-is first used.
+The contract of detectors, and functions named like their module, are imported here; the rest is imported on first use.
 """
 
 from typing import TYPE_CHECKING

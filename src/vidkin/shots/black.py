@@ -1,4 +1,4 @@
-"""Stretches of black in a video, frame by frame as they pass by."""
+"""Find stretches of black in a video, frame by frame."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from vidkin.media import FramePlanes
 from vidkin.media.frames import LUMINANCE, is_before
 from vidkin.shots.contract import BlackStretch
 
-# A frame is black if at most this share of its luma is above a tenth of the way from black to white: as broadcasters
-# and FFmpeg's blackdetect have it. Samples of planes are in the narrow range of 16 to 235, images in the full one.
+# A frame is black if at most this share of its luma is brighter than a tenth of the way from black to white, the rule
+# of broadcasters and FFmpeg's blackdetect. Samples of planes have the limited range of 16 to 235, images the full one.
 _BRIGHT_SHARE, _NARROW, _FULL = 0.02, 38, 25
-# Seconds of the shortest stretch.
-_LEAST = 0.1
+# Minimum duration of a stretch in seconds.
+_MIN_LENGTH = 0.1
 
 
 class BlackFrames:
@@ -25,7 +25,7 @@ class BlackFrames:
         self._black: list[NDArray[np.bool_]] = []
 
     def push_planes(self, planes: FramePlanes) -> None:
-        """Take the next frames as samples of their planes."""
+        """Take the next frames, sampled from their planes."""
         self._black.append((planes.luma > _NARROW).mean((1, 2)) <= _BRIGHT_SHARE)
 
     def push_images(self, images: NDArray[np.uint8]) -> None:
@@ -37,7 +37,7 @@ class BlackFrames:
         """The stretches of at least a tenth of a second.
 
         Args:
-            times: Times in seconds of all frames of the video, those before the first one pushed included.
+            times: Times in seconds of all frames of the video, including frames before the first one pushed.
             first: Number of the first frame pushed.
             end: Time at which the last frame leaves the screen.
         """
@@ -47,5 +47,5 @@ class BlackFrames:
         return tuple(
             BlackStretch(start=moments[begin], end=moments[last], start_frame=begin, end_frame=last)
             for begin, last in edges.reshape(-1, 2).tolist()
-            if not is_before(moments[last] - moments[begin], _LEAST)
+            if not is_before(moments[last] - moments[begin], _MIN_LENGTH)
         )

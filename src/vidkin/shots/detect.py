@@ -1,4 +1,4 @@
-"""From one file, or from many at once, to shots; shots that are too short are dropped or merged."""
+"""Detect shots in one file or in many at once; drop or merge short shots."""
 
 from __future__ import annotations
 
@@ -71,23 +71,23 @@ def detect(
 ) -> ShotDetection:
     """Detect the cuts and shots of a video, or of a part of it.
 
-    Frames and times are those of the whole video in any case. The detector sees a video that begins at ``start``.
+    Frame numbers and times always refer to the whole video. The detector only sees frames from ``start`` on.
 
     Args:
         source: The video, see `vidkin.media.Source`: a path, bytes, an open binary file, an array, frames.
         detector: A name for `open_detector`, or a fresh detector.
-        threshold: Another threshold of a detector that is named, see `with_threshold`.
+        threshold: Threshold for a detector given by name, see `with_threshold`.
         types: Kinds of transitions to report. A transition of unspecified kind, ``gradual``, is reported with any of
             the gradual kinds, and a jump only as ``jump``.
-        start: Time from which frames are taken: seconds, or text such as ``1:30.5`` or, a frame number, ``250f``.
-        end: Time before which frames are taken, likewise; None reads to the end.
-        stream: Number of the video's stream in the file, if it has several; None takes the first, as players do.
+        start: Start of the part: seconds, or text such as ``1:30.5`` or ``250f`` (a frame number).
+        end: End of the part, likewise; None reads to the end.
+        stream: Number of the video stream in the file, if it has several; None takes the first, as players do.
         frame_rate: Frames per second of an array or an iterator of frames.
         on_progress: Callback that receives (frames done, total number of frames if the file states it).
 
     Raises:
         MediaError: The file cannot be read as video, or has no frame between start and end.
-        InvalidArgumentError: The source is none, no detector has this name, it reports cuts after the end, a type is
+        InvalidArgumentError: The source is invalid, no detector has this name, it reports cuts after the end, a type is
             unknown, or end is not after start.
     """
     for kind in types:
@@ -99,15 +99,17 @@ def detect(
 
 
 def open_with(detector: str | ShotDetector | PlanesDetector, threshold: float | None) -> ShotDetector | PlanesDetector:
-    """A detector with this threshold.
+    """Open a detector with a threshold.
 
     Raises:
-        InvalidArgumentError: There is none of this name or with this threshold, or it is open already.
+        InvalidArgumentError: No detector has this name or a threshold, or the detector is already open.
     """
     if isinstance(detector, str):
         return open_detector(detector if threshold is None else with_threshold(detector, threshold))
     if threshold is not None:
-        raise InvalidArgumentError("threshold is for the name of a detector; give an open one its own threshold")
+        raise InvalidArgumentError(
+            "threshold needs a detector given by name; set the threshold of an open detector when opening it"
+        )
     return detector
 
 
@@ -140,7 +142,7 @@ def _detect_in_file(
         if on_progress is not None:
             on_progress(len(times), max(expected, len(times)))
     if skipped == len(times):
-        raise MediaError(name, f"no frame begins between start, {start:g} s, and its end or that of the part")
+        raise MediaError(name, f"it has no frame from {start:g} s to the end of the requested part")
     cuts = worker.finish().select(types)
     if skipped:
         cuts = _shift(cuts, skipped, times[skipped])
@@ -169,16 +171,16 @@ def detect_shots(
 ) -> Shots:
     """Detect the shots of a video, or of a part of it: a list that can be saved as images, split and exported.
 
-    Frames and times are those of the whole video in any case. `vidkin.shots.detect` has more settings, and returns all
-    that was found as one result.
+    Frame numbers and times always refer to the whole video. `vidkin.shots.detect` has more settings and returns the
+    complete result.
 
     Args:
         source: A path, bytes, an open binary file, an array, frames, see `vidkin.media.Source`.
         detector: A name such as ``default``, see `vidkin.shots.available_detectors`, or a new detector object.
-        threshold: Lowest probability of a transition that counts, in (0, 1); of other detectors their own. None is the
-            detector's default.
-        start: Time from which frames are taken: seconds, or text such as ``1:30.5`` or, a frame number, ``250f``.
-        end: Time before which frames are taken, likewise; None reads to the end.
+        threshold: Minimum probability of a transition, in (0, 1); other detectors have thresholds of their own. None is
+            the detector's default.
+        start: Start of the part: seconds, or text such as ``1:30.5`` or ``250f`` (a frame number).
+        end: End of the part, likewise; None reads to the end.
         frame_rate: Frames per second of an array or an iterator of frames.
         on_progress: Callback that receives (frames done, total number of frames if the file states it).
 
@@ -187,7 +189,7 @@ def detect_shots(
 
     Raises:
         MediaError: The file cannot be read as video, or has no frame between start and end.
-        InvalidArgumentError: The source is none, no detector has this name or threshold, or end is not after start.
+        InvalidArgumentError: The source is invalid, no detector has this name or threshold, or end is not after start.
     """
     found = detect(
         source,
@@ -214,15 +216,14 @@ def build_detection(
 ) -> ShotDetection:
     """Convert cuts in frames to cuts with times and the shots between them.
 
-    A fade from the first frame on, or up to the last one, is a cut but divides no shot.
+    A fade at the very beginning or end is reported as a cut, but does not divide shots.
 
     Args:
         path: The video.
         detector: Name of the detector.
         detected: The cuts that the detector reports.
         frame_times: [T] times of all frames in seconds, at least one.
-        end: End of the video in seconds, as far as known. The last frame is shown for at least the median distance of
-            two frames.
+        end: End of the video in seconds, if known. The last frame lasts at least the median distance between frames.
         first: The frame at which the first shot begins.
         is_cut_short: Whether the video continues after ``end``.
 
@@ -241,7 +242,7 @@ def build_detection(
                 f"{path}: detector {detector!r} reports a cut at frame {max(cut.frame, last)}, "
                 f"but the video has {len(times)} frames"
             )
-        cuts.append(with_times(cut, times))
+        cuts.append(add_times(cut, times))
     shots = _shots_between(cuts, times, first, end, detected.critical)
     return ShotDetection(
         path=path,
@@ -253,8 +254,8 @@ def build_detection(
     )
 
 
-def with_times(cut: DetectedCut, times: Sequence[float]) -> Cut:
-    """A cut with its times in seconds, which all of its frames have."""
+def add_times(cut: DetectedCut, times: Sequence[float]) -> Cut:
+    """Add times in seconds to a cut; the times of all its frames must be known."""
     opening = cut.frame if cut.start_frame is None else cut.start_frame
     last = cut.frame if cut.end_frame is None else cut.end_frame
     return Cut(
@@ -275,8 +276,8 @@ def with_times(cut: DetectedCut, times: Sequence[float]) -> Cut:
 def _shots_between(
     cuts: Sequence[Cut], times: Sequence[float], first: int, end: float, critical: Sequence[float] | None
 ) -> tuple[Shot, ...]:
-    """The shots between cuts. A fade at the very start or end divides nothing: the plain background is no shot, as it
-    is none between a cut and a fade that belong together, which are one fade."""
+    """The shots between cuts. A fade at the very start or end divides nothing, because its plain background is not a
+    shot. A cut and a fade that belong together count as one fade, for the same reason."""
     scores: list[float | None] = [None] * (len(cuts) + 1) if critical is None else list(critical)
     dividing = list(cuts)
     opening: Cut | None = None
@@ -286,28 +287,28 @@ def _shots_between(
     if dividing and dividing[-1].kind == "fade" and dividing[-1].end_frame >= len(times) - 1:
         dividing.pop()
         del scores[-1]
-    begins: dict[int, float] = {}  # of what leads from a background to a picture, by frame
-    for place in reversed(range(len(dividing) - 1)):
-        one, other = dividing[place : place + 2]
+    begins: dict[int, float] = {}  # start of each fade that begins with a cut (or fade) to the background, by frame
+    for number in reversed(range(len(dividing) - 1)):
+        one, other = dividing[number : number + 2]
         if (one.is_to_ground and other.kind == "fade") or (one.kind == "fade" and other.is_from_ground):
             begins[other.frame] = one.start
-            del dividing[place], scores[place + 1]
+            del dividing[number], scores[number + 1]
     frames = [first, *(cut.frame for cut in dividing), len(times)]
     moments = [times[first], *(cut.time for cut in dividing), end]
     return tuple(
         Shot(
-            start=moments[place],
-            end=moments[place + 1],
-            start_frame=frames[place],
-            end_frame=frames[place + 1],
+            start=moments[number],
+            end=moments[number + 1],
+            start_frame=frames[number],
+            end_frame=frames[number + 1],
             kind="start" if cut is None else "fade" if cut.frame in begins else cut.kind,
             confidence=1.0 if cut is None else cut.confidence,
-            transition_start=moments[place] if cut is None else begins.get(cut.frame, min(cut.start, moments[place])),
-            transition_end=moments[place] if cut is None else cut.end,
+            transition_start=moments[number] if cut is None else begins.get(cut.frame, min(cut.start, moments[number])),
+            transition_end=moments[number] if cut is None else cut.end,
             kind_confidence=1.0 if cut is None else cut.kind_confidence,
-            critical=scores[place],
+            critical=scores[number],
         )
-        for place, cut in enumerate((opening, *dividing))
+        for number, cut in enumerate((opening, *dividing))
     )
 
 
@@ -342,7 +343,7 @@ def _push_frames(
         stated_end = info.duration
     for batch in _read_ahead(batches):
         times: NDArray[np.float64] = batch.timestamps
-        first, last = (int(place) for place in np.searchsorted(times, [start, end]))
+        first, last = (int(number) for number in np.searchsorted(times, [start, end]))
         if first < last:
             offset = float(times[first]) if offset is None else offset
             shown = times[first:last] - offset
@@ -367,7 +368,7 @@ def _push_frames(
 
 
 def _read_ahead(batches: Iterator[FramePlanes | Frames]) -> Iterator[FramePlanes | Frames]:
-    """Yield the batches while a thread reads the next one: a decoder that waits for the detector stands still."""
+    """Yield the batches while a thread reads the next one, so that the decoder never waits for the detector."""
     with ThreadPoolExecutor(1, thread_name_prefix="vidkin-frames") as reader:
         following = reader.submit(next, batches, None)
         while (batch := following.result()) is not None:
@@ -376,17 +377,17 @@ def _read_ahead(batches: Iterator[FramePlanes | Frames]) -> Iterator[FramePlanes
 
 
 def _shift(detected: DetectedCuts, frames: int, seconds: float) -> DetectedCuts:
-    """The detection in a part, with the frames and times of the whole video."""
+    """Convert a detection in a part to the frames and times of the whole video."""
 
-    def moved(frame: int | None) -> int | None:
+    def shift(frame: int | None) -> int | None:
         return None if frame is None else frame + frames
 
     cuts = tuple(
         replace(
             cut,
             frame=cut.frame + frames,
-            start_frame=moved(cut.start_frame),
-            end_frame=moved(cut.end_frame),
+            start_frame=shift(cut.start_frame),
+            end_frame=shift(cut.end_frame),
         )
         for cut in detected.cuts
     )
@@ -407,7 +408,7 @@ def detect_many(
     stream: int | None = None,
     workers: int | None = None,
 ) -> Iterator[ShotDetection | MediaError]:
-    """Find the shots of many videos, several at a time.
+    """Detect the shots of many videos, several at a time.
 
     Args:
         paths: The videos.
@@ -446,11 +447,11 @@ def detect_many(
                     try:
                         yield alone.submit(one, name).result()
                     except BrokenProcessPool:
-                        yield MediaError(name, "the process that read it died")
+                        yield MediaError(name, "the process that read it crashed")
 
 
 def _pool(count: int) -> ProcessPoolExecutor:
-    # The processes share the cores; more threads in one would only wait for those of the others.
+    # The processes share the cores, so more threads per process would only wait for each other.
     return ProcessPoolExecutor(
         count,
         mp_context=multiprocessing.get_context("spawn"),
@@ -473,7 +474,7 @@ def _detect_one(name: str, **settings: Any) -> ShotDetection | MediaError:
 
 @check_arguments
 def drop_short_shots(detection: ShotDetection, min_length: float) -> ShotDetection:
-    """The detection without shots of less than ``min_length`` seconds; the transitions stay.
+    """Remove shots shorter than ``min_length`` seconds; the transitions stay.
 
     Raises:
         InvalidArgumentError: The length is negative.
@@ -485,10 +486,10 @@ def drop_short_shots(detection: ShotDetection, min_length: float) -> ShotDetecti
 
 @check_arguments
 def merge_short_shots(detection: ShotDetection, min_length: float) -> ShotDetection:
-    """The detection with shots of less than ``min_length`` seconds joined to a neighbor, the shortest first.
+    """Join shots shorter than ``min_length`` seconds to a neighbor, the shortest first.
 
-    The less certain of the two transitions around such a shot is dropped. A joined shot is as critical as its last
-    part. At least one shot remains, however short.
+    The less certain of the two transitions around such a shot is dropped. A joined shot takes ``critical`` from its
+    last part. At least one shot remains, however short.
 
     Raises:
         InvalidArgumentError: The length is negative.
@@ -496,12 +497,12 @@ def merge_short_shots(detection: ShotDetection, min_length: float) -> ShotDetect
     check_not_negative(min_length=min_length)
     shots = list(detection.shots)
     while len(shots) > 1:
-        place = min(range(len(shots)), key=lambda place: shots[place].end - shots[place].start)
-        if not _is_short(shots[place], min_length):
+        number = min(range(len(shots)), key=lambda number: shots[number].end - shots[number].start)
+        if not _is_short(shots[number], min_length):
             break
-        is_first, is_last = place == 0, place == len(shots) - 1
-        goes_back = is_last or (not is_first and shots[place].confidence <= shots[place + 1].confidence)
-        first = place - 1 if goes_back else place
+        is_first, is_last = number == 0, number == len(shots) - 1
+        goes_back = is_last or (not is_first and shots[number].confidence <= shots[number + 1].confidence)
+        first = number - 1 if goes_back else number
         one, two = shots[first : first + 2]
         joined = replace(one, end=two.end, end_frame=two.end_frame, critical=two.critical)
         shots[first : first + 2] = [joined]

@@ -1,4 +1,4 @@
-"""The detector 'network': one network over small frames, and what is read from its answers."""
+"""The detector 'network': one network over small frames, whose answers become transitions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class NetworkDetector:
     Args:
         network: An ONNX file, see `vidkin.shots.network.NetworkReader`, with its numbers in a JSON file of the same
             name; None is the shipped network.
-        hard: Least probability of a hard cut, in (0, 1); None is the network's own number.
-        gradual: Least probability of a gradual transition, in (0, 1); None likewise.
+        hard: Minimum probability of a hard cut, in (0, 1); None is the network's own threshold.
+        gradual: Minimum probability of a gradual transition, in (0, 1); None likewise.
 
-    Of more than 75 frames a second only about 30 are examined; a cut is then placed exactly by how much every frame
-    changes. Of less than 3 a second each is examined as one that stays for a while. The curve is the larger one of the
-    probabilities of a cut and of being inside a gradual transition. Memory: 10 MiB, and about 50 bytes per frame.
+    Above 75 frames per second, only about 30 of them are examined; cuts are then located exactly by the change of every
+    frame. Below 3 frames per second, each is repeated. The curve is the maximum of the probabilities of a cut and of
+    being inside a gradual transition. Memory: 10 MiB, and about 50 bytes per frame.
     """
 
     grid = GRID
@@ -53,8 +53,8 @@ class NetworkDetector:
         return DetectedCuts(tuple(self._cuts), Curve(self._thinner.times, curve, "change"))
 
     def settled(self) -> tuple[DetectedCut, ...]:
-        """Cuts that no later frame changes and that no earlier call returned: those of frames up to about half a minute
-        before the last one of a film."""
+        """Cuts that no later frame can change and that no earlier call returned; they lag about half a minute behind
+        the frames."""
         first, self._returned = self._returned, len(self._cuts)
         return tuple(self._cuts[first:])
 
@@ -66,6 +66,6 @@ class NetworkDetector:
     def _read(self, rows: Answers, *, is_last: bool = False) -> None:
         self._curve.append(rows[:, [HARD, INSIDE]].max(1))
         for cut in map(self._thinner.restore, self._finisher.push(rows, is_last=is_last)):
-            # Of two that are one among the frames of the video, the first one.
+            # Thinned frames can map two cuts to the same frame; keep the first.
             if not self._cuts or cut.frame > self._cuts[-1].frame:
                 self._cuts.append(cut)

@@ -1,4 +1,4 @@
-"""From the network's answers for each frame to transitions."""
+"""Turn the network's answers for each frame into transitions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from vidkin.shots.contract import SUDDEN, DetectedCut, Transition
 from vidkin.shots.network import CONTRAST, HARD, INSIDE, JUMP, KINDS, SINCE, TIME, UNTIL, Answers, Numbers
 
-# Frames without any transition around a frame where a film can be divided, and the longest part that is not divided.
+# Quiet frames required on both sides of a division, and the length from which a part is divided anyway.
 _QUIET, _LONGEST = 16, 1024
 
-# Frames at the ends of a transition in which a cut stays next to it, and the shortest transition with such ends.
+# A cut this close to the ends of a transition stays separate, if the transition has at least so many frames.
 _EDGE, _EDGED = 2, 6
 
 
-class _Found(NamedTuple):
-    """A transition in frames of a part; a sudden one ends before it begins."""
+class _Candidate(NamedTuple):
+    """A transition, in frames of a part; a sudden one has no frames."""
 
     first: int
     end: int
@@ -30,7 +30,7 @@ class _Found(NamedTuple):
 
 
 class Finisher:
-    """Finds the transitions of one film whose rows are pushed, each as soon as no later row can change it.
+    """Finds the transitions of one film from pushed rows, each as soon as no later row can change it.
 
     Args:
         numbers: Thresholds.
@@ -42,7 +42,8 @@ class Finisher:
         self._rows: Answers = np.zeros((0, TIME + 1))
 
     def push(self, rows: Answers, *, is_last: bool = False) -> list[DetectedCut]:
-        """Take the rows of the next frames, see `vidkin.shots.network`; the transitions that are certain, in order."""
+        """Take the rows of the next frames, see `vidkin.shots.network`; return the transitions that are now final, in
+        order."""
         rows, first = np.concatenate([self._rows, rows]), self._first
         until = len(rows) if is_last else self._find_division(rows)
         self._first, self._rows = first + until, rows[until:]
@@ -62,18 +63,18 @@ class Finisher:
         ]
 
     def _find_division(self, rows: Answers) -> int:
-        """The last frame far from all that could be a transition; of a long film without one, its end."""
+        """The last frame far from any possible transition; the end of a long part without one; otherwise 0."""
         numbers = self._numbers
         busy = (rows[:, HARD] >= numbers.hard) | (rows[:, INSIDE] >= numbers.inside)
         busy |= rows[:, CONTRAST] < numbers.plain
         quiet = np.flatnonzero(np.convolve(busy, np.ones(2 * _QUIET + 1), "same")[:-_QUIET] < 0.5)
         return int(quiet[-1]) if len(quiet) else len(rows) if len(rows) > _LONGEST else 0
 
-    def _find(self, rows: Answers) -> list[_Found]:
-        """Cuts and gradual transitions in order, where both are meant the likelier one."""
+    def _find(self, rows: Answers) -> list[_Candidate]:
+        """Cuts and gradual transitions in order; where both are possible, the likelier one."""
         hard = rows[:, HARD]
-        beside = np.maximum(np.r_[0, hard[:-1]], np.r_[hard[1:], 0])
-        peaks = set(np.flatnonzero((hard >= self._numbers.hard) & (hard >= beside)).tolist()) - {0}
+        neighbors = np.maximum(np.r_[0, hard[:-1]], np.r_[hard[1:], 0])
+        peaks = set(np.flatnonzero((hard >= self._numbers.hard) & (hard >= neighbors)).tolist()) - {0}
         found = []
         for one in self._find_gradual(rows):
             edge = _EDGE if one.end - one.first >= _EDGED else 0
@@ -84,34 +85,34 @@ class Finisher:
         for frame in peaks:
             jump = float(rows[frame, JUMP])
             kind: Transition = "jump" if jump > 0.5 else "hard"
-            found.append(_Found(frame, frame, kind, float(hard[frame]), max(jump, 1 - jump)))
+            found.append(_Candidate(frame, frame, kind, float(hard[frame]), max(jump, 1 - jump)))
         return sorted(found)
 
-    def _find_gradual(self, rows: Answers) -> Iterator[_Found]:
-        """Stretches of frames, which vote for their ends."""
+    def _find_gradual(self, rows: Answers) -> Iterator[_Candidate]:
+        """Gradual transitions: stretches of frames that vote for their ends."""
         numbers, contrasts = self._numbers, rows[:, CONTRAST]
         frames, free = np.flatnonzero(rows[:, INSIDE] >= numbers.inside), 0
-        # Two stretches touch where a frame that calls itself the last comes before one that calls itself the first.
+        # Two stretches touch where a frame that claims to be the last precedes one that claims to be the first.
         is_new = (np.diff(frames) > 1) | ((rows[frames[:-1], UNTIL] < 1) & (rows[frames[1:], SINCE] < 1))
         for own in np.split(frames, np.flatnonzero(is_new) + 1) if len(frames) else ():
             first = max(free, round(float(np.median(own - rows[own, SINCE]))))
             end = min(len(rows), round(float(np.median(own + rows[own, UNTIL]))) + 1)
             sure = float(rows[own, INSIDE].mean())
-            # Without anything but plain color, a change of brightness is no transition.
+            # A change of brightness between plain colors is not a transition.
             shown = contrasts[max(0, first - 2) : end + 2].max(initial=0) >= 2 * numbers.plain
             if shown and sure >= numbers.gradual and end - first > 2:
                 kinds = rows[own][:, list(KINDS.values())].mean(0)
                 name = list(KINDS)[int(kinds.argmax())] if contrasts[first:end].min() >= numbers.plain else "fade"
-                yield _Found(first, end, name, sure, float(kinds[list(KINDS).index(name)]))
+                yield _Candidate(first, end, name, sure, float(kinds[list(KINDS).index(name)]))
                 free = end
 
-    def _join(self, rows: Answers, found: list[_Found], *, is_first: bool, is_last: bool) -> list[_Found]:
-        """Join two fades, or two cuts, with nothing but a moment of plain background between; to fades count the ends
-        of the film. A cut and a fade say that they belong together."""
+    def _join(self, rows: Answers, found: list[_Candidate], *, is_first: bool, is_last: bool) -> list[_Candidate]:
+        """Join two fades, or two cuts, with only a moment of plain background between them; the ends of the film count
+        as fades. Mark a cut and a fade that belong together."""
         numbers, plain = self._numbers, rows[:, CONTRAST] < self._numbers.plain
         times = np.append(rows[:, TIME], rows[-1:, TIME])
-        opening, closing = (_Found(frame, frame, "fade", 1.0, 1.0) for frame in (0, len(rows)))
-        joined: list[_Found] = []
+        opening, closing = (_Candidate(frame, frame, "fade", 1.0, 1.0) for frame in (0, len(rows)))
+        joined: list[_Candidate] = []
         for one in [*[opening] * is_first, *found, *[closing] * is_last] if found else ():
             before = joined[-1] if joined else one
             kinds = {before.kind, one.kind}
@@ -120,7 +121,7 @@ class Finisher:
                 is_pair = "fade" in kinds and kinds & SUDDEN and before is not opening and one is not closing
                 if gap <= (numbers.fade_gap if kinds == {"fade"} else numbers.cut_gap if kinds <= SUDDEN else -1):
                     sure = min(before.sure, one.sure), min(before.kind_sure, one.kind_sure)
-                    one = _Found(joined.pop().first, one.end, "fade", *sure)
+                    one = _Candidate(joined.pop().first, one.end, "fade", *sure)
                 elif is_pair and gap <= numbers.fade_gap:
                     joined[-1] = before._replace(is_to_ground=before.kind != "fade")
                     one = one._replace(is_from_ground=one.kind != "fade")

@@ -25,7 +25,7 @@ class FittedRule:
     Attributes:
         weights: Weights by name of the number, in the numbers' own units.
         bias: Constant added to the weighted sum.
-        threshold: Least probability that means yes, in (0, 1].
+        threshold: Minimum probability that means yes, in (0, 1].
     """
 
     weights: Mapping[str, float]
@@ -53,11 +53,11 @@ class FittedRule:
                 f"numbers must include {', '.join(missing)}, got {', '.join(sorted(numbers)) or 'none'}"
             )
         total = self.bias + sum(weight * numbers[name] for name, weight in self.weights.items())
-        # exp of a large number overflows on the side where p is 0 or 1 anyway.
+        # Clipped because exp would overflow; p is 0 or 1 there anyway.
         return 1 / (1 + math.exp(-min(max(total, -500.0), 500.0)))
 
     def confidence(self, numbers: Mapping[str, float]) -> float:
-        """p rescaled so that the threshold is at 1/2: above 1/2 means yes, 1 is certain."""
+        """p rescaled so that the threshold maps to 1/2: above 1/2 means yes, 1 is certain."""
         p = self.probability(numbers)
         if p >= self.threshold:
             return 1.0 if self.threshold == 1 else 0.5 + 0.5 * (p - self.threshold) / (1 - self.threshold)
@@ -95,18 +95,18 @@ def fit_rule(
 ) -> FittedRule:
     """Fit a rule: weights from regularized logistic regression, and the threshold with the highest F1.
 
-    Numbers are brought to a common scale for the fit, so their units do not matter. Among thresholds with equal F1,
-    the middle of the widest gap is used.
+    Numbers are standardized for the fit, so their units do not matter. Among thresholds with equal F1, the middle of
+    the widest gap is used.
 
     Args:
         examples: Numbers of each example, by name.
         labels: Whether each example is a yes.
         names: The numbers to use.
-        missed: Number of positives that are not among the examples; F1 counts them as missed at any threshold.
+        missed: Number of positives missing from the examples; F1 counts them as missed at any threshold.
         strength: Inverse strength of the L2 penalty (C of scikit-learn).
-        rising: Whether a higher number always speaks for yes, and only numbers above 0 can mean it: weights are at
-            least 0 (a number that the fit would turn around gets weight 0), and the threshold is above the probability
-            where all numbers are 0. If all numbers speak against the labels, the answer is always no.
+        rising: Require that higher numbers always favor yes, and that all zeros mean no: weights are at least 0 (a
+            number with a negative weight gets 0), and the threshold is above the probability at zero. If all weights
+            would be negative, the answer is always no.
 
     Raises:
         InvalidArgumentError: Positive or negative examples are missing, or an example lacks a number.
@@ -129,25 +129,25 @@ def fit_rule(
     # The threshold with the highest F1; in log-odds the middle between the values on its two sides.
     order = np.argsort(-chances, kind="stable")
     ranked, right = chances[order], positive[order].cumsum()
-    last = np.append(np.diff(ranked) < 0, True)  # only where a run of equal values ends
+    last = np.append(np.diff(ranked) < 0, True)  # only at the end of a run of equal values
     f1 = 2 * right / (np.arange(1, len(ranked) + 1) + int(positive.sum()) + missed)
     logits = np.log(np.clip(ranked, 1e-12, 1 - 1e-12)) - np.log1p(-np.clip(ranked, 1e-12, 1 - 1e-12))
     below = np.append(logits[1:], logits[-1] - 1.0)
     if rising:
-        # What is no higher than without any rise cannot be a yes.
+        # A probability no higher than at zero cannot mean yes.
         last &= logits > bias
         below = np.maximum(below, bias)
         if not last.any():
             return FittedRule(rule.weights, bias, 1.0)
     gaps = np.where(last & (f1 >= np.where(last, f1, 0).max() - 1e-12), logits - below, -1.0)
-    place = int(gaps.argmax())
-    return FittedRule(rule.weights, bias, float(1 / (1 + np.exp(-(logits[place] + below[place]) / 2))))
+    widest = int(gaps.argmax())
+    return FittedRule(rule.weights, bias, float(1 / (1 + np.exp(-(logits[widest] + below[widest]) / 2))))
 
 
 def _logistic(
     table: NDArray[np.float64], positive: NDArray[np.bool_], strength: float, *, rising: bool
 ) -> tuple[NDArray[np.float64], float]:
-    """Weights [n] and bias of the numbers [N, n], in their own units; with ``rising``, without weights below 0."""
+    """Weights [n] and bias for numbers [N, n], in their own units; with ``rising``, no weight is below 0."""
     linear = import_part("sklearn.linear_model", extra="train")
     mean, scale = table.mean(axis=0), table.std(axis=0)
     scale[scale == 0] = 1.0

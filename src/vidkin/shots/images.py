@@ -1,4 +1,4 @@
-"""Images of shots: their names, frames that show something, and a contact sheet of all."""
+"""Save images of shots: choose frames that show something, name the files, and write contact sheets."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ IMAGE_FORMATS: tuple[ImageFormat, ...] = ("jpg", "png", "webp")
 """Formats of images, by extension."""
 
 _QUALITY = 88
-# Places to try in the stretch of an image, as shares of it; the first that is not nearly black is used.
-_PLACES = (0.5, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875, 0.0625, 0.9375, 0.0, 1.0)
-# A frame is nearly black if less than this percentage of its pixels is brighter than this level of 255.
+# Positions to try within the stretch of an image, as shares of it; the first that is not nearly black is used.
+_POSITIONS = (0.5, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875, 0.0625, 0.9375, 0.0, 1.0)
+# A frame is nearly black if less than this percentage of its pixels is brighter than this level (out of 255).
 _BRIGHT_SHARE, _BLACK = 2, 40
 _LUMA = np.array(LUMINANCE, np.float32)
 
@@ -71,8 +71,8 @@ def write_thumbnails(
     Args:
         detection: The shots.
         folder: Where to write; created if it does not exist.
-        short_side: Length in pixels of the shorter side (never more than in the video); None keeps its size.
-        count: Number of images per shot, spread over it; a shot in which fewer frames are seen has fewer.
+        short_side: Length in pixels of the shorter side, at most that of the video; None keeps its size.
+        count: Number of images per shot, evenly spread; a shot with fewer visible frames gets fewer.
         form: Format of the images.
         template: Template of their names.
 
@@ -94,7 +94,7 @@ def write_thumbnails(
     def path_of(shot: int, image: int) -> Path:
         return target / f"{names.format(detection, shot, image=image, images=count)}.{form}"
 
-    # Before the video is read.
+    # Report existing files before the video is read.
     for number in range(1, len(detection.shots) + 1):
         begin, end = detection.seen(number - 1)
         for part in range(1, min(count, end - begin) + 1):
@@ -110,10 +110,10 @@ def write_thumbnails(
 def iter_shot_images(detection: ShotDetection, *, short_side: int | None = 160, count: int = 1) -> Iterator[ShotImage]:
     """Images of every shot, in order.
 
-    What is seen of a shot alone, without black and outside of transitions, is divided into as many stretches as it
-    gets images; each image is the frame in the middle of its stretch or, if that is nearly black, the nearest of a few
-    others that is not. If all are nearly black, the one with the most contrast is used: a title of few letters rather
-    than the last gray of a fade.
+    The visible part of a shot (without black, outside transitions) is divided into one stretch per image. Each image is
+    the frame in the middle of its stretch or, if that is nearly black, the first of a few alternatives that is not. If
+    all are nearly black, the one with the most contrast is used: a title of few letters rather than the last gray of a
+    fade.
 
     Raises:
         InvalidArgumentError: The count is below 1.
@@ -126,8 +126,8 @@ def iter_shot_images(detection: ShotDetection, *, short_side: int | None = 160, 
         begin, end = detection.seen(number - 1)
         parts = min(count, end - begin)
         for part in range(parts):
-            first, last = (begin + (end - begin) * place // parts for place in (part, part + 1))
-            for rank, share in enumerate(_PLACES):
+            first, last = (begin + (end - begin) * border // parts for border in (part, part + 1))
+            for rank, share in enumerate(_POSITIONS):
                 choices.setdefault(first + int((last - first - 1) * share), (number, part + 1, rank))
     if not choices:
         return
@@ -147,7 +147,7 @@ def iter_shot_images(detection: ShotDetection, *, short_side: int | None = 160, 
 
 
 def _merit(image: NDArray[np.uint8], rank: int) -> tuple[float, int]:
-    """Smaller is better: frames that show something by rank, others by contrast."""
+    """Sort key, smallest first: frames that show something by rank, others by contrast."""
     luma = image[::2, ::2] @ _LUMA
     if float(np.percentile(luma, 100 - _BRIGHT_SHARE)) >= _BLACK:
         return -math.inf, rank
@@ -155,16 +155,16 @@ def _merit(image: NDArray[np.uint8], rank: int) -> tuple[float, int]:
 
 
 NAME_FIELDS = ("name", "shot", "shots", "image", "kind", "start", "end", "start_frame", "end_frame")
-"""Fields of a template: the video, the number of the shot and of shots, the number of the image, the transition
-that opens the shot, its times in seconds, its first frame and the first one after it."""
+"""Fields of a template: name of the video, number of the shot, number of shots, number of the image, the transition
+that opens the shot, its start and end in seconds, its first frame and the first one after it."""
 
 _SAMPLE = {"name": "film", "shot": 1, "shots": 1, "image": 1, "kind": "hard"}
 _SAMPLE |= {"start": 0.5, "end": 1.5, "start_frame": 1, "end_frame": 2}
-# Enough for widths and decimals, but not for a name of a million characters.
+# Allows widths and decimals, but no names of a million characters.
 _SPEC = re.compile(r"[<>^=]?[+\- ]?0?\d{0,2}(\.\d)?[a-zA-Z]?")
 _DIGITS = 3
-# Bytes of a name without its ending; file systems take 255 with it.
-_LONGEST = 240
+# Bytes of a name without its extension; file systems allow 255 in total.
+_MAX_BYTES = 240
 
 
 @check_constructor
@@ -176,8 +176,8 @@ class NameTemplate:
             many as needed, and the images of a shot if there are several.
 
     Raises:
-        InvalidArgumentError: A field is unknown or cannot be written in this way, shots would share a name, or the
-            pattern names a folder.
+        InvalidArgumentError: A field or its format is invalid, shots would share a name, or the pattern includes a
+            folder.
     """
 
     def __init__(self, text: str | None = None) -> None:
@@ -192,17 +192,17 @@ class NameTemplate:
                 if field not in NAME_FIELDS:
                     raise InvalidArgumentError(f"template has no field {field!r}; choose from {', '.join(NAME_FIELDS)}")
                 if conversion is not None or not _SPEC.fullmatch(spec or ""):
-                    raise InvalidArgumentError(f"{shown}: {field} cannot be written as {spec or conversion!r}")
+                    raise InvalidArgumentError(f"{shown}: {field} cannot have the format {spec or conversion!r}")
             if not {"shot", "start_frame"} & {str(field) for field, _, _ in parts}:
-                raise InvalidArgumentError("template must hold {shot} or {start_frame}, or shots would share a name")
+                raise InvalidArgumentError("template must include {shot} or {start_frame}, or shots would share a name")
             try:
                 sample = text.format(**_SAMPLE)
             except ValueError as error:
                 raise InvalidArgumentError(f"{shown}: {error}") from None
             if "/" in sample or "\\" in sample or "\0" in sample or sample.startswith("."):
                 raise InvalidArgumentError(
-                    "template must be the name of a file, without folders and not hidden, "
-                    f"got {text!r}; name the folder with the option"
+                    f"template must be a file name without folders that does not begin with a dot, got {text!r}; set "
+                    "the folder with its own option"
                 )
 
     def uses(self, field: str) -> bool:
@@ -234,7 +234,7 @@ class NameTemplate:
             "start_frame": shot.start_frame,
             "end_frame": shot.end_frame,
         }
-        return safe_name(self._text.format(**values) + tail, longest=_LONGEST)
+        return safe_name(self._text.format(**values) + tail, longest=_MAX_BYTES)
 
 
 _JPEG_QUALITY = 80
@@ -251,10 +251,10 @@ small { opacity: .7; }
 
 @check_arguments
 def write_contact_sheet(detection: ShotDetection, path: PathLike, *, short_side: int = 120) -> None:
-    """Write a page with the middle frame, the times and the transition of every shot; images are embedded in the page.
+    """Write an HTML page with an image, the times and the transition of every shot; images are embedded.
 
-    A gradual transition is given with its extent in seconds, also one from the first frame or up to the last. Times
-    count from the start of the file.
+    Gradual transitions are listed with their start and end, including fades at the very beginning and end. Times count
+    from the start of the file.
 
     Args:
         detection: The shots.
@@ -284,9 +284,9 @@ def write_contact_sheet(detection: ShotDetection, path: PathLike, *, short_side:
             if closing and number == len(detection.shots):
                 begins += f" · ends with {closing[0].kind} {closing[0].confidence:.2f}"
                 begins += _extent(offset + closing[0].start, offset + closing[0].end)
-            held = io.BytesIO()
-            Image.fromarray(image).save(held, "JPEG", quality=_JPEG_QUALITY)
-            jpeg = base64.b64encode(held.getvalue()).decode("ascii")
+            buffer = io.BytesIO()
+            Image.fromarray(image).save(buffer, "JPEG", quality=_JPEG_QUALITY)
+            jpeg = base64.b64encode(buffer.getvalue()).decode("ascii")
             file.write(
                 f'<li><img alt="shot {number}" src="data:image/jpeg;base64,{jpeg}">'
                 f"<b>{number}</b> {offset + shot.start:.2f} to {offset + shot.end:.2f} s<br>"
@@ -296,5 +296,5 @@ def write_contact_sheet(detection: ShotDetection, path: PathLike, *, short_side:
 
 
 def _extent(start: float, end: float) -> str:
-    """When a gradual transition takes place, with a comma before it; nothing for a sudden cut."""
+    """Start and end of a gradual transition as text, after a comma; empty for a sudden cut."""
     return f", {start:.2f} to {end:.2f} s" if end > start else ""

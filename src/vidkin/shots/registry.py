@@ -1,4 +1,4 @@
-"""From a name to a shot detector: the one place where detectors are resolved."""
+"""Open shot detectors by name; all names are resolved here."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from vidkin.shots.contract import PlanesDetector, ShotDetector
 DetectorFactory = Callable[..., ShotDetector | PlanesDetector]
 """Makes a detector; usually the class itself.
 
-Keyword-only parameters of type int, float or str are its settings. With a parameter ``model`` it takes the folder of a
-model, ``prefix:FOLDER``.
+Keyword-only parameters of type int, float or str are its settings. A parameter ``model`` takes the folder of a model,
+``prefix:FOLDER``.
 """
 
 _CUTS = "vidkin.shots.cuts:CutDetector"
@@ -40,8 +40,8 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
     """Open a new detector for one video.
 
     Args:
-        name: One of `available_detectors` (``default`` is ``cuts``), the name of one from an installed package (entry
-            point group ``vidkin.shot_detectors``), or the folder of a trained model. Settings follow a question mark:
+        name: One of `available_detectors` (``default`` is ``cuts``), a detector of an installed package (entry point
+            group ``vidkin.shot_detectors``), or the folder of a trained model. Settings follow a question mark:
             ``shotdetect?threshold=75``, ``models/cuts?similarity=1``.
 
     Raises:
@@ -64,10 +64,10 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
 
 @check_arguments
 def with_threshold(name: str, threshold: float) -> str:
-    """The name of the same detector with another threshold: a higher one finds fewer transitions.
+    """Return the detector's name with another threshold; higher ones find fewer transitions.
 
-    Its meaning depends on the detector: for ``default`` and ``cuts`` it is the least probability, in (0, 1), at which a
-    transition counts, hard or gradual; for ``content``, ``adaptive`` and ``shotdetect`` it is a difference.
+    Its meaning depends on the detector: for ``default`` and ``cuts`` it is the minimum probability, in (0, 1), of hard
+    and gradual transitions; for ``content``, ``adaptive`` and ``shotdetect`` it is a difference.
 
     Raises:
         InvalidArgumentError: No detector has this name, it has no threshold, or the probability is out of range.
@@ -83,7 +83,7 @@ def with_threshold(name: str, threshold: float) -> str:
 
 
 def available_detectors() -> tuple[str, ...]:
-    """The forms of names that `open_detector` accepts, including those of installed packages, sorted."""
+    """The names that `open_detector` accepts, including detectors of installed packages, sorted."""
     return _DETECTORS.usages()
 
 
@@ -94,7 +94,7 @@ def register_detector(prefix: str, factory: DetectorFactory, *, usage: str | Non
     Args:
         prefix: A new prefix of letters, digits, ``_`` and ``-``.
         factory: Makes the detector; see `DetectorFactory`.
-        usage: How the name is written, for lists and messages; default ``prefix``.
+        usage: Form of the name for lists and messages; default ``prefix``.
 
     Raises:
         InvalidArgumentError: The prefix is malformed or already in use.
@@ -112,7 +112,7 @@ def _find(name: str) -> tuple[DetectorFactory, str, str | None]:
         if read_model_info(folder).config.kind == "deep_sbd":
             prefix = "deepsbd"
         factory = _DETECTORS.find(prefix)
-        missing = missing_research(f"{name}: a trained model as a detector of shots") if factory is None else None
+        missing = missing_research(f"{name}: using a trained model as a shot detector") if factory is None else None
         if missing is not None:
             raise missing
     if factory is None:

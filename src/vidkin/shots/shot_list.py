@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Shots(Results[Shot]):
-    """Shots of one video: a list, also after it was sliced, sorted or filtered, whose methods write files of them.
+    """List of the shots of one video, with methods that write files; slicing, sorting and filtering keep the type.
 
     Attributes:
-        detection: All that was found in the video.
+        detection: The complete result for the video.
     """
 
     detection: ShotDetection
@@ -42,7 +42,7 @@ class Shots(Results[Shot]):
 
     @property
     def curve(self) -> Curve | None:
-        """A value for each frame of the video, from which cuts were read; None if the detector has none."""
+        """The value per frame that cuts are derived from; None if the detector has none."""
         return self.detection.curve
 
     def save_images(self, folder: PathLike, *, count: int = 1, short_side: int | None = None) -> tuple[Path, ...]:
@@ -50,28 +50,28 @@ class Shots(Results[Shot]):
 
         Args:
             folder: Where to write; created if it does not exist.
-            count: Number of images of each shot.
-            short_side: Length in pixels of the shorter side; None is that of the video.
+            count: Number of images per shot.
+            short_side: Length in pixels of the shorter side; None keeps the size of the video.
 
         Raises:
-            InvalidArgumentError: The shots are of frames in memory.
+            InvalidArgumentError: The shots come from frames in memory.
             MediaError: The video cannot be read, or an image cannot be written.
         """
-        return write_thumbnails(self._in_file("save_images"), folder, short_side=short_side, count=count)
+        return write_thumbnails(self._as_detection("save_images"), folder, short_side=short_side, count=count)
 
     def split(self, folder: PathLike, *, at_key_frames: bool = False) -> SplitReport:
         """Write each of these shots as a video, see `vidkin.shots.split_shots`.
 
         Args:
             folder: Where to write; created if it does not exist.
-            at_key_frames: Encode nothing; pieces then begin at key frames, see `vidkin.shots.copy_shots`.
+            at_key_frames: Copy without encoding; pieces then begin at key frames, see `vidkin.shots.copy_shots`.
 
         Raises:
-            InvalidArgumentError: The shots are of frames in memory.
+            InvalidArgumentError: The shots come from frames in memory.
             MediaError: The video cannot be read, or a piece cannot be written.
         """
         write = copy_shots if at_key_frames else split_shots
-        return write(self._in_file("split"), folder)
+        return write(self._as_detection("split"), folder)
 
     def export(self, path: PathLike) -> None:
         """Write these shots as a file whose ending names the format: ``film.edl``, ``shots.csv``, ``sheet.html``.
@@ -80,7 +80,7 @@ class Shots(Results[Shot]):
             InvalidArgumentError: No format has this ending; the message lists them.
             MediaError: The video cannot be read, or the file cannot be written.
         """
-        detection = self._in_file("export")
+        detection = self._as_detection("export")
         name = match_shot_format(path)
         exporter = ShotExporter({name: Path(path)}, [detection.path])
         for failed, cause in (*exporter.export(detection).failures, *exporter.export_tables()[1]):
@@ -91,8 +91,8 @@ class Shots(Results[Shot]):
         shots.detection = self.detection
         return shots
 
-    def _in_file(self, method: str) -> ShotDetection:
-        """The detection with these shots alone, in the order of time."""
+    def _as_detection(self, method: str) -> ShotDetection:
+        """The detection with only these shots, in order of time."""
         if not self.path:
-            raise InvalidArgumentError(f"{method} needs shots of a file, got those of frames in memory")
+            raise InvalidArgumentError(f"{method} needs shots of a file, got shots of frames in memory")
         return replace(self.detection, shots=tuple(sorted(self, key=lambda shot: shot.start_frame)))

@@ -1,4 +1,4 @@
-"""Shots of frames that come one after the other, such as those of a camera."""
+"""Detect shots in frames that arrive one by one, for example from a camera."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from vidkin.media import Frames, sample_planes
 from vidkin.media.convert import shrink
 from vidkin.shots.black import BlackFrames
 from vidkin.shots.contract import Cut, PlanesDetector, RgbFrame, ShotDetection, ShotDetector
-from vidkin.shots.detect import build_detection, open_with, with_times
+from vidkin.shots.detect import add_times, build_detection, open_with
 
 
 @check_constructor
 class ShotStream:
-    """Detects the shots of one video whose frames are pushed.
+    """Detects the shots of one video from pushed frames.
 
     Args:
         detector: A name for `open_detector`, or a fresh detector.
-        threshold: Another threshold of a detector that is named, see `with_threshold`.
+        threshold: Threshold for a detector given by name, see `with_threshold`.
         frame_rate: Frames per second of arrays; `Frames` have their times.
 
     Raises:
@@ -57,18 +57,18 @@ class ShotStream:
         """Take the next frames.
 
         Args:
-            frames: [T, H, W, 3] or [H, W, 3] uint8 RGB, or `Frames`, whose times are after those before.
+            frames: [T, H, W, 3] or [H, W, 3] uint8 RGB, or `Frames` later than all before.
 
         Returns:
-            The transitions that are certain by now and were not returned before. The default detector knows them about
-            half a minute later; one without a method ``settled`` only at the end.
+            The transitions that have become final. The default detector returns them with a delay of about half a
+            minute; one without a method ``settled`` only at the end.
 
         Raises:
-            InvalidArgumentError: They are no frames, have no times, or come after `finish`.
+            InvalidArgumentError: ``frames`` has another type or no times, or `finish` was called before.
         """
         if self._is_finished:
-            raise InvalidArgumentError("a ShotStream is for one video; open another one for more frames")
-        batch = self._with_times(frames)
+            raise InvalidArgumentError("a ShotStream takes one video; open a new one for more frames")
+        batch = self._add_times(frames)
         if not len(batch):
             return ()
         first = len(self._times)
@@ -82,7 +82,7 @@ class ShotStream:
             for number, (image, time) in enumerate(zip(batch.images, batch.timestamps.tolist(), strict=True), first):
                 self._detector.push(RgbFrame(number, time, shrink(image, self._detector.short_side)))
         settled = getattr(self._detector, "settled", tuple)
-        return tuple(with_times(cut, self._times) for cut in settled())
+        return tuple(add_times(cut, self._times) for cut in settled())
 
     def finish(self) -> ShotDetection:
         """All transitions and shots, after the last frame.
@@ -96,7 +96,7 @@ class ShotStream:
         found = build_detection("", self._detector.name, self._detector.finish(), np.array(self._times))
         return replace(found, black=self._black.finish(self._times, first=0, end=found.shots[-1].end))
 
-    def _with_times(self, frames: Frames | NDArray[np.uint8]) -> Frames:
+    def _add_times(self, frames: Frames | NDArray[np.uint8]) -> Frames:
         if not isinstance(frames, Frames):
             images = np.asarray(frames)
             images = images[None] if images.ndim == 3 else images
@@ -108,5 +108,5 @@ class ShotStream:
             numbers = np.arange(len(self._times), len(self._times) + len(images))
             frames = Frames(images, numbers / float(self._rate))
         if len(frames) and self._times and frames.timestamps[0] <= self._times[-1]:
-            raise InvalidArgumentError("frames must be after those before them")
+            raise InvalidArgumentError("frames must be later than the frames before them")
         return frames

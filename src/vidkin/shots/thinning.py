@@ -1,5 +1,5 @@
-"""Fewer frames of videos with very many frames a second, more of those with very few, and the way back to the frames of
-the whole video."""
+"""Thin out videos with very high frame rates, repeat frames of very low ones, and map cuts back to the original
+frames."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from numpy.typing import NDArray
 from vidkin.media import FramePlanes
 from vidkin.shots.contract import DetectedCut
 
-# Rate above which frames are left out, and the rate that is kept, about. Networks of transitions know 24 to 60 frames a
-# second; at 120 a camera that moves over a photograph looks like a wipe.
+# Rate above which frames are dropped, and the approximate rate that remains. The networks were trained on 24 to 60
+# frames per second; at 120, a camera that moves over a photograph looks like a wipe.
 _HIGH_RATE, _USUAL_RATE = 75.0, 30.0
 
-# Rate below which frames are held, and how many times each is passed on. At one or two frames a second whatever moves
-# is elsewhere in every frame; between frames that are held, it stands still, as networks know it from shots of films.
+# Rate below which frames are repeated, and how often. At one or two frames per second, moving things are somewhere else
+# in every frame; repeated frames stand still, as within the shots that networks were trained on.
 _LOW_RATE, _HOLD = 3.0, 4
 
-# Frames from whose times the rate is told, and every how many samples of luma the changes of all frames are measured.
+# Frames from which the rate is measured, and the stride of luma samples with which changes of all frames are measured.
 _FIRST, _COARSE = 9, 8
 
 
 class FrameThinner:
-    """Passes every frame on, or every k-th one of a video of more than 75 frames a second (k = rate / 30, rounded), or
-    each several times of one of less than 3 frames a second.
+    """Passes every frame on; above 75 frames per second only every k-th (k = rate / 30, rounded), below 3 each several
+    times.
 
     Attributes:
         step: k, known after nine frames or at the end.
-        hold: Number of times that a frame is passed on, known then too.
+        hold: Number of times that each frame is passed on, known at the same time.
     """
 
     def __init__(self) -> None:
@@ -48,12 +48,12 @@ class FrameThinner:
 
     @property
     def passed(self) -> NDArray[np.float64]:
-        """Times of all frames passed on, in seconds: of a held one, they divide the time to the next."""
+        """Times of all frames passed on, in seconds; repeated frames divide the time to the next one."""
         times = self.times[:: self.step]
         return self._divide(times, times) if len(times) else times
 
     def push(self, planes: FramePlanes) -> list[FramePlanes]:
-        """Take the next frames; the pieces of frames to examine, in order."""
+        """Take the next frames; return the batches of frames to examine, in order."""
         self._times.append(planes.timestamps.copy())
         self._count += len(planes)
         if self._is_open:
@@ -62,7 +62,7 @@ class FrameThinner:
         return self.release() if self._count >= _FIRST else []
 
     def release(self) -> list[FramePlanes]:
-        """The frames that still wait for the rate to be known."""
+        """Return the frames that are still waiting for the rate to be known."""
         if not self._is_open and self._count > 1:
             rate = 1 / float(np.median(np.diff(self.times[:_FIRST])))
             self.step = round(rate / _USUAL_RATE) if rate > _HIGH_RATE else 1
@@ -77,13 +77,13 @@ class FrameThinner:
         return thinned
 
     def restore(self, cut: DetectedCut) -> DetectedCut:
-        """A cut among the frames passed on, in frames of the whole video.
+        """Convert a cut from frames passed on to frames of the video.
 
-        A sudden cut lies where neighboring frames differ most, of the k places that can be meant.
+        A sudden cut goes to the largest difference of neighboring frames among the k possible ones.
         """
         step, count = self.step, self._count
         if self.hold > 1:
-            # What was found between two passes of one frame is between it and the next.
+            # A cut between two repetitions of a frame is moved to the next frame.
             frame = min(max(1, -(-cut.frame // self.hold)), count - 1)
             start, end = (None if each is None else each // self.hold for each in (cut.start_frame, cut.end_frame))
             if start is None or end is None:
@@ -102,14 +102,15 @@ class FrameThinner:
         return replace(cut, frame=max(1, (start + end + 1) // 2), start_frame=start, end_frame=end)
 
     def spread(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """[T] values of all frames: each has that of the last frame passed on, of a held one the largest."""
+        """Values [T] of all frames: dropped frames get the value of the last frame passed on, repeated ones the
+        largest."""
         if self.hold > 1:
             highest: NDArray[np.float64] = values.reshape(-1, self.hold).max(1) if len(values) else values
             return highest
         return values.repeat(self.step)[: self._count]
 
     def _thin(self, planes: FramePlanes) -> FramePlanes:
-        """The k-th frames of a piece that ends with the last frame counted."""
+        """Thin or repeat a batch that ends with the last frame counted."""
         if self.hold > 1:
             times = self._divide(planes.timestamps, self.times)
             return FramePlanes(planes.luma.repeat(self.hold, 0), planes.chroma.repeat(self.hold, 0), times)
@@ -120,11 +121,11 @@ class FrameThinner:
         self._changes.append(np.abs(np.diff(small, axis=0, prepend=before)).mean((1, 2)))
         self._before = small[-1:] if len(small) else before
         kept = slice(-(self._count - len(planes)) % self.step, None, self.step)
-        # Copies, because a view would keep the frames left out in memory.
+        # Copies, because a view would keep the dropped frames in memory.
         return FramePlanes(planes.luma[kept].copy(), planes.chroma[kept].copy(), planes.timestamps[kept])
 
     def _divide(self, times: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The times at which frames are passed on; ``known`` are those from which the usual distance is told."""
+        """The times of frames passed on; ``known`` are times from which their usual distance is measured."""
         usual = float(np.median(np.diff(known))) if len(known) > 1 else 1.0
         parts = np.arange(self.hold) * (usual / self.hold)
         divided: NDArray[np.float64] = np.maximum.accumulate((times[:, None] + parts).ravel())

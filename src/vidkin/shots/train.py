@@ -1,4 +1,4 @@
-"""Training of a shot detector from labeled shots, which another package brings."""
+"""Train a shot detector from labeled shots, with a trainer from another package."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ def train_shots(
     resume: bool = True,
     on_progress: Callable[[Any], None] | None = None,
 ) -> Any:
-    """Train a detector from labeled shots, by the function that an entry point of ``vidkin.shot_training`` names.
+    """Train a detector from labeled shots, with the function that the entry point group ``vidkin.shot_training`` names.
 
-    The package vidkin-research brings it. The folder is a detector for `vidkin.detect_shots` and
-    ``vidkin shots --detector``.
+    The package vidkin-research provides it. The output folder is a detector for `vidkin.detect_shots` and ``vidkin
+    shots --detector``.
 
     Args:
-        labels: Videos with their shots, or a JSON file of them.
-        recipe: A TOML file, the name of a recipe that comes with the package, or its content; None: its default.
+        labels: Videos with their shots, or a JSON file that lists them.
+        recipe: A TOML file, the name of a recipe in the package, or the content of one; None is the default recipe.
         output: Folder of the detector; created if it does not exist.
         resume: Continue from the folder's checkpoint; False starts over.
         on_progress: Callback before each video and after each step.
 
     Returns:
-        The report of the training: a result with ``output``.
+        The training report, with the folder as ``output``.
 
     Raises:
-        MissingPartError: No installed package trains detectors, or it needs one that is not installed.
+        MissingPartError: No installed package trains detectors, or one of its dependencies is missing.
         VidkinError: Labels, recipe or output cannot be used; a video cannot be read; the training failed.
     """
     trainers = tuple(entry_points(group=_GROUP))
     if not trainers:
         raise missing_research("vidkin.train_shots") or MissingPartError(
-            "vidkin.train_shots needs a package with an entry point of the group vidkin.shot_training, and none is "
+            "vidkin.train_shots needs a package with an entry point in the group vidkin.shot_training, but none is "
             "installed"
         )
     with name_missing_parts("vidkin.train_shots"):
