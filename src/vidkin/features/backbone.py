@@ -55,18 +55,20 @@ class BackboneExtractor:
 
     Settings follow a question mark in the name, as in ``timm:mobilenetv2_100?pad_type=same&size=256``:
 
-    ============= ================================================================================================
-    ``size``      side of the input in pixels; default: the network's own
-    ``fit``       ``whole`` (default): the whole frame is resized to a square, because crops hide content. ``crop``:
-                  short side to 256/224 of the size, then a center crop: compatible with published features ``bars``
-                  ``trim`` (default with ``whole``): letterbox and pillarbox bars are cut off first; ``keep``
-                  ``whole_frame`` ``1``: append the whole frame as a tenth region; default ``0`` ``stages``    timm:
-                  indices, ``1,2,3,4``; torchvision: node names, ``layer3,layer4``; default the last four. timm:
-                  ``pooled``, one region: the input of the classifier (for a transformer the class token after the last
-                  norm) ``mean``      of the input, 0 to 1, one number or three; default the weights file's metadata or
-                  the network's own ``std``       likewise others are passed to timm's model, for example
-                  ``pad_type=same`` =============
-                  ================================================================================================
+    =============== ==============================================================================================
+    ``size``        side of the input in pixels; default: the network's own
+    ``fit``         ``whole`` (default): the whole frame is resized to a square, because crops hide content.
+                    ``crop``: short side to 256/224 of the size, then a center crop, as for published features
+    ``bars``        ``trim`` (default with ``whole``): letterbox and pillarbox bars are cut off first; ``keep``
+    ``whole_frame`` ``1``: append the whole frame as a tenth region; default ``0``
+    ``stages``      timm: indices, ``1,2,3,4``; torchvision: node names, ``layer3,layer4``; default: the last four.
+                    timm: ``pooled``, one region: the input of the classifier (for a transformer, the class token
+                    after the last norm)
+    ``mean``        mean of the input, 0 to 1, one number or three; default: metadata of the weights, or the
+                    network's own
+    ``std``         standard deviation of the input, likewise
+    others          passed to timm's model, for example ``pad_type=same``
+    =============== ==============================================================================================
 
     Args:
         name: ``timm:<model>[?settings]`` or ``torchvision:<model>[?settings]``.

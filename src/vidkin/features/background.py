@@ -1,8 +1,8 @@
-"""Background photographs: what unrelated frames look like to an extractor.
+"""Background photographs, which stand for unrelated frames when scores are calibrated.
 
-They ship with the package, as JPEG files of quality 92 (88 for the two that were reduced), 1.3 MB in all: against the
-originals the baselines of the classical extractor change by .0005 on average. What they were made from and under which
-terms they may be passed on stands beside them in ``data/background/LICENSES.txt``.
+They ship with the package, as JPEG files of quality 92 (88 for the two that were reduced), 1.3 MB in all: compared with
+the originals, baselines of the classical extractor change by .0005 on average. Their sources and licenses are listed in
+``data/background/LICENSES.txt``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from vidkin.media import Frames
 if TYPE_CHECKING:
     from PIL import Image
 
-# Their order is part of the background: each is cut up by the next numbers of one generator.
+# The order matters: one random generator crops all photographs in turn.
 PHOTOGRAPHS: tuple[str, ...] = (
     "astronaut", "brick", "camera", "chelsea", "coffee", "coins", "grass", "gravel", "hubble", "ihc", "moon",
     "motorcycle", "page", "retina", "rocket", "text",
 )  # fmt: skip
-"""Photographs, and two scanned texts."""
+"""Names of the photographs and of two scanned texts."""
 
 _CROPS = 6
 _HEIGHT, _WIDTH = 240, 320
@@ -31,7 +31,7 @@ _HEIGHT, _WIDTH = 240, 320
 
 @cache
 def open_photograph(name: str) -> Image.Image:
-    """One of `PHOTOGRAPHS` in RGB, not to be changed."""
+    """Open one of `PHOTOGRAPHS` in RGB; do not modify it, it is cached."""
     from PIL import Image
 
     with (
@@ -43,15 +43,14 @@ def open_photograph(name: str) -> Image.Image:
 
 @cache
 def background_frames() -> Frames:
-    """96 cut-outs, [96, 240, 320, 3], of 16 photographs; the same on every machine.
+    """96 crops [96, 240, 320, 3] of 16 photographs; the same on every machine.
 
-    Each photograph makes up one sixteenth of the set, so what unrelated frames reach hardly changes if a video
-    shows one of them.
+    Each photograph makes up one sixteenth of the set, so baselines hardly change if a video shows one of them.
     """
     from PIL.Image import Resampling
 
     generator = np.random.default_rng(20)
-    pictures = []
+    images = []
     for name in PHOTOGRAPHS:
         source = open_photograph(name)
         for _ in range(_CROPS):
@@ -60,5 +59,5 @@ def background_frames() -> Frames:
             left = generator.uniform(0, source.width - width)
             top = generator.uniform(0, source.height - height)
             box = (left, top, left + width, top + height)
-            pictures.append(np.asarray(source.resize((_WIDTH, _HEIGHT), Resampling.BILINEAR, box=box)))
-    return Frames(np.stack(pictures), np.arange(len(pictures), dtype=np.float64))
+            images.append(np.asarray(source.resize((_WIDTH, _HEIGHT), Resampling.BILINEAR, box=box)))
+    return Frames(np.stack(images), np.arange(len(images), dtype=np.float64))

@@ -35,10 +35,10 @@ _REVISION = 1
 class ClassicalExtractor:
     """Color, gradients and texture of 3 x 3 overlapping regions and the whole frame, whitened: [T, 10, 128].
 
-    Black bars are cut off first, then the picture is resized to a square, so letterboxing and squeezing change
-    little. The whitening suppresses what copies change (compression, size, crop, logos, captions, brightness, gray);
-    the bundled one was fitted on photographs and their edited copies, and :meth:`vidkin.features.Whitening.fit_pairs`
-    fits one on your own.
+    Black bars are cut off first, then the frame is resized to a square, so letterboxing and squeezing have little
+    effect. The whitening suppresses the edits of copies (compression, size, crop, logos, captions, brightness, gray);
+    the bundled one was fitted to photographs and their edited copies, and :meth:`vidkin.features.Whitening.fit_pairs`
+    fits one to yours.
 
     Args:
         whitening: A file written by :meth:`vidkin.features.Whitening.save`; default: the bundled one.
@@ -68,7 +68,7 @@ class ClassicalExtractor:
         )
 
     def describe(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Descriptors before whitening, [T, 10, 201], to fit a whitening on."""
+        """Descriptors before whitening, [T, 10, 201], for fitting a whitening."""
         squares = (
             _resize(image[top:bottom, left:right])
             for image, (top, bottom, left, right) in zip(images, bar_boxes(images).tolist(), strict=True)
@@ -115,9 +115,8 @@ def shipped_whitening() -> Whitening:
 # ranking", supplement, section 4): LAB color, HOG-like oriented gradients, band energies for texture; plus the low
 # cosine coefficients of the luminance, which perceptual hashes are made of.
 #
-# What looks at pixels works on one frame at a time: its planes then stay in the processor's cache, and it cannot
-# matter which frames are described together. Means over blocks are matrix products, which are several times as fast as
-# means over axes.
+# Pixels are processed one frame at a time: its planes then stay in the processor's cache, and results cannot depend on
+# the batch. Means over blocks are matrix products, which are several times as fast as means over axes.
 
 
 SIDE = 192  # pixels, a square: the aspect ratio of a copy cannot be trusted
@@ -140,7 +139,7 @@ REGIONS: tuple[tuple[int, int, int], ...] = (
 
 _OCTAVES = 3
 
-# What is measured in every cell: votes for orientations, means and deviations of L, a and b, detail per octave.
+# Columns of the numbers of a cell: votes for orientations, means and deviations of L, a and b, detail per octave.
 _VOTES = slice(0, ORIENTATIONS)
 _MEANS = slice(ORIENTATIONS, ORIENTATIONS + 3)
 _DEVIATIONS = slice(ORIENTATIONS + 3, ORIENTATIONS + 6)
@@ -191,27 +190,27 @@ def _describe_squares(squares: Iterable[NDArray[np.floating] | NDArray[np.uint8]
     cosines = np.empty((count, len(REGIONS), COSINES * COSINES), np.float32)
     for index, square in enumerate(squares):
         cells[index], cosines[index] = _measure(lab_from_rgb(square))
-    # [T, R, 17, 9]: everything that was measured in the cells, in the nine bins of every region.
+    # [T, R, 17, 9]: the numbers of the cells, pooled into the nine bins of every region.
     bins = cells.reshape(count, _DETAIL.stop, CELLS * CELLS) @ _bin_weights()
     bins = bins.reshape(count, _DETAIL.stop, len(REGIONS), BINS * BINS).swapaxes(1, 2)
     parts = (
-        _gradients(_joined(bins[:, :, _VOTES])),
-        _scaled(cosines[:, :, 1:], 30),
+        _gradients(_flatten_bins(bins[:, :, _VOTES])),
+        _normalize(cosines[:, :, 1:], 30),
         *_color(bins[:, :, _MEANS]),
-        np.log1p(_joined(bins[:, :, _DEVIATIONS])) / 3,
-        _joined(bins[:, :, _DETAIL]) / 2,
+        np.log1p(_flatten_bins(bins[:, :, _DEVIATIONS])) / 3,
+        _flatten_bins(bins[:, :, _DETAIL]) / 2,
     )
     return np.concatenate(parts, axis=2)
 
 
 def _measure(lab: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """What is measured in the cells of one frame [3, 192, 192] in LAB, [17, 12, 12]; and the cosine coefficients of the
-    regions, [10, 49]."""
+    """Numbers of the cells of one frame [3, 192, 192] in LAB, [17, 12, 12]; and the cosine coefficients of the regions,
+    [10, 49]."""
     cells = np.empty((_DETAIL.stop, CELLS, CELLS), np.float32)
     luminance = lab[0]
     cells[_VOTES] = _orientations(luminance)
-    # Added pixel after pixel, as by the networks' pooling: in flat cells the deviation is nothing but the rounding of
-    # these sums, and stored features have it, too.
+    # Summed in the order of pixels: in flat cells the deviation is only the rounding of these sums, which stored
+    # features contain as well.
     pixels = lab.reshape(3, CELLS, CELL, CELLS, CELL).transpose(2, 4, 0, 1, 3).reshape(CELL * CELL, -1)
     mean = np.add.reduce(pixels) / CELL**2
     variance = np.add.reduce(np.square(pixels)) / CELL**2 - np.square(mean)
@@ -242,7 +241,7 @@ def _orientations(luminance: NDArray[np.float32]) -> NDArray[np.float64]:
     upper_votes = magnitude * (angle - lower)
     index = lower.astype(np.intp)
     cell = _cell_numbers()
-    # As a remainder of eight, which is several times as slow.
+    # Equal to the remainder of a division by eight, and several times as fast.
     last = ORIENTATIONS - 1
     places = np.concatenate([cell + (index & last), cell + (index + 1 & last)])
     votes = np.concatenate([magnitude - upper_votes, upper_votes])
@@ -251,7 +250,7 @@ def _orientations(luminance: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _smooth(image: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Means over 3 x 3 pixels of an image [S, S], at the borders over those that exist."""
+    """Means over 3 x 3 pixels of an image [S, S]; at the borders over fewer pixels."""
     padded = np.pad(image, 1)
     rows = padded[:-2] + padded[1:-1] + padded[2:]
     sums = rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]
@@ -271,24 +270,24 @@ def _gradients(votes: NDArray[np.float32]) -> NDArray[np.float32]:
 def _color(means: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Brightness relative to the region, [T, R, 9], and color, [T, R, 18], of means of L, a, b [T, R, 3, 9]."""
     brightness = means[:, :, 0] - means[:, :, 0].mean(axis=-1, keepdims=True)
-    color: NDArray[np.float32] = _joined(means[:, :, 1:]) / np.float32(60)
-    return _scaled(brightness, 6), color
+    color: NDArray[np.float32] = _flatten_bins(means[:, :, 1:]) / np.float32(60)
+    return _normalize(brightness, 6), color
 
 
-def _joined(bins: NDArray[np.float32]) -> NDArray[np.float32]:
-    """[T, R, C, 9] as [T, R, 9 C]."""
+def _flatten_bins(bins: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Reshape [T, R, C, 9] to [T, R, 9 C]."""
     return bins.reshape(*bins.shape[:2], bins.shape[2] * bins.shape[3])
 
 
-def _scaled(values: NDArray[np.float32], least: float) -> NDArray[np.float32]:
-    """Vectors divided by their length plus ``least``: weak ones stay short."""
+def _normalize(values: NDArray[np.float32], least: float) -> NDArray[np.float32]:
+    """Divide vectors by their length plus ``least``, so that weak ones stay short."""
     scaled: NDArray[np.float32] = values / (np.linalg.norm(values, axis=-1, keepdims=True) + np.float32(least))
     return scaled
 
 
 def _resize(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """A picture [H, W, 3] as a square [3, 192, 192]: bilinear, smoothed where it shrinks (as Pillow and torch do), and
-    not rounded in between, which changes one pixel in ten."""
+    """Resize an image [H, W, 3] to a square [3, 192, 192]: bilinear with antialiasing, as in Pillow and torch, without
+    rounding in between, which would change one pixel in ten."""
     height, width = picture.shape[:2]
     short = _resize_rows(picture.reshape(height, -1).astype(np.float32)).reshape(SIDE, width, 3)
     square = _resize_rows(np.ascontiguousarray(short.transpose(1, 2, 0)).reshape(width, -1))
@@ -296,7 +295,7 @@ def _resize(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def _resize_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """192 weighted means of rows [N, M] that lie near each other."""
+    """192 weighted means of neighboring rows [N, M]."""
     positions, weights = _taps(len(rows))
     total: NDArray[np.float32] = rows[positions[0]]
     total *= weights[0]
@@ -310,7 +309,8 @@ def _resize_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=16)
 def _taps(length: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """Which of ``length`` rows make up each of 192, [K, 192], and their weights, [K, 192, 1]: a triangle over each."""
+    """The rows out of ``length`` that contribute to each of 192, [K, 192], and their weights, [K, 192, 1], a triangle
+    filter."""
     scale = length / SIDE
     support = max(scale, 1.0)
     centers = (np.arange(SIDE) + 0.5) * scale
@@ -340,7 +340,7 @@ def _pooling(side: int) -> NDArray[np.float32]:
 
 @cache
 def _cell_numbers() -> NDArray[np.intp]:
-    """[192, 192]: the first of the places where the votes of a pixel's cell are summed."""
+    """[192, 192]: the first index at which the votes of a pixel's cell are summed."""
     cell = np.arange(SIDE) // CELL
     return (cell[:, None] * CELLS + cell) * ORIENTATIONS
 

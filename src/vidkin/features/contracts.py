@@ -62,8 +62,8 @@ class FrameExtractor(Protocol):
 
         Args:
             frames: T frames with their times.
-            boxes: [V, 4] views as shares of the frame; None describes only the whole.
-                Extractors of clips support only the whole.
+            boxes: [V, 4] views as shares of the frame; None describes only the full frame, the only view that
+                extractors of clips support.
         """
         ...
 
@@ -169,9 +169,9 @@ def open_extractor(
     """Open an extractor by name.
 
     Args:
-        name: ``vidkin`` (the default: one vector a frame by vidkin's own network), ``squares`` (a smaller network that
-            describes a frame, or ten regions of it, and that you can train further), ``classical`` (color, gradients
-            and texture of the whole frame), ``classical:<feature>`` (one classical image feature from the
+        name: ``vidkin`` (the default: one vector per frame from vidkin's own network), ``squares`` (a smaller network
+            that describes a frame, or ten regions of it, and that you can train further), ``classical`` (color,
+            gradients and texture of the whole frame), ``classical:<feature>`` (one classical image feature from the
             package vidkin-research), ``timm:<model>``, ``torchvision:<model>``, ``onnx:<file>`` (any image encoder, see
             :class:`~vidkin.features.onnx.OnnxExtractor`), the folder of a trained model (``path/to/model`` or
             ``model:path/to/model``), or a prefix that was registered or belongs to an installed plugin (entry point

@@ -1,6 +1,6 @@
-"""The small network that turns a square of a frame into a unit vector, as it is trained; it needs torch.
+"""The small network that turns a square of a frame into a unit vector, for training with torch.
 
-What runs it without torch is :mod:`vidkin.features.sessions`, from the ONNX file that is written here.
+:mod:`vidkin.features.sessions` runs it without torch, from the ONNX file that is written here.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ _OPSET = 17
 # Typical mean and deviation of values in 0..1, the same for all channels.
 _MEAN = 0.45
 _DEVIATION = 0.25
-# Added to the deviation of an image (as variances): without it, compression of plain skies and roads is blown up.
-_LEAST_DEVIATION = 0.15
+# Added to the deviation of an image (as variances), so that compression noise of plain skies and roads is not
+# amplified.
+_MIN_DEVIATION = 0.15
 
 
 @check_constructor
@@ -50,10 +51,11 @@ class FrameEncoderSettings:
         side: Side of the input in pixels.
         widths: Channels after the stem and after each block.
         strides: Stride of each block, one fewer than widths.
-        grid: Side of the grid over which features are averaged before the last layer, so that it knows what is where.
+        grid: Side of the grid over which features are averaged before the last layer, which keeps their rough
+            positions.
         dimension: Length of the vectors.
         normalization: ``"image"`` subtracts each image's mean and divides by its deviation, so that brightness
-            changes nothing and contrast little; ``"fixed"`` uses the same numbers for all images.
+            has no effect and contrast little; ``"fixed"`` uses the same numbers for all images.
     """
 
     side: int = 64
@@ -146,7 +148,7 @@ class FrameEncoder(nn.Module):
             # torch.var_mean takes as long as half of the network.
             mean = images.mean(dim=(1, 2, 3), keepdim=True)
             variance = (images.square().mean(dim=(1, 2, 3), keepdim=True) - mean.square()).clamp(min=0)
-            images = (images - mean) * (variance + _LEAST_DEVIATION**2).rsqrt()
+            images = (images - mean) * (variance + _MIN_DEVIATION**2).rsqrt()
         maps: torch.Tensor = self.blocks(self.stem(images))
         return maps
 
@@ -155,7 +157,7 @@ class FrameEncoder(nn.Module):
         folded = copy.deepcopy(self).eval()
         for module in list(folded.modules()):
             if isinstance(module, nn.Sequential) and isinstance(module[0], nn.Conv2d):
-                # Merge every batch norm of the sequence into the convolution before it; nothing takes its place.
+                # Merge every batch norm of the sequence into the convolution before it, and drop it.
                 for index in range(len(module) - 1):
                     convolution, norm = module[index], module[index + 1]
                     if isinstance(convolution, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
@@ -164,7 +166,7 @@ class FrameEncoder(nn.Module):
         return folded.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
     def digest(self) -> str:
-        """What identifies the network: the :func:`~vidkin.features.sessions.weights_digest` of its weights."""
+        """Digest that identifies the network, the :func:`~vidkin.features.sessions.weights_digest` of its weights."""
         weights = {name: tensor.detach().float().cpu().numpy() for name, tensor in self.state_dict().items()}
         return weights_digest(self.settings.to_table(), weights)
 
@@ -244,7 +246,7 @@ def export_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
     side = encoder.settings.side
     folded = encoder.fold().cpu().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     with torch.no_grad(), warnings.catch_warnings(), TemporaryDirectory() as scratch:
-        warnings.simplefilter("ignore")  # about the exporter itself; the other one takes twenty times as long
+        warnings.simplefilter("ignore")  # about the exporter itself; the newer exporter takes twenty times as long
         torch.onnx.export(
             _OfBytes(folded),
             (torch.zeros(2, 3, side, side),),

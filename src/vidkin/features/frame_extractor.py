@@ -1,4 +1,4 @@
-"""The default extractor: one vector for a frame, by the network that ships with the package."""
+"""The default extractor: one vector per frame, from the network that ships with the package."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["COHORT_FILE", "NETWORK_FILE", "FrameEncoderExtractor", "open_frame_e
 _REVISION = 2
 
 NETWORK_FILE = Path(__file__).with_name("data") / "frame_encoder.onnx"
-"""The network, which takes squares of bytes; what it was made of stands in ``frame_encoder.json`` beside it."""
+"""The network, which takes squares of bytes; ``frame_encoder.json`` next to it describes its training."""
 
 COHORT_FILE = NETWORK_FILE.with_name("frame_encoder_cohort.safetensors")
 """Vectors of unrelated images by this network, see :meth:`FrameEncoderExtractor.cohort`."""
@@ -35,9 +35,9 @@ COHORT_FILE = NETWORK_FILE.with_name("frame_encoder_cohort.safetensors")
 
 @check_constructor
 class FrameEncoderExtractor:
-    """A unit vector of the whole frame, and of each rectangle in it that may hold a video of its own: [T, V, 1, D].
+    """Extracts a unit vector of the full frame, and of each rectangle that may hold a video of its own: [T, V, 1, D].
 
-    The vectors are those of a copy, too, as far as training went: also of a mirrored, turned, cropped or covered one.
+    Trained so that edited copies have nearly the same vectors, including mirrored, rotated, cropped and covered ones.
 
     Args:
         network: The network.
@@ -92,7 +92,7 @@ def open_frame_extractor(
 
     Raises:
         UnknownExtractorError: The name includes a model, or the weights do not exist.
-        InvalidArgumentError: The weights are no such network, a whitening was passed, or a setting is unknown.
+        InvalidArgumentError: The weights are another kind of network, a whitening was passed, or a setting is unknown.
     """
     parsed = parse_name(name)
     if parsed.path != "vidkin":
@@ -103,6 +103,6 @@ def open_frame_extractor(
     network = OnnxNetwork(NETWORK_FILE if weights is None else weights, device=device)
     if not network.takes_bytes or len(network.shape) != 1:
         raise InvalidArgumentError(
-            f"{weights}: the network must take bytes and return one vector for an image; use --model onnx:FILE instead"
+            f"{weights}: the network must take bytes and return one vector per image; use --model onnx:FILE instead"
         )
     return FrameEncoderExtractor(network, name=name)

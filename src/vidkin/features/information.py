@@ -1,4 +1,4 @@
-"""How much a frame shows, where its black bars end, and the small pictures in which this is seen."""
+"""Measure the detail of frames, find black bars, and resize frames quickly."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vidkin.similarity.contracts import THUMBNAIL
 _GRID = 16  # cells a side
 _CELL = 8  # samples per side of a cell
 _SIDE = _GRID * _CELL
-_NOISE_FLOOR = 1.0  # gray levels; sensor and compression noise on a flat background stays below it once averaged down
+_NOISE_FLOOR = 1.0  # gray levels; averaged sensor and compression noise on a flat background stays below it
 _RELATIVE_CONTRAST = 0.01  # of the frame's brightness
 
 # bar_boxes: deviations from the bar's color in gray levels, lengths as shares of the side
@@ -33,8 +33,8 @@ _EDGE_DEVIATION = 24
 _EDGE_SHARE = 0.5
 _LONE_EDGE_SHARE = 0.8
 _LONE_BRIGHTEST = 32
-_SMALLEST_BAR = 0.015
-_LARGEST_BAR = 0.4
+_MIN_BAR = 0.015
+_MAX_BAR = 0.4
 _ASYMMETRY = 0.05
 _EDGE_REACH = 0.02
 _BLOCK = 8  # lines; compression smears an edge over one block of its transform
@@ -42,7 +42,7 @@ _BLOCK = 8  # lines; compression smears an edge over one block of its transform
 
 @check_arguments
 def frame_information(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """How much detail each frame has, as a weight: the square of the share of the frame that has detail.
+    """Weight of each frame by its detail: the square of the share of the frame that has detail.
 
     The luma (.299 R + .587 G + .114 B) is averaged down to 128 x 128 and cut into 16 x 16 cells. From each cell
     the mean of each row and of each column is subtracted, which removes smooth gradients and straight edges along the
@@ -89,7 +89,7 @@ def detailed_cells(luma: NDArray[np.float32]) -> NDArray[np.bool_]:
     means = np.repeat(np.eye(_GRID, dtype=np.float32), _CELL, axis=0) / np.float32(_CELL)
     brightness = np.sort((columns[:, :, 0] @ means).reshape(-1, _GRID * _GRID), axis=1)
     detail = cells - columns
-    # What is left after the mean of each row is subtracted, too: the mean square without the square of the means.
+    # Variance after the row means are subtracted as well: the mean square minus the square of the means.
     rest = np.square(detail).mean(axis=2) @ means - np.square(detail @ means).mean(axis=2)
     # The 95th percentile of 256 numbers lies a quarter of the way from the 243rd to the 244th.
     place, share = divmod(0.95 * (_GRID * _GRID - 1), 1)
@@ -106,21 +106,21 @@ def information_of_share(share: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @check_arguments
 def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Where the picture is in each frame: everything but letterbox and pillarbox bars.
+    """Find the content area of each frame: everything except letterbox and pillarbox bars.
 
     A bar is a run of rows (columns) from the frame's border that keeps the color of the outermost one, covers 1.5 % to
-    40 % of the side (and at least 4 lines), and ends in an edge straighter than edges in pictures: within 8 lines or 2
-    % of the side, at least half of a line leaves the bar's color by 24 gray levels or more. Bars come in pairs of one
+    40 % of the side (and at least 4 lines), and ends in an edge straighter than edges of content: within 8 lines or 2 %
+    of the side, at least half of a line leaves the bar's color by 24 gray levels or more. Bars come in pairs of one
     color and about one size (within 5 % of the side); a lone bar must be black and four fifths of its edge straight, as
-    must those of black in an L beside a shifted picture, or of any width all around it.
-    Dark scenes, night skies, flat skies and gradients have no such edge and are kept whole; so are frames that are
-    flat altogether, even if other frames of the video show bars.
+    must the edges of black in an L next to shifted content, or of any width all around it.
+    Dark scenes, night skies, flat skies and gradients have no such edge and are kept as they are; so are entirely flat
+    frames, even if other frames of the video show bars.
 
     Args:
         images: [T, H, W, 3] uint8.
 
     Returns:
-        [T, 4] int64: top, bottom, left, right, so that ``images[t, top:bottom, left:right]`` is the picture.
+        [T, 4] int64: top, bottom, left, right, so that ``images[t, top:bottom, left:right]`` is the content.
     """
     _check(images)
     height, width = images.shape[1:3]
@@ -129,13 +129,13 @@ def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:
     outermost = (images[:, 0], images[:, -1], images[:, :, 0], images[:, :, -1])
     flat = np.stack([_flat_lines(lines) for lines in outermost], axis=1)
     for place in np.flatnonzero(flat.any(axis=1)).tolist():
-        boxes[place] = _picture_box(images[place], *flat[place].tolist())
+        boxes[place] = _content_box(images[place], *flat[place].tolist())
     return boxes
 
 
 @dataclass(frozen=True, slots=True)
 class FrameLook:
-    """What has to be known of T frames before their views are described.
+    """Properties of T frames that are computed before their views are described.
 
     Attributes:
         luma: [T, 128, 128] float32, see :func:`small_luma`.
@@ -146,27 +146,27 @@ class FrameLook:
     information: NDArray[np.float32]
 
 
-# Of the latest frames: a stretch is looked through for boxes, then described.
+# Cached batches of frames: boxes are searched in a batch before it is described.
 _looks: tuple[tuple[weakref.ref[NDArray[np.uint8]], FrameLook], ...] = ()
-_MOST_LOOKS = 3
+_MAX_LOOKS = 3
 
 
 @check_arguments
 def look_at(images: NDArray[np.uint8]) -> FrameLook:
-    """Luma and detail of images [T, H, W, 3], computed once for the same array, which must not be written to."""
+    """Luma and detail of images [T, H, W, 3], computed once per array, which must not be modified."""
     global _looks
     for known, look in _looks:
         if known() is images:
             return look
     luma = small_luma(images)
     look = FrameLook(luma, information_of_share(detailed_cells(luma).mean(axis=(1, 2), dtype=np.float32)))
-    _looks = ((weakref.ref(images), look), *_looks[: _MOST_LOOKS - 1])
+    _looks = ((weakref.ref(images), look), *_looks[: _MAX_LOOKS - 1])
     return look
 
 
 @check_arguments
 def make_thumbnails(luma: NDArray[np.float32], boxes: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Small pictures of the views of frames, [T, V, 8, 8]: luma averaged over 64 fields of each box.
+    """Thumbnails of the views of frames, [T, V, 8, 8]: luma averaged over 64 cells of each box.
 
     Args:
         luma: [T, 128, 128], see :func:`small_luma`.
@@ -213,20 +213,20 @@ _NO_BAR = _BarSide(0, np.zeros(3), np.zeros((0, 0), dtype=np.int16), 0)
 
 
 def _side(lines: NDArray[np.uint8], flat_border: bool) -> _BarSide:
-    """The candidate for a side whose lines [N, L, 3] are given from the border inwards; ``flat_border`` tells whether
+    """The candidate for a side whose lines [N, L, 3] are given from the border inwards; ``flat_border`` says whether
     the outermost can be of a single color."""
     if not flat_border:
         return _NO_BAR
     length = len(lines)
     reach = max(_BLOCK, round(_EDGE_REACH * length))
-    least = max(4, math.ceil(_SMALLEST_BAR * length))
+    least = max(4, math.ceil(_MIN_BAR * length))
     color = median(lines[0], 0)
-    # Most frames have no bars: their first lines tell.
+    # Most frames have no bars, which their first lines show.
     if not _flat(lines[:least], color)[0].all():
         return _NO_BAR
-    flat, deviation = _flat(lines[: int(_LARGEST_BAR * length) + reach + 1], color)
+    flat, deviation = _flat(lines[: int(_MAX_BAR * length) + reach + 1], color)
     depth = length if flat.all() else int(np.argmin(flat))
-    return _BarSide(depth if depth <= _LARGEST_BAR * length else 0, color, deviation, reach)
+    return _BarSide(depth if depth <= _MAX_BAR * length else 0, color, deviation, reach)
 
 
 def _flat_lines(lines: NDArray[np.uint8]) -> NDArray[np.bool_]:
@@ -253,16 +253,16 @@ def _flat(lines: NDArray[np.uint8], color: NDArray[np.float64]) -> tuple[NDArray
     return flat, deviation
 
 
-def _picture_box(
+def _content_box(
     image: NDArray[np.uint8], flat_top: bool, flat_bottom: bool, flat_left: bool, flat_right: bool
 ) -> tuple[int, int, int, int]:
-    """Top, bottom, left, right of the picture of one frame [H, W, 3], whose outermost lines can be of a single color
-    where this is said."""
+    """Top, bottom, left, right of the content of one frame [H, W, 3], given which of its outermost lines can be of a
+    single color."""
     height, width = image.shape[:2]
     columns_first = image.transpose(1, 0, 2)
     rows = (_side(image, flat_top), _side(image[::-1], flat_bottom))
     columns = (_side(columns_first, flat_left), _side(columns_first[::-1], flat_right))
-    # Bars on all four sides hide each other's edges, so each pair is judged within the other one ...
+    # Bars on all four sides hide each other's edges, so each pair is judged within the other pair ...
     top, bottom = _pair(rows, _interior(columns, width), height)
     left, right = _pair(columns, _interior(rows, height), width)
     if not (top and left):
@@ -295,7 +295,7 @@ def _pair(sides: tuple[_BarSide, _BarSide], interior: slice, length: int) -> tup
 
 
 def _lone(sides: tuple[_BarSide, _BarSide], interior: slice) -> tuple[int, int]:
-    """Depths of black bars with sharp edges, each by itself, judged within the interior."""
+    """Depths of black bars with sharp edges, each judged alone, within the interior."""
     first, second = (
         side.depth if _is_black(side) and side.edge_share(interior) >= _LONE_EDGE_SHARE else 0 for side in sides
     )
@@ -309,9 +309,9 @@ def _is_black(side: _BarSide) -> bool:
 def _corner(
     rows: tuple[_BarSide, _BarSide], columns: tuple[_BarSide, _BarSide], height: int, width: int
 ) -> tuple[int, int, int, int]:
-    """Depths at the top, bottom, left and right of black that fills an L beside a shifted picture, or all around it.
+    """Depths at the top, bottom, left and right of black that fills an L next to shifted content, or surrounds it.
 
-    Such bars hide each other's edges, so each is judged along the sides of the picture alone; both directions must have
+    Such bars hide each other's edges, so each is judged only along the sides of the content; both directions must have
     one.
     """
     black = [tuple(side if _is_black(side) else _NO_BAR for side in sides) for sides in (rows, columns)]
@@ -331,7 +331,7 @@ def _check(images: NDArray[np.uint8]) -> None:
 # Planes of bytes resized by matrix products: bilinear with antialiasing, in fixed point as image libraries do it.
 #
 # Sums of products of bytes and weights of 15 bits are whole numbers below 2^24, which float32 holds: products of
-# float32 matrices are exact, whatever the order of their sums, and many times as fast as one image after the other.
+# float32 matrices are exact in any order of summation, and many times as fast as resizing image by image.
 
 
 Edges = tuple[int, int, int, int]
@@ -340,20 +340,20 @@ Edges = tuple[int, int, int, int]
 # First output, first input, weights [outputs, inputs].
 _ResizedBlock = tuple[int, int, NDArray[np.float32]]
 
-# Outputs a product: few, because most weights of a longer row are zeros; enough to fill the registers.
-_OUTPUTS_A_BLOCK = 16
-# Products a call: above them OpenBLAS wakes other threads, which cost more than they save here.
-_MOST_PRODUCTS = 1 << 18
-# Bits of a weight, so that its products with bytes can be added up.
+# Outputs per product: few, because most weights of a longer row are zeros, but enough to fill the registers.
+_OUTPUTS_PER_BLOCK = 16
+# Multiplications per call above which OpenBLAS wakes other threads, which cost more than they save here.
+_MAX_PRODUCTS = 1 << 18
+# Bits of a weight, few enough for exact sums of its products with bytes.
 _BITS = 15
-_MOST_PRECISION = 22
+_MAX_PRECISION = 22
 _HALF = np.float32(0.5)
 
 
 def resize_planes(planes: NDArray[np.float32], side: int) -> NDArray[np.float32]:
     """Resize planes [H, T, C, W] with whole numbers in 0..255 to squares [side, T, C, side], rounded.
 
-    Rows come first, so that a product takes the same rows of all planes at once.
+    Rows come first, so that one product processes the same rows of all planes.
     """
     height, count, channels, width = planes.shape
     narrow = np.empty((height, count, channels, side), np.float32)
@@ -373,7 +373,7 @@ def resize_parts(
             cache.
         parts: V parts of the planes.
         side: Side of the squares.
-        out: [T, V, C, side, side], where they are written.
+        out: [T, V, C, side, side], receives the result.
     """
     height, count, channels, width = planes.shape
     lines = planes.reshape(-1, width)
@@ -416,7 +416,7 @@ def _resize_columns(lines: NDArray[np.float32], *, out: NDArray[np.float32]) -> 
 
 
 def _resize_rows(planes: NDArray[np.float32], *, out: NDArray[np.float32]) -> None:
-    """Resize planes [H, ...] to [H', ...], plus one half where they must be rounded down."""
+    """Resize planes [H, ...] to [H', ...]; fractional results are half too large, so that truncation rounds them."""
     before, after = len(planes), len(out)
     if before == after:
         out[:] = planes
@@ -429,7 +429,7 @@ def _multiply_columns(blocks: Sequence[_ResizedBlock], lines: NDArray[np.float32
     """Lines [N, W] times the weights [W', W]: [N, W']."""
     for first, start, weights in blocks:
         count, length = weights.shape
-        step = _MOST_PRODUCTS // weights.size
+        step = _MAX_PRODUCTS // weights.size
         for row in range(0, len(lines), step):
             inputs = lines[row : row + step, start : start + length]
             np.matmul(inputs, weights.T, out=out[row : row + step, first : first + count])
@@ -439,7 +439,7 @@ def _multiply_rows(blocks: Sequence[_ResizedBlock], lines: NDArray[np.float32], 
     """The weights [H', H] times lines [H, N]: [H', N]."""
     for first, start, weights in blocks:
         count, length = weights.shape
-        step = _MOST_PRODUCTS // weights.size
+        step = _MAX_PRODUCTS // weights.size
         for column in range(0, lines.shape[1], step):
             inputs = lines[start : start + length, column : column + step]
             np.matmul(weights, inputs, out=out[first : first + count, column : column + step])
@@ -450,8 +450,8 @@ def _blocks(length: int, size: int, kind: Literal["bilinear", "area"]) -> tuple[
     """The weights [size, length] in blocks of outputs, without the inputs that no output of a block uses."""
     weights = _bilinear_weights(length, size) if kind == "bilinear" else _area_weights(length, size)
     blocks = []
-    for first in range(0, size, _OUTPUTS_A_BLOCK):
-        block = weights[first : first + _OUTPUTS_A_BLOCK]
+    for first in range(0, size, _OUTPUTS_PER_BLOCK):
+        block = weights[first : first + _OUTPUTS_PER_BLOCK]
         used = np.flatnonzero(block.any(axis=0))
         blocks.append((first, int(used[0]), np.ascontiguousarray(block[:, used[0] : used[-1] + 1])))
     return tuple(blocks)
@@ -477,7 +477,7 @@ def _bilinear_weights(length: int, size: int) -> NDArray[np.float32]:
     weights[(places < starts[:, None]) | (places >= ends[:, None])] = 0
     weights /= weights.sum(axis=1, keepdims=True)
     precision = 0
-    while precision < _MOST_PRECISION and int(0.5 + weights.max() * 2 ** (precision + 1)) < 2**_BITS:
+    while precision < _MAX_PRECISION and int(0.5 + weights.max() * 2 ** (precision + 1)) < 2**_BITS:
         precision += 1
     rounded: NDArray[np.float32] = (np.floor(weights * 2**precision + 0.5) / 2**precision).astype(np.float32)
     return rounded

@@ -223,17 +223,20 @@ class OnnxExtractor:
     file written by ``vidkin export`` needs none.
 
     ========== ==================================================================================================
-    ``size``   side of the input, pixels; default the file's own
-    ``fit``    ``stretch`` (default): the whole frame is resized to a square; ``crop``: its middle; ``letterbox``: with
-               black bars ``bars``   ``trim`` (default with ``stretch``): letterbox and pillarbox bars are cut off
-               first; ``keep`` ``range``  the value of white before ``mean`` and ``std``: ``1`` (default; for uint8
-               ``255``) or another number ``mean``   subtracted, in units of ``range``, one number or three in the order
-               of ``color``; default 0 ``std``    divided by, likewise; default 1 ``color``  ``rgb`` (default) or
-               ``bgr`` ``layout`` ``nchw`` or ``nhwc``; default as the input's shape says ``output`` name or number
-               (from 0) of the output; needed if there are several ``pool``   of an output [B, N, D] ``first`` (class
-               token) or ``mean``, which must be named; of a map ``regions`` (default, 3 x 3, maximum) or ``mean``
-               ``scorer`` ``copies`` (default) or ``kinds``, see :class:`~vidkin.features.FrameExtractor` ==========
-               ==================================================================================================
+    ``size``   side of the input in pixels; default: the file's own
+    ``fit``    ``stretch`` (default): the whole frame is resized to a square; ``crop``: its middle; ``letterbox``:
+               with black bars
+    ``bars``   ``trim`` (default with ``stretch``): letterbox and pillarbox bars are cut off first; ``keep``
+    ``range``  value of white before ``mean`` and ``std``: ``1`` (default; for uint8 ``255``) or another number
+    ``mean``   subtracted, in units of ``range``, one number or three in the order of ``color``; default 0
+    ``std``    divided by, likewise; default 1
+    ``color``  ``rgb`` (default) or ``bgr``
+    ``layout`` ``nchw`` or ``nhwc``; default: by the input's shape
+    ``output`` name or number (from 0) of the output; required if there are several
+    ``pool``   for an output [B, N, D] ``first`` (class token) or ``mean``, required; for a map ``regions``
+               (default, 3 x 3, maximum) or ``mean``
+    ``scorer`` ``copies`` (default) or ``kinds``, see :class:`~vidkin.features.FrameExtractor`
+    ========== ==================================================================================================
 
     Args:
         name: ``onnx:FILE[?settings]``.

@@ -1,7 +1,6 @@
 """Sessions of ONNX Runtime, one per process and network, with a limited number of threads that never spin.
 
-All networks that run without torch are opened here: ``onnx:`` files, trained models, shot detectors, and the frame
-encoder, which search and shots share.
+All networks that run without torch are opened here: ``onnx:`` files, trained models, shot detectors and frame encoders.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _DEVICE = re.compile(r"cpu|cuda(:\d{1,3})?")
 # More threads do not speed up networks this small.
 _MAX_THREADS = 4
 
-# Maximum seconds of one call, seconds between checks for cancellation, and seconds to wait for the call to end then.
+# Seconds: maximum duration of a call, interval of checks for cancellation, and wait for a cancelled call to end.
 _MAX_SECONDS, _POLL_SECONDS, _STOP_SECONDS = 120.0, 0.2, 1.0
 
 _threads: int | None = None
@@ -56,7 +55,7 @@ _SQUARES_PER_PASS_ON_CUDA = 512
 
 
 def set_threads(count: int | None) -> None:
-    """Set the number of threads of sessions opened from now on in this process; None: one per core, at most 4.
+    """Set the number of threads of sessions that this process opens from now on; None: one per core, at most 4.
 
     Worker processes, which share the machine, call it with 1 before opening any session.
 
@@ -204,7 +203,7 @@ def _create(model: bytes | PathLike, threads: int, device: str, name: str) -> An
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.use_deterministic_compute = True
-    # Memory patterns are kept for each batch size without making anything faster.
+    # Memory patterns take memory for each batch size and save no time.
     options.enable_mem_pattern = False
     # Spinning threads would take CPU time from other workers.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -232,10 +231,9 @@ def _create(model: bytes | PathLike, threads: int, device: str, name: str) -> An
 
 
 def run_session(session: Any, outputs: list[str] | None, inputs: Mapping[str, NDArray[Any]]) -> list[Any]:
-    """Run a network with a time limit, because a network can contain an endless loop; returns the outputs of
-    ``session.run``.
+    """Run a network with a time limit, because it may contain an endless loop; return the outputs of ``session.run``.
 
-    Ctrl-C and cancellation, see :mod:`vidkin._base.stopping`, end it.
+    Ctrl-C and cancellation (see :mod:`vidkin._base.stopping`) end the call.
 
     Raises:
         InvalidArgumentError: The call took longer than two minutes.
@@ -260,7 +258,7 @@ def run_session(session: Any, outputs: list[str] | None, inputs: Mapping[str, ND
         while not has_ended.wait(_POLL_SECONDS):
             check_wanted()
             if time.monotonic() > ends:
-                raise InvalidArgumentError(f"a network must answer within {_MAX_SECONDS:g} s, this one did not")
+                raise InvalidArgumentError(f"the network did not answer within {_MAX_SECONDS:g} s")
     finally:
         if not has_ended.is_set():
             options.terminate = True

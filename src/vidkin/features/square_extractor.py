@@ -1,4 +1,4 @@
-"""Describe frames, or ten regions of them, by a network of small squares that `vidkin train frame-encoder` makes."""
+"""Describe frames, or ten regions of them, with a network for small squares trained by `vidkin train frame-encoder`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _REGIONS = {
 
 
 class SquareExtractor:
-    """Unit vectors of frames by a network of small squares: [T, V, R, D].
+    """Extracts unit vectors [T, V, R, D] with a network for small squares.
 
     The frame is resized to a square once; every view is cut from that square. Black bars are part of it.
 
@@ -96,7 +96,7 @@ class SquareExtractor:
 
     @property
     def side(self) -> int:
-        """Side of the encoder's input, pixels."""
+        """Side of the encoder's input in pixels."""
         return self._encoder.side
 
     def _prepare(self, frames: Frames) -> _Prepared:
@@ -136,7 +136,7 @@ def open_square_extractor(
     """Open the extractor ``squares``; a factory of the registry.
 
     Args:
-        name: ``squares``, or ``squares?regions=10`` for 10 regions of the whole picture.
+        name: ``squares``, or ``squares?regions=10`` for 10 regions of the full frame.
         weights: Weights of another frame encoder; default: the bundled weights.
         whitening: Not accepted, because the encoder's vectors need none.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.

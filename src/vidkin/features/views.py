@@ -1,7 +1,7 @@
-"""Features of files: which parts of every frame are described, and the one place that reads files for extractors.
+"""Choose the views of every frame, and read files for extractors.
 
-A frame is described as a whole. Where rectangles are found that may hold a video of their own
-(:func:`find_content_boxes`), each is a view with a vector of its own, so that an inset is compared as if it were alone.
+The full frame is one view. Each rectangle that may hold a video of its own (:func:`find_content_boxes`) is another view
+with its own vector, so that an inset is compared as if it were alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vidkin.media import Frames, ProbedVideo, iter_frames
 from vidkin.media.frames import join_frames
 from vidkin.similarity import WHOLE, Box, FrameFeatures
 
-# Least intersection over union at which a box counts as one found before.
+# Minimum intersection over union for a box to count as found before.
 _SAME = 0.8
 
 CROPS: tuple[Box, ...] = (
@@ -32,14 +32,14 @@ CROPS: tuple[Box, ...] = (
     *((left, top, left + 0.6, top + 0.6) for top in (0.0, 0.4) for left in (0.0, 0.4)),
     (0.3, 0.0, 0.7, 1.0),
 )
-"""The parts of a frame that a crop keeps: of a query, so that copies that show half of it are found."""
+"""Parts of a query's frames that are described as well, so that a copy which shows only half of the frame is found."""
 
 
 _Number = TypeVar("_Number", bound=np.generic)
 
 
 def crop_box(images: NDArray[np.uint8], box: tuple[float, float, float, float]) -> NDArray[np.uint8]:
-    """The part of images [T, H, W, 3] inside a box of shares (left, top, right, bottom), at least one pixel wide."""
+    """Crop images [T, H, W, 3] to a box of shares (left, top, right, bottom), at least one pixel in size."""
     height, width = images.shape[1:3]
     left, top = min(round(box[0] * width), width - 1), min(round(box[1] * height), height - 1)
     right, bottom = max(round(box[2] * width), left + 1), max(round(box[3] * height), top + 1)
@@ -54,13 +54,13 @@ def features_of_views(
     *,
     boxes: NDArray[np.float32] | None = None,
 ) -> FrameFeatures:
-    """Features of frames in every view, for extractors that know only whole images.
+    """Features of frames in every view, for extractors that only take full images.
 
     Args:
         describe: Function from images [T, H, W, 3] to descriptors [T, R, D].
         frames: T frames.
         fingerprint: Fingerprint of the extractor.
-        boxes: [V, 4] shares of the frame; None describes the whole.
+        boxes: [V, 4] shares of the frame; None describes the full frame.
     """
     images, look = frames.images, look_at(frames.images)
     boxes = np.array([WHOLE], np.float32) if boxes is None else boxes
@@ -79,29 +79,29 @@ def features_of_views(
 
 
 class ViewPlan:
-    """Boxes in which consecutive stretches of a video are described: the whole, then up to four found in the frames.
+    """Chooses the boxes for consecutive stretches of a video: the full frame, then up to four boxes found in it.
 
-    A box found again in the next stretch keeps its place, so that a view means the same throughout the video.
+    A box that is found again keeps its position, so that a view means the same throughout the video.
     """
 
     def __init__(self) -> None:
         self._found: list[tuple[float, ...] | None] = [None] * MAX_BOXES
 
     def boxes(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Boxes [V, 4] for frames [T, H, W, 3] that follow those of the last call; zeros where there is no box."""
+        """Boxes [V, 4] for the next frames [T, H, W, 3] of the video; zeros where there is no box."""
         boxes = [tuple(box) for box in find_content_boxes(images).tolist()]
-        places: list[tuple[float, ...] | None] = [None] * MAX_BOXES
-        for place, before in enumerate(self._found):
+        chosen: list[tuple[float, ...] | None] = [None] * MAX_BOXES
+        for view, before in enumerate(self._found):
             again = next((box for box in boxes if before is not None and overlap(box, before) >= _SAME), None)
             if again is not None:
-                places[place] = again
+                chosen[view] = again
                 boxes.remove(again)
-        # New boxes prefer places without a box, so that earlier boxes are not mixed with others.
-        free = sorted((at for at in range(MAX_BOXES) if places[at] is None), key=lambda at: self._found[at] is not None)
-        for place, box in zip(free, boxes, strict=False):
-            places[place] = box
-        self._found = [box or before for box, before in zip(places, self._found, strict=True)]
-        return np.array([WHOLE, *(box or (0.0, 0.0, 0.0, 0.0) for box in places)], dtype=np.float32)
+        # New boxes prefer positions that were never used, so that different boxes are not mixed in one view.
+        free = sorted((at for at in range(MAX_BOXES) if chosen[at] is None), key=lambda at: self._found[at] is not None)
+        for view, box in zip(free, boxes, strict=False):
+            chosen[view] = box
+        self._found = [box or before for box, before in zip(chosen, self._found, strict=True)]
+        return np.array([WHOLE, *(box or (0.0, 0.0, 0.0, 0.0) for box in chosen)], dtype=np.float32)
 
 
 @check_arguments
@@ -114,15 +114,15 @@ def describe_views(
         extractor: An extractor of frames.
         frames: T frames.
         boxes: [V, 4] shares of the frame; zeros where there is no box.
-        crops: Frames in which `CROPS` are described as well, as further views; None adds no views.
+        crops: Indices of frames for which `CROPS` are added as further views; None adds none.
     """
-    features = _in_boxes(extractor, frames, boxes)
+    features = _describe_boxes(extractor, frames, boxes)
     if crops is None:
         return features
     parts = np.array(CROPS, np.float32)
-    cropped = _in_boxes(extractor, frames[crops], parts)
+    cropped = _describe_boxes(extractor, frames[crops], parts)
 
-    def widened(own: NDArray[_Number], some: NDArray[_Number]) -> NDArray[_Number]:
+    def add_crops(own: NDArray[_Number], some: NDArray[_Number]) -> NDArray[_Number]:
         more = np.zeros((len(own), len(CROPS), *own.shape[2:]), own.dtype)
         more[crops] = some
         return np.concatenate([own, more], axis=1)
@@ -130,47 +130,47 @@ def describe_views(
     boxes = np.tile(parts, (len(frames), 1, 1))
     return replace(
         features,
-        values=widened(features.values, cropped.values),
+        values=add_crops(features.values, cropped.values),
         boxes=boxes if features.boxes is None else np.concatenate([features.boxes, boxes], axis=1),
         thumbnails=None
         if features.thumbnails is None or cropped.thumbnails is None
-        else widened(features.thumbnails, cropped.thumbnails),
+        else add_crops(features.thumbnails, cropped.thumbnails),
     )
 
 
-def _in_boxes(extractor: FrameExtractor, frames: Frames, boxes: NDArray[np.float32]) -> FrameFeatures:
-    """Features of frames in boxes [V, 4], zeros in those of zeros."""
-    there = np.flatnonzero(boxes.any(axis=1))
-    features = _features(extractor.name, extractor.extract(frames, boxes=boxes[there]))
+def _describe_boxes(extractor: FrameExtractor, frames: Frames, boxes: NDArray[np.float32]) -> FrameFeatures:
+    """Features of frames in boxes [V, 4]; zeros for boxes of zeros."""
+    given = np.flatnonzero(boxes.any(axis=1))
+    features = _features(extractor.name, extractor.extract(frames, boxes=boxes[given]))
     values = np.zeros((len(frames), len(boxes), *features.values.shape[2:]), features.values.dtype)
-    values[:, there] = features.values
+    values[:, given] = features.values
     placed = np.tile(boxes, (len(frames), 1, 1))
     if features.boxes is not None:
-        placed[:, there] = features.boxes
+        placed[:, given] = features.boxes
     thumbnails = features.thumbnails
     if thumbnails is not None:
         small = np.zeros((*values.shape[:2], *thumbnails.shape[2:]), np.uint8)
-        small[:, there] = thumbnails
+        small[:, given] = thumbnails
         thumbnails = small
     return replace(features, values=values, boxes=placed, thumbnails=thumbnails)
 
 
 Phase = Literal["decoding", "describing"]
-"""What is happening to a file: its frames are being decoded, or the extractor is describing them."""
+"""Current work on a file: decoding frames, or describing them with the extractor."""
 
 HANG_TIMEOUT = 120.0
 """Seconds without a packet read or a frame decoded after which a decoder counts as hung."""
 
-# At most this many seconds of silence are counted between two checks: longer gaps mean that the checking process was
-# busy or stopped, or the machine asleep, and say nothing about the reader.
-_MOST_UNSEEN = 1.0
-# An extractor can be silent this many times as long as a decoder.
+# Maximum seconds of silence counted between two checks: longer gaps mean that the checking process was busy or stopped,
+# or the machine asleep, not that the reader hangs.
+_MAX_GAP = 1.0
+# An extractor may be silent this many times as long as a decoder.
 _DESCRIBING_FACTOR = 5
 
-# Frames described at a time, and bytes of them: networks like batches, and memory must grow neither with the length of
-# the video nor with the size of its frames.
-_FRAMES_A_CHUNK = 32
-_BYTES_A_CHUNK = 64 << 20
+# Frames described at a time, limited in number and bytes: networks are faster in batches, but memory must not grow with
+# the length of a video or the size of its frames.
+_FRAMES_PER_CHUNK = 32
+_BYTES_PER_CHUNK = 64 << 20
 
 
 @check_arguments
@@ -198,8 +198,8 @@ def describe_file(
         duration: Duration of the file in seconds; 0 if unknown.
         rate: Descriptors per second.
         start, end: Limits of the stretch in seconds; an ``end`` of None is the end of the file.
-        boxes: Describe rectangles that are found in the frames, too, if the extractor does that.
-        crops: How many times a second `CROPS` are described as well, at most as often as frames; None for never.
+        boxes: Also describe rectangles found in the frames, if the extractor supports that.
+        crops: Times per second at which `CROPS` are described as well, at most the rate of frames; None for never.
         batch: Frames decoded at a time, between two calls of ``beat``.
         threads: Decoder threads, as in :func:`vidkin.media.iter_frames`.
         beat: Callback for every packet read and every change of phase.
@@ -246,7 +246,7 @@ def describe_file(
 
 
 def _features(name: str, described: object) -> FrameFeatures:
-    """What an extractor has returned, which may be anybody's."""
+    """Check the result of an extractor, which may come from another package."""
     if not isinstance(described, FrameFeatures):
         raise ExtractorError(f"{name}: extract must return FrameFeatures, got {type(described).__name__}")
     return described
@@ -263,19 +263,19 @@ class Silence:
         self._hang_timeout = hang_timeout
         self._phase: Phase = "decoding"
         self.seconds = 0.0
-        self._looked = time.monotonic()
+        self._checked_at = time.monotonic()
 
     def end(self, phase: Phase | None = None) -> None:
-        """Note a sign of life; ``phase`` is the new phase of the work, None if it has not changed."""
+        """Reset the silence; ``phase`` is the new phase of the work, None if it has not changed."""
         self.seconds = 0.0
-        self._looked = time.monotonic()
+        self._checked_at = time.monotonic()
         self._phase = phase or self._phase
 
     def measure(self) -> str | None:
-        """Add the time since the last call; returns the cause in one line once this counts as a hang."""
+        """Add the time since the last call; return the cause in one line if it counts as a hang, else None."""
         now = time.monotonic()
-        self.seconds += min(now - self._looked, _MOST_UNSEEN)
-        self._looked = now
+        self.seconds += min(now - self._checked_at, _MAX_GAP)
+        self._checked_at = now
         who, limit = "decoder", self._hang_timeout
         if self._phase == "describing":
             who, limit = "extractor", _DESCRIBING_FACTOR * self._hang_timeout
@@ -283,12 +283,12 @@ class Silence:
 
 
 def _chunks(batches: Iterator[Frames]) -> Iterator[Frames]:
-    """Batches, joined until there are enough frames to describe together."""
+    """Join batches until there are enough frames to describe together."""
     waiting: list[Frames] = []
     for batch in batches:
         waiting.append(batch)
         size = sum(part.images.nbytes for part in waiting)
-        if sum(map(len, waiting)) >= _FRAMES_A_CHUNK or size >= _BYTES_A_CHUNK:
+        if sum(map(len, waiting)) >= _FRAMES_PER_CHUNK or size >= _BYTES_PER_CHUNK:
             yield join_frames(waiting)
             waiting = []
     if waiting:

@@ -76,7 +76,7 @@ class Whitening:
     def apply(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
         """``L2((values - mean) @ projection)``: [..., D] to [..., D'], float32.
 
-        A vector of zeros means "no content" and stays one.
+        A vector of zeros means "no content" and stays zero.
 
         Raises:
             InvalidArgumentError: The vectors are not D long.
@@ -125,7 +125,7 @@ class Whitening:
         moments = _Moments()
         for batch in batches:
             rows = _rows(batch)
-            moments.add(rows[_with_content(rows)])
+            moments.add(rows[_has_content(rows)])
         mean, covariance = moments.mean_and_covariance()
         values, vectors = _largest_eigen(covariance, dimension)
         return cls.from_eigen(mean, vectors, values, epsilon=epsilon)
@@ -147,7 +147,7 @@ class Whitening:
         (Mikolajczyk and Matas, "Improving descriptors for fast tree matching by optimal linear projection", ICCV 2007.)
 
         Args:
-            pairs: Pairs of arrays [..., D]; vectors at the same place are a region and its edited copy. Pairs with a
+            pairs: Pairs of arrays [..., D]; vectors at the same position are a region and its edited copy. Pairs with a
                 vector of zeros are left out.
             dimension: D', at most D.
             shrinkage: Strength of the shrinkage in (0, 1]; use more for fewer pairs. 1 ignores the pairs' directions.
@@ -169,7 +169,7 @@ class Whitening:
                     f"the two sides of a pair must have one shape, got {list(first.shape)} and {list(second.shape)}"
                 )
             a, b = _rows(first), _rows(second)
-            content = _with_content(a) & _with_content(b)
+            content = _has_content(a) & _has_content(b)
             within.add(a[content] - b[content])
             total.add(np.concatenate([a[content], b[content]]))
         mean, total_covariance = total.mean_and_covariance()
@@ -300,12 +300,12 @@ def fit_whitening(extractor: FrameExtractor, frames: Iterable[Frames], *, dimens
 def read_safetensors(
     path: PathLike, *, purpose: str, framework: Literal["numpy", "pt"] = "numpy"
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """All arrays of a file, or its tensors (``pt``, of torch), and its metadata.
+    """Read all arrays of a file (with ``pt``, torch tensors) and its metadata.
 
     Args:
         path: A safetensors file.
         purpose: What the file is, for error messages: ``whitening``.
-        framework: NumPy knows no bfloat16, in which some weights are stored.
+        framework: ``numpy``, or ``pt`` for weights in bfloat16, which NumPy lacks.
 
     Raises:
         InvalidArgumentError: The file is missing, is not safetensors, or has values that are not finite.
@@ -372,7 +372,7 @@ def _rows(batch: NDArray[np.floating]) -> NDArray[np.float64]:
     return batch.reshape(-1, batch.shape[-1]).astype(np.float64)
 
 
-def _with_content(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _has_content(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
     """[N] bool: whether each vector has a value other than zero."""
     content: NDArray[np.bool_] = (rows != 0).any(axis=-1)
     return content
