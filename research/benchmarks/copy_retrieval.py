@@ -24,7 +24,7 @@ from pathlib import Path
 from _material import SIZES, material_parser, open_material
 from vidkin._base.values import as_json
 from vidkin.rendering.machine import describe_machine
-from vidkin_research.copies.page import as_picture_page
+from vidkin_research.copies.page import as_image_page
 from vidkin_research.copies.recordings import find_recordings
 from vidkin_research.copies.report import as_page
 from vidkin_research.copies.study import CopyStudy, choose_extractors, run_copy_study
@@ -53,7 +53,7 @@ def main() -> None:
     if given.output:
         given.output.mkdir(parents=True, exist_ok=True)
         (given.output / f"{given.name}.md").write_text(page)
-        (given.output / f"{given.name}.html").write_text(as_picture_page(results))
+        (given.output / f"{given.name}.html").write_text(as_image_page(results))
         (given.output / f"{given.name}.json").write_text(json.dumps(as_json(results.report), indent=1) + "\n")
 
 

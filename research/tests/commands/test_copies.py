@@ -50,7 +50,7 @@ def experiment(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     recorder = Recorder()
     monkeypatch.setattr("vidkin_research.copies.study.run_copy_study", recorder)
     monkeypatch.setattr("vidkin_research.copies.recordings.find_recordings", lambda folder: [RECORDING])
-    monkeypatch.setattr("vidkin_research.copies.page.as_picture_page", lambda results: "<html>pictures</html>")
+    monkeypatch.setattr("vidkin_research.copies.page.as_image_page", lambda results: "<html>pictures</html>")
     return recorder
 
 

@@ -122,7 +122,7 @@ def test_the_time_map_is_exact(clock: Path, filler: Path, tmp_path: Path, name: 
     assert inside == round((segment.edited_end - segment.edited_start) * 10)
 
 
-def test_pieces_in_another_order_have_exact_times(clock: Path, tmp_path: Path) -> None:
+def test_reordered_pieces_have_exact_times(clock: Path, tmp_path: Path) -> None:
     result = apply_edit(clock, tmp_path / "a.mp4", "reordered", seed=2, start=1.0, end=9.0)
     frames = read_frames(result.path, rate=None)
     assert len(frames) == 80
@@ -136,7 +136,7 @@ def test_pieces_in_another_order_have_exact_times(clock: Path, tmp_path: Path) -
     assert shown == set(range(10, 90))
 
 
-def test_segments_carry_the_boxes_of_the_scaled_picture(copies: dict[str, EditResult]) -> None:
+def test_segments_have_the_boxes_of_the_scaled_frame(copies: dict[str, EditResult]) -> None:
     # 128 pixels high are 72 wide of 192.
     (segment,) = copies["vertical_pan"].segments
     assert segment.source_box[2] - segment.source_box[0] == pytest.approx(72 / 192)
@@ -151,7 +151,7 @@ def test_segments_carry_the_boxes_of_the_scaled_picture(copies: dict[str, EditRe
 @pytest.mark.parametrize(
     "name", ["reencode", "brighter", "darker", "contrast", "noise", "blur", "grey", "sepia", "fade"]
 )
-def test_pictures_stay_recognizable_but_change(copies: dict[str, EditResult], source: Path, name: str) -> None:
+def test_frames_change_but_stay_recognizable(copies: dict[str, EditResult], source: Path, name: str) -> None:
     copy, original = frame_pair(source, copies[name])
     assert copy.shape == original.shape
     likeness = np.corrcoef(copy.mean(axis=2).ravel(), original.mean(axis=2).ravel())[0, 1]
@@ -172,12 +172,12 @@ def test_brightness_and_contrast_follow_their_curves(copies: dict[str, EditResul
         assert float(np.abs(copy - expected).mean()) < 9
 
 
-def test_a_mirrored_copy(copies: dict[str, EditResult], source: Path) -> None:
+def test_mirrored_copy_is_flipped_left_to_right(copies: dict[str, EditResult], source: Path) -> None:
     copy, original = frame_pair(source, copies["mirror"])
     assert difference(copy, original[:, ::-1]) < 6 < difference(copy, original)
 
 
-def test_gray_has_no_color(copies: dict[str, EditResult], source: Path) -> None:
+def test_gray_copy_has_no_color(copies: dict[str, EditResult], source: Path) -> None:
     copy, _ = frame_pair(source, copies["grey"])
     assert int(np.ptp(copy.astype(int), axis=2).max()) <= 6
 
@@ -198,7 +198,7 @@ def test_crop_keeps_seven_tenths_off_the_center(copies: dict[str, EditResult], s
 
 
 @pytest.mark.parametrize(("name", "size"), [("letterbox", (168, 192)), ("pillarbox", (128, 252))])
-def test_bars_are_twelve_hundredths_each(
+def test_each_bar_is_12_percent_of_the_side(
     copies: dict[str, EditResult], source: Path, name: str, size: tuple[int, int]
 ) -> None:
     copy, original = frame_pair(source, copies[name])
@@ -226,7 +226,7 @@ def test_rotation_leaves_no_empty_corner(tmp_path: Path) -> None:
     assert int(read_frames(result.path, rate=None).images.min()) > 190
 
 
-def test_a_logo_and_a_caption_hide_a_part_of_the_picture(copies: dict[str, EditResult], source: Path) -> None:
+def test_logo_and_caption_hide_part_of_the_frame(copies: dict[str, EditResult], source: Path) -> None:
     for name, least, most in (("logo", 0.08, 0.25), ("caption", 0.15, 0.26)):
         copy, original = frame_pair(source, copies[name])
         changed = np.abs(copy.astype(int) - original.astype(int)).max(axis=2) > 40
@@ -236,7 +236,7 @@ def test_a_logo_and_a_caption_hide_a_part_of_the_picture(copies: dict[str, EditR
     assert (caption[102:].max(axis=2) > 200).mean() > 0.02  # white letters on it
 
 
-def test_fading_from_black_and_to_black(copies: dict[str, EditResult]) -> None:
+def test_fade_begins_and_ends_black(copies: dict[str, EditResult]) -> None:
     light = read_frames(copies["fade"].path, rate=None).images.mean(axis=(1, 2, 3))
     assert light[0] < 3
     assert light[-1] < 3
@@ -261,7 +261,7 @@ def test_picture_in_picture_shows_the_source_in_a_corner(copies: dict[str, EditR
     assert likeness > 0.3
 
 
-def test_the_seed_decides_and_nothing_else(source: Path, tmp_path: Path) -> None:
+def test_copies_depend_only_on_the_seed(source: Path, tmp_path: Path) -> None:
     for name in ("crop", "noise", "logo"):
         images = []
         for index, seed in enumerate((1, 1, 2, 3, 4)):
@@ -271,7 +271,7 @@ def test_the_seed_decides_and_nothing_else(source: Path, tmp_path: Path) -> None
         assert any(not np.array_equal(images[0], other) for other in images[2:])
 
 
-def test_variable_frame_rate_becomes_even_and_right_in_time(tmp_path: Path) -> None:
+def test_variable_frame_rate_becomes_constant_with_correct_times(tmp_path: Path) -> None:
     times = [0.0, 0.1, 0.2, 1.5, 1.6, 1.7, 3.0, 3.1]
     write_video(tmp_path / "vfr.mp4", (flat(30 * i) for i in range(8)), rate=10, times=times)
     result = apply_edit(tmp_path / "vfr.mp4", tmp_path / "a.mp4", "reencode", end=3.05)
@@ -280,7 +280,7 @@ def test_variable_frame_rate_becomes_even_and_right_in_time(tmp_path: Path) -> N
         assert float(image.mean()) == pytest.approx(level, abs=6)
 
 
-def test_high_frame_rates_come_down_to_thirty(tmp_path: Path) -> None:
+def test_high_frame_rates_are_reduced_to_thirty(tmp_path: Path) -> None:
     write_video(tmp_path / "a.mp4", (flat(i) for i in range(120)), rate=60)
     result = apply_edit(tmp_path / "a.mp4", tmp_path / "b.mp4", "grey")
     assert probe(result.path).frame_rate == pytest.approx(30, abs=0.01)
@@ -301,7 +301,7 @@ def test_short_side_scales_the_source_first(source: Path, tmp_path: Path) -> Non
         ({"name": "grey", "start": 30}, MediaError, r"source\.mp4: start 30\.0 s is beyond the end \(8\.0 s\)"),
     ],
 )  # fmt: skip
-def test_an_edit_that_cannot_be_made_is_refused_and_leaves_no_file(
+def test_impossible_edit_is_refused_and_leaves_no_file(
     source: Path, tmp_path: Path, arguments: dict[str, object], kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):

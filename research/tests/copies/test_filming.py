@@ -16,12 +16,12 @@ def setting(seed: int = 0, rate: float = 24.0, count: int = 24) -> EditSetting:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_corners_of_the_screen_lie_inside_the_picture(seed: int) -> None:
+def test_corners_of_the_screen_are_inside_the_frame(seed: int) -> None:
     corners = filming.screen_corners(setting(seed))
     inside = np.abs(corners - np.array([(0, 0), (1, 0), (1, 1), (0, 1)]))
     assert inside.min() >= 0.02
     assert inside.max() <= 0.11
-    (copy,) = filming.filmed(iter([flat(200, 320, 180)]), setting(seed))
+    (copy,) = filming.film_screen(iter([flat(200, 320, 180)]), setting(seed))
     bright = copy.mean(axis=2) > 70
     left, top, right, bottom = filming.screen_boxes((320, 180), setting(seed))[1]
     rows, columns = np.where(bright.mean(axis=1) > 0.3)[0], np.where(bright.mean(axis=0) > 0.3)[0]
@@ -33,7 +33,7 @@ def test_the_corners_of_the_screen_lie_inside_the_picture(seed: int) -> None:
 def test_filming_changes_the_exposure_and_adds_noise() -> None:
     levels = set()
     for seed in range(6):
-        first, second = filming.filmed(iter([flat(128, 160, 90)] * 2), setting(seed))
+        first, second = filming.film_screen(iter([flat(128, 160, 90)] * 2), setting(seed))
         middle = first[30:60, 50:110].astype(float)
         assert middle.std() == pytest.approx(9, abs=1)
         assert not np.array_equal(first, second)
@@ -41,7 +41,7 @@ def test_filming_changes_the_exposure_and_adds_noise() -> None:
     assert levels == {True, False}
 
 
-def test_combined_is_cropped_captioned_gray_and_slow() -> None:
+def test_combined_edit_is_cropped_captioned_gray_and_slow() -> None:
     edit = EDITS["combined"]
     frames = [np.dstack([flat(90 + index, 320, 180)[..., :2], flat(0, 320, 180)[..., :1]]) for index in range(24)]
     copies = list(edit.transform(iter(frames), setting()))

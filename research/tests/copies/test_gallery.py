@@ -35,7 +35,7 @@ def test_each_query_is_edited_and_the_rest_are_distractors(material: CopyMateria
     assert mirrored.family == str(query.recording.path)
 
 
-def test_nothing_is_made_twice_and_other_choices_use_it_again(folder: Path, tmp_path: Path) -> None:
+def test_copies_are_made_once_and_reused_by_other_settings(folder: Path, tmp_path: Path) -> None:
     recordings = find_recordings(folder, left_out=["unused"])
     steps: list[tuple[int, int, str]] = []
     first = make_copies(
@@ -54,7 +54,7 @@ def test_nothing_is_made_twice_and_other_choices_use_it_again(folder: Path, tmp_
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
-def test_real_copies_and_distractors(tmp_path: Path) -> None:
+def test_real_copies_and_distractors_are_in_the_gallery(tmp_path: Path) -> None:
     videos, others = tmp_path / "videos", tmp_path / "others"
     write_pan(videos / "rock1.mp4", "rocket", 40)
     write_pan(videos / "rock2.mp4", "rocket", 50)
@@ -70,7 +70,7 @@ def test_real_copies_and_distractors(tmp_path: Path) -> None:
     assert [video.edit for video in material.gallery] == ["grey", "real copy", "distractor"]
 
 
-def test_without_short_videos_a_photograph_is_the_other_footage(tmp_path: Path) -> None:
+def test_photograph_is_the_filler_without_short_videos(tmp_path: Path) -> None:
     write_pan(tmp_path / "videos" / "a.mp4", "rocket", 70)
     work = tmp_path / "work"
     material = make_copies(find_recordings(tmp_path / "videos"), work, SMALL, edits=["inset_45"])

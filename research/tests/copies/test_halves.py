@@ -33,7 +33,7 @@ def test_the_halves_share_nothing(tmp_path: Path) -> None:
     assert sum(pattern.endswith(".mkv") for pattern in HALVES["held-back"]) == 11
 
 
-def test_names_tell_families_and_scenes(tmp_path: Path) -> None:
+def test_families_and_scenes_follow_from_names(tmp_path: Path) -> None:
     for name in ("tmk/chair-19-sd-bar.mp4", "mdn/rabbit320.mp4", "intel/car.mp4"):
         write_pan(tmp_path / name, "coffee", 4)
     named = find_divided_recordings(tmp_path)
@@ -48,7 +48,7 @@ def test_names_tell_families_and_scenes(tmp_path: Path) -> None:
     ]
 
 
-def test_a_half_without_videos_is_named(tmp_path: Path) -> None:
+def test_half_without_videos_is_reported(tmp_path: Path) -> None:
     write_pan(tmp_path / "mine.mp4", "coffee", 4)
     with pytest.raises(InvalidArgumentError, match="no video of the held-back half; use --half all for your own"):
         find_divided_recordings(tmp_path, "held-back")

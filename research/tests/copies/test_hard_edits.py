@@ -58,7 +58,7 @@ def test_a_blend_is_the_mean_with_other_footage_by_its_share() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_shifted_picture_leaves_an_l_of_black(seed: int) -> None:
+def test_shifted_frame_leaves_an_l_of_black(seed: int) -> None:
     copy = edited("shifted", flat(60, WIDTH, HEIGHT), seed)
     shown = copy[..., 0] == 60
     assert shown.mean() == pytest.approx(4 / 9, abs=0.01)
@@ -79,7 +79,7 @@ def test_perspective_makes_one_edge_much_shorter_than_the_opposite_one(name: str
     assert 0.4 < shown.mean() < 0.85
 
 
-def test_night_is_gray_dark_and_still_there() -> None:
+def test_night_is_gray_and_dark_but_visible() -> None:
     ramp = np.tile(np.arange(WIDTH, dtype=np.float32) / WIDTH * 255, (HEIGHT, 1)).astype(np.uint8)
     copy = edited("night", np.stack([ramp, ramp, ramp], axis=2))
     assert (copy[..., 0] == copy[..., 1]).all()
@@ -96,7 +96,7 @@ def test_far_off_colors_are_darker_and_more_saturated() -> None:
     assert copy.mean() < image.mean()
 
 
-def test_a_tilted_picture_has_black_corners_only() -> None:
+def test_tilted_frame_is_black_only_in_the_corners() -> None:
     copy = edited("rotate15", flat(60, WIDTH, HEIGHT))
     assert copy[HEIGHT // 2, WIDTH // 2].tolist() == [60, 60, 60]
     assert not copy[[0, 0, -1, -1], [0, -1, 0, -1]].any()

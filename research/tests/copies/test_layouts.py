@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests.media.makers import flat
 from vidkin_research.copies import layouts
 from vidkin_research.copies.edits import EDITS
-from vidkin_research.copies.layouts import Arrangement, Box, arranged
+from vidkin_research.copies.layouts import Arrangement, Box, arrange_frames
 from vidkin_research.copies.transforms import EditSetting
 
 Image = NDArray[np.uint8]
@@ -66,7 +66,7 @@ def carried(place: tuple[float, float], source: Box, edited: Box) -> tuple[float
     shifted
     """.split(),  # noqa: SIM905
 )
-def test_a_mark_goes_where_the_boxes_say(name: str, seed: int, size: tuple[int, int]) -> None:
+def test_mark_moves_to_the_position_given_by_the_boxes(name: str, seed: int, size: tuple[int, int]) -> None:
     width, height = size
     x, y = width // 2 + 10, height // 2 - 12
     edit, chosen = EDITS[name], setting(seed)
@@ -77,7 +77,7 @@ def test_a_mark_goes_where_the_boxes_say(name: str, seed: int, size: tuple[int, 
     assert center_of_mark(image) == pytest.approx(expected, abs=tolerance)
 
 
-def test_a_mirrored_crop_is_the_crop_mirrored() -> None:
+def test_mirrored_crop_equals_the_mirrored_crop_of_the_source() -> None:
     edit = EDITS["mirror_crop"]
     (image,) = edit.transform(iter([marked(170, 80)]), setting(4))
     x, y = carried((170 / WIDTH, 80 / HEIGHT), *edit.boxes((WIDTH, HEIGHT), setting(4)))
@@ -89,13 +89,13 @@ def boxes(arrange: Arrangement, seed: int = 0, size: tuple[int, int] = (WIDTH, H
     return layouts.boxes_of(arrange)(size, setting(seed))
 
 
-def test_nine_by_sixteen_out_of_the_center() -> None:
+def test_vertical_crop_is_nine_by_sixteen_from_the_center() -> None:
     # 180 pixels high are 101.25 wide, rounded to an even number.
     assert boxes(layouts.turned_center)[0] == pytest.approx((109 / 320, 0, 211 / 320, 1))
     assert boxes(layouts.turned_center, size=(180, 320))[0] == pytest.approx((0, 109 / 320, 1, 211 / 320))
 
 
-def test_the_moving_window_crosses_the_picture_steadily() -> None:
+def test_moving_window_crosses_the_frame_steadily() -> None:
     # Every column is as bright as its number, so a window's first column says where it is.
     ramp = np.repeat(np.arange(WIDTH, dtype=np.uint8)[None, :, None] // 2, HEIGHT, axis=0).repeat(3, axis=2)
     for seed in range(4):
@@ -112,7 +112,7 @@ def test_the_moving_window_crosses_the_picture_steadily() -> None:
         assert edited == (0, 0, 1, 1)
 
 
-def test_blurred_borders_are_the_picture_enlarged() -> None:
+def test_blurred_borders_show_the_enlarged_frame() -> None:
     image = flat(40, WIDTH, HEIGHT)
     image[:, 150:170] = (200, 40, 40)
     (copy,) = EDITS["blurred_borders"].transform(iter([image]), setting())
@@ -125,7 +125,7 @@ def test_blurred_borders_are_the_picture_enlarged() -> None:
     assert above[:, :20].max() < 60
 
 
-def test_colored_borders_have_one_color_of_the_seed() -> None:
+def test_colored_borders_have_one_color_chosen_by_the_seed() -> None:
     colors = set()
     for seed in range(5):
         (copy,) = EDITS["colored_borders"].transform(iter([flat(40, WIDTH, HEIGHT)]), setting(seed))
@@ -137,9 +137,9 @@ def test_colored_borders_have_one_color_of_the_seed() -> None:
 
 
 @pytest.mark.parametrize(("columns", "rows", "canvas"), [(1, 2, (180, 204)), (2, 1, (640, 180)), (2, 2, (320, 180))])
-def test_the_other_parts_of_a_split_screen_show_other_moments(columns: int, rows: int, canvas: tuple[int, int]) -> None:
+def test_other_parts_of_a_split_screen_show_other_moments(columns: int, rows: int, canvas: tuple[int, int]) -> None:
     arrange = partial(layouts.part_of, columns=columns, rows=rows)
-    (copy,) = arranged(arrange, layouts.other_parts)(iter([flat(60, WIDTH, HEIGHT)]), setting(1))
+    (copy,) = arrange_frames(arrange, layouts.other_parts)(iter([flat(60, WIDTH, HEIGHT)]), setting(1))
     assert (copy.shape[1], copy.shape[0]) == canvas
     levels = [int(image[..., 0].mean()) for image in parts(copy, columns, rows)]
     assert sorted(levels) == [60, 100, 140, 180][: columns * rows]
@@ -153,7 +153,7 @@ def parts(image: Image, columns: int, rows: int) -> list[Image]:
 
 
 @pytest.mark.parametrize("share", [0.3, 0.45, 0.6])
-def test_insets_lie_anywhere_inside(share: float) -> None:
+def test_insets_have_random_positions_inside_the_frame(share: float) -> None:
     placed = [boxes(partial(layouts.inset, share=share), seed)[1] for seed in range(60)]
     for left, top, right, bottom in placed:
         assert right - left == pytest.approx(share, abs=0.01)
@@ -166,7 +166,7 @@ def test_insets_lie_anywhere_inside(share: float) -> None:
     assert np.mean(lefts) == pytest.approx(0.5, abs=0.12)
 
 
-def test_around_an_inset_the_footage_goes_on() -> None:
+def test_footage_around_an_inset_moves() -> None:
     chosen = setting(3)
     pictures = list(EDITS["inset_30"].transform(iter([flat(60, WIDTH, HEIGHT)] * 3), chosen))
     assert [int(picture[..., 0].max()) for picture in pictures] == [100, 101, 102]

@@ -19,15 +19,15 @@ def recording(name: str, duration: float, family: str | None = None) -> Recordin
     return Recording(path.with_name("conftest.py"), family or name, name, duration)
 
 
-def test_each_video_of_a_folder_is_of_its_own_family(tmp_path: Path) -> None:
+def test_each_video_of_a_folder_is_its_own_family(tmp_path: Path) -> None:
     for name in ("a/one.mp4", "b/one.mp4", "car.mp4"):
         write_pan(tmp_path / name, "coffee", 4)
     recordings = find_recordings(tmp_path, left_out=["car"])
     assert [found.family for found in recordings] == [str(tmp_path / f"{name}/one.mp4") for name in "ab"]
 
 
-def test_a_folder_without_videos_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"found no video$"):
+def test_folder_without_videos_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match=r"has no videos$"):
         find_recordings(tmp_path)
 
 

@@ -17,14 +17,14 @@ from vidkin_research.copies.report import as_page
 from vidkin_research.copies.study import CopyStudy, ExtractorChoice, run_copy_study
 
 
-def test_hashes_of_one_picture_are_alike(material: CopyMaterial) -> None:
+def test_hashes_of_similar_frames_are_similar(material: CopyMaterial) -> None:
     scores = phash_scores(material)
     assert scores.scores.shape == (1, 5)
     assert scores.scores[0, 0] > 0.9 > 0.6 > scores.scores[0, 3:].max()
     assert scores.segments is scores.kept is scores.costs is None
 
 
-def test_a_missing_package_is_named(material: CopyMaterial, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_package_is_reported(material: CopyMaterial, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "imagehash", None)
     with pytest.raises(MissingPartError, match=r"imagehash; run pip install .*research\[hashes\]"):
         phash_scores(material)

@@ -32,7 +32,7 @@ def placed(found: list[Segment], copy: GalleryVideo) -> list[tuple[float, float]
     return [None if p.segment is None else (p.segment.target_start, p.segment.target_end) for p in places]
 
 
-def test_each_stretch_gets_the_segment_that_overlaps_it_most_in_both_videos() -> None:
+def test_stretch_is_paired_with_the_segment_that_overlaps_it_most() -> None:
     copy = video("reordered", EditedSegment(5, 10, 0, 5), EditedSegment(0, 5, 5, 10))
     first, second = matching((5, 10), (0.1, 5)), matching((0, 4.5), (5, 9.5))
     assert placed([second, first], copy) == [(0.1, 5), (5, 9.5)]
@@ -41,7 +41,7 @@ def test_each_stretch_gets_the_segment_that_overlaps_it_most_in_both_videos() ->
     assert placed([], copy) == [None, None]
 
 
-def test_of_several_segments_the_nearest_counts() -> None:
+def test_nearest_of_several_segments_counts() -> None:
     copy = video("crop", EditedSegment(0, 6, 2, 8))
     assert placed([matching((0, 2), (2, 4)), matching((0, 6), (2, 8))], copy) == [(2, 8)]
 
@@ -52,7 +52,7 @@ def test_distractors_and_other_sources_have_no_stretches() -> None:
     assert place_segments(scores, CopyMaterial((QUERY,), (other,))) == []
 
 
-def test_errors_are_of_starts_and_ends_in_the_copy() -> None:
+def test_errors_are_measured_at_starts_and_ends_in_the_copy() -> None:
     copies = (video("crop", EditedSegment(0, 6, 0, 6)), video("grey", EditedSegment(0, 10, 0, 10)))
     scores = PairScores(np.ones((1, 2)), [[(matching((0, 5), (0.5, 5)),), ()]])
     times = summarize_times(place_segments(scores, CopyMaterial((QUERY,), copies)))
@@ -86,7 +86,7 @@ def test_boxes_of_geometric_and_inset_edits_count() -> None:
     assert (boxes.stretches, boxes.query, boxes.copy, boxes.both) == (2, 1.0, 0.75, 0.75)
 
 
-def test_overlap_of_boxes() -> None:
+def test_box_overlap_is_intersection_over_union() -> None:
     assert box_overlap((0, 0, 1, 1), (0, 0, 1, 1)) == 1
     assert box_overlap((0, 0, 0.5, 1), (0.25, 0, 0.75, 1)) == pytest.approx(1 / 3)
     assert box_overlap((0, 0, 0.5, 0.5), (0.5, 0.5, 1, 1)) == 0

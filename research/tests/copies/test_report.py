@@ -50,7 +50,7 @@ def row(page: str, name: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_a_group_is_a_row() -> None:
+def test_each_group_is_a_row() -> None:
     page = as_page(report())
     assert row(page, "everything") == [
         *("everything", "", "7 of 8", "0.912", "0.875", "0.500", "1.000", "0.750"),
@@ -61,20 +61,20 @@ def test_a_group_is_a_row() -> None:
     assert crop[9:12] == ["0.25, 1.00", "0.50, 2.00", "1 of 9"]
 
 
-def test_every_row_has_the_columns_of_the_head() -> None:
+def test_every_row_has_the_columns_of_the_header() -> None:
     tables = [line for line in as_page(report()).splitlines() if line.startswith("|")]
     assert {line.count("|") for line in tables} == {14}
     assert len(tables) == 2 * 2 + 3
 
 
-def test_the_page_says_what_was_measured_and_where() -> None:
+def test_page_names_the_measurement_and_the_machine() -> None:
     lines = as_page(report(), title="Copies", notes=["And a note."]).splitlines()
     assert lines[0] == "# Copies"
     assert "4 queries of 20 s against 30 videos, 2 edits. a machine" in lines
     assert lines[-2:] == ["Left out: x.", "And a note."]
 
 
-def test_the_page_shows_costs_and_unrelated_pairs_when_they_were_measured() -> None:
+def test_page_shows_costs_and_unrelated_pairs_if_measured() -> None:
     assert "Indexed in" not in as_page(report())
     unrelated = UnrelatedFigures("same scene", 1200, 0.3871, ("a-0", "b.mp4"), 3, 0.2)
     page = as_page(report(costs=SearchCosts(12.34, 9_100_000, 0.456, 0.99996), unrelated=(unrelated,)))

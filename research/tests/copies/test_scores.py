@@ -36,7 +36,7 @@ def figures() -> CopyFigures:
     return summarize_copies("mine", PairScores(SCORES), MATERIAL)
 
 
-def test_relevance_is_the_query_or_its_whole_recording() -> None:
+def test_copies_of_the_query_or_its_recording_are_relevant() -> None:
     assert relevance_of(MATERIAL).tolist() == TRUTH
 
 
@@ -51,7 +51,7 @@ def test_protocols_differ_in_other_moments_of_the_recording(figures: CopyFigures
     assert (everything.lowest, everything.median) == (0.05, 0.8)
 
 
-def test_families_and_edits_are_searched_among_all_that_is_not_relevant(figures: CopyFigures) -> None:
+def test_families_and_edits_are_ranked_among_all_irrelevant_videos(figures: CopyFigures) -> None:
     assert [(group.name, group.family) for group in figures.families] == [
         ("pixels", "pixels"),
         ("geometry", "geometry"),
@@ -86,7 +86,7 @@ def test_a_system_without_stages_has_no_recall_times_and_costs(figures: CopyFigu
     assert figures.everything.times is None
 
 
-def test_recall_is_of_the_copies_that_have_a_score() -> None:
+def test_recall_counts_scored_copies() -> None:
     kept = np.ones((2, 6), dtype=np.bool_)
     kept[0, 2] = kept[1, 1] = False
     figures = summarize_copies("mine", PairScores(SCORES, kept=kept), MATERIAL)
@@ -94,7 +94,7 @@ def test_recall_is_of_the_copies_that_have_a_score() -> None:
     assert [group.recall for group in figures.edits] == [0.5, 0.0, 1.0]
 
 
-def test_average_precision_is_that_of_the_measures() -> None:
+def test_average_precision_equals_the_one_in_measures() -> None:
     import torch
 
     from vidkin.metric.measures import mean_average_precision, micro_average_precision

@@ -21,7 +21,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", ["copy", "left channel", "mono, 16 kHz", "5 s", "tempo 1.25", "tape 0.8", "room"])
-def test_an_edited_sound_lasts_as_long_as_its_speed_says_and_is_found(clip: Path, tmp_path: Path, name: str) -> None:
+def test_edited_sound_has_the_length_of_its_speed_and_is_found(clip: Path, tmp_path: Path, name: str) -> None:
     edit, target = SOUND_EDITS[name], tmp_path / "edited.m4a"
     edit_sound(clip, target, edit)
     with av.open(str(target)) as container:
@@ -38,7 +38,7 @@ def test_an_edited_sound_lasts_as_long_as_its_speed_says_and_is_found(clip: Path
     assert (segment.target_start + segment.target_end) / 2 == pytest.approx(expected, abs=0.05)
 
 
-def test_another_sound_is_laid_over_it_as_loud_as_it_is(clip: Path, tmp_path: Path) -> None:
+def test_other_sound_is_mixed_in_at_the_same_loudness(clip: Path, tmp_path: Path) -> None:
     quiet = 0.5 * tune(20, seed=2, rate=44_100)
     other = write_sounds(tmp_path / "other.m4a", [quiet], rate=44_100)
     edit_sound(clip, tmp_path / "mixed.m4a", SOUND_EDITS["other sound over it"], other=other)
@@ -48,7 +48,7 @@ def test_another_sound_is_laid_over_it_as_loud_as_it_is(clip: Path, tmp_path: Pa
 
 
 @pytest.mark.large
-def test_the_benchmark_says_what_picture_and_sound_find(tmp_path: Path) -> None:
+def test_benchmark_reports_copies_found_by_frames_and_by_sound(tmp_path: Path) -> None:
     """Per clip: two edits of the sound over other pictures, one of the picture without sound, one copy of both."""
     videos = tmp_path / "videos"
     videos.mkdir()

@@ -13,7 +13,7 @@ from PIL import Image
 from research.tests.copies.conftest import SMALL
 
 from vidkin._base.values import as_json
-from vidkin_research.copies.page import as_picture_page
+from vidkin_research.copies.page import as_image_page
 from vidkin_research.copies.recordings import find_recordings
 from vidkin_research.copies.study import CopyResults, CopyStudy, ExtractorChoice, run_copy_study
 
@@ -56,8 +56,8 @@ def test_a_report_has_figures_of_every_system(results: CopyResults) -> None:
     assert as_json(report)["figures"][0]["edits"][1]["name"] == "grey"
 
 
-def test_the_picture_page_stands_alone_and_shows_found_and_missed(results: CopyResults) -> None:
-    page = as_picture_page(results)
+def test_image_page_is_self_contained_and_shows_hits_and_misses(results: CopyResults) -> None:
+    page = as_image_page(results)
     assert "src='http" not in page
     assert page.count("<figure class=") == 3
     matches = re.search(r"<figure class='found'>.*?<b>grey</b>without color", page)

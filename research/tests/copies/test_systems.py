@@ -37,7 +37,7 @@ def test_search_finds_the_copies(material: CopyMaterial, tmp_path: Path) -> None
     assert search_scores(fewer, tmp_path / "c.vidkin", extractor="vidkin").scores.shape == (1, 1)
 
 
-def test_a_broken_video_ends_the_measurement(material: CopyMaterial, tmp_path: Path) -> None:
+def test_broken_video_ends_the_measurement(material: CopyMaterial, tmp_path: Path) -> None:
     (tmp_path / "empty.mp4").touch()
     broken = CopyMaterial(material.queries, (GalleryVideo(tmp_path / "empty.mp4", "e", "e", "distractor"),))
     with pytest.raises(MediaError, match=r"empty\.mp4"):

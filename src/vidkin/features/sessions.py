@@ -134,10 +134,10 @@ def _require_torch_with_cuda(device: str) -> None:
 
         if torch.cuda.is_available():
             return
-    raise _no_cuda(device)
+    raise _cuda_error(device)
 
 
-def _no_cuda(device: str) -> InvalidArgumentError:
+def _cuda_error(device: str) -> InvalidArgumentError:
     return InvalidArgumentError(
         f"device {device!r} needs CUDA, which the installed onnxruntime lacks; use auto or cpu, or replace it: "
         "pip uninstall onnxruntime, then pip install onnxruntime-gpu"
@@ -211,7 +211,7 @@ def _create(model: bytes | PathLike, threads: int, device: str, name: str) -> An
     providers: list[Any] = [_CPU]
     wants_cuda = device != "cpu" and has_cuda()
     if device.startswith("cuda") and not wants_cuda:
-        raise _no_cuda(device)
+        raise _cuda_error(device)
     if wants_cuda:
         number = int(device.partition(":")[2] or 0)
         providers = [(_CUDA, {"device_id": number, "use_tf32": 0}), _CPU]

@@ -920,7 +920,7 @@ class Index:
     ) -> FrameFeatures:
         from vidkin.index.query.query import describe_query
 
-        rate, parts = self.manifest.sampling_rate, self._parts.of_queries
+        rate, parts = self.manifest.sampling_rate, self._parts.query_parts
         return describe_query(path, *parts, rate=rate, start=start, end=end, on_share=on_share)
 
     def _require_segments(self) -> None:

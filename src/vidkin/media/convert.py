@@ -26,7 +26,8 @@ _UNSPECIFIED = 2
 # Codes of color spaces with the luma of BT.601, which small video has if it states none.
 _BT601_SPACES = (_UNSPECIFIED, 5, 6)
 
-# No video is wider than this. A strip of 60,000 x 100 pixels would keep its size if only its short side were limited.
+# Maximum aspect ratio. Without it, a strip of 60,000 x 100 pixels would keep its size, because only its short side is
+# limited.
 _MAX_ASPECT = 8
 
 # Without FULL_CHR_H_INT, scaled frames are darker by up to two levels.

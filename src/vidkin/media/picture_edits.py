@@ -16,7 +16,7 @@ from PIL import ImageDraw, ImageFilter, ImageFont
 
 Image = NDArray[np.uint8]
 
-# Frames and a seed in, frames out.
+# Function from frames and a seed to frames.
 PictureEdit = Callable[[Iterator[Image], int], Iterator[Image]]
 
 # Angle of rotations in radians, in either direction.

@@ -243,7 +243,7 @@ def build_detection(
                 f"but the video has {len(times)} frames"
             )
         cuts.append(add_times(cut, times))
-    shots = _shots_between(cuts, times, first, end, detected.critical)
+    shots = _make_shots(cuts, times, first, end, detected.critical)
     return ShotDetection(
         path=path,
         detector=detector,
@@ -273,7 +273,7 @@ def add_times(cut: DetectedCut, times: Sequence[float]) -> Cut:
     )
 
 
-def _shots_between(
+def _make_shots(
     cuts: Sequence[Cut], times: Sequence[float], first: int, end: float, critical: Sequence[float] | None
 ) -> tuple[Shot, ...]:
     """The shots between cuts. A fade at the very start or end divides nothing, because its plain background is not a

@@ -70,9 +70,9 @@ class DrawnItems:
     def embeddings(self, model: Encoder) -> Tensor:
         """Unit vectors [N, D] float32, with gradients."""
         # Items are features only if the model has a backbone, so the cast is safe.
-        return self.computed_by(cast(BackboneEncoder, model).head if self.are_features else model.embed)
+        return self.compute_with(cast(BackboneEncoder, model).head if self.are_features else model.embed)
 
-    def computed_by(self, network: Callable[..., Tensor]) -> Tensor:
+    def compute_with(self, network: Callable[..., Tensor]) -> Tensor:
         """Output [N, ...] float32 of a network called with inputs and lengths; each process computes its share of the
         rows."""
 

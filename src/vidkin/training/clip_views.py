@@ -95,7 +95,7 @@ def describe_clip_settings() -> dict[str, Any]:
     return {**describe_settings(ClipSettings), "strong": strong}
 
 
-# strong_view draws from three donors.
+# Number of donors that strong_view needs.
 _DONORS = 3
 
 

@@ -103,7 +103,7 @@ class Classification(nn.Module):
     def score_network(self, model: Encoder, items: DrawnItems) -> tuple[Tensor, Tensor, Tensor]:
         """(loss, share of items classified correctly, normalized logits) of a network with its own classifier."""
         assert isinstance(model, VideoNetwork | DeepSBDNetwork)
-        logits = items.computed_by(model.classify)
+        logits = items.compute_with(model.classify)
         # Embeddings would need the network's inner layer; normalized logits are enough to detect a collapse.
         return *self.score_logits(logits, items.labels), nn.functional.normalize(logits.detach(), dim=1)
 

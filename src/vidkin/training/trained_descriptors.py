@@ -1,4 +1,4 @@
-"""Training a comparator together with the network of its extractor, on frames instead of descriptors."""
+"""Train a comparator together with the network of its extractor, on frames instead of descriptors."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 from vidkin.index import Entry, FileOutcome, MemoryStore, Scan, VideoRecord, WindowVectors
 from vidkin.index.ingest import session as batch_writer
 from vidkin.index.ingest.report import Tally
-from vidkin.index.ingest.session import SECONDS_A_COMMIT, VIDEOS_A_COMMIT, BatchWriter
+from vidkin.index.ingest.session import SECONDS_PER_COMMIT, VIDEOS_PER_COMMIT, BatchWriter
 from vidkin.similarity import FrameFeatures
 
 
@@ -29,20 +29,20 @@ def test_videos_are_written_by_count_or_after_a_delay(clock: list[float]) -> Non
     store = MemoryStore()
     writer = BatchWriter(store, Tally(Scan((), (), ()), None))
     writer.write_if_due()
-    for number in range(VIDEOS_A_COMMIT - 1):
+    for number in range(VIDEOS_PER_COMMIT - 1):
         writer.append(entry(number), "added", "")
         writer.write_if_due()
     assert store.count() == 0
     writer.append(entry(99), "added", "")
     writer.write_if_due()
-    assert store.count() == VIDEOS_A_COMMIT
+    assert store.count() == VIDEOS_PER_COMMIT
     writer.append(entry(100), "added", "")
-    clock[0] += SECONDS_A_COMMIT - 0.1
+    clock[0] += SECONDS_PER_COMMIT - 0.1
     writer.write_if_due()
-    assert store.count() == VIDEOS_A_COMMIT
+    assert store.count() == VIDEOS_PER_COMMIT
     clock[0] += 0.2
     writer.write_if_due()
-    assert store.count() == VIDEOS_A_COMMIT + 1
+    assert store.count() == VIDEOS_PER_COMMIT + 1
 
 
 def test_outcomes_are_settled_once_their_records_are_written(clock: list[float]) -> None:

@@ -114,7 +114,7 @@ def test_index_survives_a_kill_while_reading_videos(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom tests.index.helpers import PLAIN\n"
         "from vidkin.index import DiskStore, ProcessExecutor, open_place, scan\n"
-        "from vidkin.index.ingest import session as batch_writer, session\nbatch_writer.SECONDS_A_COMMIT = 0\n"
+        "from vidkin.index.ingest import session as batch_writer, session\nbatch_writer.SECONDS_PER_COMMIT = 0\n"
         "session.ingest(DiskStore(open_place(sys.argv[2])), scan([sys.argv[1]]), ProcessExecutor(PLAIN, workers=2),\n"
         "       on_progress=lambda p: p.outcome and (print('one', flush=True), __import__('time').sleep(.3)))\n"
     )

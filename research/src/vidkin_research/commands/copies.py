@@ -73,7 +73,7 @@ def copies(
     from vidkin.cli.options import check_output_file
     from vidkin.rendering.machine import describe_machine
     from vidkin_research.copies.edits import EDITS
-    from vidkin_research.copies.page import as_picture_page
+    from vidkin_research.copies.page import as_image_page
     from vidkin_research.copies.recordings import FULL, QUICK, find_recordings
     from vidkin_research.copies.sound_edits import SOUND_EDITS
     from vidkin_research.copies.study import CopyStudy, choose_extractors, run_copy_study
@@ -103,7 +103,7 @@ def copies(
         )
     if output is not None:
         with open_output(output, source=source) as partial:
-            partial.write_text(as_picture_page(results), encoding="utf-8")
+            partial.write_text(as_image_page(results), encoding="utf-8")
     if format == "json":
         print_json(results.report)
         return

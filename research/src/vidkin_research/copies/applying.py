@@ -17,7 +17,7 @@ from vidkin.media.picture_edits import Image
 from vidkin_research.copies.edits import EDITS, EditedSegment, TimeMap
 from vidkin_research.copies.transforms import (
     EditSetting,
-    covering,
+    scale_to_cover,
 )
 
 
@@ -27,7 +27,7 @@ class EditResult:
 
     Attributes:
         path: File of the copy.
-        segments: Which part of the source is where in the copy, in the order of the copy.
+        segments: Stretches of the source with their positions in the copy, in the order of the copy.
         mirrored: Whether left and right are exchanged.
         time_map: The times of the first segment as a function.
     """
@@ -39,7 +39,7 @@ class EditResult:
 
 
 # Copies have at most this many frames per second.
-HIGHEST_RATE = 30.0
+MAX_RATE = 30.0
 
 
 def apply_edit(
@@ -63,14 +63,14 @@ def apply_edit(
         source: The video.
         target: Where to write the copy, for example ``"copy.mp4"``.
         name: One of `EDITS`.
-        seed: Seed of places, texts and noise.
+        seed: Seed of positions, texts and noise.
         start: Start of the copied part in seconds; None is the start of the source.
         end: End of the copied part in seconds; None is the end of the source.
         filler: Unrelated footage for the edits that need it (``Edit.needs_filler``); repeated if it is too short.
         short_side: Scale the source down to this many pixels at the shorter side first; None keeps its size.
         threads: Threads of the decoder and the encoder; 0 lets them choose.
-        made_of: What the copy is made of: an earlier one of the same text may be replaced, as by
-            :func:`~vidkin.media.write_video`. None is this edit of this source.
+        made_of: Description of the source; an existing file with the same description may be replaced, as in
+            :func:`~vidkin.media.write_video`. None describes this edit of this source.
 
     Returns:
         The times that source and copy share, exact to a frame.
@@ -90,7 +90,7 @@ def apply_edit(
         raise InvalidArgumentError(f"start and end must be 0 <= start < end, got {start} and {end}")
     if first >= info.duration:
         raise MediaError(source, f"start {first:.1f} s is beyond the end ({info.duration:.1f} s)")
-    rate = Fraction(min(info.frame_rate, HIGHEST_RATE)).limit_denominator(1001)
+    rate = Fraction(min(info.frame_rate, MAX_RATE)).limit_denominator(1001)
     plan = edit.plan(float(rate), first, last, seed)
     setting = EditSetting(
         rate=float(rate),
@@ -126,8 +126,8 @@ def apply_edit(
 
 
 def endless_frames(path: PathLike, rate: float, threads: int, width: int, height: int) -> Iterator[Image]:
-    """Frames of a video at this rate, filling this size, from the start again when it ends."""
+    """Yield frames of a video at this rate, cropped to fill this size, in an endless loop."""
     count = max(1, round(probe(path).duration * rate))
     while True:
         for image in steady_frames(path, 0.0, 1 / rate, count, None, threads):
-            yield covering(image, width, height)
+            yield scale_to_cover(image, width, height)

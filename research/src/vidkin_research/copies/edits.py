@@ -10,20 +10,20 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from vidkin.media.picture_edits import PICTURE_EDITS, add_caption, edit_each, keep_frames, mirror, to_gray
-from vidkin_research.copies.filming import filmed, screen_boxes
+from vidkin_research.copies.filming import film_screen, screen_boxes
 from vidkin_research.copies.hard_edits import (
-    at_night,
+    add_sticker,
     black,
-    blended,
-    covered,
-    far_off_colors,
-    half_of,
-    quarter_turned,
-    seen_from_the_side,
-    shifted,
+    blend,
+    cover,
+    crop_half,
+    distort_colors,
+    film_at_night,
+    rotate_quarters,
+    shift_out,
     side_boxes,
-    stickered,
-    tilted,
+    tilt,
+    view_from_side,
 )
 from vidkin_research.copies.layouts import (
     WHOLE,
@@ -31,7 +31,7 @@ from vidkin_research.copies.layouts import (
     Background,
     Box,
     BoxPair,
-    arranged,
+    arrange_frames,
     barred_boxes,
     blurred_copy,
     boxes_of,
@@ -53,14 +53,14 @@ from vidkin_research.copies.transforms import (
     Transform,
     by_seed,
     combine,
-    faded,
-    held,
-    surrounded,
+    fade,
+    repeat_frames,
+    surround,
 )
 
-# What an edit changes: the values of the pixels; which part of the picture is shown, or where; when it is shown; or
-# the source is shown small inside other footage. Then the ones that hide most of it: turned by 90, 180 or 270 degrees,
-# seen from the side or tilted, a quarter of the area, under other footage, and with hardly any light.
+# Effect of an edit: pixel values; visible part of the frame, or its position; timing; or the source as an inset in
+# other footage. The rest hide most of the source: rotated by 90, 180 or 270 degrees, seen from the side or tilted, a
+# quarter of the area, covered by other footage, and with hardly any light.
 EditFamily = Literal[
     "pixels", "geometry", "time", "inset", "turned", "perspective", "halves", "covered", "blended", "low information"
 ]
@@ -68,7 +68,7 @@ EditFamily = Literal[
 
 @dataclass(frozen=True, slots=True)
 class TimeMap:
-    """Where a moment of the source is in the copy: edited = edited_start + (source - source_start) / speed.
+    """Maps times of the source to the copy: edited = edited_start + (source - source_start) / speed.
 
     Attributes:
         source_start: Time in the source in seconds.
@@ -98,12 +98,12 @@ class Edit:
         description: One-line description for users.
         family: What the edit changes.
         transform: Pure function from frames [H, W, 3] and an `EditSetting` to frames, one at a time.
-        boxes: Function that returns which box of the source's picture is shown in which box of the copy's.
+        boxes: Function that returns the visible box of the source's frame, and its box in the copy's frame.
         speed: Seconds of the source per second of the copy.
         mirrored: Whether left and right are exchanged.
-        turned: Degrees, clockwise, by which the picture is turned.
+        turned: Degrees by which the frame is rotated clockwise.
         crf: Constant quality at which the copy is encoded, from 0 (best) to 51.
-        excerpt: Seconds taken from a random place of the source; None takes the whole source.
+        excerpt: Seconds taken from a random position of the source; None takes the whole source.
         surround: Seconds of unrelated footage around the source, split at random between before and after.
         reordered: Whether the source is cut into three or four pieces that are shown in another order.
         needs_filler: Whether the edit needs unrelated footage.
@@ -124,16 +124,16 @@ class Edit:
     needs_filler: bool = False
 
     def plan(self, rate: float, start: float, end: float, seed: int) -> EditPlan:
-        """Plan which frames are taken and where they go, for a source between start and end at this frame rate."""
+        """Plan the frames of the copy, for a source between start and end at this frame rate."""
         random = np.random.default_rng([seed, 1])
         if self.excerpt is not None and end - start > self.excerpt:
             start = float(random.uniform(start, end - self.excerpt))
             end = start + self.excerpt
         count = max(1, round((end - start) / self.speed * rate))
         around = round(self.surround * rate)
-        # Some footage on either side, at least a tenth of it.
+        # At least a tenth of the unrelated footage is on either side.
         lead = round(float(random.uniform(0.1, 0.9)) * around)
-        pieces = _other_order(count, random) if self.reordered else [(0, count)]
+        pieces = _reorder_pieces(count, random) if self.reordered else [(0, count)]
         stretches = []
         shown = lead
         for first, length in pieces:
@@ -145,7 +145,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Consecutive frames of the source in the copy: where they go, and how many there are."""
+    """Consecutive frames of the source in the copy: their positions and their number."""
 
     time_map: TimeMap
     count: int
@@ -177,10 +177,10 @@ class EditPlan:
 
 
 class EditedSegment(NamedTuple):
-    """A stretch of the source and the stretch of the copy that shows it, in seconds, with the parts of the pictures.
+    """A stretch of the source and the stretch of the copy that shows it, in seconds, with the boxes of both.
 
-    The boxes are (left, top, right, bottom) in shares of the picture: the part of the source in `source_box` is shown
-    in `edited_box` of the copy. For a moving window they are the mean.
+    Boxes are (left, top, right, bottom) as shares of the frame: the content of `source_box` in the source is in
+    `edited_box` of the copy. For a moving window they are means.
     """
 
     source_start: float
@@ -191,10 +191,10 @@ class EditedSegment(NamedTuple):
     edited_box: Box = WHOLE
 
 
-def _other_order(count: int, random: np.random.Generator) -> list[tuple[int, int]]:
-    """(first frame, number of frames) of three or four pieces, none of which follows the piece that it followed."""
+def _reorder_pieces(count: int, random: np.random.Generator) -> list[tuple[int, int]]:
+    """(first frame, number of frames) of three or four pieces in an order in which no piece follows its predecessor."""
     number = min(count, int(random.integers(3, 5)))
-    # Each cut is up to a fifth of a piece away from an even division.
+    # Each cut deviates from an even division by up to a fifth of a piece.
     shifts = random.uniform(-0.2, 0.2, number - 1)
     cuts = [0, *(round(count * (k + 1 + shift) / number) for k, shift in enumerate(shifts)), count]
     order = list(range(number))
@@ -210,7 +210,7 @@ def _edit(family: EditFamily, name: str, description: str, transform: Transform,
     return Edit(name=name, description=description, family=family, transform=transform, **more)  # type: ignore[arg-type]
 
 
-def _arranged(
+def _arrange(
     family: EditFamily,
     name: str,
     description: str,
@@ -221,15 +221,15 @@ def _arranged(
     after: Transform = _SAME,
     **more: object,
 ) -> Edit:
-    """An edit whose transform and boxes come from an arrangement, with optional transforms before and after."""
+    """Make an edit whose transform and boxes come from an arrangement, with optional transforms before and after."""
     filled = background in (other_footage, other_parts)
-    transform = combine(before, arranged(arrange, background), after)
+    transform = combine(before, arrange_frames(arrange, background), after)
     boxes = boxes_of(arrange)
     return _edit(family, name, description, transform, boxes=boxes, needs_filler=filled, **more)
 
 
 def _plain(family: EditFamily, name: str, description: str, **more: object) -> Edit:
-    """An edit of single pictures, which the product has under the same name."""
+    """Make an edit of single frames from the product's image edit of the same name."""
     return _edit(family, name, description, by_seed(PICTURE_EDITS[name]), **more)
 
 
@@ -239,7 +239,7 @@ _geometry = partial(_edit, "geometry")
 _time = partial(_edit, "time")
 
 
-_placed = partial(_arranged, "geometry")
+_placed = partial(_arrange, "geometry")
 
 
 _split = partial(_placed, background=other_parts)
@@ -276,9 +276,9 @@ EDITS: dict[str, Edit] = {
         _time("faster", "1.25 times as fast", _SAME, speed=1.25),
         _time("slower", "at 0.8 of the speed", _SAME, speed=0.8),
         _plain("geometry", "rotate5", "turned by 5 degrees", boxes=rotated_boxes),
-        _edit("pixels", "fade", "faded in and out", faded),
+        _edit("pixels", "fade", "faded in and out", fade),
         _plain("geometry", "aspect", "squeezed to 4:3"),
-        _arranged(
+        _arrange(
             "inset",
             "picture_in_picture",
             "small in a corner of unrelated footage",
@@ -288,7 +288,7 @@ EDITS: dict[str, Edit] = {
         _time(
             "excerpt",
             "5 seconds inside 20 seconds of unrelated footage",
-            surrounded,
+            surround,
             excerpt=5.0,
             surround=20.0,
             needs_filler=True,
@@ -309,7 +309,7 @@ EDITS: dict[str, Edit] = {
         ),
         _split("split_four", "one quarter of a split screen", partial(part_of, columns=2, rows=2)),
         *(
-            _arranged(
+            _arrange(
                 "inset",
                 f"inset_{size}",
                 f"at {size} % of the sides anywhere in other footage",
@@ -318,12 +318,12 @@ EDITS: dict[str, Edit] = {
             )
             for size in (30, 45, 60)
         ),
-        _geometry("filmed_screen", "filmed from a screen", filmed, boxes=screen_boxes),
+        _geometry("filmed_screen", "filmed from a screen", film_screen, boxes=screen_boxes),
         _placed(
             "combined",
             "cropped, with a caption, without color, at 8 frames a second",
             partial(off_center, share=0.8),
-            after=combine(by_seed(add_caption), by_seed(edit_each(to_gray)), held),
+            after=combine(by_seed(add_caption), by_seed(edit_each(to_gray)), repeat_frames),
         ),
         _placed(
             "mirror_crop",
@@ -340,37 +340,37 @@ EDITS: dict[str, Edit] = {
                 "turned",
                 f"turn_{90 * quarters}",
                 f"turned by {90 * quarters} degrees",
-                by_seed(edit_each(partial(quarter_turned, quarters=quarters))),
+                by_seed(edit_each(partial(rotate_quarters, quarters=quarters))),
                 turned=90 * quarters,
             )
             for quarters in (1, 2, 3)
         ),
-        _edit("perspective", "rotate15", "turned by 15 degrees, black corners", partial(tilted, degrees=15.0)),
+        _edit("perspective", "rotate15", "turned by 15 degrees, black corners", partial(tilt, degrees=15.0)),
         _edit(
             "perspective",
             "perspective",
             "seen from the side",
-            partial(seen_from_the_side, shaking=False),
+            partial(view_from_side, shaking=False),
             boxes=side_boxes,
         ),
         _edit(
             "perspective",
             "perspective_shaken",
             "seen from the side by a shaking camera",
-            partial(seen_from_the_side, shaking=True),
+            partial(view_from_side, shaking=True),
             boxes=side_boxes,
         ),
-        _arranged("halves", "half_center", "half of each side, the center", partial(half_of, corner=False)),
-        _arranged("halves", "half_corner", "half of each side, a corner", partial(half_of, corner=True)),
-        _arranged("halves", "shifted", "a third outside, an L of black beside it", shifted, black),
-        _edit("covered", "covered_60", "60 % covered by other footage", covered, needs_filler=True),
-        _edit("covered", "sticker_45", "a sticker over 45 % of it", stickered),
+        _arrange("halves", "half_center", "half of each side, the center", partial(crop_half, corner=False)),
+        _arrange("halves", "half_corner", "half of each side, a corner", partial(crop_half, corner=True)),
+        _arrange("halves", "shifted", "a third outside, an L of black beside it", shift_out, black),
+        _edit("covered", "covered_60", "60 % covered by other footage", cover, needs_filler=True),
+        _edit("covered", "sticker_45", "a sticker over 45 % of it", add_sticker),
         *(
             _edit(
                 "blended",
                 f"blend_{name}",
                 f"other footage blended over it, {name}",
-                partial(blended, share=share),
+                partial(blend, share=share),
                 needs_filler=True,
             )
             for name, share in (("third", 1 / 3), ("half", 1 / 2))
@@ -379,8 +379,8 @@ EDITS: dict[str, Edit] = {
             "low information",
             "far_off_colors",
             "dark, strong contrast, garish colors",
-            by_seed(edit_each(far_off_colors)),
+            by_seed(edit_each(distort_colors)),
         ),
-        _edit("low information", "night", "gray, hardly any light, noise", at_night),
+        _edit("low information", "night", "gray, hardly any light, noise", film_at_night),
     )
 }

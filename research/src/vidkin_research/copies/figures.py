@@ -70,7 +70,7 @@ class GroupFigures:
 
 @dataclass(frozen=True, slots=True)
 class UnrelatedFigures:
-    """Scores of pairs that show nothing in common.
+    """Scores of unrelated pairs.
 
     Attributes:
         which: ``"other scenes"``; ``"same scene"``: in front of the same background; ``"other moments"``: of the same
@@ -99,7 +99,7 @@ class CopyFigures:
         everything: Figures of all copies, including real ones.
         families: Figures of the families of edits.
         edits: Figures of every edit, and of the real copies.
-        unrelated: Figures of pairs that show nothing in common.
+        unrelated: Figures of unrelated pairs.
         costs: Costs of the index and the searches; None for a system without an index.
     """
 
@@ -117,7 +117,7 @@ def relevance_of(material: CopyMaterial) -> NDArray[np.int64]:
     for row, query in enumerate(material.queries):
         for column, video in enumerate(material.gallery):
             if video.family == query.recording.family:
-                # A real copy is a copy of the whole recording.
+                # A real copy shows the whole recording.
                 table[row, column] = 1 if video.source is None or video.source == query else -1
     return table
 
@@ -202,23 +202,23 @@ def _precision(scores: Scores, truth: NDArray[np.int64], valid: NDArray[np.bool_
 
 
 def _average_precision(scores: Scores, relevant: NDArray[np.bool_], valid: NDArray[np.bool_]) -> float:
-    """Mean precision at the relevant entries of one list; nan if there is none."""
+    """Mean precision at the relevant entries of one list; nan if there are none."""
     ranked = relevant[valid][np.argsort(-scores[valid], kind="stable")]
     hits = np.flatnonzero(ranked)
     return float((np.arange(1, len(hits) + 1) / (hits + 1)).mean()) if len(hits) else float("nan")
 
 
-def summarize_witnesses(
+def summarize_sound_rules(
     pair_scores: PairScores, material: CopyMaterial, *, threshold: float = THRESHOLD
 ) -> tuple[CopyFigures, ...]:
     """Figures of the queries with sound, by each rule of :func:`vidkin.index.query.sound.score_by`: picture, sound,
-    either and both; none where the sound was not asked."""
+    either and both; empty if no query has sound."""
     rows = [row for row, query in enumerate(material.queries) if query.heard is not None]
     if pair_scores.sound is None or not rows:
         return ()
     queries = tuple(material.queries[row] for row in rows)
     families = {query.recording.family for query in queries}
-    # Copies of the other queries are copies of nothing here.
+    # Queries without sound are left out, so their copies match nothing here.
     columns = [
         column
         for column, video in enumerate(material.gallery)

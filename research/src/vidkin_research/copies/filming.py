@@ -1,4 +1,4 @@
-"""A screen filmed with a camera: from the side, noisy, under- or overexposed."""
+"""Simulate filming a screen with a camera: in perspective, noisy, under- or overexposed."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from vidkin.media.picture_edits import Image
 from vidkin_research.copies.layouts import WHOLE, Box
 from vidkin_research.copies.transforms import EditSetting
 
-# Each corner of the screen lies this far inside the picture, in shares of its sides.
+# Distance of each corner of the screen from the corner of the frame, as shares of its sides.
 _NEAREST, _FARTHEST = 0.02, 0.11
 
 
-# Standard deviation of the camera's noise, in levels of 256.
+# Standard deviation of the camera's noise, in gray levels out of 256.
 _NOISE = 9.0
 
 
-# The noise is shifted by up to this many pixels from picture to picture.
+# The noise is shifted by up to this many pixels from frame to frame.
 _SHIFTS = 64
 
 
-def filmed(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """The video on a screen in a dark room, in perspective, with noise and another exposure."""
+def film_screen(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """Show the video on a screen in a dark room, in perspective, with noise and another exposure."""
     exposure = np.random.default_rng([setting.seed, 5])
     is_dark = exposure.random() < 0.5
     gain = exposure.uniform(0.65, 0.8) if is_dark else exposure.uniform(1.15, 1.35)
@@ -45,7 +45,7 @@ def filmed(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
             (width, height), PILImage.Transform.PERSPECTIVE, coefficients,
             resample=PILImage.Resampling.BILINEAR, fillcolor=(22, 20, 24),
         )  # fmt: skip
-        # New noise for every picture would take most of the time; the same noise in another place looks new.
+        # New noise for every frame would take most of the time; shifted noise looks new.
         y, x = (int(value) for value in random.integers(_SHIFTS, size=2))
         noisy = curve[np.asarray(picture)] + grain[y : y + height, x : x + width]
         yield np.clip(noisy, 0, 255).astype(np.uint8)
@@ -60,14 +60,14 @@ def screen_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
 
 
 def screen_corners(setting: EditSetting) -> NDArray[np.float64]:
-    """[4, 2] corners of the filmed screen, clockwise from the upper left, in shares of the picture."""
+    """[4, 2] corners of the filmed screen, clockwise from the upper left, as shares of the frame."""
     inside = np.random.default_rng([setting.seed, 3]).uniform(_NEAREST, _FARTHEST, (4, 2))
     edges = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])
     return np.where(edges == 0, inside, 1 - inside)
 
 
 def _perspective(corners: NDArray[np.float64], size: Size) -> tuple[float, ...]:
-    """Pillow's eight coefficients, which take a place in the copy to the place in the source that is shown there."""
+    """Pillow's eight coefficients, which map positions in the copy to positions in the source."""
     width, height = size
     origins = np.array([(0, 0), (width, 0), (width, height), (0, height)], dtype=np.float64)
     matrix = homographies((corners * size)[None], origins[None])

@@ -1,4 +1,4 @@
-"""The collection behind the stored results on copies: its halves, and families and scenes parsed from names."""
+"""The videos behind the stored results on copies: their division into halves, and families and scenes by name."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["HALVES", "SMALL", "Half", "find_divided_recordings"]
 
 Half = Literal["development", "held-back"]
 
-# The division of the collection of the stored results. It was made before any constant of views, boxes and their
-# scores was chosen: constants are chosen on the first half, and the second half is looked at once, at the end. Takes of
-# one subject are in one half; the sign-language clips, which share a room, are divided by name.
+# Made before any constant of views, boxes and scores was chosen: constants are chosen on the first half, and the second
+# half is only evaluated at the end. Takes of one subject are in one half; the sign-language clips, which share a room,
+# are divided by name.
 HALVES: dict[Half, tuple[str, ...]] = {
     "development": (
         "tmk/chair*",
@@ -64,11 +64,11 @@ SMALL = ClipSize(seconds=9.0, clips=2, short_side=360, rate=12.0)
 def find_divided_recordings(
     folder: Path, half: Half | Literal["all"] = "all", *, left_out: Iterable[str] = ()
 ) -> list[Recording]:
-    """The videos of the collection that `HALVES` divides, with families and scenes as their names tell them.
+    """Find the videos that `HALVES` divides, with their families and scenes by name.
 
     Args:
         folder: Folder of the collection.
-        half: A part of the division; ``"all"`` takes every video.
+        half: The half to use; ``"all"`` takes every video.
         left_out: Names, without extension, of files to leave out.
 
     Raises:

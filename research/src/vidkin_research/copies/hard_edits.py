@@ -1,6 +1,7 @@
-"""Edits that hide more of the source than the usual ones: rotation, overlays, blending, halves, oblique views.
+"""Edits that hide much of the source: rotation, overlays, blending, halves, oblique views.
 
-Functions from one iterator of frames to another, like those of `transforms`; what is random comes from the seed.
+Functions from one iterator of frames to another, like the transforms in `transforms`; all randomness comes from the
+seed.
 """
 
 from __future__ import annotations
@@ -18,50 +19,51 @@ from vidkin.media.picture_edits import Image, resize, round_to_even
 from vidkin_research.copies.layouts import WHOLE, Box, Layout
 from vidkin_research.copies.transforms import EditSetting
 
-# Corners of a picture seen from the side lie this far inside the frame, in shares of its sides: two next to each other
-# far, the other two hardly.
+# Distance of the corners of an oblique view from the corners of the frame, as shares of its sides: far for two adjacent
+# corners, near for the other two.
 _FAR_CORNER, _NEAR_CORNER = (0.2, 0.32), (0.0, 0.06)
-# Share by which a shaking camera moves the picture from frame to frame.
+# Share by which a shaking camera moves the corners from frame to frame.
 _SHAKE = 0.03
-# Share of each side by which a shifted picture lies outside, and of the area that a sticker and a cover hide.
+# Share of each side outside the frame after a shift, and shares of the area hidden by a sticker and a cover.
 _OUTSIDE, _STICKER, _COVER = 1 / 3, 0.45, 0.6
-# Standard deviation of the noise of a camera at night, in levels of 256, and what is left of the light.
+# Standard deviation of the noise of a camera at night, in gray levels out of 256, and the remaining share of light.
 _NIGHT_NOISE, _NIGHT_LIGHT = 4.0, 0.18
 _HUE = "#f4c20d"
 
 
-def quarter_turned(image: Image, *, quarters: int) -> Image:
-    """Turned clockwise by so many quarters of a circle."""
+def rotate_quarters(image: Image, *, quarters: int) -> Image:
+    """Rotate clockwise by this number of quarter turns."""
     return np.ascontiguousarray(np.rot90(image, -quarters))
 
 
-def tilted(frames: Iterator[Image], setting: EditSetting, *, degrees: float) -> Iterator[Image]:
-    """Turned by an angle to either side within the frame, black in the corners."""
+def tilt(frames: Iterator[Image], setting: EditSetting, *, degrees: float) -> Iterator[Image]:
+    """Rotate by an angle to either side within the frame, with black corners."""
     angle = degrees * (1 if setting.random().random() < 0.5 else -1)
     for image in frames:
         turned = PILImage.fromarray(image).rotate(angle, resample=PILImage.Resampling.BILINEAR)
         yield np.asarray(turned)
 
 
-def shifted(size: Size, setting: EditSetting, passed: float) -> Layout:
-    """A third of each side outside the frame, so that black fills an L beside the picture."""
+def shift_out(size: Size, setting: EditSetting, passed: float) -> Layout:
+    """Shift a third of each side out of the frame, so that black fills an L next to the image."""
     right, bottom = (bool(value) for value in setting.random().integers(2, size=2))
     width, height = round_to_even(size[0] * (1 - _OUTSIDE)), round_to_even(size[1] * (1 - _OUTSIDE))
     left, top = (size[0] - width if right else 0), (size[1] - height if bottom else 0)
-    # What leaves on one side is missing there: the picture goes to that side, black comes in from the other.
+    # The image moves to one side and loses its part there; black comes in from the opposite side.
     crop_left, crop_top = (0 if right else size[0] - width), (0 if bottom else size[1] - height)
     crop = (crop_left, crop_top, crop_left + width, crop_top + height)
     return Layout(size, crop, size, (left, top, left + width, top + height))
 
 
 def black(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
-    """The edit that puts a picture of this layout on a black canvas."""
+    """Make the edit that puts an image of this layout on a black canvas."""
     width, height = layout.canvas
     return lambda image: np.zeros((height, width, 3), np.uint8)
 
 
-def half_of(size: Size, setting: EditSetting, passed: float, *, corner: bool) -> Layout:
-    """Half of each side: the center, or the corner that the seed decides, enlarged to the size of the source."""
+def crop_half(size: Size, setting: EditSetting, passed: float, *, corner: bool) -> Layout:
+    """Crop to half of each side, at the center or in a corner chosen by the seed, enlarged to the size of the
+    source."""
     width, height = round_to_even(size[0] / 2), round_to_even(size[1] / 2)
     if corner:
         right, bottom = (bool(value) for value in setting.random().integers(2, size=2))
@@ -71,8 +73,8 @@ def half_of(size: Size, setting: EditSetting, passed: float, *, corner: bool) ->
     return Layout(size, (left, top, left + width, top + height), size, (0, 0, *size))
 
 
-def seen_from_the_side(frames: Iterator[Image], setting: EditSetting, *, shaking: bool) -> Iterator[Image]:
-    """In strong perspective, black around it; with shaking, moved a little from frame to frame."""
+def view_from_side(frames: Iterator[Image], setting: EditSetting, *, shaking: bool) -> Iterator[Image]:
+    """Show the video in strong perspective on black; with shaking, it moves slightly from frame to frame."""
     corners = side_corners(setting)
     random = np.random.default_rng([setting.seed, 7])
     for image in frames:
@@ -90,11 +92,11 @@ def seen_from_the_side(frames: Iterator[Image], setting: EditSetting, *, shaking
 
 
 def side_corners(setting: EditSetting) -> NDArray[np.float64]:
-    """[4, 2] corners of a picture seen from the side, clockwise from the upper left, in shares of the frame."""
+    """[4, 2] corners of an oblique view, clockwise from the upper left, as shares of the frame."""
     random = np.random.default_rng([setting.seed, 6])
     far = int(random.integers(4))
     inside = random.uniform(*_NEAR_CORNER, (4, 2))
-    # The edge from corner `far` to the next is the distant one: it is shorter at both ends.
+    # The edge from corner `far` to the next one is distant, so it is shortened at both ends.
     along = far % 2
     for corner in (far, (far + 1) % 4):
         inside[corner, along] = random.uniform(*_FAR_CORNER)
@@ -103,15 +105,15 @@ def side_corners(setting: EditSetting) -> NDArray[np.float64]:
 
 
 def side_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
-    """All of the source, and the smallest upright box around the picture seen from the side."""
+    """The full source, and the smallest upright box around the oblique view."""
     corners = side_corners(setting)
     left, top = corners.min(axis=0)
     right, bottom = corners.max(axis=0)
     return WHOLE, (float(left), float(top), float(right), float(bottom))
 
 
-def blended(frames: Iterator[Image], setting: EditSetting, *, share: float) -> Iterator[Image]:
-    """Unrelated footage blended over the picture: this share of it, and the rest of the source."""
+def blend(frames: Iterator[Image], setting: EditSetting, *, share: float) -> Iterator[Image]:
+    """Blend unrelated footage over the video, with this share."""
     footage: Iterator[Image] | None = None
     for image in frames:
         if footage is None:
@@ -119,8 +121,8 @@ def blended(frames: Iterator[Image], setting: EditSetting, *, share: float) -> I
         yield np.rint((1 - share) * image + share * next(footage)).astype(np.uint8)
 
 
-def covered(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """Unrelated footage over 60 % of the picture: in a corner, or across one half and more of it."""
+def cover(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """Cover 60 % of the frame with unrelated footage: in a corner, or more than half of the frame along a side."""
     random = setting.random()
     kind, right, bottom = int(random.integers(3)), bool(random.integers(2)), bool(random.integers(2))
     footage: Iterator[Image] | None = None
@@ -136,8 +138,8 @@ def covered(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
         yield result
 
 
-def stickered(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """A face, drawn in one color, over 45 % of the picture, near its middle."""
+def add_sticker(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """Cover 45 % of the frame with a face of one color, near the middle."""
     shift = setting.random().uniform(-0.08, 0.08, 2)
     half = math.sqrt(_STICKER / math.pi)
     overlay: PILImage.Image | None = None
@@ -166,15 +168,15 @@ def stickered(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
         yield np.asarray(picture)
 
 
-def far_off_colors(image: Image) -> Image:
-    """Half as bright, with 1.8 times the contrast and 2.5 times the saturation."""
+def distort_colors(image: Image) -> Image:
+    """Halve the brightness, with 1.8 times the contrast and 2.5 times the saturation."""
     picture = ImageEnhance.Brightness(PILImage.fromarray(image)).enhance(0.5)
     picture = ImageEnhance.Contrast(picture).enhance(1.8)
     return np.asarray(ImageEnhance.Color(picture).enhance(2.5))
 
 
-def at_night(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """As a camera trap sees it at night: gray, a fifth of the light, half the sharpness, and noise."""
+def film_at_night(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """Simulate a camera trap at night: gray, a fifth of the light, half the sharpness, and noise."""
     random = setting.random()
     for image in frames:
         height, width = image.shape[:2]

@@ -1,7 +1,7 @@
 """Position of the source within the frame of a copy: crops, borders, split screens, insets and perspective.
 
-An `Arrangement` decides in pixels, and both the transform and the ground truth follow its decision. Augmentations of
-training clips share `center_box`, `split_parts` and `homographies` with these edits, and differ in what they draw.
+An `Arrangement` gives the position in pixels, from which both the transform and the ground truth follow. Augmentations
+of training clips share `center_box`, `split_parts` and `homographies` with these edits, but not their random choices.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from vidkin.media.picture_edits import (
     rotation_zoom,
     round_to_even,
 )
-from vidkin_research.copies.transforms import EditSetting, Transform, covering
+from vidkin_research.copies.transforms import EditSetting, Transform, scale_to_cover
 
-Box = tuple[float, float, float, float]  # left, top, right, bottom, in shares of the picture
+Box = tuple[float, float, float, float]  # left, top, right, bottom, as shares of the frame
 
 
 WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 
 
-# The other parts of a split screen start this many frames apart in the filler.
+# Offset in frames between the footage of the other parts of a split screen.
 _FILLER_STEP = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A part of the source's picture and where it goes, in pixels.
+    """A part of the source's frame and its position in the copy, in pixels.
 
     Attributes:
-        size: Width and height of the source's picture.
-        crop: The part of the source's picture that is shown.
-        canvas: Width and height of the copy's picture.
-        place: Where the part goes in the copy's picture, scaled to fit.
+        size: Width and height of the source's frame.
+        crop: The visible part of the source's frame.
+        canvas: Width and height of the copy's frame.
+        place: Box in the copy's frame to which the part is scaled.
     """
 
     size: Size
@@ -55,33 +55,33 @@ class Layout:
 
     @property
     def source_box(self) -> Box:
-        """The crop in shares of the source's picture."""
+        """The crop as shares of the source's frame."""
         return _shares(self.crop, self.size)
 
     @property
     def edited_box(self) -> Box:
-        """The place in shares of the copy's picture."""
+        """The position as shares of the copy's frame."""
         return _shares(self.place, self.canvas)
 
 
-# From the size of the source's picture, the setting and the share of the video that has passed, 0 to 1.
+# Function of the size of the source's frame, the setting and the elapsed share of the video, 0 to 1.
 Arrangement = Callable[[Size, EditSetting, float], Layout]
 
 
-# From the size of the source's picture and the setting: what of it is shown, and where in the copy.
+# Function of the size of the source's frame and the setting that returns the boxes in the source and the copy.
 BoxPair = Callable[[Size, EditSetting], tuple[Box, Box]]
 
 
-# What is around the place: gives a fresh canvas for each picture of the source.
+# Function that returns the canvas around each frame of the source.
 Background = Callable[[Layout, EditSetting], Callable[[Image], Image]]
 
 
-def arranged(arrange: Arrangement, background: Background | None = None) -> Transform:
-    """A transform that crops, scales and places every picture as the arrangement decides.
+def arrange_frames(arrange: Arrangement, background: Background | None = None) -> Transform:
+    """Make a transform that crops, scales and places every frame according to the arrangement.
 
     Args:
         arrange: The arrangement; its canvas does not change over the video.
-        background: Function that draws the surroundings of the place; None if the place fills the canvas.
+        background: Function that draws the canvas around the source; None if the source fills it.
     """
 
     def transform(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
@@ -116,8 +116,7 @@ def boxes_of(arrange: Arrangement) -> BoxPair:
 
 
 def off_center(size: Size, setting: EditSetting, passed: float, *, share: float) -> Layout:
-    """Keep this share of each side; along each side the kept part lies in one of the outer thirds of the room it
-    has."""
+    """Crop to this share of each side; the offset on each axis is in one of the outer thirds of its range."""
     return _cropped(size, off_center_window(size, setting.random(), share))
 
 
@@ -127,7 +126,7 @@ def turned_center(size: Size, setting: EditSetting, passed: float) -> Layout:
 
 
 def turned_pan(size: Size, setting: EditSetting, passed: float) -> Layout:
-    """A window like that of `turned_center` that moves steadily from one side to the other."""
+    """A window like in `turned_center` that moves steadily from one side to the other."""
     random = setting.random()
     ends = [float(random.uniform(0, 0.3)), float(random.uniform(0.7, 1))]
     first, last = ends if random.random() < 0.5 else ends[::-1]
@@ -135,7 +134,7 @@ def turned_pan(size: Size, setting: EditSetting, passed: float) -> Layout:
 
 
 def turned_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
-    """The whole picture, as wide as a 9:16 picture and in its middle; upright video is as high as a 16:9 picture."""
+    """The full frame, as wide as a 9:16 frame and in its middle; upright video is as high as a 16:9 frame."""
     short = round_to_even(min(size))
     long = round_to_even(short * 16 / 9)
     canvas = (short, long) if size[0] >= size[1] else (long, short)
@@ -143,13 +142,13 @@ def turned_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
 
 
 def square_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
-    """The whole picture in the middle of a square, with at least 4 % on either side."""
+    """The full frame in the middle of a square, with margins of at least 4 %."""
     side = round_to_even(min(size))
     return _centered(size, (side, side), 0.92)
 
 
 def part_of(size: Size, setting: EditSetting, passed: float, *, columns: int, rows: int) -> Layout:
-    """The whole picture in one part of a split screen of this many columns and rows; the seed decides which part."""
+    """The full frame in one part of a split screen with these columns and rows; the seed decides which part."""
     random = setting.random()
     column, row = int(random.integers(columns)), int(random.integers(rows))
     # The copy's shorter side is not longer than the source's.
@@ -161,7 +160,7 @@ def part_of(size: Size, setting: EditSetting, passed: float, *, columns: int, ro
 
 
 def corner_inset(size: Size, setting: EditSetting, passed: float) -> Layout:
-    """The whole picture at 45 % of width and height in a corner, 4 % away from the edges."""
+    """The full frame at 45 % of width and height in a corner, 4 % away from the edges."""
     right, bottom = setting.random().integers(2, size=2)
     width, height = round_to_even(0.45 * size[0]), round_to_even(0.45 * size[1])
     gap_x, gap_y = round(0.04 * size[0]), round(0.04 * size[1])
@@ -171,7 +170,7 @@ def corner_inset(size: Size, setting: EditSetting, passed: float) -> Layout:
 
 
 def inset(size: Size, setting: EditSetting, passed: float, *, share: float) -> Layout:
-    """The whole picture at this share of width and height, anywhere."""
+    """The full frame at this share of width and height, at a random position."""
     random = setting.random()
     width, height = round_to_even(share * size[0]), round_to_even(share * size[1])
     left = int(random.integers(size[0] - width + 1))
@@ -187,13 +186,13 @@ def one_color(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
 
 
 def blurred_copy(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
-    """A background of the picture itself, enlarged to fill the canvas and blurred."""
+    """A background of the frame itself, enlarged to fill the canvas and blurred."""
     width, height = layout.canvas
-    # Blurring a small picture gives the same result in a fraction of the time.
+    # Blurring a small image gives the same result in a fraction of the time.
     small = (max(8, width // 8), max(8, height // 8))
 
     def canvas(image: Image) -> Image:
-        picture = PILImage.fromarray(covering(image, *small)).filter(ImageFilter.GaussianBlur(2.5))
+        picture = PILImage.fromarray(scale_to_cover(image, *small)).filter(ImageFilter.GaussianBlur(2.5))
         return np.array(picture.resize((width, height), PILImage.Resampling.BILINEAR))
 
     return canvas
@@ -224,7 +223,7 @@ def other_parts(layout: Layout, setting: EditSetting) -> Callable[[Image], Image
 
 
 def whole_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
-    """The whole source fills the copy."""
+    """The boxes of a source that fills the copy."""
     return WHOLE, WHOLE
 
 
@@ -237,7 +236,7 @@ def barred_boxes(size: Size, setting: EditSetting, *, across: bool) -> tuple[Box
 
 
 def rotated_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
-    """The boxes of `rotated`: the smallest upright box around the part that remains in the picture."""
+    """The boxes of `rotated`: the smallest upright box around the part that remains in the frame."""
     cos, sin = math.cos(ROTATION), math.sin(ROTATION)
     wide, high = size[0] / size[1], size[1] / size[0]
     zoom = rotation_zoom(*size)
@@ -246,7 +245,7 @@ def rotated_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
 
 
 def _turned_window(size: Size, position: float) -> Rectangle:
-    """The largest window of the other orientation, at this share of its room."""
+    """The largest window of the other orientation, at this share of its range."""
     width, height = size
     if width >= height:
         side = min(width, round_to_even(height * 9 / 16))
@@ -264,7 +263,7 @@ def _cropped(size: Size, window: Rectangle) -> Layout:
 
 
 def _centered(size: Size, canvas: Size, share: float) -> Layout:
-    """The whole picture, as large as fits in this share of the canvas."""
+    """The full frame, as large as fits in this share of the canvas."""
     factor = share * min(canvas[0] / size[0], canvas[1] / size[1])
     width, height = (min(side, round_to_even(own * factor)) for own, side in zip(size, canvas, strict=True))
     return Layout(size, (0, 0, *size), canvas, center_box((width, height), canvas))

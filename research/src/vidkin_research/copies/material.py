@@ -29,7 +29,7 @@ from vidkin_research.copies.sound_edits import (
     read_samples,
     write_sound,
 )
-from vidkin_research.copies.transforms import covering
+from vidkin_research.copies.transforms import scale_to_cover
 
 REAL_COPY, DISTRACTOR = "real copy", "distractor"
 
@@ -39,14 +39,14 @@ SOUND = "sound"
 
 
 BOTH_KEPT = "picture and sound"
-"""The edit that keeps both: compressed to 32 kbit/s over the same pictures."""
+"""The edit that keeps the frames and compresses the sound to 32 kbit/s."""
 
 
-# Incremented when an edit would give different pictures or a different truth, so that stored copies are not used.
+# Increment when an edit would give different frames or another truth, so that stored copies are not used.
 _VERSION = 1
 
 
-# Unrelated footage around excerpts and beside insets: the short videos of the material, or else a photograph.
+# Unrelated footage around excerpts and next to insets: short videos of the material, or else a photograph.
 _FILLER_VIDEOS, _FILLER_LONGEST = 40, 6.0
 
 
@@ -91,8 +91,8 @@ class CopyMaterial:
     """Queries and the gallery.
 
     Attributes:
-        queries: What is searched for.
-        gallery: Where.
+        queries: The clips to search for.
+        gallery: The videos to search.
         filler: Recordings whose footage surrounds, covers or is blended over some copies.
     """
 
@@ -120,7 +120,7 @@ def make_copies(
         size: Number and size of the queries.
         edits: Names in `vidkin_research.copies.edits.EDITS`; each query is edited in each of these ways.
         sound_edits: Names in `SOUND_EDITS`; the sound of each query that has some is edited in each of these ways and
-            laid over unrelated pictures, and once kept with its own.
+            combined with unrelated frames, and once kept with its own.
         distractors: Additional unrelated videos.
         threads: Number of copies made at the same time.
         on_progress: Callback that receives the copies made, the total number of copies, and the name of the file.
@@ -144,7 +144,7 @@ def make_copies(
                 on_progress(len(gallery), len(jobs), video.path.name)
     heard = dict.fromkeys(sound_edits)
     if heard:
-        queries = [_with_sound(query) for query in queries]
+        queries = [_add_sound(query) for query in queries]
         sounding = [query for query in queries if query.heard is not None]
         for number, query in enumerate(sounding):
             other = sounding[number - 1]
@@ -158,7 +158,7 @@ def make_copies(
 
 def _edit_copy(query: QueryClip, edit: str, folder: Path, filler: Path) -> GalleryVideo:
     folder.mkdir(parents=True, exist_ok=True)
-    # The same whatever else is made in this folder, so that other choices of edits and recordings use it again.
+    # Independent of the other files, so that runs with other edits and recordings can reuse it.
     seed = zlib.crc32(f"{query.name} {edit}".encode())
     beside = f".{filler.stem}" if EDITS[edit].needs_filler else ""
     target = folder / f"{query.path.stem}.{edit}.{seed}.{_VERSION}{beside}.mp4"
@@ -191,7 +191,7 @@ def _make_filler(work: Path, short: Sequence[Recording]) -> Path:
         for recording in short:
             count = max(1, round(recording.duration * _FILLER_RATE))
             for image in steady_frames(recording.path, 0.0, 1 / _FILLER_RATE, count, _FILLER_HEIGHT, threads=1):
-                yield covering(image, _FILLER_WIDTH, _FILLER_HEIGHT)
+                yield scale_to_cover(image, _FILLER_WIDTH, _FILLER_HEIGHT)
 
     pictures = frames() if short else camera_flight(
         _FILLER_PHOTOGRAPH, rate=_FILLER_RATE, seconds=_FILLER_SECONDS, width=_FILLER_WIDTH, height=_FILLER_HEIGHT
@@ -200,19 +200,19 @@ def _make_filler(work: Path, short: Sequence[Recording]) -> Path:
     return target
 
 
-# Seconds of sound that a query must have.
-_LEAST_SOUND = 3.0
+# Minimum seconds of sound of a query.
+_MIN_SOUND = 3.0
 
 
-def _with_sound(query: QueryClip) -> QueryClip:
-    """A query with its sound as a file of its own, if there is enough of it."""
+def _add_sound(query: QueryClip) -> QueryClip:
+    """Add the sound of a query as a separate file, if there is enough of it."""
     heard = query.path.with_name(f"{query.path.stem}.sound.mp4")
     if not heard.exists():
         with av.open(str(query.recording.path)) as container:
             if not container.streams.audio:
                 return query
         samples = read_samples(query.recording.path, query.start, query.end)
-        if samples.shape[1] < _LEAST_SOUND * SOUND_EDIT_RATE:
+        if samples.shape[1] < _MIN_SOUND * SOUND_EDIT_RATE:
             return query
         write_sound(heard, samples, SoundEdit(bit_rate=192_000), query.path)
     return replace(query, heard=heard)

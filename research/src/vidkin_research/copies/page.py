@@ -51,18 +51,18 @@ figcaption b { margin-right: .4rem; } .badge { float: right; font-weight: 600; }
 
 @dataclass(frozen=True, slots=True)
 class _Example:
-    """An example of an edit: its score, and its first stretch with the segment found."""
+    """An example of an edit: its score, and its first stretch with the detected segment."""
 
     video: GalleryVideo
     score: float
     place: PlacedSegment
 
 
-def as_picture_page(results: CopyResults, *, title: str = "Copies of your videos", system: str | None = None) -> str:
+def as_image_page(results: CopyResults, *, title: str = "Copies of your videos", system: str | None = None) -> str:
     """A self-contained HTML page.
 
-    For each edit a frame of a copy beside the frame of its source: the copy with the lowest score, so that misses
-    are visible. Green boxes are true, orange ones were found.
+    Shows for each edit a frame of the copy with the lowest score, so that misses are visible, next to the frame of its
+    source. Green boxes are true, orange ones detected.
 
     Args:
         results: Results of a study with an extractor.
@@ -99,7 +99,7 @@ def as_picture_page(results: CopyResults, *, title: str = "Copies of your videos
     body = [
         f"<h1>{escape(title)}</h1>",
         f"<p>{made} and {searched}. {reported} have a score of {everything.threshold:g} or more. "
-        "Each picture shows the copy with the lowest score.</p>",
+        "Each image shows the copy with the lowest score.</p>",
         f"<table>{head}{''.join(lines)}</table>",
         *(
             f"<p class='note'>{escape(kind.which.capitalize())}: {kind.above} of {kind.pairs:,} unrelated pairs have a "

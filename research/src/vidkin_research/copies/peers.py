@@ -1,4 +1,4 @@
-"""Two public kinds of frame hashes as peers of `vidkin benchmark copies --peers`."""
+"""Two public frame hashes, the peers of `vidkin benchmark copies --peers`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Bits = NDArray[np.float64]
 
 _SHORT_SIDE = 240
 _HASH_BITS = 64
-# vPDQ's own rules: hashes of this quality count, and frames this many bits apart are the same.
+# vPDQ's own rules: minimum quality of a hash, and maximum distance in bits of equal frames.
 _PDQ_QUALITY = 50
 _PDQ_DISTANCE = 31
 
 
 def phash_scores(material: CopyMaterial) -> PairScores:
-    """[Q, G]: mean over a video's frames of the nearest frame of the other (1 - 2 * Hamming / 64), the larger
-    direction. One pHash a second, more in short videos, as vidkin samples them.
+    """[Q, G]: mean over a video's frames of the similarity to the nearest frame of the other video (1 - 2 * Hamming /
+    64), in the better direction. One pHash per second, more in short videos, as vidkin samples them.
 
     Raises:
         MissingPartError: The package imagehash is not installed.
@@ -55,7 +55,7 @@ def phash_scores(material: CopyMaterial) -> PairScores:
 
 
 def vpdq_scores(material: CopyMaterial) -> PairScores:
-    """[Q, G]: share of frames with a PDQ distance of at most 31, the larger direction: vPDQ's own rule."""
+    """[Q, G]: share of frames with a PDQ distance of at most 31, in the better direction: vPDQ's own rule."""
     import vpdq
 
     def hashes(path: Path) -> Bits:
@@ -84,11 +84,11 @@ def _score_all(
 
 
 PHASH = CopyPeer(name="pHash per frame", measure=phash_scores)
-# The package vpdq is built with FFmpeg's development files, so it is seldom there.
+# The package vpdq needs FFmpeg's development files to build, so it is seldom installed.
 VPDQ = CopyPeer(
     name="vPDQ",
     measure=vpdq_scores,
     missing="" if find_spec("vpdq") else "vPDQ is left out: the package vpdq is not installed.",
 )
 PEERS = (PHASH, VPDQ)
-"""What `vidkin benchmark copies --peers` measures beside vidkin."""
+"""The systems that `vidkin benchmark copies --peers` measures besides vidkin."""

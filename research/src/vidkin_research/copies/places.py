@@ -16,7 +16,7 @@ from vidkin_research.copies.scores import PairScores
 Box = tuple[float, float, float, float]
 
 
-# The error in seconds of a stretch that was not found.
+# Error in seconds that counts for a missed stretch.
 NOT_FOUND = 30.0
 
 
@@ -28,7 +28,7 @@ class PlacedSegment:
         edit: How the copy was edited.
         edit_family: What the edit changes.
         truth: The stretch.
-        segment: The matching segment that overlaps it most in both videos; None if none does.
+        segment: The matching segment that overlaps it most in both videos; None if there is none.
     """
 
     edit: str
@@ -76,7 +76,7 @@ class BoxOverlaps:
 
 
 def place_segments(scores: PairScores, material: CopyMaterial) -> list[PlacedSegment]:
-    """Every stretch of every copy with the segment that its query found."""
+    """Pair every stretch of every copy with the segment that its query found."""
     assert scores.segments is not None
     row_of = {query.name: row for row, query in enumerate(material.queries)}
     placed = []
@@ -85,7 +85,7 @@ def place_segments(scores: PairScores, material: CopyMaterial) -> list[PlacedSeg
             continue
         segments = scores.segments[row_of[video.source.name]][column]
         for truth in video.segments:
-            # The segment that overlaps most in both videos; among equals the first, which is the best.
+            # Among segments with equal overlap the first is the best one.
             best, most = None, 0.0
             for segment in segments:
                 in_copy = _overlap(segment.target_start, segment.target_end, truth.edited_start, truth.edited_end)
@@ -116,7 +116,7 @@ def summarize_times(placed: Sequence[PlacedSegment]) -> TimeErrors | None:
 
 
 def summarize_boxes(placed: Iterable[PlacedSegment]) -> BoxOverlaps | None:
-    """Summarize the overlaps of geometric and inset edits; None if none was detected."""
+    """Summarize the overlaps of geometric and inset edits; None if no stretch was detected."""
     pairs = [
         (
             box_overlap(place.segment.query_box, place.truth.source_box),

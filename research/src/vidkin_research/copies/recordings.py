@@ -13,7 +13,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.media import probe, steady_frames, write_video
 
 # Shorter recordings are not used as sources.
-_SHORTEST = 3.8
+_MIN_DURATION = 3.8
 
 
 # Queries are stored nearly losslessly, because copies are made from them.
@@ -47,7 +47,7 @@ class QueryClip:
         recording: The recording it was cut from.
         start: Start in the recording in seconds.
         end: End in the recording in seconds.
-        heard: The same stretch with its sound, as another file; None if the recording has none.
+        heard: The same stretch with its sound, as another file; None if the recording has no sound.
     """
 
     name: str
@@ -64,10 +64,10 @@ class ClipSize:
 
     Attributes:
         seconds: Length of a query; a shorter recording is one query.
-        clips: Largest number of queries from one recording.
-        short_side: Largest number of pixels along the shorter side.
-        rate: Largest number of frames per second.
-        recordings: Largest number of recordings, evenly spaced in the order of their names; None takes all.
+        clips: Maximum number of queries from one recording.
+        short_side: Maximum number of pixels along the shorter side.
+        rate: Maximum number of frames per second.
+        recordings: Maximum number of recordings, evenly spaced in the order of their names; None takes all.
     """
 
     seconds: float
@@ -84,7 +84,7 @@ QUICK = ClipSize(seconds=8.0, clips=1, short_side=270, rate=12.0, recordings=6)
 
 
 def find_recordings(folder: Path, *, left_out: Iterable[str] = ()) -> list[Recording]:
-    """The videos in a folder and its subfolders, in the order of their names; each shows another scene.
+    """Find the videos in a folder and its subfolders, in the order of their names; each is its own scene.
 
     Args:
         folder: The folder.
@@ -101,24 +101,24 @@ def find_recordings(folder: Path, *, left_out: Iterable[str] = ()) -> list[Recor
         if path.suffix.lower() in VIDEO_EXTENSIONS and path.is_file() and path.stem not in unused
     ]
     if not recordings:
-        raise InvalidArgumentError(f"{folder}: found no video")
+        raise InvalidArgumentError(f"{folder}: has no videos")
     return recordings
 
 
 def choose_queries(recordings: Sequence[Recording], size: ClipSize, folder: Path) -> list[QueryClip]:
-    """Clips of the longest recording of each family, evenly spaced in it; `write_query` writes their files.
+    """Choose evenly spaced clips of the longest recording of each family; `write_query` writes their files.
 
     Raises:
         InvalidArgumentError: No recording is long enough.
     """
     longest: dict[str, Recording] = {}
     for recording in recordings:
-        if recording.duration >= _SHORTEST:
+        if recording.duration >= _MIN_DURATION:
             best = longest.setdefault(recording.family, recording)
             if recording.duration > best.duration:
                 longest[recording.family] = recording
     if not longest:
-        raise InvalidArgumentError(f"no video is {_SHORTEST} s long; shorter ones cannot be edited")
+        raise InvalidArgumentError(f"videos must be at least {_MIN_DURATION} s long to be edited; all are shorter")
     chosen = sorted(longest.values(), key=lambda recording: recording.path)
     if size.recordings is not None and size.recordings < len(chosen):
         chosen = [chosen[len(chosen) * number // size.recordings] for number in range(size.recordings)]

@@ -22,7 +22,7 @@ from vidkin_research.copies.material import CopyMaterial
 Scores = NDArray[np.float64]
 
 
-# Videos that the first stage hands to the second, as `vidkin search` does.
+# Number of videos that the first stage passes to the second, as in `vidkin search`.
 CANDIDATES = 100
 
 
@@ -32,11 +32,11 @@ class PairScores:
 
     Attributes:
         scores: [Q, G], higher is more similar; 0 if the video is not reported.
-        segments: [Q][G] matching segments, best first; None for a system that gives none.
+        segments: [Q][G] matching segments, best first; None for a system without segments.
         kept: [Q, G] whether the video is reported when the first stage selects `CANDIDATES` videos; None for a
             system without stages.
         costs: Costs of the index and the searches; None for a system without an index.
-        sound: [Q, G] what the sound says; None where no query has any.
+        sound: [Q, G] sound scores; None if no query has sound.
     """
 
     scores: Scores
@@ -80,7 +80,7 @@ def search_scores(
     whitening: Path | None = None,
     on_progress: Callable[[int, int, str], None] | None = None,
 ) -> PairScores:
-    """Index the gallery and search it with every query, every video being a candidate.
+    """Index the gallery and search it with every query, with every video as a candidate.
 
     Args:
         material: Queries and gallery.
@@ -146,12 +146,12 @@ def search_scores(
 
 @dataclass(frozen=True, kw_only=True)
 class CopyPeer:
-    """Another system that is measured on the same copies; see `vidkin_research.copies.peers`.
+    """Another system measured on the same copies; see `vidkin_research.copies.peers`.
 
     Attributes:
         name: Name of the system in tables.
-        measure: Scores of every query against the whole gallery.
-        missing: Why it cannot run here, as a note of the report; empty if it can.
+        measure: Function that scores every query against the whole gallery.
+        missing: Reason why it cannot run here, for the notes of the report; empty if it can.
     """
 
     name: str

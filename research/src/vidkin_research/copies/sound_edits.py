@@ -1,4 +1,4 @@
-"""Edits of sound."""
+"""Edits of sound, and writing sounds after an edit."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ _Sound = NDArray[np.float32]
 
 
 SOUND_EDIT_RATE = 44_100
-"""Samples per second of sounds that are edited."""
+"""Sample rate of edited sounds, in Hz."""
 
 
-# Loudness is made even before another sound is laid over it; how loud a sound is below noise, and the noise.
+# Filters that even out loudness before another sound is mixed in; and the gains of a sound under noise and of the
+# noise.
 _EVEN, _BELOW_NOISE, _NOISE = (("dynaudnorm", "f=500:g=31"),), 0.5, 0.06
 
 
@@ -31,13 +32,13 @@ class SoundEdit:
     """A way to change a sound.
 
     Attributes:
-        filters: Filters of FFmpeg, by name and options, one after the other.
-        under: What is laid over it afterwards: noise (10 dB below), or another sound as loud as it is.
+        filters: Filters of FFmpeg in order, by name and options.
+        under: Sound mixed in afterwards: noise (10 dB below), or another sound of the same loudness.
         channel: The only channel that is kept; None keeps all.
         rate: Samples per second.
         is_mono: Whether channels are mixed into one.
-        bit_rate: Of the compression.
-        start, seconds: Which part is kept; None keeps all.
+        bit_rate: Bit rate of the compression.
+        start, seconds: The part to keep; None keeps all.
         speed: Seconds of the original per second of the edit.
     """
 
@@ -85,9 +86,9 @@ def edit_sound(
     Args:
         source: File whose first sound track is edited.
         target: File to write, m4a or mp4.
-        edit: What is done.
-        other: File with the sound that is laid over it, if the edit needs one.
-        pictures: Video whose pictures go with it, as far as there is sound; None writes sound alone.
+        edit: The edit to apply.
+        other: File with the sound to mix in, if the edit needs one.
+        pictures: Video whose frames are added, as long as the sound lasts; None writes only sound.
 
     Raises:
         MediaError: A file cannot be read.
@@ -95,17 +96,17 @@ def edit_sound(
     samples = read_samples(source)
     first = round(edit.start * SOUND_EDIT_RATE)
     last = len(samples[0]) if edit.seconds is None else first + round(edit.seconds * SOUND_EDIT_RATE)
-    if first >= len(samples[0]):  # a short one has no such part
+    if first >= len(samples[0]):  # too short for the part to keep
         first, last = 0, len(samples[0])
     samples = samples[:, first:last]
     if edit.channel is not None:
         samples = samples[[edit.channel] * 2]
-    samples = _filtered(samples, (*edit.filters, *(_EVEN if edit.under else ())))
+    samples = _apply_filters(samples, (*edit.filters, *(_EVEN if edit.under else ())))
     if edit.under == "noise":
         noise = _NOISE * (2 * np.random.default_rng(0).random(samples.shape[1], np.float32) - 1)
         samples = np.float32(_BELOW_NOISE) * samples + noise
     elif edit.under == "other" and other is not None:
-        over = _filtered(read_samples(other), _EVEN)
+        over = _apply_filters(read_samples(other), _EVEN)
         samples = samples.copy()
         shared = min(samples.shape[1], over.shape[1])
         samples[:, :shared] += over[:, :shared]
@@ -129,8 +130,8 @@ def read_samples(path: Path, start: float = 0.0, end: float | None = None) -> _S
     return samples[:, first : None if end is None else round(end * SOUND_EDIT_RATE)]
 
 
-def _filtered(samples: _Sound, filters: Sequence[tuple[str, str]]) -> _Sound:
-    """Samples [2, S] after filters of FFmpeg."""
+def _apply_filters(samples: _Sound, filters: Sequence[tuple[str, str]]) -> _Sound:
+    """Apply filters of FFmpeg to samples [2, S]."""
     if not filters:
         return samples
     graph = Graph()
@@ -153,7 +154,7 @@ def _filtered(samples: _Sound, filters: Sequence[tuple[str, str]]) -> _Sound:
                 made = steps[-1].pull()
             except (BlockingIOError, EOFError):
                 return
-            assert isinstance(made, av.AudioFrame)  # it is a graph of sound
+            assert isinstance(made, av.AudioFrame)  # the graph has only sound
             made.pts = None
             pieces.extend(piece.to_ndarray().astype(np.float32) for piece in resampler.resample(made))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from vidkin_research.copies.edits import EDITS
-from vidkin_research.copies.figures import THRESHOLD, CopyFigures, summarize_copies, summarize_witnesses
+from vidkin_research.copies.figures import THRESHOLD, CopyFigures, summarize_copies, summarize_sound_rules
 from vidkin_research.copies.material import SOUND, CopyMaterial, make_copies
 from vidkin_research.copies.peers import PEERS
 from vidkin_research.copies.recordings import FULL, ClipSize, Recording
@@ -19,7 +19,7 @@ from vidkin_research.copies.scores import CopyPeer, PairScores, search_scores
 
 OnStudyProgress = Callable[[int, int, str], None]
 
-"""Called with the steps done, all steps (0 where unknown), and the current step."""
+"""Called with the steps done, the total number of steps (0 if unknown), and the current step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class CopyStudy:
         sound_edits: Names in `vidkin_research.copies.sound_edits.SOUND_EDITS`, for recordings with sound.
         extractors: Extractors, each of which searches the same copies.
         peers: Also measure `PEERS`.
-        threshold: Least score at which a copy counts as found.
+        threshold: Minimum score at which a copy counts as found.
         threads: Number of copies made at the same time.
     """
 
@@ -72,8 +72,8 @@ class CopyReport:
         minutes: Wall-clock time in minutes.
         figures: Figures of each system.
         notes: Notes on what was left out.
-        witnesses: Figures of the queries with sound, copies by picture and by sound together, as the first extractor
-            tells them by the picture, by the sound, by either and by both; empty without sound.
+        witnesses: Figures of the queries with sound for the first extractor, scored by frames, by sound, by either and
+            by both, on copies of frames and of sound together; empty without sound.
     """
 
     machine: str
@@ -88,7 +88,7 @@ class CopyReport:
 
 @dataclass(frozen=True, kw_only=True)
 class CopyResults:
-    """A report, and the data that a page with pictures needs in addition.
+    """A report, and the additional data for a page with images.
 
     Attributes:
         report: The figures.
@@ -104,7 +104,7 @@ class CopyResults:
 def choose_extractors(
     names: Sequence[str], *, weights: Path | None = None, whitening: Path | None = None
 ) -> tuple[ExtractorChoice, ...]:
-    """The named extractors, of which the last has these files; the default one for ``"default"`` and no name."""
+    """The named extractors, the last of them with these files; ``"default"`` or no name is the default extractor."""
     choices = [ExtractorChoice(None if name == "default" else name) for name in names or ["default"]]
     choices[-1] = replace(choices[-1], weights=weights, whitening=whitening)
     return tuple(choices)
@@ -151,8 +151,8 @@ def run_copy_study(
     scores = {name: measure() for name, measure in _systems(study, peers, material, work, report_step)}
     witnesses: tuple[CopyFigures, ...] = ()
     for found in scores.values():
-        witnesses = witnesses or summarize_witnesses(found, material, threshold=study.threshold)
-    # What is only heard is no copy by the picture: it has figures of its own.
+        witnesses = witnesses or summarize_sound_rules(found, material, threshold=study.threshold)
+    # Copies of only the sound are not copies by frames; they have figures of their own.
     seen = np.array([video.edit_family != SOUND for video in material.gallery])
     if not seen.all():
         pictures = tuple(video for video, is_seen in zip(material.gallery, seen, strict=True) if is_seen)
@@ -181,7 +181,7 @@ def _systems(
     work: Path,
     report_step: OnStudyProgress,
 ) -> Iterator[tuple[str, Callable[[], PairScores]]]:
-    """Names of the systems, and the function that measures each."""
+    """Names of the systems, with the functions that measure them."""
     for choice in study.extractors:
         name = "vidkin" if choice.name is None else f"vidkin {choice.name.partition('?')[0]}"
         folder = work / "indexes" / f"{name.replace(' ', '-').replace(':', '-').replace('/', '-')}.vidkin"

@@ -12,20 +12,20 @@ from PIL import Image as PILImage
 from vidkin.media.frames import Time
 from vidkin.media.picture_edits import Image, PictureEdit
 
-# Pictures per second of a copy at a low frame rate.
+# Frames per second of a copy at a low frame rate.
 _LOW_RATE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class EditSetting:
-    """The video that an edit is applied to, as the edit sees it.
+    """Properties of the video that an edit is applied to.
 
     Attributes:
         rate: Frames per second.
         count: Number of input frames.
         seed: Seed of everything random.
-        lead: Frames of filler before the source, for edits that surround it.
-        trail: Frames of filler after it.
+        lead: Number of filler frames before the source, for edits that surround it.
+        trail: Number of filler frames after the source.
         filler: Function that returns an endless supply of unrelated frames of a given width and height.
     """
 
@@ -37,7 +37,7 @@ class EditSetting:
     filler: Callable[[int, int], Iterator[Image]] | None = None
 
     def random(self) -> np.random.Generator:
-        """A new generator with this seed."""
+        """Create a new generator with this seed."""
         return np.random.default_rng(self.seed)
 
     def footage(self, width: int, height: int) -> Iterator[Image]:
@@ -50,7 +50,7 @@ Transform = Callable[[Iterator[Image], EditSetting], Iterator[Image]]
 
 
 def by_seed(edit: PictureEdit) -> Transform:
-    """A transform that needs nothing of the setting but its seed."""
+    """Make a transform from a function that only needs the seed."""
     return lambda frames, setting: edit(frames, setting.seed)
 
 
@@ -65,7 +65,7 @@ def combine(*transforms: Transform) -> Transform:
     return transform
 
 
-def faded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+def fade(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
     """Fade in from black over the first second and out over the last."""
     length = max(1.0, min(setting.rate, setting.count / 2))
     for index, image in enumerate(frames):
@@ -73,8 +73,8 @@ def faded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
         yield image if light >= 1 else np.rint(image * light).astype(np.uint8)
 
 
-def held(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """A low frame rate: each picture shown stays until the next one, eight per second."""
+def repeat_frames(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """Lower the frame rate to eight per second; each frame shown stays until the next one."""
     shown: Image | None = None
     slot = -1
     for index, image in enumerate(frames):
@@ -84,8 +84,8 @@ def held(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
         yield shown
 
 
-def surrounded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """Unrelated footage before and after."""
+def surround(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
+    """Add unrelated footage before and after."""
     first = next(frames)
     footage = setting.footage(first.shape[1], first.shape[0])
     for _ in range(setting.lead):
@@ -96,12 +96,12 @@ def surrounded(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]
         yield next(footage)
 
 
-def covering(image: Image, width: int, height: int) -> Image:
+def scale_to_cover(image: Image, width: int, height: int) -> Image:
     """Scale and crop around the center to fill this size."""
     own_height, own_width = image.shape[:2]
     factor = min(own_width / width, own_height / height)
     box_width, box_height = width * factor, height * factor
-    # Rounding may put the box outside of the image by less than a billionth of a pixel, which Pillow refuses.
+    # Pillow rejects a box that rounding puts outside the image by a billionth of a pixel.
     left, top = max(0.0, (own_width - box_width) / 2), max(0.0, (own_height - box_height) / 2)
     box = (left, top, min(own_width, left + box_width), min(own_height, top + box_height))
     return np.asarray(PILImage.fromarray(image).resize((width, height), PILImage.Resampling.BILINEAR, box=box))

@@ -19,7 +19,7 @@ from PIL import ImageDraw, ImageEnhance, ImageFilter
 
 from vidkin.media.layouts import homographies, split_parts
 from vidkin.media.picture_edits import mirror, resize, to_gray, to_sepia
-from vidkin_research.copies.transforms import covering
+from vidkin_research.copies.transforms import scale_to_cover
 from vidkin_research.frame_encoder.drawn import draw_page, draw_text_line, random_color, random_words
 
 __all__ = ["KINDS", "EditKind", "edit_picture"]
@@ -240,7 +240,7 @@ def _sign(image: Image, random: Random, others: Others) -> Image:
     for _ in range(int(random.integers(1, 4))):
         share = float(random.uniform(0.12, 0.5 if random.random() < 0.6 else 0.68))
         size = (max(8, round(share * picture.width)), max(8, round(share * picture.height)))
-        sticker = PILImage.fromarray(covering(_small_sign(random, others), *size))
+        sticker = PILImage.fromarray(scale_to_cover(_small_sign(random, others), *size))
         mask = PILImage.new("L", size, 0)
         pen = ImageDraw.Draw(mask)
         opaque = int(random.integers(150, 256))
@@ -276,7 +276,9 @@ def _cover(image: Image, random: Random, others: Others) -> Image:
         )
     result = image.copy()
     filled = random.random() < 0.8
-    result[top : top + tall, left : left + wide] = covering(others(), wide, tall) if filled else random_color(random)
+    result[top : top + tall, left : left + wide] = (
+        scale_to_cover(others(), wide, tall) if filled else random_color(random)
+    )
     return result
 
 
@@ -284,7 +286,7 @@ def _blend(image: Image, random: Random, others: Others) -> Image:
     """Another picture over it, 20 to 60 % of it seen."""
     height, width = image.shape[:2]
     share = random.uniform(0.2, 0.6)
-    return np.rint((1 - share) * image + share * covering(others(), width, height)).astype(np.uint8)
+    return np.rint((1 - share) * image + share * scale_to_cover(others(), width, height)).astype(np.uint8)
 
 
 # Stage 3: where it is put.
@@ -322,12 +324,12 @@ def _split(image: Image, random: Random, others: Others) -> Image:
     columns, rows = ((1, 2), (2, 1), (1, 2), (2, 1), (3, 1), (1, 3))[int(random.integers(6))]
     if random.random() < 0.5:  # cropped into its part instead of squeezed
         width, height = (width, round(0.6 * height)) if rows > 1 else (round(0.6 * width), height)
-        image = covering(image, width, height)
+        image = scale_to_cover(image, width, height)
     canvas = (columns * width, rows * height)
     own = int(random.integers(columns * rows))
     result = np.empty((canvas[1], canvas[0], 3), dtype=np.uint8)
     for number, (left, top, right, bottom) in enumerate(split_parts((width, height), canvas, columns, rows)):
-        result[top:bottom, left:right] = image if number == own else covering(others(), width, height)
+        result[top:bottom, left:right] = image if number == own else scale_to_cover(others(), width, height)
     return result
 
 
@@ -360,9 +362,9 @@ def _ground(image: Image, random: Random, others: Others, size: tuple[int, int])
         color = (0, 0, 0) if kind < 0.3 else (255, 255, 255) if kind < 0.38 else random_color(random)
         return np.full((size[1], size[0], 3), color, dtype=np.uint8)
     if kind < 0.8:
-        small = PILImage.fromarray(covering(image, max(8, size[0] // 8), max(8, size[1] // 8)))
+        small = PILImage.fromarray(scale_to_cover(image, max(8, size[0] // 8), max(8, size[1] // 8)))
         return np.array(small.filter(ImageFilter.GaussianBlur(2.0)).resize(size, _BILINEAR))
-    return covering(others(), *size)
+    return scale_to_cover(others(), *size)
 
 
 # Stage 4: how it is stored.

@@ -55,11 +55,11 @@ class ProcessExecutor:
     with a limited buffer, so workers block while events are unread, and each holds the features of at most one video (5
     kB per frame with 10 regions of 256).
 
-    A worker that dies by a signal, exits, or gives no sign of life for ``hang_timeout`` is replaced, and its file is
+    A worker that dies by a signal, exits, or makes no progress for ``hang_timeout`` is replaced, and its file is
     :class:`~vidkin.index.ingest.executor.Unreadable` with that cause. A worker killed before it was ready is started
     again, because its file is not to blame; if that happens repeatedly, the run ends with an
-    :class:`~vidkin.errors.ExtractorError`. Workers end with this process, even when it is killed. They are started
-    afresh, not forked, and do not run the caller's main module: a script needs no ``if __name__ == "__main__"``.
+    :class:`~vidkin.errors.ExtractorError`. Workers end with this process, even when it is killed. They are spawned, not
+    forked, and do not run the caller's main module, so a script needs no ``if __name__ == "__main__"``.
 
     Args:
         spec: The extractor and the sampling rate, :attr:`Index.worker_spec` for an index.

@@ -83,8 +83,8 @@ def ingest(
         for path, cause in scan.problems:
             tally.settle(FileOutcome(path, "broken", cause))
         session.read(executor, Plan(store.videos(), retry_broken=retry_broken, heard=heard).steps(scan.files))
-        if without_twin := session.copy():
-            session.read(executor, without_twin)
+        if unmatched := session.copy():
+            session.read(executor, unmatched)
         _settle_losses(store, find_losses(store.videos(), scan, rules or FolderRules()), tally, prune, guard)
     except KeyboardInterrupt:
         raise IngestInterrupted(tally.report()) from None
@@ -154,15 +154,15 @@ class _Session:
         Returns:
             Files whose counterpart has changed in the meantime and which must be read themselves.
         """
-        without_twin = []
-        for start in range(0, len(self._copies), VIDEOS_A_COMMIT):
+        unmatched = []
+        for start in range(0, len(self._copies), VIDEOS_PER_COMMIT):
             pairs = []
-            for step in self._copies[start : start + VIDEOS_A_COMMIT]:
+            for step in self._copies[start : start + VIDEOS_PER_COMMIT]:
                 source = self._store.find(step.source_path)
                 if source is not None and source.content_hash == step.hash:
                     pairs.append((step, source))
                 else:
-                    without_twin.append(Extract(step.file, step.hash, step.known))
+                    unmatched.append(Extract(step.file, step.hash, step.known))
             readable = [source.id for _, source in pairs if source.status == "ok"]
             features = dict(zip(readable, self._store.read_many(readable), strict=True))
             for step, source in pairs:
@@ -183,7 +183,7 @@ class _Session:
                     entry = Entry(replace(record, windows=len(windows)), known, windows)
                     self._writer.append(entry, _kind_of(step), f"same content as {source.path}")
             self._writer.write()
-        return without_twin
+        return unmatched
 
     def _paths_to_read(self, steps: Iterable[PlanStep]) -> Iterator[str]:
         """Finish steps that need no reading, and yield paths to read as the executor asks for more."""
@@ -280,14 +280,14 @@ def _has_changed(file: VideoFile) -> bool:
 
 
 # Finished entries are written after this many seconds, videos or bytes, whichever comes first.
-SECONDS_A_COMMIT = 2.0
+SECONDS_PER_COMMIT = 2.0
 
-VIDEOS_A_COMMIT = 32
+VIDEOS_PER_COMMIT = 32
 
-_BYTES_A_COMMIT = 64 << 20
+_BYTES_PER_COMMIT = 64 << 20
 
 # Updates have no features, so a batch can hold more of them.
-_UPDATES_A_COMMIT = 32 * VIDEOS_A_COMMIT
+_UPDATES_PER_COMMIT = 32 * VIDEOS_PER_COMMIT
 
 
 class BatchWriter:
@@ -333,10 +333,10 @@ class BatchWriter:
         if not self._entries and not self._updates:
             self._since = time.monotonic()
         elif (
-            len(self._entries) >= VIDEOS_A_COMMIT
-            or len(self._updates) >= _UPDATES_A_COMMIT
-            or self._bytes >= _BYTES_A_COMMIT
-            or time.monotonic() - self._since >= SECONDS_A_COMMIT
+            len(self._entries) >= VIDEOS_PER_COMMIT
+            or len(self._updates) >= _UPDATES_PER_COMMIT
+            or self._bytes >= _BYTES_PER_COMMIT
+            or time.monotonic() - self._since >= SECONDS_PER_COMMIT
         ):
             self.write()
 
@@ -441,7 +441,7 @@ class Plan:
     Args:
         records: All records of the index.
         retry_broken: Read broken files again even if they have not changed.
-        heard: Contents whose sound is known; other files with sound are read again. None skips sound.
+        heard: Content hashes whose sound is known; other files with sound are read again. None skips sound.
     """
 
     def __init__(

@@ -116,7 +116,7 @@ class Channel:
 
 
 def share_socket(end: socket.socket, process: int) -> bytes:
-    """Data from which a process on Windows copies a socket, see :func:`run_worker`."""
+    """Serialize a socket for another process on Windows, see :func:`run_worker`."""
     share: Callable[[int], bytes] = getattr(end, "share")  # noqa: B009 - other systems do not have it
     return share(process)
 
@@ -128,7 +128,7 @@ def _inherited(descriptor: int | None) -> socket.socket:
     return take(sys.stdin.buffer.read())
 
 
-# Signs of life are sent at each change of phase, and at this interval in seconds within a phase.
+# Heartbeats are sent at each change of phase, and at this interval in seconds within a phase.
 _BEAT = 0.5
 
 
@@ -217,7 +217,7 @@ class _Parent:
 
 
 class _Beat:
-    """Sends signs of life, rarely enough to be negligible."""
+    """Sends heartbeats, rarely enough to be negligible."""
 
     def __init__(self, parent: _Parent) -> None:
         self._parent = parent

@@ -82,7 +82,7 @@ class LearnedScale:
         """
         with reading(place.address(cls.FILE)):
             content = place.read(cls.FILE)
-            return None if content is None else cls(**_checked(parse_json(content)))
+            return None if content is None else cls(**_check_values(parse_json(content)))
 
     def save(self, place: Place) -> None:
         """Write to the index, whole or not at all."""
@@ -165,7 +165,7 @@ def _middle(features: FrameFeatures) -> FrameFeatures:
     return features.frames(np.flatnonzero((times >= start) & (times <= start + _SECONDS)))
 
 
-def _checked(values: Any) -> dict[str, Any]:
+def _check_values(values: Any) -> dict[str, Any]:
     kinds: dict[str, Sequence[type]] = {
         "scorer": (str,),
         **dict.fromkeys(("total", "videos", "pairs"), (int,)),

@@ -104,7 +104,7 @@ def find_moments(
     return [(record.id, compared.result(row)) for row, record in enumerate(records)]
 
 
-def without_length(segment: Segment, *, query: bool, target: bool) -> Segment:
+def drop_length(segment: Segment, *, query: bool, target: bool) -> Segment:
     """Give the side of a segment that is an image no duration.
 
     Args:

@@ -189,7 +189,7 @@ class SearchParts:
         return self._scorer
 
     @property
-    def of_queries(self) -> tuple[FrameExtractor, Calibration, CommonFrames]:
+    def query_parts(self) -> tuple[FrameExtractor, Calibration, CommonFrames]:
         """The arguments that :func:`~vidkin.index.query.query.describe_query` needs besides the file."""
         return self.extractor, self.calibration, self.common
 
@@ -203,7 +203,7 @@ class SearchParts:
 
     def readings(self) -> Readings:
         """Return a reader of the index's videos that samples them as densely as queries."""
-        return Readings(self.store, *self.of_queries, self._manifest.sampling_rate)
+        return Readings(self.store, *self.query_parts, self._manifest.sampling_rate)
 
     def state_of_scores(self) -> str:
         """Fingerprint of everything that scores of two videos depend on besides the two files."""
@@ -324,7 +324,7 @@ class Readings:
         the video is long, or if the file is gone, changed or broken."""
         # A short video costs little to read, and stored features lack the crops of queries.
         if self.is_stored_as_finely(record) and record.duration * self.rate >= _MANY_FRAMES:
-            return self._stored(record)
+            return self._read_stored(record)
         if record.id in self._cached:
             self._cached.move_to_end(record.id)
             return self._cached[record.id]
@@ -335,7 +335,7 @@ class Readings:
                 features = describe_query(record.path, *parts, rate=self.rate)
             except MediaError as error:
                 _logger.warning("%s; its stored features are used instead", error)
-        self._cached[record.id] = self._stored(record) if features is None else features
+        self._cached[record.id] = self._read_stored(record) if features is None else features
         if len(self._cached) > _MAX_CACHED:
             self._cached.popitem(last=False)
         return self._cached[record.id]
@@ -351,7 +351,7 @@ class Readings:
             _logger.debug("%s", error)
             return None
 
-    def _stored(self, record: VideoRecord) -> FrameFeatures:
+    def _read_stored(self, record: VideoRecord) -> FrameFeatures:
         return weigh_features(self.store.read(record.id), self.common, record.duration)
 
 

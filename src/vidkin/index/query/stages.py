@@ -16,7 +16,7 @@ from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.common import CommonFrames, WeighedFeatures
-from vidkin.index.query.moments import ReadStretch, find_moments, is_picture, without_length
+from vidkin.index.query.moments import ReadStretch, drop_length, find_moments, is_picture
 from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.storage.files import content_hash, has_same_bytes
 from vidkin.index.storage.records import VideoRecord
@@ -178,7 +178,7 @@ def find_identical(records: Iterable[VideoRecord], path: str | os.PathLike[str])
 
 def _match(record: VideoRecord, query: FrameFeatures, pair: PairScore) -> Match:
     images = {"query": is_picture(query), "target": record.is_photograph}
-    segments = tuple(without_length(segment, **images) for segment in pair.segments)
+    segments = tuple(drop_length(segment, **images) for segment in pair.segments)
     return Match(record.path, pair.score, segments, record.id)
 
 
@@ -345,7 +345,7 @@ def compare_pair(first: FrameFeatures, second: FrameFeatures, scorer: Scorer) ->
     """Score, segments and frame map of two videos; see :func:`score_pair`. Matches of an image have no duration."""
     best = score_pair(first, second, scorer)
     images = {"query": is_picture(first), "target": is_picture(second)}
-    segments = tuple(without_length(segment, **images) for segment in best.segments)
+    segments = tuple(drop_length(segment, **images) for segment in best.segments)
     return Comparison(best.score, segments, best.map, first.timestamps, second.timestamps, scorer.name)
 
 
