@@ -27,7 +27,7 @@ from vidkin.index import Coverage, Index
 from vidkin.media import probe, steady_frames, write_clip
 from vidkin.media.encode import write_video
 from vidkin_research.copies.applying import apply_edit
-from vidkin_research.copies.transforms import scale_to_cover
+from vidkin_research.copies.transforms import fill_size
 
 COMPILATIONS, FILMS, PIECES = 4, 2, 5
 SHORTEST, LONGEST, MOST = 2.5, 7.0, 60.0
@@ -58,7 +58,7 @@ def compose(pieces: Sequence[tuple[Path, float, float]], target: Path) -> None:
     def frames() -> Any:
         for path, start, seconds in pieces:
             for image in steady_frames(path, start, 1 / RATE, round(seconds * RATE), HEIGHT, 0):
-                yield scale_to_cover(image, WIDTH, HEIGHT)
+                yield fill_size(image, WIDTH, HEIGHT)
 
     target.parent.mkdir(parents=True, exist_ok=True)
     write_video(target, frames(), rate=RATE)

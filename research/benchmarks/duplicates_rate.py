@@ -29,7 +29,7 @@ from vidkin.media import probe, steady_frames
 from vidkin.media.encode import write_video
 from vidkin.rendering.machine import describe_machine
 from vidkin_research.copies.applying import apply_edit
-from vidkin_research.copies.transforms import scale_to_cover
+from vidkin_research.copies.transforms import fill_size
 
 FILMS, STRETCHES, SECONDS, OTHERS = 28, 6, 2.0, 72
 MOST_OF_ONE = 9
@@ -63,7 +63,7 @@ def make_library(data: Path, folder: Path, *, shared: bool) -> None:
         film = partial / f"film-{number:02d}.mp4"
         count = round(SECONDS * RATE)
         frames = (
-            scale_to_cover(image, WIDTH, HEIGHT)
+            fill_size(image, WIDTH, HEIGHT)
             for path, start in stretches[number::FILMS]
             for image in steady_frames(path, start, 1 / RATE, count, HEIGHT, 0)
         )

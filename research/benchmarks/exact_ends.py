@@ -26,7 +26,7 @@ from vidkin.index.query.exact_times import refine_segments
 from vidkin.media import probe, steady_frames
 from vidkin.media.encode import write_video
 from vidkin.similarity import Segment
-from vidkin_research.copies.transforms import scale_to_cover
+from vidkin_research.copies.transforms import fill_size
 
 RATE, WIDTH, HEIGHT = 25, 480, 270
 AROUND, SHORTEST, LONGEST = 3.0, 3.0, 7.0
@@ -112,7 +112,7 @@ def make_copy(sources: list[Path], number: int, turn: int, target: Path) -> Trut
             (after, 0.0, 1 / RATE, round(around[1] * RATE)),
         ):
             for image in steady_frames(path, first, step, pictures, HEIGHT, 1):
-                yield scale_to_cover(image, WIDTH, HEIGHT)
+                yield fill_size(image, WIDTH, HEIGHT)
 
     if not target.exists():
         write_video(target, frames(), rate=RATE, threads=1)

@@ -38,7 +38,7 @@ from vidkin import Index
 from vidkin.index import RecurringGroup
 from vidkin.media import probe, steady_frames, write_video
 from vidkin.rendering.machine import describe_machine
-from vidkin_research.copies.transforms import scale_to_cover
+from vidkin_research.copies.transforms import fill_size
 
 Picture = NDArray[np.uint8]
 
@@ -96,7 +96,7 @@ class Shot:
     def pictures(self) -> Iterator[Picture]:
         if self.path.suffix != ".jpg":
             for image in steady_frames(self.path, self.start, 1 / RATE, self.frames, HEIGHT, 1):
-                yield scale_to_cover(image, WIDTH, HEIGHT)
+                yield fill_size(image, WIDTH, HEIGHT)
             return
         photo = Image.open(self.path).convert("RGB")
         random = np.random.default_rng(self.seed)

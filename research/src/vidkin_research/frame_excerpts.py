@@ -16,11 +16,11 @@ def make_frame_excerpts(labelled: LabelledSet, *, count: int, frames: int) -> La
     """Divide every video into excerpts of consecutive frames, spread evenly from its start to its end.
 
     Excerpts keep labels, group and split of their video, so that a split stays without leakage; they overlap if the
-    video is short. A video with fewer frames than that stays whole, once.
+    video is short. A video with fewer frames stays whole, as a single item.
 
     Args:
         labelled: A set of kind ``"video"``.
-        count: Excerpts per video, 2 or more.
+        count: Number of excerpts per video, at least 2.
         frames: Number of consecutive frames in an excerpt, at least 1, counted at the frame rate stated by the file.
 
     Returns:
@@ -45,9 +45,9 @@ def make_frame_excerpts(labelled: LabelledSet, *, count: int, frames: int) -> La
         if spare < 0:
             items.append(item)
             continue
-        # With more excerpts than places some would occur twice.
+        # With more excerpts than positions, some would occur twice.
         places = sorted({round(spare * number / (count - 1)) for number in range(count)})
-        # Halfway between two frames, so that rounding of times changes none.
+        # Limits are halfway between two frames, so that rounding of times has no effect.
         items += [
             replace(
                 item,

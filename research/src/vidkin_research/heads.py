@@ -23,13 +23,13 @@ class HeadStore:
     """Clip encoders on one frozen frame network, and the features of videos, stored in a folder.
 
     Args:
-        weights: Safetensors file with the weights of the frame network; None takes those from the hub.
-        folder: Folder of the features, where an interrupted experiment finds its earlier work.
+        weights: Safetensors file with the weights of the frame network; None downloads them from the hub.
+        folder: Folder of the features, from which an interrupted experiment resumes.
         window: Number of frames in a clip.
         network: The frame network.
         size: Pixels along each side of a frame.
         units: Number of units of the fully connected layer and of the LSTM.
-        rate: Maximum frames a second that are read of a video; None: all frames.
+        rate: Maximum number of frames per second read from a video; None reads all.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class HeadStore:
                 for name, tensor in sorted(self._network.backbone.state_dict().items()):
                     of_network.update(name.encode() + tensor.contiguous().numpy().tobytes())
                 self._key = of_network.hexdigest()
-            # The name identifies the features: these bytes, through this network.
+            # The name identifies the content of the video and the network.
             digest = hashlib.sha256(path.read_bytes() + self._key.encode()).hexdigest()[:24]
             stored = self._folder / f"{digest}.npy"
             if not stored.is_file():

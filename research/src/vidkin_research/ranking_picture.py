@@ -37,12 +37,12 @@ def draw_retrieval(
     *,
     gallery_split: str = "train",
 ) -> None:
-    """Write the picture as PNG.
+    """Write the figure as PNG.
 
     Args:
-        labeled: A collection with the parts ``test`` (queries) and ``gallery_split`` (results).
+        labeled: A collection with the splits ``test`` (queries) and ``gallery_split`` (results).
         ranked: Title of a method -> number of a query in the test split -> numbers in ``gallery_split``, best first.
-            All methods have the same queries.
+            All methods must have the same queries.
         path: The file to write.
         gallery_split: The split that the results are from.
     """
@@ -68,7 +68,7 @@ def draw_retrieval(
                 relevance = 0 if query.category != item.category else 1 + (query.subcategory == item.subcategory)
                 draw.rectangle(corner, fill=FRAME_COLORS[relevance])
                 sheet.paste(_thumbnail(labeled, item), (left + _FRAME, row_top + _FRAME))
-    # A palette cuts the file to a third of its size with no visible difference.
+    # A palette reduces the file to a third of its size without a visible difference.
     sheet.quantize(_COLORS).save(path, format="PNG", optimize=True)
 
 

@@ -26,11 +26,11 @@ __all__ = [
 ]
 
 OnStudyProgress = Callable[[int, int, str], None]
-"""Called with the steps done, all steps (0 where unknown), and the current step."""
+"""Called with the steps done, the total number of steps (0 if unknown), and the current step."""
 
-# Characters of a line of stored figures.
+# Maximum number of characters in a line of stored figures.
 _WIDTH = 120
-# Results that depend on the data; features are stored under a digest of theirs.
+# Folders of results that depend on the data; features need no check, because a digest identifies their data.
 _DATA_DEPENDENT = ("runs", "highlights", "composed-train", "composed-test")
 
 
@@ -59,9 +59,9 @@ def load_or_run(path: Path, run: Callable[[], Any], *, is_current: Callable[[Any
     """The JSON value stored in a file, or the result of ``run``, which is then stored there.
 
     Args:
-        path: The file; its folder is created when needed.
+        path: The file; its folder is created if missing.
         run: Function that makes the result, which must consist of JSON values.
-        is_current: Function that tells whether a stored value can be used; None uses every stored value.
+        is_current: Function that decides whether a stored value can be used; None uses every stored value.
     """
     if path.is_file():
         stored = read_json(path)
@@ -77,7 +77,7 @@ def commit_of(*files: str) -> str | None:
     """The last commit that changed one of these files of the clone this package is in; None outside of a clone.
 
     Args:
-        files: Paths from the root of the clone. A file that was changed since adds ``+``.
+        files: Paths from the root of the clone. Uncommitted changes add ``+``.
     """
     root = Path(__file__).resolve().parents[3]
     asked: list[list[str]] = [["log", "-1", "--format=%h"], ["status", "--porcelain"]]
@@ -99,11 +99,11 @@ def run_path(folder: Path, settings: Sequence[object]) -> Path:
 
 
 FIGURES = "figures of vidkin-research"
-"""What the files of :func:`write_figures` are made of, see :func:`vidkin._base.outputs.open_output`."""
+"""Source recorded in files of :func:`write_figures`, see :func:`vidkin._base.outputs.open_output`."""
 
 
 def write_figures(report: object, output: Path | None) -> None:
-    """Write a report as JSON, if a file is named: numbers with five digits, and what fits on one line on one line.
+    """Write a report as compact JSON with five significant digits, unless ``path`` is None.
 
     Raises:
         MediaError: The file cannot be written.
@@ -114,7 +114,7 @@ def write_figures(report: object, output: Path | None) -> None:
 
 
 def _short_json(value: Any, depth: int = 0) -> str:
-    """JSON of which each line holds all that fits into it; a number has five significant digits."""
+    """Format as JSON with as much as fits on each line, and five significant digits per number."""
     if isinstance(value, float):
         return json.dumps(float(f"{value:.5g}"))
     if not isinstance(value, dict | list):
@@ -134,13 +134,13 @@ def _short_json(value: Any, depth: int = 0) -> str:
 def check_same_data(
     work: Path, experiment: str, inputs: Mapping[str, Path | None], *, outputs: Sequence[Path | None] = ()
 ) -> None:
-    """Record which data the results stored in ``work`` are about, and refuse to mix in results on other data.
+    """Record the data of the results stored in ``work``, and reject other data.
 
     Args:
         work: Folder of the stored results.
         experiment: Name of the experiment.
         inputs: Files or folders by command-line option. Files are identified by name and size.
-        outputs: Files the experiment writes outside ``work``; they are ignored within a folder of the data.
+        outputs: Files that the experiment writes outside ``work``; ignored if they are in a folder of the data.
 
     Raises:
         InvalidArgumentError: ``work`` has results on other data, or cannot be written.
@@ -154,7 +154,7 @@ def check_same_data(
             changed = [option for option, content in contents.items() if before.get(option) != content]
             if changed:
                 raise InvalidArgumentError(
-                    f"{work} has results of runs with other data ({', '.join(changed)}), which must not be mixed; "
+                    f"{work} has results of runs with other data ({', '.join(changed)}); "
                     "choose another folder with --work"
                 )
         else:
@@ -165,7 +165,7 @@ def check_same_data(
 
 
 def _digest_of_contents(path: Path | None, own: Sequence[Path]) -> str | None:
-    """A digest of the names and sizes of files, without those in ``own``; None for no path."""
+    """Digest of the names and sizes of files, ignoring files in ``own``; None without a path."""
     if path is None:
         return None
     files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())

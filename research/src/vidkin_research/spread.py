@@ -1,4 +1,4 @@
-"""Means and deviations over the seeds of an experiment."""
+"""Mean and standard deviation over the seeds of an experiment."""
 
 from __future__ import annotations
 

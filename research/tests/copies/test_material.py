@@ -52,7 +52,7 @@ def test_a_quick_run_takes_six_recordings(tmp_path: Path) -> None:
 
 
 def test_short_videos_cannot_be_edited(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"no video is 3\.8 s long"):
+    with pytest.raises(InvalidArgumentError, match=r"must be at least 3\.8 s long"):
         choose_queries([recording("a", 2.0)], SIZE, tmp_path)
 
 

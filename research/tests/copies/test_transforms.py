@@ -45,7 +45,7 @@ def test_a_clip_of_one_frame_fades_to_black_without_an_error() -> None:
 def test_scaling_to_cover_fills_the_size_with_the_middle(size: tuple[int, int], shape: tuple[int, ...]) -> None:
     image = np.zeros((20, 20, 3), np.uint8)
     image[8:12, 8:12] = 255
-    filled = transforms.scale_to_cover(image, *size)
+    filled = transforms.fill_size(image, *size)
     assert filled.shape == shape
     assert int(filled[shape[0] // 2, shape[1] // 2, 0]) == 255
     assert int(filled[0, 0, 0]) == 0
@@ -53,7 +53,7 @@ def test_scaling_to_cover_fills_the_size_with_the_middle(size: tuple[int, int], 
 
 @pytest.mark.parametrize("size", [(5, 19), (7, 38)])
 def test_scaling_to_cover_fills_sizes_with_rounded_factors(size: tuple[int, int]) -> None:
-    filled = transforms.scale_to_cover(np.full((21, 32, 3), 9, np.uint8), *size)
+    filled = transforms.fill_size(np.full((21, 32, 3), 9, np.uint8), *size)
     assert filled.shape == (size[1], size[0], 3)
     assert set(filled.flatten().tolist()) == {9}
 

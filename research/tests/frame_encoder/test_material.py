@@ -34,7 +34,7 @@ def test_vectors_that_are_there_are_not_computed_again(work: Path) -> None:
 
 
 def test_without_pictures_the_message_says_which_steps_are_missing(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="no picture with a teacher's vector; run `pictures` and `teach`"):
+    with pytest.raises(InvalidArgumentError, match="no images with the teacher's vectors; run `pictures` and `teach`"):
         open_material(tmp_path)
 
 

@@ -243,7 +243,10 @@ def test_another_network_is_no_teacher(tmp_path: Path) -> None:
     [
         ({"side": 8}, "side must be at least 32, got 8"),
         ({"blocks": ((0,), (0,), (0,))}, "blocks and inside must name 4 stages"),
-        ({"blocks": ((1,), (0,), (0,), (0,))}, r"blocks of a stage must be 0 and others below 3, rising, got \(1,\)"),
+        (
+            {"blocks": ((1,), (0,), (0,), (0,))},
+            r"blocks of a stage must begin with 0, increase and be below 3, got \(1,\)",
+        ),
         ({"inside": (64, 128, 256, 513)}, "inside must be from 1 to 512 for this stage, got 513"),
         ({"outside": 0}, "outside must be from 1 to 2048, got 0"),
         ({"frozen": 5}, "frozen must be from 0 to 4, got 5"),

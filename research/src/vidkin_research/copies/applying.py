@@ -17,7 +17,7 @@ from vidkin.media.picture_edits import Image
 from vidkin_research.copies.edits import EDITS, EditedSegment, TimeMap
 from vidkin_research.copies.transforms import (
     EditSetting,
-    scale_to_cover,
+    fill_size,
 )
 
 
@@ -130,4 +130,4 @@ def endless_frames(path: PathLike, rate: float, threads: int, width: int, height
     count = max(1, round(probe(path).duration * rate))
     while True:
         for image in steady_frames(path, 0.0, 1 / rate, count, None, threads):
-            yield scale_to_cover(image, width, height)
+            yield fill_size(image, width, height)

@@ -25,7 +25,7 @@ from vidkin.media.picture_edits import (
     rotation_zoom,
     round_to_even,
 )
-from vidkin_research.copies.transforms import EditSetting, Transform, scale_to_cover
+from vidkin_research.copies.transforms import EditSetting, Transform, fill_size
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom, as shares of the frame
 
@@ -192,7 +192,7 @@ def blurred_copy(layout: Layout, setting: EditSetting) -> Callable[[Image], Imag
     small = (max(8, width // 8), max(8, height // 8))
 
     def canvas(image: Image) -> Image:
-        picture = PILImage.fromarray(scale_to_cover(image, *small)).filter(ImageFilter.GaussianBlur(2.5))
+        picture = PILImage.fromarray(fill_size(image, *small)).filter(ImageFilter.GaussianBlur(2.5))
         return np.array(picture.resize((width, height), PILImage.Resampling.BILINEAR))
 
     return canvas

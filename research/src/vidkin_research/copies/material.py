@@ -29,7 +29,7 @@ from vidkin_research.copies.sound_edits import (
     read_samples,
     write_sound,
 )
-from vidkin_research.copies.transforms import scale_to_cover
+from vidkin_research.copies.transforms import fill_size
 
 REAL_COPY, DISTRACTOR = "real copy", "distractor"
 
@@ -191,7 +191,7 @@ def _make_filler(work: Path, short: Sequence[Recording]) -> Path:
         for recording in short:
             count = max(1, round(recording.duration * _FILLER_RATE))
             for image in steady_frames(recording.path, 0.0, 1 / _FILLER_RATE, count, _FILLER_HEIGHT, threads=1):
-                yield scale_to_cover(image, _FILLER_WIDTH, _FILLER_HEIGHT)
+                yield fill_size(image, _FILLER_WIDTH, _FILLER_HEIGHT)
 
     pictures = frames() if short else camera_flight(
         _FILLER_PHOTOGRAPH, rate=_FILLER_RATE, seconds=_FILLER_SECONDS, width=_FILLER_WIDTH, height=_FILLER_HEIGHT

@@ -96,7 +96,7 @@ def surround(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
         yield next(footage)
 
 
-def scale_to_cover(image: Image, width: int, height: int) -> Image:
+def fill_size(image: Image, width: int, height: int) -> Image:
     """Scale and crop around the center to fill this size."""
     own_height, own_width = image.shape[:2]
     factor = min(own_width / width, own_height / height)

@@ -43,13 +43,13 @@ __all__ = ["RULE_FILES", "CriticalStudy", "rule_answers", "run_critical_study"]
 _SAVED_LOSS = "quadlet"
 
 RULE_FILES = ("src/vidkin/shots/fitted_rule.py", "research/src/vidkin_research/learned/trend.py")
-"""The files of the rule for what is critical, in a clone."""
+"""Files in a clone that define the rule for critical shots."""
 
 
 def rule_answers() -> list[float]:
-    """What the rule for critical shots answers to twelve drawn curves, half of them labeled critical, to .001.
+    """Outputs of the rule for critical shots for twelve drawn curves, half of them labeled critical, rounded to .001.
 
-    A stored result has the answers of its day: where today's differ, it is of another rule.
+    Stored results include these outputs, so a difference shows that they came from another rule.
     """
     random = np.random.default_rng(0)
     curves = [
@@ -62,18 +62,18 @@ def rule_answers() -> list[float]:
 
 @dataclass(frozen=True, kw_only=True)
 class CriticalStudy:
-    """What is compared.
+    """Settings of the comparison.
 
     Attributes:
         losses: ``untrained``, or a loss of a recipe of shots.
-        seeds: Trainings of every loss.
-        steps: Steps of a training.
-        window: Frames of a clip.
+        seeds: Number of trainings with every loss.
+        steps: Number of steps of a training.
+        window: Number of frames in a clip.
         rate: Frames per second of the composed videos.
-        train: (videos, seed) of the training split with all places.
-        test: (videos, seed) of the test split with all places.
-        held_out: Also hold out each place from training and evaluate on it.
-        held_out_videos: Videos of each part where one place is held out.
+        train: (videos, seed) of the training split with all locations.
+        test: (videos, seed) of the test split with all locations.
+        held_out: Also hold out each location from training and evaluate on it.
+        held_out_videos: Number of videos of each part if one location is held out.
         network: The frozen frame network.
     """
 
@@ -99,16 +99,16 @@ def run_critical_study(
     output: Path | None = None,
     on_progress: OnStudyProgress = lambda done, total, what: None,
 ) -> Report:
-    """Train with every loss on one part of the recordings and evaluate on the other; stored runs are not repeated.
+    """Train with every loss on one part of the recordings and evaluate on the rest; stored runs are not repeated.
 
     Args:
-        study: What is compared.
+        study: Settings of the comparison.
         data: Folder with the recordings, at any depth.
-        weights: Weights of the frame network, a safetensors file; None takes those of the hub.
+        weights: Safetensors file with the weights of the frame network; None downloads them from the hub.
         work: Folder of composed videos, features and runs.
-        save: Folder for the model trained with quadlets on all places by the first seed, unless that run was stored.
-        output: File that the caller writes the figures to: data may lie in the same folder.
-        on_progress: Called with the steps done, all steps and the current step.
+        save: Folder for the model trained with quadlets on all locations by the first seed, unless that run was stored.
+        output: File to which the caller writes the figures; it is ignored if it is in the folder of the data.
+        on_progress: Callback that receives the steps done, the total number of steps and the current step.
 
     Raises:
         InvalidArgumentError: ``work`` has results on other data.
@@ -193,7 +193,7 @@ def _run(
     return as_json({**training, **score_model(model, rules, train, test, window=study.window)})
 
 
-# Scores of a trained metric on highlight videos, of a control, and their means over seeds.
+# Scores of a trained metric and of a control on highlight videos, and their means over seeds.
 
 
 _CUT_TOLERANCE = 1
@@ -202,11 +202,11 @@ _CUT_TOLERANCE = 1
 def score_model(
     model: ClipEncoder, rules: ShotRules, train: HighlightPart, test: HighlightPart, *, window: int
 ) -> dict[str, Any]:
-    """Scores on the test split, as JSON values; everything with a threshold is fitted on the training split.
+    """Scores on the test split, as JSON values; all thresholds are fitted on the training split.
 
     Returns:
-        ``trends``: for each test of the trend, scores of the labeled shots. ``found``: scores where the metric finds
-        the cuts first and the shots between them are scored; ``default``: where vidkin's default detector finds them.
+        ``trends``: for each test of the trend, scores of the labeled shots. ``found``: scores of shots between cuts
+        that the metric detects; ``default``: of shots between cuts of vidkin's default detector.
     """
     encode = encode_with(model)
     fit, judge = _windows(train, window, encode), _windows(test, window, encode)
@@ -223,7 +223,7 @@ def score_model(
             for windows, stretches in zip(judge, test.stretches(), strict=True)
         ]
         trends[trend] = _as_numbers(score_critical(judged, truth))
-    # The whole way: cuts are found first, then the shots between them are judged.
+    # End to end: detect cuts, then score the shots between them.
     others = replace(rules, method="default", cut=None, gradual=None)
     return {
         "trends": trends,
@@ -255,7 +255,7 @@ def _score_found(test: HighlightPart, found: Sequence[ShotAnalysis], window: int
 
 
 def score_shot_length(train: HighlightPart, test: HighlightPart) -> dict[str, Any]:
-    """A control: how well the length of a shot alone, with a fitted threshold, predicts whether it is critical."""
+    """Score a control: predict critical shots only from their length, with a fitted threshold."""
 
     def examples(part: HighlightPart) -> tuple[list[dict[str, float]], list[bool]]:
         lengths = [{"frames": float(end - start)} for video in part.stretches() for start, end in video]
@@ -304,7 +304,7 @@ def _as_numbers(scores: CriticalScores) -> dict[str, Any]:
     }
 
 
-# What the comparison on critical clips trains and evaluates on: highlight videos composed of recordings, in parts.
+# Data of the comparison: highlight videos composed of recordings, in parts.
 
 
 ALL_PLACES = "all places"
@@ -316,13 +316,13 @@ def _as_detected(cut: Cut) -> DetectedCut:
 
 @dataclass(frozen=True, slots=True)
 class HighlightPart:
-    """Labelled videos with their features.
+    """Labeled videos with their features.
 
     Attributes:
         labels: One entry for every video.
         features: Features [T, F] of each video.
         rate: Frames per second of the videos.
-        default_cuts: What vidkin's default detector finds in each video; empty for a training part.
+        default_cuts: Cuts of vidkin's default detector in each video; empty for a training part.
     """
 
     labels: tuple[VideoAnnotation, ...]
@@ -339,7 +339,7 @@ class HighlightPart:
         return [[shot.critical is not None for shot in label.shots] for label in self.labels]
 
     def truth(self) -> list[list[TrueShot]]:
-        """The labeled shots with the seconds at which something begins to happen."""
+        """The labeled shots, with the times in seconds at which the action begins."""
         return [
             [
                 TrueShot(shot.start, shot.end, None if shot.critical is None else shot.critical[0] / self.rate)
@@ -349,7 +349,7 @@ class HighlightPart:
         ]
 
     def counts(self) -> dict[str, int]:
-        """How many shots there are, and how many are critical."""
+        """Number of shots, and of critical shots."""
         flags = [flag for video in self.critical() for flag in video]
         return {"shots": len(flags), "critical": sum(flags)}
 
@@ -365,17 +365,18 @@ def compose_splits(
     held_out_videos: int,
     on_progress: OnStudyProgress,
 ) -> Mapping[str, tuple[HighlightPart, HighlightPart]]:
-    """Name of a split -> its training and test split: all places first, then each place held out from training.
+    """Compose training and test parts by name of the split: all locations first, then each location held out from
+    training.
 
     Args:
         data: Folder of the recordings.
-        work: Where composed videos are stored.
-        store: Makes the features.
+        work: Folder of the composed videos.
+        store: Computes the features.
         rate: Frames per second of the composed videos.
-        train: (videos, seed) of the training split with all places.
-        test: (videos, seed) of the test split with all places.
-        held_out_videos: Videos of each part where one place is held out; 0 holds out none.
-        on_progress: Called while features are made.
+        train: (videos, seed) of the training split with all locations.
+        test: (videos, seed) of the test split with all locations.
+        held_out_videos: Number of videos of each part if one location is held out; 0 holds out none.
+        on_progress: Callback while features are computed.
     """
 
     def compose(name: str, videos: int, seed: int, which: Part, places: Sequence[str] | None) -> HighlightPart:

@@ -1,4 +1,4 @@
-"""Distillation of one vector for a frame: pictures, edited crops, the teacher's vectors, training and measuring.
+"""Distill a network that describes a frame by one vector: images, edits, teacher vectors, training and evaluation.
 
-The steps are commands of ``python -m vidkin_research.frame_encoder``; each resumes where it was stopped.
+The steps are commands of ``python -m vidkin_research.frame_encoder``; each resumes after an interruption.
 """

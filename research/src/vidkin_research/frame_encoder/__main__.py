@@ -1,12 +1,12 @@
-"""The steps from pictures to a network, each a command that resumes: ``python -m vidkin_research.frame_encoder STEP``.
+"""Commands from images to a network, each resumable: ``python -m vidkin_research.frame_encoder STEP``.
 
-fetch      download and unpack the packages of pictures (apt-get download)
-pictures   gather all pictures in the work folder
-teach      compute the teacher's vectors of the pictures
-train      train a student on what is there; go on where a run stopped
-export     write the ONNX file of a checkpoint, with its provenance beside it
-views      how edited views of pictures left for validation find them, by ONNX networks
-measure    raw vectors of ONNX networks on copies of held-back sources, and on moments of single shots
+fetch      download and unpack the packages with images (apt-get download)
+pictures   gather all images in the work folder
+teach      compute the teacher's vectors of the images
+train      train a student on the gathered images, or resume a run
+export     write the ONNX file of a checkpoint, with its provenance next to it
+views      retrieval of validation images by their edited views, with ONNX networks
+measure    retrieval by raw vectors of ONNX networks: copies of held-back sources, and moments of single shots
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SIZES: dict[str, ClipSize] = {
     "quick": QUICK,
     "small": SMALL,
 }
-# Seconds that a single shot must have for its moments to be told apart.
+# Minimum seconds of a single shot whose moments are to be distinguished.
 _SHOT = 6.0
 
 
@@ -47,26 +47,26 @@ def main() -> None:
     teach = steps.add_parser("teach")
     teach.add_argument("--teacher", required=True, help="onnx:FILE")
     teach.add_argument("--threads", type=int, default=1)
-    teach.add_argument("--side", type=int, default=_TEACHER_SIDE, help="side of the squares that it gets, pixels")
+    teach.add_argument("--side", type=int, default=_TEACHER_SIDE, help="side of its input squares in pixels")
     training = steps.add_parser("train")
     training.add_argument("--run", type=Path, required=True, help="folder of the run")
-    training.add_argument("--recipe", type=Path, default=_RECIPE, help="TOML file; default: the one beside this file")
-    training.add_argument("--teacher", type=Path, help="ONNX file of the teacher: a new run starts from its layers")
-    training.add_argument("--student", type=Path, help="exported student that a new run goes on from instead")
+    training.add_argument("--recipe", type=Path, default=_RECIPE, help="TOML file; default: the one next to this file")
+    training.add_argument("--teacher", type=Path, help="ONNX file of the teacher, from whose layers a new run starts")
+    training.add_argument("--student", type=Path, help="exported student from which a new run starts instead")
     training.add_argument("--until", type=int, help="stop at this step")
     training.add_argument("--threads", type=int, default=1)
     shipping = steps.add_parser("export")
     shipping.add_argument("--run", type=Path, required=True)
     shipping.add_argument("--recipe", type=Path, default=_RECIPE)
     shipping.add_argument("--target", type=Path, required=True, help="ONNX file to write")
-    shipping.add_argument("--teacher", default=_TEACHER, help="what the teacher was, for the provenance")
+    shipping.add_argument("--teacher", default=_TEACHER, help="description of the teacher for the provenance")
     measuring = steps.add_parser("measure")
-    measuring.add_argument("--videos", type=Path, required=True, help="the collection that copy_halves.HALVES divides")
+    measuring.add_argument("--videos", type=Path, required=True, help="folder that copies.halves.HALVES divides")
     measuring.add_argument("--distractors", type=Path, nargs="*", default=[], help="folders of other videos")
     measuring.add_argument(
-        "--others", type=Path, help="folder of unrelated videos, among which edited copies look for their sources"
+        "--others", type=Path, help="folder of unrelated videos to add when sources of edited copies are searched"
     )
-    measuring.add_argument("--views", action="store_true", help="those queries bring views of their frames as well")
+    measuring.add_argument("--views", action="store_true", help="also search with views of the frames of these copies")
     measuring.add_argument("--half", choices=get_args(Half), default="held-back", help="of the collection")
     measuring.add_argument("--size", choices=_SIZES, default="small")
     measuring.add_argument("--threads", type=int, default=1)
@@ -124,7 +124,7 @@ def _measure(given: argparse.Namespace) -> dict[str, Any]:
         distractors=[found for place in given.distractors for found in find_recordings(place)],
         on_progress=lambda done, total, name: logging.info("copy %d of %d: %s", done, total, name),
     )
-    # The longest recording of each family; all of them are single shots.
+    # The longest recording of each family; each is a single shot.
     longest = {each.family: each for each in sorted(recordings, key=lambda each: each.duration)}
     shots = [each.path for each in longest.values() if each.duration >= _SHOT]
     others = [found.path for found in find_recordings(given.others)] if given.others else []

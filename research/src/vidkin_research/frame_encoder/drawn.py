@@ -1,4 +1,4 @@
-"""Drawn pictures: pages, slides, menus, charts and shapes, which photographs do not teach."""
+"""Drawn training images that photographs lack: pages, slides, menus, charts and shapes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIZES = ((640, 360), (480, 360), (360, 640), (400, 400), (560, 320))
 
 
 def random_words(random: np.random.Generator, count: int) -> str:
-    """Words of no language."""
+    """Random words of no language."""
     words = []
     for _ in range(count):
         length = int(random.integers(1, 4))
@@ -29,7 +29,7 @@ def random_words(random: np.random.Generator, count: int) -> str:
 
 
 def random_color(random: np.random.Generator, low: int = 0, high: int = 256) -> Color:
-    """A color whose channels are at least low and below high."""
+    """A random color with channels from ``low`` to below ``high``."""
     red, green, blue = (int(value) for value in random.integers(low, high, size=3))
     return red, green, blue
 
@@ -37,7 +37,7 @@ def random_color(random: np.random.Generator, low: int = 0, high: int = 256) -> 
 def draw_text_line(
     pen: ImageDraw.ImageDraw, place: tuple[float, float], text: str, size: float, color: Color, *, anchor: str = "la"
 ) -> None:
-    """One line of text in the font that comes with Pillow."""
+    """Draw one line of text in the font included in Pillow."""
     pen.text(place, text, font=_font(max(6, round(size))), fill=color, anchor=anchor)
 
 
@@ -47,7 +47,7 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 
 def draw_page(random: np.random.Generator) -> Image:
-    """A page, slide, menu, chart or pattern of shapes; the generator decides everything."""
+    """Draw a random page, slide, menu, chart or pattern of shapes."""
     width, height = _SIZES[int(random.integers(len(_SIZES)))]
     light = random.random() < 0.65
     ground = random_color(random, 215, 256) if light else random_color(random, 0, 70)
@@ -165,7 +165,7 @@ def _table(pen: ImageDraw.ImageDraw, random: np.random.Generator, size: tuple[in
 
 
 def _block(pen: ImageDraw.ImageDraw, random: np.random.Generator, box: tuple[float, float, float, float]) -> None:
-    """A stand-in for a photograph: a rectangle with some shapes inside."""
+    """Draw a placeholder for a photograph: a rectangle with some shapes inside."""
     left, top, right, bottom = box
     pen.rectangle(box, fill=random_color(random))
     for _ in range(int(random.integers(1, 5))):

@@ -1,8 +1,8 @@
-"""Edits of training pictures: all that is done to pictures before they are shown again, mixed, all strengths drawn.
+"""Random edits of training images: combinations of the typical edits of copies, with random strengths.
 
-An edit is a function of a picture, a generator and a supply of other pictures. `edit_picture` draws one to four kinds
-and applies them in the order of real life: the content is cut or turned, its colors are changed, something is laid
-over it, it is put somewhere, and the whole is encoded.
+An edit is a function of an image, a generator and a source of other images. `edit_picture` draws one to four kinds and
+applies them in a realistic order: the content is cropped or rotated, its colors change, something is overlaid, it is
+placed on a canvas, and the result is encoded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from PIL import ImageDraw, ImageEnhance, ImageFilter
 
 from vidkin.media.layouts import homographies, split_parts
 from vidkin.media.picture_edits import mirror, resize, to_gray, to_sepia
-from vidkin_research.copies.transforms import scale_to_cover
+from vidkin_research.copies.transforms import fill_size
 from vidkin_research.frame_encoder.drawn import draw_page, draw_text_line, random_color, random_words
 
 __all__ = ["KINDS", "EditKind", "edit_picture"]
@@ -30,10 +30,10 @@ Others = Callable[[], Image]
 Change = Callable[[Image, Random, Others], Image]
 
 _BILINEAR = PILImage.Resampling.BILINEAR
-# Sides of an edited picture that goes on to the next edit, in pixels.
-_LONGEST = 480
-# How many kinds are mixed, and how often: one alone must be known, and platforms stack them.
-_MIXED = (0.34, 0.36, 0.2, 0.1)
+# Maximum side in pixels of an image between two edits.
+_MAX_SIDE = 480
+# Probabilities of one to four kinds of edits: single edits must be learned, and platforms combine several.
+_COUNT_SHARES = (0.34, 0.36, 0.2, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class EditKind:
 
     Attributes:
         name: Name of the kind.
-        stage: Kinds of one stage come before those of the next.
-        share: How often it is drawn, relative to the others.
-        change: What it does.
+        stage: Position in the order; kinds of lower stages are applied first.
+        share: Relative frequency.
+        change: The edit.
     """
 
     name: str
@@ -54,32 +54,32 @@ class EditKind:
 
 
 def edit_picture(image: Image, random: Random, others: Others) -> tuple[Image, tuple[str, ...]]:
-    """An edited picture and the names of the kinds that made it, in their order.
+    """Return an edited image, and the names of the kinds of edits in order.
 
     Args:
-        image: [H, W, 3] picture.
+        image: [H, W, 3] image.
         random: Source of everything random.
-        others: Function that returns another picture at each call.
+        others: Function that returns another image at each call.
     """
-    count = 1 + int(random.choice(len(_MIXED), p=_MIXED))
+    count = 1 + int(random.choice(len(_COUNT_SHARES), p=_COUNT_SHARES))
     chosen = random.choice(len(KINDS), size=count, replace=False, p=_SHARES)
     kinds = sorted((KINDS[number] for number in chosen), key=lambda kind: kind.stage)
     for kind in kinds:
-        image = _bounded(kind.change(image, random, others))
+        image = _limit_size(kind.change(image, random, others))
     return image, tuple(kind.name for kind in kinds)
 
 
-def _bounded(image: Image) -> Image:
+def _limit_size(image: Image) -> Image:
     height, width = image.shape[:2]
-    factor = _LONGEST / max(height, width)
+    factor = _MAX_SIDE / max(height, width)
     return image if factor >= 1 else resize(image, max(8, round(width * factor)), max(8, round(height * factor)))
 
 
-# Stage 0: what of the content is seen, and how it lies.
+# Stage 0: visible part and orientation of the content.
 
 
 def _crop(image: Image, random: Random, others: Others) -> Image:
-    """A quarter to nine tenths of the area, anywhere, of a shape of its own."""
+    """Crop to a quarter to nine tenths of the area, with random position and aspect ratio."""
     height, width = image.shape[:2]
     area, stretch = random.uniform(0.22, 0.9), math.exp(random.uniform(-0.3, 0.3))
     across, down = min(1.0, math.sqrt(area) * stretch), min(1.0, math.sqrt(area) / stretch)
@@ -89,7 +89,7 @@ def _crop(image: Image, random: Random, others: Others) -> Image:
 
 
 def _reframe(image: Image, random: Random, others: Others) -> Image:
-    """The largest window of the other orientation, from 9:16 to 4:5, anywhere."""
+    """Crop to the largest window of the other orientation, from 9:16 to 4:5, at a random position."""
     height, width = image.shape[:2]
     ratio = random.choice((9 / 16, 9 / 16, 3 / 4, 4 / 5))
     if width >= height:
@@ -105,14 +105,14 @@ def _mirror(image: Image, random: Random, others: Others) -> Image:
     return mirror(image)
 
 
-def _quarters(image: Image, random: Random, others: Others) -> Image:
-    """Turned by 90, 180 or 270 degrees, or upside down in a mirror."""
+def _rotate_quarters(image: Image, random: Random, others: Others) -> Image:
+    """Rotate by 90, 180 or 270 degrees, or flip upside down."""
     quarter = int(random.integers(1, 5))
     return np.ascontiguousarray(image[::-1] if quarter == 4 else np.rot90(image, quarter))
 
 
 def _tilt(image: Image, random: Random, others: Others) -> Image:
-    """Turned by any angle, most by less than 30 degrees; corners of one color, or enlarged until none is seen."""
+    """Rotate by any angle, mostly below 30 degrees; corners have one color, or are cropped away."""
     limit = 30.0 if random.random() < 0.7 else 180.0
     angle = float(random.uniform(-limit, limit))
     picture = PILImage.fromarray(image)
@@ -130,14 +130,14 @@ def _tilt(image: Image, random: Random, others: Others) -> Image:
 
 
 def _perspective(image: Image, random: Random, others: Others) -> Image:
-    """Each corner inside the frame by up to a third of the sides, on one color or on another picture."""
+    """Move each corner inward by up to a third of the sides, on one color or another image."""
     height, width = image.shape[:2]
     depth = random.uniform(0.08, 0.36)
     inside = random.uniform(0.0, depth, (4, 2))
     edges = np.array([(0, 0), (1, 0), (1, 1), (0, 1)], dtype=np.float64)
     corners = np.where(edges == 0, inside, 1 - inside) * (width, height)
     origins = edges * (width, height)
-    if random.random() < 0.3:  # seen from so near that parts are outside
+    if random.random() < 0.3:  # so close that parts are outside
         corners = origins + (corners - origins) * random.choice((-0.6, 1.0), (4, 1))
     matrix = homographies(corners[None], origins[None])
     coefficients = tuple(float(value) for value in matrix.ravel()[:8])
@@ -147,15 +147,15 @@ def _perspective(image: Image, random: Random, others: Others) -> Image:
     if random.random() < 0.45:
         return np.asarray(seen)
     mask = PILImage.new("L", (width, height), 255).transform((width, height), transform, coefficients)
-    ground = _ground(image, random, others, (width, height))
+    ground = _make_background(image, random, others, (width, height))
     return np.asarray(PILImage.composite(seen, PILImage.fromarray(ground), mask))
 
 
 def _shift(image: Image, random: Random, others: Others) -> Image:
-    """Partly outside of the frame; what is left free has one color or is another picture."""
+    """Shift partly out of the frame; the uncovered area has one color or shows another image."""
     height, width = image.shape[:2]
     x, y = (round(float(random.uniform(-0.45, 0.45)) * side) for side in (width, height))
-    canvas = _ground(image, random, others, (width, height)).copy()
+    canvas = _make_background(image, random, others, (width, height)).copy()
     canvas[max(0, y) : height + min(0, y), max(0, x) : width + min(0, x)] = image[
         max(0, -y) : height - max(0, y), max(0, -x) : width - max(0, x)
     ]
@@ -171,8 +171,8 @@ def _squeeze(image: Image, random: Random, others: Others) -> Image:
 # Stage 1: colors.
 
 
-def _colors(image: Image, random: Random, others: Others) -> Image:
-    """Brightness, contrast, saturation and gamma, from slightly to far off."""
+def _change_colors(image: Image, random: Random, others: Others) -> Image:
+    """Change brightness, contrast, saturation and gamma, from slightly to extremely."""
     picture = PILImage.fromarray(image)
     far = random.random() < 0.4
     for enhance in (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color):
@@ -186,12 +186,12 @@ def _colors(image: Image, random: Random, others: Others) -> Image:
     return curved
 
 
-def _without_color(image: Image, random: Random, others: Others) -> Image:
+def _to_gray(image: Image, random: Random, others: Others) -> Image:
     return to_gray(image) if random.random() < 0.7 else to_sepia(image)
 
 
 def _tint(image: Image, random: Random, others: Others) -> Image:
-    """A cast of color, another hue, or channels exchanged."""
+    """Add a color cast, shift the hue, or swap channels."""
     kind = random.random()
     if kind < 0.5:
         return np.clip(image * random.uniform(0.5, 1.4, 3), 0, 255).astype(np.uint8)
@@ -208,18 +208,18 @@ def _negative(image: Image, random: Random, others: Others) -> Image:
 
 
 def _dim(image: Image, random: Random, others: Others) -> Image:
-    """Hardly any light, or almost white."""
+    """Make the image nearly black or nearly white."""
     light = random.uniform(0.12, 0.4)
     dark = image * light
     dimmed: Image = np.clip(dark if random.random() < 0.7 else 255 - (255 - image) * light, 0, 255).astype(np.uint8)
     return dimmed
 
 
-# Stage 2: what is laid over.
+# Stage 2: overlays.
 
 
-def _text(image: Image, random: Random, others: Others) -> Image:
-    """Captions, subtitles, the text of memes; with a band behind it or without."""
+def _add_text(image: Image, random: Random, others: Others) -> Image:
+    """Add captions, subtitles or the text of memes, with or without a band behind it."""
     picture = PILImage.fromarray(image)
     pen = ImageDraw.Draw(picture, "RGBA")
     width, height = picture.size
@@ -234,13 +234,13 @@ def _text(image: Image, random: Random, others: Others) -> Image:
     return np.asarray(picture)
 
 
-def _sign(image: Image, random: Random, others: Others) -> Image:
-    """One to three stickers or logos: small other pictures, round or square, opaque or nearly so."""
+def _add_signs(image: Image, random: Random, others: Others) -> Image:
+    """Add one to three stickers or logos: other images, small, round or square, opaque or nearly so."""
     picture = PILImage.fromarray(image)
     for _ in range(int(random.integers(1, 4))):
         share = float(random.uniform(0.12, 0.5 if random.random() < 0.6 else 0.68))
         size = (max(8, round(share * picture.width)), max(8, round(share * picture.height)))
-        sticker = PILImage.fromarray(scale_to_cover(_small_sign(random, others), *size))
+        sticker = PILImage.fromarray(fill_size(_draw_sign(random, others), *size))
         mask = PILImage.new("L", size, 0)
         pen = ImageDraw.Draw(mask)
         opaque = int(random.integers(150, 256))
@@ -250,7 +250,7 @@ def _sign(image: Image, random: Random, others: Others) -> Image:
     return np.asarray(picture)
 
 
-def _small_sign(random: Random, others: Others) -> Image:
+def _draw_sign(random: Random, others: Others) -> Image:
     if random.random() < 0.6:
         return others()
     picture = PILImage.new("RGB", (96, 96), random_color(random))
@@ -263,7 +263,7 @@ def _small_sign(random: Random, others: Others) -> Image:
 
 
 def _cover(image: Image, random: Random, others: Others) -> Image:
-    """Up to 62 % of the area under another picture or one color: in a corner, along an edge, or anywhere."""
+    """Cover up to 62 % of the area with another image or one color: in a corner, along an edge, or anywhere."""
     height, width = image.shape[:2]
     area = random.uniform(0.15, 0.62)
     across = float(random.uniform(area, 1.0)) if random.random() < 0.7 else 1.0
@@ -276,30 +276,28 @@ def _cover(image: Image, random: Random, others: Others) -> Image:
         )
     result = image.copy()
     filled = random.random() < 0.8
-    result[top : top + tall, left : left + wide] = (
-        scale_to_cover(others(), wide, tall) if filled else random_color(random)
-    )
+    result[top : top + tall, left : left + wide] = fill_size(others(), wide, tall) if filled else random_color(random)
     return result
 
 
 def _blend(image: Image, random: Random, others: Others) -> Image:
-    """Another picture over it, 20 to 60 % of it seen."""
+    """Blend another image over it, with a weight of 20 to 60 %."""
     height, width = image.shape[:2]
     share = random.uniform(0.2, 0.6)
-    return np.rint((1 - share) * image + share * scale_to_cover(others(), width, height)).astype(np.uint8)
+    return np.rint((1 - share) * image + share * fill_size(others(), width, height)).astype(np.uint8)
 
 
-# Stage 3: where it is put.
+# Stage 3: placement on a canvas.
 
 
-def _borders(image: Image, random: Random, others: Others) -> Image:
-    """Bars on two sides or all around: one color, an enlarged blurred copy, or another picture."""
+def _add_borders(image: Image, random: Random, others: Others) -> Image:
+    """Add bars on two sides or all around: one color, an enlarged blurred copy, or another image."""
     height, width = image.shape[:2]
     wide, tall = (1 + random.exponential(0.45, 2)) * (random.random(2) < 0.6)
     canvas = max(width, min(4 * width, round(width * wide))), max(height, min(4 * height, round(height * tall)))
     if canvas == (width, height):
         canvas = (width, round(1.6 * height)) if width > height else (round(1.6 * width), height)
-    result = _ground(image, random, others, canvas).copy()
+    result = _make_background(image, random, others, canvas).copy()
     x, y = (0.5, 0.5) if random.random() < 0.7 else random.random(2)
     left, top = round(x * (canvas[0] - width)), round(y * (canvas[1] - height))
     result[top : top + height, left : left + width] = image
@@ -307,43 +305,43 @@ def _borders(image: Image, random: Random, others: Others) -> Image:
 
 
 def _inset(image: Image, random: Random, others: Others) -> Image:
-    """At 30 to 80 % of the sides anywhere in another picture."""
+    """Show as an inset at 30 to 80 % of the sides, at a random position in another image."""
     other = others()
     height, width = other.shape[:2]
     share = float(random.uniform(0.3, 0.8))
     wide, tall = max(8, round(share * width)), max(8, round(share * height))
-    if random.random() < 0.5:  # in its own shape
+    if random.random() < 0.5:  # with its own aspect ratio
         factor = min(wide / image.shape[1], tall / image.shape[0])
         wide, tall = max(8, round(image.shape[1] * factor)), max(8, round(image.shape[0] * factor))
-    return _pasted(other, image, (wide, tall), random)
+    return _paste(other, image, (wide, tall), random)
 
 
 def _split(image: Image, random: Random, others: Others) -> Image:
-    """One part of a screen that is divided in two or three; the others show other pictures."""
+    """Show in one part of a split screen of two or three; the rest shows other images."""
     height, width = image.shape[:2]
     columns, rows = ((1, 2), (2, 1), (1, 2), (2, 1), (3, 1), (1, 3))[int(random.integers(6))]
-    if random.random() < 0.5:  # cropped into its part instead of squeezed
+    if random.random() < 0.5:  # cropped to its part instead of squeezed
         width, height = (width, round(0.6 * height)) if rows > 1 else (round(0.6 * width), height)
-        image = scale_to_cover(image, width, height)
+        image = fill_size(image, width, height)
     canvas = (columns * width, rows * height)
     own = int(random.integers(columns * rows))
     result = np.empty((canvas[1], canvas[0], 3), dtype=np.uint8)
     for number, (left, top, right, bottom) in enumerate(split_parts((width, height), canvas, columns, rows)):
-        result[top:bottom, left:right] = image if number == own else scale_to_cover(others(), width, height)
+        result[top:bottom, left:right] = image if number == own else fill_size(others(), width, height)
     return result
 
 
 def _page(image: Image, random: Random, others: Others) -> Image:
-    """On a drawn page, or in the frame of a player or telephone, at 35 to 85 % of a side."""
+    """Show on a drawn page, or in the frame of a player or phone, at 35 to 85 % of a side."""
     page = draw_page(random).copy()
     height, width = page.shape[:2]
     share = float(random.uniform(0.35, 0.85))
     factor = min(share * width / image.shape[1], share * height / image.shape[0] * 1.2, 0.98 * height / image.shape[0])
     size = max(8, round(image.shape[1] * factor)), max(8, round(image.shape[0] * factor))
-    return _pasted(page, image, size, random)
+    return _paste(page, image, size, random)
 
 
-def _pasted(ground: Image, image: Image, size: tuple[int, int], random: Random) -> Image:
+def _paste(ground: Image, image: Image, size: tuple[int, int], random: Random) -> Image:
     height, width = ground.shape[:2]
     wide, tall = min(size[0], width), min(size[1], height)
     left, top = int(random.integers(width - wide + 1)), int(random.integers(height - tall + 1))
@@ -355,19 +353,19 @@ def _pasted(ground: Image, image: Image, size: tuple[int, int], random: Random) 
     return result
 
 
-def _ground(image: Image, random: Random, others: Others, size: tuple[int, int]) -> Image:
-    """What is around a picture: black, one color, a blurred copy of it, or another picture."""
+def _make_background(image: Image, random: Random, others: Others, size: tuple[int, int]) -> Image:
+    """The surroundings of an image: black, one color, a blurred copy of it, or another image."""
     kind = random.random()
     if kind < 0.6:
         color = (0, 0, 0) if kind < 0.3 else (255, 255, 255) if kind < 0.38 else random_color(random)
         return np.full((size[1], size[0], 3), color, dtype=np.uint8)
     if kind < 0.8:
-        small = PILImage.fromarray(scale_to_cover(image, max(8, size[0] // 8), max(8, size[1] // 8)))
+        small = PILImage.fromarray(fill_size(image, max(8, size[0] // 8), max(8, size[1] // 8)))
         return np.array(small.filter(ImageFilter.GaussianBlur(2.0)).resize(size, _BILINEAR))
-    return scale_to_cover(others(), *size)
+    return fill_size(others(), *size)
 
 
-# Stage 4: how it is stored.
+# Stage 4: encoding.
 
 
 def _blur(image: Image, random: Random, others: Others) -> Image:
@@ -376,7 +374,7 @@ def _blur(image: Image, random: Random, others: Others) -> Image:
 
 
 def _pixelate(image: Image, random: Random, others: Others) -> Image:
-    """Scaled down to 20 to 70 pixels and up again, in squares or smoothly."""
+    """Scale down to 20 to 70 pixels and up again, blocky or smooth."""
     height, width = image.shape[:2]
     factor = random.uniform(20, 70) / min(height, width)
     small = PILImage.fromarray(image).resize((max(4, round(width * factor)), max(4, round(height * factor))), _BILINEAR)
@@ -401,21 +399,21 @@ KINDS = (
     EditKind("crop", 0, 2.2, _crop),
     EditKind("reframe", 0, 1.2, _reframe),
     EditKind("mirror", 0, 1.2, _mirror),
-    EditKind("quarters", 0, 1.4, _quarters),
+    EditKind("quarters", 0, 1.4, _rotate_quarters),
     EditKind("tilt", 0, 1.4, _tilt),
     EditKind("perspective", 0, 1.6, _perspective),
     EditKind("shift", 0, 1.0, _shift),
     EditKind("squeeze", 0, 0.6, _squeeze),
-    EditKind("colors", 1, 1.6, _colors),
-    EditKind("without color", 1, 0.8, _without_color),
+    EditKind("colors", 1, 1.6, _change_colors),
+    EditKind("without color", 1, 0.8, _to_gray),
     EditKind("tint", 1, 0.8, _tint),
     EditKind("negative", 1, 0.4, _negative),
     EditKind("dim", 1, 0.6, _dim),
-    EditKind("text", 2, 1.2, _text),
-    EditKind("sign", 2, 1.6, _sign),
+    EditKind("text", 2, 1.2, _add_text),
+    EditKind("sign", 2, 1.6, _add_signs),
     EditKind("cover", 2, 1.8, _cover),
     EditKind("blend", 2, 2.0, _blend),
-    EditKind("borders", 3, 1.4, _borders),
+    EditKind("borders", 3, 1.4, _add_borders),
     EditKind("inset", 3, 2.2, _inset),
     EditKind("split", 3, 1.0, _split),
     EditKind("page", 3, 1.2, _page),
@@ -424,6 +422,6 @@ KINDS = (
     EditKind("compress", 4, 0.9, _compress),
     EditKind("noise", 4, 0.7, _noise),
 )
-"""The kinds of edits. Shares are larger for kinds that a public network or our own first tries found hard."""
+"""The kinds of edits. Shares are larger for kinds that were hard for a public network or our first attempts."""
 
 _SHARES = np.array([kind.share for kind in KINDS]) / sum(kind.share for kind in KINDS)

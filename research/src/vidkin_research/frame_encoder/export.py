@@ -1,4 +1,4 @@
-"""A student as an ONNX file in whole numbers that takes uint8 frames, with its provenance in a file beside it."""
+"""Export a student as a quantized ONNX file that takes uint8 frames, with a file that describes its provenance."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from vidkin_research.frame_encoder.whitening import fit_whitening
 __all__ = ["export_student", "provenance"]
 
 _OPSET = 17
-# Pictures that the ranges of the maps are measured on, each as it is and edited, and how many at a time.
-_MEASURED, _BATCH = 96, 8
+# Number of images on which ranges of maps are measured, each plain and edited; and batch size.
+_CALIBRATION_IMAGES, _BATCH = 96, 8
 
 
 class _Pooled(nn.Module):
-    """The pooled maps of a student, of unit length, for frames [N, side, side, 3] of bytes."""
+    """The pooled maps of a student, scaled to unit length, for frames [N, side, side, 3] of bytes."""
 
     def __init__(self, student: Student) -> None:
         super().__init__()
@@ -47,15 +47,15 @@ class _Pooled(nn.Module):
 def export_student(run: Run, material: Material, target: Path, *, teacher: str) -> Path:
     """Write the averaged weights of a run with a whitening head, and ``TARGET.json`` with their provenance.
 
-    The input is ``image``, uint8 [N, side, side, 3] in RGB, the output ``embedding``, unit vectors [N, D]. Weights
-    are stored and maps computed in eight bits, weights with a scale for each channel. The head of training answers in
-    the teacher's space; the exported one is fitted to the network in eight bits, so that it knows the noise of these.
+    The input is ``image``, uint8 [N, side, side, 3] in RGB, the output ``embedding``, unit vectors [N, D]. Weights and
+    maps have eight bits, with a scale per channel for weights. The head used in training gives vectors in the teacher's
+    space; the exported head is fitted to the quantized network, so that it accounts for quantization noise.
 
     Args:
         run: The run.
-        material: Pictures that the ranges of the maps are measured on.
+        material: Images for measuring the ranges of maps.
         target: The file to write.
-        teacher: What the teacher was, for the provenance.
+        teacher: Description of the teacher for the provenance.
 
     Raises:
         MissingPartError: onnx is not installed.
@@ -67,7 +67,7 @@ def export_student(run: Run, material: Material, target: Path, *, teacher: str) 
     target.parent.mkdir(parents=True, exist_ok=True)
     student = run.averaged.eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     with tempfile.TemporaryDirectory(dir=target.parent) as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the exporter itself; the other one needs another package
+        warnings.simplefilter("ignore")  # about the exporter itself; the newer exporter needs another package
         whole, prepared = Path(folder, "whole.onnx"), Path(folder, "prepared.onnx")
         torch.onnx.export(
             _Pooled(student),
@@ -83,7 +83,7 @@ def export_student(run: Run, material: Material, target: Path, *, teacher: str) 
         quantization.quantize_static(
             str(prepared),
             str(target),
-            _Measured(material, side),
+            _CalibrationReader(material, side),
             op_types_to_quantize=["Conv", "Add", "Relu", "MaxPool"],
             per_channel=True,
             weight_type=quantization.QuantType.QInt8,
@@ -97,9 +97,9 @@ def export_student(run: Run, material: Material, target: Path, *, teacher: str) 
 
 
 def _take_bytes(file: Path) -> None:
-    """Let the first layer take the bytes of a frame: less gray they are whole numbers already, with gray as their zero.
+    """Let the first layer take the bytes of a frame directly, as integers with gray as their zero point.
 
-    Without this each byte is made a float, lessened and made a byte again, a tenth of the time of the network.
+    Otherwise each byte is converted to float, shifted and quantized again, which takes a tenth of the network's time.
     """
     onnx = import_part("onnx", extra="train")
     model = onnx.load(str(file))
@@ -156,7 +156,7 @@ def _append_whitening(file: Path, projection: NDArray[np.float64], shift: NDArra
     onnx = import_part("onnx", extra="train")
     model = onnx.load(str(file))
     graph = model.graph
-    scale = 1 / np.abs(projection).max()  # unit vectors do not depend on it
+    scale = 1 / np.abs(projection).max()  # has no effect on unit vectors
     stored = (scale * projection.T).astype(np.float16)
     graph.initializer.append(onnx.numpy_helper.from_array(stored, "whitening16"))
     graph.initializer.append(onnx.numpy_helper.from_array((scale * shift).astype(np.float32), "shift"))
@@ -175,8 +175,8 @@ def _append_whitening(file: Path, projection: NDArray[np.float64], shift: NDArra
     onnx.save(model, str(file))
 
 
-class _Measured:
-    """Batches of pictures as the library that quantizes asks for them, one at a time."""
+class _CalibrationReader:
+    """Supplies calibration batches to the quantization library."""
 
     def __init__(self, material: Material, side: int) -> None:
         self._batches = self._draw(material, side)
@@ -188,7 +188,7 @@ class _Measured:
     @staticmethod
     def _draw(material: Material, side: int) -> Iterator[dict[str, NDArray[np.uint8]]]:
         random = np.random.default_rng(0)
-        chosen = random.choice(material.training, size=_MEASURED)
+        chosen = random.choice(material.training, size=_CALIBRATION_IMAGES)
         for first in range(0, len(chosen), _BATCH):
             images = [
                 material.view(int(number), random, side=side, edited=edited)
@@ -199,7 +199,7 @@ class _Measured:
 
 
 def provenance(run: Run, teacher: str) -> dict[str, Any]:
-    """What a network was made of: pictures with their terms, teacher, settings, steps and curve."""
+    """Provenance of a network: images with their licenses, teacher, settings, steps and curve."""
     measured = [row for row in run.curve if "recall" in row]
     every = max(1, len(run.curve) // 60)
     return {

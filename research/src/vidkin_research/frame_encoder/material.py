@@ -1,7 +1,7 @@
-"""What a student trains on: pictures with the teacher's vectors, and the draw of batches of edited views.
+"""Training data of a student: images with the teacher's vectors, and batches of edited views.
 
-A batch holds some moments with two views each, edited anew at every draw. Part of them are pairs of moments of one
-scene, so that three levels are in every batch: the same moment, another moment of the same place, and other places.
+A batch has two newly edited views of each of its moments. Some are pairs of moments of one scene, so that every batch
+has three levels: the same moment, another moment of the same location, and other locations.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from vidkin_research.frame_encoder.teacher import PixelEncoder, vectors_file
 
 __all__ = ["Batch", "Material", "Witness", "open_material", "to_input"]
 
-# One group in so many is left for validation, by the checksum of its name.
+# One in this many groups is used for validation, by the checksum of its name.
 _VALIDATION = 50
-# Two moments of one scene in a batch are at least so many seconds apart: a second is what a search must tell apart.
-_APART = 1.0
-# Every second moment comes once as it is: what an index stores is unedited.
+# Minimum seconds between two moments of one scene in a batch: a search must distinguish moments a second apart.
+_MIN_DISTANCE = 1.0
+# Share of moments with one unedited view, because an index stores unedited frames.
 _PLAIN = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Views of moments, and what the student is to make of them.
+    """Views of moments, with the targets of the student.
 
     Attributes:
-        images: [N, side, side, 3] of bytes.
+        images: [N, side, side, 3] uint8.
         moments: [N] number of the moment of each view.
         groups: [N] number of the scene.
-        plain: [N, D] the teacher's vectors of the moments as they are.
-        shown: [K] numbers of the edited views that the teacher saw, too; K is 0 without a teacher.
-        seen: [K, D] its vectors of them.
+        plain: [N, D] the teacher's vectors of the unedited moments.
+        shown: [K] rows of the edited views that the teacher describes as well; K is 0 without a teacher.
+        seen: [K, D] its vectors of these views.
     """
 
     images: NDArray[np.uint8]
@@ -52,12 +52,12 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A teacher that sees some of the edited views of each batch, exactly as the student sees them.
+    """A teacher that describes some of the edited views of each batch, exactly as the student gets them.
 
     Attributes:
         encode: The teacher.
-        side: Side of the squares that it gets, pixels.
-        count: Views of a batch that it sees.
+        side: Side of its input squares in pixels.
+        count: Number of views per batch that it describes.
     """
 
     encode: PixelEncoder
@@ -67,16 +67,17 @@ class Witness:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Material:
-    """Pictures to train on, pictures to validate with, and those that share their scene with others.
+    """Training and validation images, and pairs of images of one scene.
 
     Attributes:
         work: The work folder.
-        pictures: All pictures.
-        groups: [P] number of the scene of each.
-        vectors: [P, D] the teacher's vectors of them, of unit length.
-        training: Numbers of the pictures to train on.
-        validation: Numbers of pictures of other groups.
-        pairs: For each picture to train on that has them, those of the same scene, far enough away in time.
+        pictures: All images.
+        groups: [P] number of the scene of each image.
+        vectors: [P, D] the teacher's unit vectors of the images.
+        training: Rows of the training images.
+        validation: Rows of the validation images, from other groups.
+        pairs: For each training image, other images of the same scene that are far enough away in time, if there are
+            any.
     """
 
     work: Path
@@ -90,8 +91,8 @@ class Material:
     def draw(
         self, random: np.random.Generator, *, moments: int, paired: float, side: int, witness: Witness | None = None
     ) -> Batch:
-        """A batch of two views of each of ``moments`` moments, a share ``paired`` of which are pairs of one scene; a
-        witness sees some of the edited ones."""
+        """Draw two views of each of ``moments`` moments, a share ``paired`` of which are pairs of one scene; the
+        witness describes some of the edited views."""
         chosen: list[int] = []
         leaders = list(self.pairs)
         for _ in range(round(paired * moments / 2) if leaders else 0):
@@ -103,7 +104,7 @@ class Material:
             self._image(number, random, edited=bool(place % 2) or random.random() >= _PLAIN)
             for place, number in enumerate(views)
         ]
-        # Every second view is edited, so these are.
+        # Every second view is edited.
         shown = list(range(1, len(views), 2))[: witness.count if witness else 0]
         seen = [witness.encode(squared(images[place], witness.side)[None]) for place in shown] if witness else []
         return Batch(
@@ -116,7 +117,7 @@ class Material:
         )
 
     def view(self, number: int, random: np.random.Generator, *, side: int, edited: bool) -> NDArray[np.uint8]:
-        """A picture [side, side, 3], as it is or edited anew."""
+        """Return an image [side, side, 3], unedited or with a new edit."""
         return squared(self._image(number, random, edited=edited), side)
 
     def _image(self, number: int, random: np.random.Generator, *, edited: bool) -> NDArray[np.uint8]:
@@ -126,12 +127,12 @@ class Material:
         return image
 
     def draw_bank(self, random: np.random.Generator, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The teacher's vectors of pictures to train on, [count, D], and their groups."""
+        """Draw the teacher's vectors of training images, [count, D], and their groups."""
         chosen = random.choice(self.training, size=count)
         return torch.from_numpy(self.vectors[chosen].astype(np.float32)), torch.from_numpy(self.groups[chosen])
 
     def _other(self, number: int, random: np.random.Generator) -> NDArray[np.uint8]:
-        """A picture to train on of another group."""
+        """A training image of another group."""
         while True:
             other = int(random.choice(self.training))
             if self.groups[other] != self.groups[number]:
@@ -139,12 +140,12 @@ class Material:
 
 
 def to_input(images: NDArray[np.uint8]) -> torch.Tensor:
-    """Images [N, H, W, 3] as a student takes them: [N, 3, H, W] from 0 to 255, channels last in memory."""
+    """Convert images [N, H, W, 3] to a student's input: [N, 3, H, W] from 0 to 255, channels last in memory."""
     return torch.from_numpy(images).permute(0, 3, 1, 2).float()
 
 
 def open_material(work: Path) -> Material:
-    """The pictures of a work folder that have the teacher's vectors.
+    """Open the images of a work folder that have the teacher's vectors.
 
     Raises:
         InvalidArgumentError: There are none.
@@ -156,7 +157,7 @@ def open_material(work: Path) -> Material:
             pictures += read_pictures(work, source)
             vectors.append(np.load(vectors_file(work, source)))
     if not pictures:
-        raise InvalidArgumentError(f"{work} has no picture with a teacher's vector; run `pictures` and `teach` first")
+        raise InvalidArgumentError(f"{work} has no images with the teacher's vectors; run `pictures` and `teach` first")
     names: dict[str, int] = {}
     groups = np.array([names.setdefault(each.group, len(names)) for each in pictures])
     held = np.array([zlib.crc32(name.encode()) % _VALIDATION == 0 for name in names])[groups]
@@ -167,7 +168,7 @@ def open_material(work: Path) -> Material:
     pairs = {}
     for numbers in members.values():
         for number in numbers:
-            others = [each for each in numbers if abs(pictures[each].time - pictures[number].time) >= _APART]
+            others = [each for each in numbers if abs(pictures[each].time - pictures[number].time) >= _MIN_DISTANCE]
             if others:
                 pairs[number] = np.array(others)
     return Material(work, tuple(pictures), groups, np.concatenate(vectors), training, np.flatnonzero(held), pairs)

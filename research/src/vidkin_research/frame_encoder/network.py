@@ -1,9 +1,9 @@
-"""The student: residual blocks of the teacher itself, fewer and narrower, for smaller frames.
+"""The student network: fewer and narrower residual blocks of the teacher, for smaller frames.
 
-The public teacher is a ResNet-50 (He et al. 2016) with generalized-mean pooling and one linear layer, stored in whole
-numbers. A student has the same blocks with fewer channels (`vidkin_research.frame_encoder.fold`), and learns to say at
-a smaller side what the whole network says at its own. Batch norms are folded into the convolutions already, and so are
-the mean and the deviation of pixels into the first of them.
+The public teacher is a ResNet-50 (He et al. 2016) with generalized-mean pooling and one linear layer, stored with
+quantized weights. A student has the same blocks with fewer channels (`vidkin_research.frame_encoder.fold`), and learns
+to give the teacher's vectors for smaller frames. Batch norms are already folded into the convolutions, and the
+normalization of pixels into the first one.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from vidkin.errors import InvalidArgumentError
 
 __all__ = ["GRAY", "Block", "Student", "StudentSettings", "generalized_mean", "load_student", "load_teacher"]
 
-# Of each stage of a ResNet-50: channels inside of a block, channels that leave it, blocks, stride.
+# Stages of a ResNet-50: channels inside a block, output channels, number of blocks, stride.
 _STAGES = ((64, 256, 3, 1), (128, 512, 4, 2), (256, 1024, 6, 2), (512, 2048, 3, 2))
 _STEM = 64
-# What a ResNet-50 gets: pixels less the mean, by the deviation, of ImageNet.
+# Mean and standard deviation of ImageNet pixels, by which the input of a ResNet-50 is normalized.
 _MEAN, _DEVIATION = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
-# What is taken off every byte instead, one number for all colors: a byte with this zero is a whole number already.
+# Subtracted from every byte instead, the same for all colors, so that bytes remain integers with this zero point.
 GRAY = 114.0
-# Pooled values are at least this; the teacher's power.
-_LEAST, _POWER = 1e-6, 3.0
+# Minimum of pooled values, and the teacher's exponent.
+_MIN_POOLED, _POWER = 1e-6, 3.0
 _DIMENSION = 512
 
 
@@ -42,10 +42,10 @@ class StudentSettings:
 
     Attributes:
         side: Side of the input in pixels.
-        blocks: Numbers of the teacher's blocks that stay, for each of its four stages; the first of each stage must.
-        inside: Channels that stay inside of the blocks, for each stage.
-        outside: Channels that leave the blocks of the last stage.
-        frozen: Stages that are not trained, from the first; the stem is not if one is.
+        blocks: Indices of the teacher's blocks to keep in each of its four stages, including the first of each stage.
+        inside: Number of channels to keep inside the blocks of each stage.
+        outside: Number of output channels of the last stage.
+        frozen: Number of stages, from the first, that are not trained; with any, the stem is not trained either.
     """
 
     side: int = 176
@@ -66,7 +66,9 @@ class StudentSettings:
             raise InvalidArgumentError(f"blocks and inside must name {len(_STAGES)} stages")
         for (most, _, count, _), kept, inside in zip(_STAGES, self.blocks, self.inside, strict=True):
             if list(kept) != sorted({0, *kept}) or kept[-1] >= count:
-                raise InvalidArgumentError(f"blocks of a stage must be 0 and others below {count}, rising, got {kept}")
+                raise InvalidArgumentError(
+                    f"blocks of a stage must begin with 0, increase and be below {count}, got {kept}"
+                )
             if not 1 <= inside <= most:
                 raise InvalidArgumentError(f"inside must be from 1 to {most} for this stage, got {inside}")
         if not 1 <= self.outside <= _STAGES[-1][1]:
@@ -116,32 +118,32 @@ class Student(nn.Module):
             yield from part.parameters()
 
     def begin(self, images: torch.Tensor) -> torch.Tensor:
-        """The maps that the first stage gets."""
+        """Input maps of the first stage."""
         return functional.max_pool2d(functional.relu(self.stem(images - GRAY)), 3, 2, 1)
 
     def pooled(self, images: torch.Tensor) -> torch.Tensor:
-        """The generalized mean of the last maps, [N, outside], from which the head makes vectors."""
+        """The generalized mean of the last maps, [N, outside], the input of the head."""
         maps = self.begin(images)
         for stage in self.stages:
             maps = stage(maps)
         return generalized_mean(maps)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Vectors of unit length, [N, 512], of images [N, 3, side, side] with values from 0 to 255."""
+        """Unit vectors [N, 512] of images [N, 3, side, side] with values from 0 to 255."""
         return functional.normalize(self.head(self.pooled(images)), dim=1)
 
 
 def generalized_mean(maps: torch.Tensor) -> torch.Tensor:
-    """The teacher's pooling of maps [N, C, H, W] to [N, C]: the cubic mean of what is above 0."""
-    return maps.float().clamp(min=_LEAST).pow(_POWER).mean(dim=(2, 3)).pow(1.0 / _POWER)
+    """The teacher's pooling of maps [N, C, H, W] to [N, C]: the cubic mean of positive values."""
+    return maps.float().clamp(min=_MIN_POOLED).pow(_POWER).mean(dim=(2, 3)).pow(1.0 / _POWER)
 
 
 def load_teacher(file: Path, *, side: int) -> Student:
-    """The teacher as a network of ours, for frames of any side.
+    """Load the teacher as a `Student` for frames of any side.
 
     Args:
-        file: An ONNX file of a ResNet-50 in whole numbers (QDQ), with a linear layer at its end.
-        side: Side that its settings name.
+        file: An ONNX file of a quantized ResNet-50 (QDQ) that ends in a linear layer.
+        side: Side for the settings.
 
     Raises:
         InvalidArgumentError: The file holds another network.
@@ -158,7 +160,7 @@ def load_teacher(file: Path, *, side: int) -> Student:
     given = iter(convolutions)
     weight, bias = next(given)
     weight = weight / np.array(_DEVIATION, np.float32)[:, None, None]
-    # The same sums for a color less gray as for a color less the mean.
+    # Adjust the bias, so that bytes minus gray give the same sums as bytes minus the mean.
     bias = bias + weight.sum(axis=(2, 3)) @ (GRAY - np.array(_MEAN, np.float32))
     _put(teacher.stem, weight, bias)
     for stage in teacher.stages:
@@ -173,7 +175,7 @@ def load_teacher(file: Path, *, side: int) -> Student:
 
 
 def load_student(student: Student, file: Path) -> None:
-    """Fill a student except for its head from an exported one of the same architecture.
+    """Load all weights of a student except the head from an exported student of the same architecture.
 
     Args:
         student: The network to fill.
@@ -196,8 +198,8 @@ def load_student(student: Student, file: Path) -> None:
                 ) from None
             if stored.shape != parameter.shape:
                 raise InvalidArgumentError(
-                    f"{name} of {file} must be {tuple(parameter.shape)}, got {tuple(stored.shape)}; give the recipe "
-                    "that it was trained with"
+                    f"{name} of {file} must be {tuple(parameter.shape)}, got {tuple(stored.shape)}; use the recipe "
+                    "it was trained with"
                 )
             parameter.copy_(stored)
 
@@ -212,7 +214,7 @@ def _put(layer: Any, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> 
 
 
 def _read(file: Path) -> tuple[list[_Layer], _Layer]:
-    """Weights and biases of the convolutions, in their order, and of the linear layer."""
+    """Read weights and biases of the convolutions, in order, and of the linear layer."""
     nodes, values = _open(file)
     layers = [(values(node.input[1]), values(node.input[2])) for node in nodes if node.op_type == "Conv"]
     heads = [(values(node.input[1]), values(node.input[2])) for node in nodes if node.op_type == "Gemm"]
@@ -222,7 +224,7 @@ def _read(file: Path) -> tuple[list[_Layer], _Layer]:
 
 
 def _open(file: Path) -> tuple[list[Any], Callable[[str], NDArray[np.float32]]]:
-    """The nodes of a network, and a function that gives the values of a tensor by its name; KeyError if it has none."""
+    """Open a network: its nodes, and a function that returns a tensor by name, with KeyError for an unknown one."""
     onnx = import_part("onnx", extra="train")
     graph = onnx.load(str(file)).graph
     stored = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}

@@ -1,4 +1,4 @@
-"""The objective of a student: say what the teacher says, tell pictures apart, and keep three levels apart."""
+"""Objective of a student: imitate the teacher, distinguish images, and preserve the order of three levels."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class ObjectiveSettings:
     """Weights and constants of the objective.
 
     Attributes:
-        order: Which order-preserving loss keeps the three levels apart.
-        plain: Weight of the cosine to the teacher's vector of the picture as it is.
-        same: Weight of the cosine to the teacher's vector of the same edited view, where it saw the view.
-        contrast: Weight of InfoNCE against the teacher's vectors of other pictures.
+        order: The order-preserving loss for the three levels.
+        plain: Weight of the cosine to the teacher's vector of the unedited image.
+        same: Weight of the cosine to the teacher's vector of the same edited view, for views that it describes.
+        contrast: Weight of InfoNCE against the teacher's vectors of other images.
         entropy: Weight of the term that spreads the vectors.
         ordered: Weight of the order-preserving loss.
-        temperature: Of InfoNCE.
+        temperature: Temperature of InfoNCE.
     """
 
     order: Order = "quad_linear"
@@ -57,12 +57,12 @@ class ObjectiveSettings:
 def objective_terms(
     vectors: Tensor, batch: Batch, bank: Tensor, bank_groups: Tensor, settings: ObjectiveSettings
 ) -> dict[str, Tensor]:
-    """The terms, each times its weight; their sum is what is minimized.
+    """The weighted terms, whose sum is minimized.
 
     Args:
         vectors: [N, D] unit vectors of the student.
-        batch: The views that they are of.
-        bank: [M, D] the teacher's vectors of other pictures.
+        batch: The views.
+        bank: [M, D] the teacher's vectors of other images.
         bank_groups: [M] their groups.
         settings: Weights and constants.
     """
@@ -81,7 +81,7 @@ def objective_terms(
 
 
 def _contrast(vectors: Tensor, batch: Batch, bank: Tensor, bank_groups: Tensor, temperature: float) -> Tensor:
-    """InfoNCE: the teacher's vector of the own picture against those of pictures of other groups."""
+    """InfoNCE: the teacher's vector of the same image against its vectors of images of other groups."""
     own = (vectors * batch.plain).sum(dim=1, keepdim=True)
     others = (vectors @ bank.T).masked_fill(batch.groups[:, None] == bank_groups, -torch.inf)
     logits = torch.cat([own, others], dim=1) / temperature
@@ -89,7 +89,8 @@ def _contrast(vectors: Tensor, batch: Batch, bank: Tensor, bank_groups: Tensor, 
 
 
 def spread(vectors: Tensor, moments: Tensor) -> Tensor:
-    """The entropy term of SSCD (KoLeo): minus the logarithm of the distance to the nearest vector of another moment."""
+    """The entropy term of SSCD (KoLeo): the negative logarithm of the distance to the nearest vector of another
+    moment."""
     same = moments[:, None] == moments
     products = (vectors @ vectors.T).masked_fill(same, -1.0)
     distances = (2.0 - 2.0 * products.max(dim=1).values).clamp(min=1e-6).sqrt()
@@ -97,12 +98,12 @@ def spread(vectors: Tensor, moments: Tensor) -> Tensor:
 
 
 def order_by_average_precision(vectors: Tensor, moments: Tensor, groups: Tensor) -> Tensor:
-    """QuadLinear-AP on both steps of the order: the same moment before all else, the same place before other places."""
+    """QuadLinear-AP for both steps: the same moment before everything else, and the same location before others."""
     scores = vectors @ vectors.T
     same_moment = moments[:, None] == moments
     same_place = groups[:, None] == groups
     first = quad_linear_ap_loss(scores, same_moment.float())
-    # The same moment is left out of the second list: it would only push other moments down.
+    # Without the same moment in the second list, where it would only push other moments down.
     second = quad_linear_ap_loss(scores, same_place.float().masked_fill(same_moment, -1.0))
     return first + second
 
@@ -115,8 +116,8 @@ def order_by_radius(vectors: Tensor, moments: Tensor, groups: Tensor) -> Tensor:
 
 
 def quadlets_in(vectors: Tensor, moments: Tensor, groups: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The quadlets of a batch, four times [B, D]: two views of a moment, the first view of another moment of its place,
-    and the view of another place that is nearest; B is 0 where the batch has none."""
+    """The quadlets of a batch, four times [B, D]: two views of a moment, the first view of another moment of its
+    location, and the nearest view of another location; B is 0 if the batch has none."""
     same_moment = moments[:, None] == moments
     same_place = groups[:, None] == groups
     others = same_moment & ~torch.eye(len(moments), dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""Gather the pictures of training in one folder of JPEG files with one list, source by source."""
+"""Gather the training images as JPEG files in one folder, with a list per source."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ __all__ = ["Picture", "fetch_packages", "gather", "read_pictures", "read_sources
 
 logger = logging.getLogger(__name__)
 
-# Stored pictures have at most these sides.
+# Maximum sides of stored images.
 _SHORT, _LONG = 320, 720
-# Pixels of a side of a tile of a large picture, at least.
+# Minimum side in pixels of a tile of a large image.
 _TILE = 360
-# Larger pictures, in pixels, are left out before they are decoded: drawings enlarged beyond use.
+# Images with more pixels, mostly pointlessly enlarged drawings, are skipped before decoding.
 _MAX_PIXELS = 40_000_000
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".webp"}
 _DRAWN = 5000
@@ -42,12 +42,12 @@ _DRAWN = 5000
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture of training.
+    """A training image.
 
     Attributes:
         file: Path of the JPEG file in the work folder.
-        source: Name of the package or folder that it is from.
-        group: What it shows a moment of: frames of one scene have the same one, every other picture its own.
+        source: Name of its package or folder.
+        group: The scene: frames of one scene share a group, every other image has its own.
         time: Seconds from the start of its video; 0 for a photograph.
     """
 
@@ -57,7 +57,7 @@ class Picture:
     time: float = 0.0
 
     def read(self, work: Path) -> NDArray[np.uint8]:
-        """The picture, [H, W, 3]."""
+        """Read the image, [H, W, 3]."""
         with PILImage.open(work / self.file) as file:
             return np.asarray(file.convert("RGB"))
 
@@ -73,7 +73,7 @@ def fetch_packages(work: Path) -> None:
         subprocess.run(["apt-get", "download", "-q", package.name], cwd=downloads, check=True)
         found = sorted(downloads.glob(f"{package.name}_*.deb"))
         if not found:
-            raise InvalidArgumentError(f"apt-get downloaded no file of {package.name}; is the package list up to date?")
+            raise InvalidArgumentError(f"apt-get did not download {package.name}; run apt-get update and try again")
         partial_folder = target.with_name(f"{package.name}.partial")
         partial_folder.mkdir(parents=True, exist_ok=True)
         subprocess.run(["dpkg", "-x", str(found[-1]), str(partial_folder)], check=True)
@@ -81,7 +81,7 @@ def fetch_packages(work: Path) -> None:
 
 
 def gather(work: Path, data: Path) -> int:
-    """Write the pictures of every source that has no list yet, and return how many pictures there are.
+    """Write the images of every source that has no list yet, and return the total number of images.
 
     Args:
         work: Work folder, outside of the tree.
@@ -101,16 +101,16 @@ def read_sources(work: Path) -> list[str]:
 
 
 def read_pictures(work: Path, source: str) -> list[Picture]:
-    """The pictures of a source."""
+    """Read the list of images of a source."""
     return [Picture(**row) for row in json.loads((work / "lists" / f"{source}.json").read_text())]
 
 
 def squared(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """A picture stretched to [side, side, 3], as frames are for an encoder."""
+    """Stretch an image to [side, side, 3], like frames for an encoder."""
     return fit_to_square(image, side, "stretch")
 
 
-_Found = Iterator[tuple[str, float, PILImage.Image]]  # group, seconds, picture
+_Found = Iterator[tuple[str, float, PILImage.Image]]  # group, seconds, image
 
 
 def _gather_source(work: Path, name: str, read: Callable[[], _Found]) -> None:
@@ -145,27 +145,27 @@ def _package_pictures(work: Path, package: Package) -> _Found:
     named = [(file.relative_to(folder).as_posix(), file.read_bytes) for file in files]
     for file in folder.rglob("*.rcc"):
         named += [(f"{file.stem}-{number}", partial(bytes, piece)) for number, piece in enumerate(_webp_in(file))]
-    # By checksum, so that a limit takes some of every part of the package.
+    # In order of checksums, so that a limit takes images from every part of the package.
     named.sort(key=lambda pair: (zlib.crc32(pair[0].encode()), pair[0]))
     seen: set[bytes] = set()
     count = 0
     for name, read in named:
-        picture = _opened(read())
+        picture = _open_image(read())
         if picture is None or min(picture.size) < package.short_side:
             continue
-        look = _look(picture)
-        if look in seen:  # one drawing in several sizes or folders
+        look = _appearance_key(picture)
+        if look in seen:  # the same drawing in several sizes or folders
             continue
         seen.add(look)
         for number, tile in enumerate(_tiles(picture, package.tiles)):
-            yield f"{name}#{number}", 0.0, _fitted(tile)
+            yield f"{name}#{number}", 0.0, _fit(tile)
         count += 1
         if count >= package.limit:
             return
 
 
 def _webp_in(file: Path) -> Iterator[bytes]:
-    """Pictures inside a resource file of Qt, which stores them as they are."""
+    """Images inside a resource file of Qt, which stores them uncompressed."""
     content = file.read_bytes()
     for found in re.finditer(rb"RIFF(....)WEBP", content, re.DOTALL):
         (length,) = struct.unpack("<I", found.group(1))
@@ -177,9 +177,9 @@ def _folder_pictures(data: Path, folder: Folder) -> _Found:
     if not folder.frames:
         for file in sorted(root.rglob("*.jpg")):
             name = file.relative_to(root).as_posix()
-            picture = None if is_held_back_photo(name) else _opened(file.read_bytes())
+            picture = None if is_held_back_photo(name) else _open_image(file.read_bytes())
             if picture is not None:
-                yield name, 0.0, _fitted(picture)
+                yield name, 0.0, _fit(picture)
         return
     scenes = json.loads((root / "clips.json").read_text()) if folder.name == "clips" else {}
     for file in sorted(root.rglob("*")):
@@ -191,7 +191,7 @@ def _folder_pictures(data: Path, folder: Folder) -> _Found:
             continue
         group = name if scene is None else f"scene-{scene}"
         for time, image in _frames(file, folder):
-            yield group, time, _fitted(PILImage.fromarray(image))
+            yield group, time, _fit(PILImage.fromarray(image))
 
 
 def _frames(file: Path, folder: Folder) -> Iterator[tuple[float, NDArray[np.uint8]]]:
@@ -206,11 +206,11 @@ def _frames(file: Path, folder: Folder) -> Iterator[tuple[float, NDArray[np.uint
 
 def _drawn_pictures() -> _Found:
     for number in range(_DRAWN):
-        yield str(number), 0.0, _fitted(PILImage.fromarray(draw_page(np.random.default_rng([57, number]))))
+        yield str(number), 0.0, _fit(PILImage.fromarray(draw_page(np.random.default_rng([57, number]))))
 
 
-def _opened(content: bytes) -> PILImage.Image | None:
-    """A picture in RGB, on a ground of one color where it is transparent; None if it cannot be read or is empty."""
+def _open_image(content: bytes) -> PILImage.Image | None:
+    """Open an image in RGB, with one color behind transparent parts; None if it cannot be read or is plain."""
     try:
         with PILImage.open(io.BytesIO(content)) as file:
             if file.width * file.height > _MAX_PIXELS:
@@ -228,19 +228,19 @@ def _opened(content: bytes) -> PILImage.Image | None:
     except (OSError, ValueError, SyntaxError, PILImage.DecompressionBombError) as error:
         logger.info("left out: %s", error)
         return None
-    # Plain pictures say nothing: every other plain picture is a copy of them.
+    # Plain images are useless, because every other plain image would be a copy.
     small = np.asarray(picture.convert("L").resize((32, 32)), dtype=np.float32)
     return None if small.std() < 6 or max(picture.size) > 5 * min(picture.size) else picture
 
 
-def _look(picture: PILImage.Image) -> bytes:
-    """The same for pictures that differ in size or color alone."""
+def _appearance_key(picture: PILImage.Image) -> bytes:
+    """A key that is equal for images that differ only in size or color."""
     small = np.asarray(picture.convert("L").resize((9, 8), PILImage.Resampling.BILINEAR), dtype=np.int16)
     return np.packbits(np.diff(small, axis=1) > 2).tobytes() + np.packbits(np.diff(small, axis=1) < -2).tobytes()
 
 
 def _tiles(picture: PILImage.Image, most: int) -> Iterator[PILImage.Image]:
-    """The whole picture, and parts of a large one that do not overlap."""
+    """The full image, and disjoint parts of a large one."""
     yield picture
     if most < 2:
         return
@@ -252,7 +252,7 @@ def _tiles(picture: PILImage.Image, most: int) -> Iterator[PILImage.Image]:
                 yield tile
 
 
-def _fitted(picture: PILImage.Image) -> PILImage.Image:
+def _fit(picture: PILImage.Image) -> PILImage.Image:
     factor = min(1.0, _SHORT / min(picture.size), _LONG / max(picture.size))
     size = (max(1, round(picture.width * factor)), max(1, round(picture.height * factor)))
     return picture if size == picture.size else picture.resize(size, PILImage.Resampling.LANCZOS, reducing_gap=3.0)

@@ -1,7 +1,7 @@
-"""Vectors of whole frames without any rule: one frame a second, and the mean of each query frame's best as the score.
+"""Evaluate raw frame vectors: one frame per second, scored by the mean of each query frame's best match.
 
-Any ONNX network that takes uint8 pixels [N, H, W, 3] is measured on copies of held-back sources in all edits of
-`vidkin_research.copies.edits.EDITS`, among them kinds that no training saw, and on moments of one shot.
+Any ONNX network that takes uint8 pixels [N, H, W, 3] is evaluated on copies of held-back sources with all edits of
+`vidkin_research.copies.edits.EDITS`, including kinds excluded from training, and on moments of one shot.
 """
 
 from __future__ import annotations
@@ -45,37 +45,37 @@ __all__ = [
 Vectors = NDArray[np.float32]
 Box = tuple[float, float, float, float]
 
-# Decoded frames have this shorter side, from which each network's square is made.
+# Short side of decoded frames, from which each network's squares are made.
 _SHORT_SIDE = 288
 _BATCH = 8
-# Views of a query: halves, quarters and the center, as left, top, right and bottom in shares of the frame.
+# Views of a query: halves, quarters and the center, as left, top, right and bottom shares of the frame.
 _VIEWS = (
     (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0), (0.0, 0.0, 1.0, 0.5), (0.0, 0.5, 1.0, 1.0),
     (0.0, 0.0, 0.5, 0.5), (0.5, 0.0, 1.0, 0.5), (0.0, 0.5, 0.5, 1.0), (0.5, 0.5, 1.0, 1.0),
     (0.25, 0.25, 0.75, 0.75),
 )  # fmt: skip
-# A view must be this much closer than the whole frame: each of them brings unrelated videos along.
+# Margin by which a view must score higher than the full frame, because views also raise unrelated videos.
 _VIEW_MARGIN = 0.1
-# Seconds of a single shot that its moments are measured on.
+# Maximum seconds of a single shot to measure.
 _MAX_SHOT = 30.0
-# Seconds of an unrelated video.
+# Seconds used of an unrelated video.
 _OTHER_SECONDS = 8.0
 
 
 @cache
 def _boxes_key() -> str:
-    """Changes with the network that finds boxes."""
+    """A key that changes with the network that finds boxes."""
     return hashlib.sha256(BOX_NETWORK_FILE.read_bytes()).hexdigest()[:9]
 
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A network that is measured.
+    """A network to evaluate.
 
     Attributes:
         name: Its name in the tables.
         file: Its ONNX file.
-        side: Side of its input, pixels.
+        side: Side of its input in pixels.
     """
 
     name: str
@@ -83,12 +83,12 @@ class Network:
     side: int
 
     def key(self) -> str:
-        """Changes with the file and the side, so that stored vectors are never another network's."""
+        """A key that changes with the file and the side, so that stored vectors always belong to this network."""
         return hashlib.sha256(self.file.read_bytes() + str(self.side).encode()).hexdigest()[:12]
 
 
 def parse_network(text: str) -> Network:
-    """The network that ``NAME=FILE@SIDE`` names.
+    """Parse ``NAME=FILE@SIDE``.
 
     Raises:
         InvalidArgumentError: The text has another form.
@@ -101,26 +101,26 @@ def parse_network(text: str) -> Network:
 
 
 def mean_of_best(query: Vectors, target: Vectors) -> float:
-    """The mean, over the query's frames, of the cosine to the best frame of the target."""
+    """Mean over the query's frames of the cosine to the best frame of the target."""
     return float((query @ target.T).max(axis=1).mean())
 
 
 def nearest_within(
     queries: Vectors, query_times: Sequence[float], targets: Vectors, target_times: Sequence[float], seconds: float
 ) -> float:
-    """The share of query frames whose most similar frame lies within some seconds."""
+    """Share of query frames whose most similar frame is within this many seconds."""
     nearest = np.asarray(target_times)[(queries @ targets.T).argmax(axis=1)]
     return float((np.abs(nearest - np.asarray(query_times)) <= seconds).mean())
 
 
 class VectorStore:
-    """The vectors of videos by one network, computed once and kept in a folder.
+    """Vectors of videos by one network, computed once and stored in a folder.
 
     Args:
         network: The network.
-        folder: Where vectors are kept.
-        rate: Frames a second.
-        short_side: Shorter side of decoded frames, from which the network's square is made.
+        folder: Folder of the stored vectors.
+        rate: Frames per second.
+        short_side: Short side of decoded frames, from which the network's squares are made.
         threads: Threads of the network.
     """
 
@@ -198,7 +198,7 @@ class VectorStore:
 def measure_copies(
     store: VectorStore, material: CopyMaterial, *, on_progress: Callable[[int, int], None] | None = None
 ) -> dict[str, Any]:
-    """mAP and micro-AP of all copies together, of each family, of each edit, and of the kinds that were held back."""
+    """mAP and micro-AP of all copies, of each family, of each edit, and of the held-back kinds."""
     videos = [query.path for query in material.queries] + [video.path for video in material.gallery]
     vectors = []
     for number, video in enumerate(videos):
@@ -225,15 +225,15 @@ def measure_copies(
 def measure_edited_queries(
     store: VectorStore, material: CopyMaterial, others: Sequence[Path], *, views: bool = False
 ) -> dict[str, Any]:
-    """Each edited copy as a query for its source, among the other sources and unrelated videos.
+    """Search with each edited copy for its source, among other sources and unrelated videos.
 
-    The index holds whole frames. Other stretches of the source's own recording are left out.
+    The gallery has vectors of full frames. Other stretches of the source's recording are left out.
 
     Args:
         store: Vectors of one network.
         material: Sources and their edited copies.
-        others: Unrelated videos, of which the first seconds count.
-        views: Whether queries bring views of their frames as well, each of which counts if it is closer by a margin.
+        others: Unrelated videos, of which only the first seconds are used.
+        views: Whether queries also have views of their frames, which count if they are closer by a margin.
 
     Returns:
         mAP and micro-AP of all queries, of each family and of each edit.
@@ -258,7 +258,7 @@ def measure_edited_queries(
 
 
 def _edited_row(scores: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[str, float]:
-    """Mean and micro average precision of queries [Q, G] with one right video each; -1 of the truth is left out."""
+    """Mean and micro average precision of queries [Q, G] with one correct video each; -1 is left out."""
     precisions = [_average_precision(row[of != -1], of[of != -1] > 0) for row, of in zip(scores, truth, strict=True)]
     counted = truth >= 0
     return {
@@ -286,11 +286,11 @@ def _row(group: GroupFigures) -> dict[str, float]:
 
 
 def measure_moments(store: VectorStore, shots: Sequence[Path]) -> dict[str, float]:
-    """How well the moments of one shot are told apart: frames half a second later against one frame a second.
+    """Measure how well moments of one shot are distinguished: frames half a second later against one frame per second.
 
     Returns:
-        Share of frames whose nearest frame of the same shot lies within a second, and the micro-AP of all pairs of
-        frames of a shot, those within a second being right; the mean over the shots.
+        Share of frames whose most similar frame is within a second, and the micro-AP of all pairs of frames, where
+        pairs within a second are correct; both averaged over shots.
     """
     shares, precisions = [], []
     for shot in shots:
@@ -313,10 +313,10 @@ def _average_precision(scores: NDArray[np.floating[Any]], right: NDArray[np.bool
 
 
 def measure_views(store: VectorStore, material: Material, *, pictures: int = 300, views: int = 2) -> dict[str, float]:
-    """How edited views of pictures that were left for validation find those pictures among all of them.
+    """Measure how well edited views of validation images retrieve these images.
 
     Returns:
-        Share of views whose nearest picture is the right one, and the micro-AP of all pairs of a view and a picture.
+        Share of views whose nearest image is correct, and the micro-AP of all pairs of a view and an image.
     """
     random = np.random.default_rng(9)
     chosen = material.validation[:: max(1, len(material.validation) // pictures)][:pictures]
@@ -334,7 +334,7 @@ def measure_views(store: VectorStore, material: Material, *, pictures: int = 300
 
 
 def measure_speed(network: Network, *, frames: int = 24) -> dict[str, float]:
-    """Milliseconds of processor time a frame on one thread, from a frame of 640 x 360 to its vector."""
+    """Milliseconds of CPU time per frame on one thread, from a frame of 640 x 360 to its vector."""
     store = VectorStore(network, Path(), threads=1)
     random = np.random.default_rng(0)
     small = random.integers(256, size=(9, 16, 3), dtype=np.uint8)

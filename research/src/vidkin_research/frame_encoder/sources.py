@@ -1,4 +1,4 @@
-"""Where the pictures come from: Debian packages and folders of shared data, each with its terms."""
+"""Sources of the training images, with licenses: Debian packages and folders of shared data."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ __all__ = ["FOLDERS", "PACKAGES", "Folder", "Package"]
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A Debian package whose pictures are used.
+    """A Debian package with images for training.
 
     Attributes:
         name: Name of the package in Debian 12.
-        terms: Licenses of its pictures, as its copyright file states them.
-        limit: Largest number of pictures that are taken, chosen by the checksums of their names.
-        tiles: Largest number of parts that a large picture is cut into, each a picture of its own.
-        short_side: Pictures with a shorter side, pixels, are left out.
-        left_out: Parts of paths that are left out.
+        terms: Licenses of its images, as stated in its copyright file.
+        limit: Maximum number of images, chosen by the checksums of their names.
+        tiles: Maximum number of parts into which a large image is cut, each an image of its own.
+        short_side: Minimum short side of images in pixels.
+        left_out: Images whose paths contain one of these parts are left out.
     """
 
     name: str
@@ -55,18 +55,18 @@ PACKAGES = (
     Package("kgeography-data", "GPL-2+, GFDL-1.2+, CC0", limit=600),
     Package("ktuberling-data", "GPL-2+, LGPL-2.1+, GFDL-1.2+, CC0, CC-BY"),
 )
-"""Packages, with what their copyright files say of the pictures. None of the pictures enters the tree or a wheel."""
+"""Packages with the licenses of their images. The images themselves are not part of the repository or of any wheel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A part of the shared data.
+    """A folder of the shared data.
 
     Attributes:
         name: Path in the folder of data.
         terms: License and origin.
-        frames: Frames a second that are taken of videos; 0 is a folder of photographs.
-        most: Largest number of frames of one video.
+        frames: Frames per second taken from videos; 0 for a folder of photographs.
+        most: Maximum number of frames from one video.
     """
 
     name: str

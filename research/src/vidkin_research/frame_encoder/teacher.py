@@ -1,4 +1,4 @@
-"""The teacher's vectors of the pictures as they are: computed once, a file for each source."""
+"""Compute the teacher's vectors of the unedited images once, with one file per source."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ __all__ = ["PixelEncoder", "open_pixel_encoder", "teach", "vectors_file"]
 logger = logging.getLogger(__name__)
 
 PixelEncoder = Callable[[NDArray[np.uint8]], NDArray[np.float32]]
-"""From frames [N, side, side, 3] in RGB to unit vectors [N, D]."""
+"""Function from RGB frames [N, side, side, 3] to unit vectors [N, D]."""
 
 _BATCH = 8
 
 
 def open_pixel_encoder(teacher: str, *, threads: int = 1) -> PixelEncoder:
-    """The network named by ``onnx:FILE``, whose one input is uint8 pixels [N, H, W, 3].
+    """Open a network named ``onnx:FILE`` with a single input of uint8 pixels [N, H, W, 3].
 
     Raises:
-        InvalidArgumentError: The name is of another form, or the file cannot be opened as such a network.
+        InvalidArgumentError: The name has another form, or the file is not such a network.
     """
     kind, _, file = teacher.partition(":")
     if kind != "onnx" or not Path(file).is_file():
@@ -48,17 +48,17 @@ def open_pixel_encoder(teacher: str, *, threads: int = 1) -> PixelEncoder:
 
 
 def vectors_file(work: Path, source: str) -> Path:
-    """The file of the teacher's vectors, float16 [pictures, D], of a source."""
+    """Path of the teacher's vectors of a source, float16 [images, D]."""
     return work / "vectors" / f"{source}.npy"
 
 
 def teach(work: Path, encode: PixelEncoder, *, side: int) -> None:
-    """Compute the vectors of every source that has none yet; a file is written as a whole or not at all.
+    """Compute the vectors of every source without stored vectors; files are written atomically.
 
     Args:
         work: The work folder.
         encode: The teacher.
-        side: Side of the squares that it gets, pixels.
+        side: Side of its input squares in pixels.
     """
     for source in read_sources(work):
         target = vectors_file(work, source)
@@ -73,7 +73,7 @@ def teach(work: Path, encode: PixelEncoder, *, side: int) -> None:
         with partial.open("wb") as file:
             np.save(file, np.concatenate(vectors))
         partial.rename(target)
-        logger.info("%s: vectors of %d pictures", source, len(pictures))
+        logger.info("%s: vectors of %d images", source, len(pictures))
 
 
 def _encode(work: Path, pictures: Sequence[Picture], encode: PixelEncoder, side: int) -> NDArray[np.float16]:

@@ -1,5 +1,5 @@
-"""Training of a student in pieces: every batch follows from the seed and the number of its step, so a run that was
-stopped goes on as if it had not been."""
+"""Resumable training of a student: every batch depends only on the seed and its step, so a stopped run continues
+exactly."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ __all__ = ["Run", "TrainSettings", "begin", "open_run", "read_recipe", "train"]
 logger = logging.getLogger(__name__)
 
 STATE_FILE, CURVE_FILE = "state.pt", "curve.json"
-# Ridge of the first head, as a share of the mean square of a pooled value.
+# Ridge for fitting the initial head, relative to the mean square of a pooled value.
 _RIDGE = 0.01
-# Size of a tensor that steps are at least a share of: shifts can begin at zero.
-_SMALLEST = 1e-3
+# Minimum scale of a tensor for its step size, because biases can begin at zero.
+_MIN_SCALE = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,25 +45,25 @@ class TrainSettings:
         student: Architecture.
         objective: Weights of the terms.
         seed: Source of everything random.
-        folded: Pictures that the teacher is folded into a new student with, half of them edited.
-        fitted: Pictures that the first head is fitted on, by least squares.
+        folded: Number of images for folding the teacher into a new student, half of them edited.
+        fitted: Number of images for fitting the initial head by least squares.
         steps: Length of the schedule; a run can be stopped and resumed anywhere.
-        moments: Moments in a batch, with two views each.
-        paired: Share of them that are pairs of moments of one scene.
-        bank: Vectors of other pictures for InfoNCE.
-        shown: Edited views of a batch that the teacher sees, too, if there is a file of it.
-        learning_rate: Of the tensors of the backbone at its highest, as a share of the root mean square of their
-            values at the start; it rises for ``warm_up`` steps and falls as a cosine.
-        head_rate: The same for the last layer.
-        warm_up: Steps.
-        weight_decay: Of AdamW.
-        average: Decay of the running mean of the weights, which is what is measured and exported.
-        validate: Steps between validations.
+        moments: Number of moments in a batch, with two views each.
+        paired: Share of moments in pairs of one scene.
+        bank: Number of vectors of other images for InfoNCE.
+        shown: Number of edited views per batch that the teacher also describes, if its file is given.
+        learning_rate: Maximum learning rate of a backbone tensor, relative to the root mean square of its initial
+            values; it rises for ``warm_up`` steps and falls as a cosine.
+        head_rate: Likewise for the last layer.
+        warm_up: Number of warm-up steps.
+        weight_decay: Weight decay of AdamW.
+        average: Decay of the running mean of the weights, which is evaluated and exported.
+        validate: Number of steps between validations.
         bfloat16: Whether to compute in bfloat16.
-        dimension: Length of the vectors that are exported.
-        whitened: Images that the exported head is fitted on, with two edited views each.
+        dimension: Length of the exported vectors.
+        whitened: Number of images for fitting the exported head, with two edited views each.
         whitening_ridge: See `vidkin_research.frame_encoder.whitening.fit_whitening`.
-        whitening_power: The same.
+        whitening_power: Likewise.
     """
 
     student: StudentSettings = field(default_factory=StudentSettings)
@@ -90,28 +90,28 @@ class TrainSettings:
 
 
 def read_recipe(file: Path) -> TrainSettings:
-    """The settings of a TOML file with the tables ``student`` and ``objective``.
+    """Read the settings from a TOML file with the tables ``student`` and ``objective``.
 
     Raises:
-        InvalidArgumentError: The file cannot be read, or names a setting that there is not.
+        InvalidArgumentError: The file cannot be read, or has an unknown setting.
     """
     return from_table(TrainSettings, read_toml(file), file.name)
 
 
 @dataclass(eq=False)
 class Run:
-    """A run: what is trained, and how far.
+    """A training run and its state.
 
     Attributes:
         settings: Its recipe.
         student: The network.
         averaged: The running mean of its weights.
         optimizer: AdamW.
-        teacher: File of the teacher to fold into the student before the first step, if any.
+        teacher: File of the teacher to fold into the student before the first step; None for none.
         head_is_fitted: False for a student from a file, whose head is fitted before the first step.
-        step: Steps taken.
-        seconds: Seconds that they took.
-        curve: A row for each ten steps and each validation.
+        step: Number of steps taken.
+        seconds: Seconds that the steps took.
+        curve: A row per ten steps and per validation.
     """
 
     settings: TrainSettings
@@ -125,7 +125,7 @@ class Run:
     curve: list[dict[str, float]] = field(default_factory=list)
 
     def save(self, folder: Path) -> None:
-        """Write the state and the curve; a file is replaced as a whole or not at all."""
+        """Write the state and the curve atomically."""
         folder.mkdir(parents=True, exist_ok=True)
         state = {
             "settings": asdict(self.settings),
@@ -143,16 +143,16 @@ class Run:
 
 
 def open_run(folder: Path, settings: TrainSettings, *, teacher: Path | None = None, student: Path | None = None) -> Run:
-    """The run of a folder as it was stopped, or a new one.
+    """Open the stopped run of a folder, or start a new one.
 
     Args:
         folder: The folder.
         settings: Recipe of the run.
-        teacher: File of a teacher that is folded into the student of a new run before its first step.
-        student: File of an exported student that a new run starts from instead; its head is fitted anew.
+        teacher: File of a teacher to fold into the student of a new run before its first step.
+        student: File of an exported student from which a new run starts instead; its head is fitted again.
 
     Raises:
-        InvalidArgumentError: The folder has a run with other settings; only its length may change.
+        InvalidArgumentError: The folder has a run with other settings; only the number of steps may change.
     """
     torch.manual_seed(settings.seed)
     network = Student(settings.student).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -171,7 +171,7 @@ def open_run(folder: Path, settings: TrainSettings, *, teacher: Path | None = No
     if told != kept:
         changed = sorted(name for name in told if told[name] != kept.get(name))
         raise InvalidArgumentError(
-            f"{folder} has a run with other settings ({', '.join(changed)}); give another folder or its settings"
+            f"{folder} has a run with other settings ({', '.join(changed)}); choose another folder or use its settings"
         )
     network.load_state_dict(state["student"])
     averaged.load_state_dict(state["averaged"])
@@ -190,14 +190,14 @@ def train(
     save_every: float = 180.0,
     on_step: Callable[[int, dict[str, float]], None] | None = None,
 ) -> None:
-    """Take the steps that are left, or those up to ``until``, and keep the state in the folder.
+    """Take the remaining steps, at most up to ``until``, and store the state in the folder.
 
     Args:
         run: The run.
         folder: Its folder.
-        material: What it trains on.
-        witness: Teacher that sees some of the views as well; the recipe says how many.
-        until: Step at which to stop; None is the end of the schedule.
+        material: Training data.
+        witness: Teacher that also describes some of the views; the recipe sets their number.
+        until: Last step to take; None continues to the end of the schedule.
         save_every: Seconds between two checkpoints.
         on_step: Callback that receives each step and its terms.
     """
@@ -230,7 +230,7 @@ def train(
 def begin(run: Run, teacher: Student | None, material: Material) -> None:
     """Fold a teacher into the student of a run, if one is given, and fit its head by ridge regression.
 
-    Both use plain images and edited views. The rates of the optimizer follow the new weights.
+    Both use unedited images and edited views. Learning rates are set by the new weights.
     """
     settings = run.settings
     if teacher is not None:
@@ -267,7 +267,7 @@ def _fit_head(run: Run, material: Material) -> None:
 
 
 def _make_optimizer(network: Student, settings: TrainSettings) -> torch.optim.Optimizer:
-    """AdamW whose steps are a share of the size of each tensor: one rate for all destroys those that are small."""
+    """Make an AdamW whose steps are relative to the scale of each tensor: one rate for all destroys small tensors."""
     groups = []
     for rate, parameters in (
         (settings.learning_rate, network.trained()),
@@ -276,14 +276,14 @@ def _make_optimizer(network: Student, settings: TrainSettings) -> torch.optim.Op
         for parameter in parameters:
             parameter.requires_grad_(True)
             size = float(parameter.detach().square().mean().sqrt())
-            groups.append({"params": [parameter], "base": rate * max(size, _SMALLEST)})
+            groups.append({"params": [parameter], "base": rate * max(size, _MIN_SCALE)})
     return torch.optim.AdamW(groups, lr=settings.learning_rate, weight_decay=settings.weight_decay)
 
 
 def _batches(
     material: Material, settings: TrainSettings, first: int, last: int, witness: Witness | None
 ) -> Iterator[Batch]:
-    """The batches of these steps; the next one is drawn by another thread meanwhile."""
+    """Yield the batches of these steps, while another thread draws the next one."""
 
     def draw(step: int) -> Batch:
         random = np.random.default_rng([settings.seed, 4, step])
@@ -326,7 +326,7 @@ def _rate(step: int, settings: TrainSettings) -> float:
 
 
 def _note(run: Run, terms: dict[str, float]) -> None:
-    """Keep the mean of each ten steps."""
+    """Add the mean of every ten steps to the curve."""
     first = (run.step - 1) % 10 == 0
     if first:
         run.curve.append({"step": run.step, **terms})
@@ -341,11 +341,11 @@ def _note(run: Run, terms: dict[str, float]) -> None:
 
 @torch.no_grad()
 def validate(student: Student, material: Material, settings: TrainSettings, *, most: int = 120) -> dict[str, float]:
-    """How well edited views of pictures that were not trained on find those pictures among all of them.
+    """Measure how well edited views of validation images retrieve these images.
 
     Returns:
-        Share of edited views whose best picture is the right one; and the mean cosine to the teacher's vectors of the
-        pictures, for pictures as they are and for edited views.
+        Share of edited views whose best image is correct; and the mean cosine to the teacher's vectors of the images,
+        for unedited and edited views.
     """
     chosen = material.validation[:: max(1, len(material.validation) // most)][:most]
     if len(chosen) < 2:
@@ -365,7 +365,7 @@ def validate(student: Student, material: Material, settings: TrainSettings, *, m
 def _encode(
     student: Student, material: Material, chosen: NDArray[np.int64], settings: TrainSettings, views: int
 ) -> torch.Tensor:
-    """Vectors of these pictures as they are (0), or of their edited views with this number."""
+    """Vectors of these images, unedited (0) or as the edited view with this number."""
     random = np.random.default_rng([settings.seed, 6, views])
     side, pieces = settings.student.side, []
     for first in range(0, len(chosen), 40):

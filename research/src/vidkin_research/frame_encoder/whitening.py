@@ -1,4 +1,4 @@
-"""Learned whitening: the linear layer under which the edits of an image differ least, compared with other images.
+"""Fit a whitening: the linear layer that makes edits of an image differ least, relative to other images.
 
 Mikolajczyk and Matas 2007, "Improving descriptors for fast tree matching by optimal linear projection"; for retrieval
 Radenovic, Tolias and Chum 2018, "Fine-tuning CNN image retrieval with no human annotation".
@@ -23,20 +23,20 @@ def fit_whitening(
 
     With the covariance W of differences between an image and its edited views, the features less the mean of the images
     are multiplied by (W + ridge * mean(eigenvalues of W))^-power, and projected to the principal axes of the images
-    after that. Without the mean, all images would have something in common, unrelated ones too.
+    after that. If the mean were not subtracted, unrelated images would have something in common.
 
     Args:
         plain: Features of the images, [N, D].
         edited: Features of V edited views of each image, [V, N, D].
         dimension: Length of the projected vectors, at most D.
-        ridge: Share of the mean eigenvalue that is added to all; a small one trusts the estimate more.
+        ridge: Share of the mean eigenvalue added to all; smaller values trust the estimate more.
         power: 0.5 is whitening, 0 none.
 
     Returns:
         The projection [dimension, D] and the shift [dimension] that is added to it.
 
     Raises:
-        InvalidArgumentError: The shapes do not fit, or `dimension` is larger than D.
+        InvalidArgumentError: The shapes do not match, or `dimension` is larger than D.
     """
     if plain.ndim != 2 or edited.ndim != 3 or edited.shape[1:] != plain.shape:
         raise InvalidArgumentError(

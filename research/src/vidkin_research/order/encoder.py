@@ -20,17 +20,17 @@ __all__ = ["EncoderLoss", "Whitening", "encode", "measure_order", "train_encoder
 
 EncoderLoss = Literal["triplet", "quadlet", "radial", "radial, detached", "quad_linear", "logistic"]
 
-# Components of the features, and numbers of a vector.
+# Number of principal components, and length of a vector.
 _COMPONENTS, _DIMENSION = 256, 128
 _STEPS, _RATE, _DECAY = 1500, 3e-3, 1e-2
-# Moments of a batch, two views each; half of them come in pairs of one place.
+# Number of moments in a batch, with two views each; half of them come in pairs of one location.
 _MOMENTS = 32
-# A logistic loss needs a scale for cosines: 0 and 1 stand for chances of 1 in 150 and 150 in 1.
+# Scale of cosines for the logistic loss: 0 and 1 become odds of 1:150 and 150:1.
 _SLOPE = 10.0
 
 
 class Whitening:
-    """Principal components of features, each of unit variance: what every encoder sees, and starts from.
+    """Principal components of features with unit variance, the input and the starting point of every encoder.
 
     Args:
         features: [N, F] to fit on.
@@ -53,17 +53,18 @@ class Whitening:
 def train_encoder(
     frames: FrameSet, whitening: Whitening, loss: EncoderLoss, seed: int, *, steps: int = _STEPS
 ) -> Tensor:
-    """The weights [D, C] of a linear layer on components, which starts with the first ones as they are.
+    """Train the weights [D, C] of a linear layer on components, starting with the first components unchanged.
 
     Args:
-        frames: To train on.
-        whitening: Of their features.
+        frames: Training frames.
+        whitening: Whitening of their features.
         loss: ``triplet``, ``quadlet`` and ``radial`` as published, on the quadlets of a batch, whose negative is the
-            nearest view of another place; ``radial, detached`` without the gradient through the radius;
-            ``quad_linear``: QuadLinear-AP of the same moment before all else, and of the same place before other
-            places; ``logistic``: the same moment or not, for every pair of a batch, both kinds weighing alike.
+            nearest view of another location; ``radial, detached`` without the gradient through the radius;
+            ``quad_linear``: QuadLinear-AP of the same moment before everything else, and of the same location before
+            others; ``logistic``: classifies every pair of a batch as the same moment or not, with equal weight of both
+            classes.
         seed: Source of everything random.
-        steps: Of AdamW, with a cosine schedule.
+        steps: Number of steps of AdamW with a cosine schedule.
     """
     check_choice("loss", loss, get_args(EncoderLoss))
     random = np.random.default_rng(seed)
@@ -89,7 +90,7 @@ def encode(frames: FrameSet, whitening: Whitening, weights: Tensor) -> Features:
 
 
 class _Draw:
-    """Draws two views each of some moments, half of which come in pairs of one place."""
+    """Draws two views each of random moments, half of which come in pairs of one location."""
 
     def __init__(self, frames: FrameSet) -> None:
         views: dict[int, list[int]] = {}
@@ -132,11 +133,11 @@ def _loss(vectors: Tensor, moments: Tensor, places: Tensor, loss: EncoderLoss) -
 
 
 def measure_order(frames: FrameSet, vectors: Features) -> dict[str, float]:
-    """How well vectors order the frames of the gallery for each frame of a query.
+    """Measure how well vectors order the frames of the gallery for each frame of a query.
 
     Returns:
-        ``moment``: micro-AP of the same moment before everything else; ``place``: micro-AP of the same place before
-        other places, the same moment left out; ``quadlets``: the share of quadlets in their order (QP).
+        ``moment``: micro-AP of the same moment before everything else; ``place``: micro-AP of the same location before
+        others, without the same moment; ``quadlets``: quadlet precision (QP).
     """
     queries, gallery, levels = frames.relevance()
     scores = vectors[queries] @ vectors[gallery].T
@@ -155,6 +156,6 @@ def _micro_ap(scores: NDArray[np.float32], right: NDArray[np.bool_]) -> float:
 
 
 def unit_vectors(vectors: Features) -> Features:
-    """Vectors [N, D] divided by their lengths."""
+    """Scale vectors [N, D] to length 1."""
     unit: Features = (vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)).astype(np.float32)
     return unit

@@ -1,4 +1,4 @@
-"""Frames of copies in three levels: the same moment under edits, another moment of the same place, other places."""
+"""Frames of copies with three levels of similarity: the same moment under edits, the same location, other locations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["FrameSet", "gather_frames"]
 
 Features = NDArray[np.float32]
 
-# A frame is of a whole second of its source, or it is left out: others lie between two moments.
+# Maximum distance of a frame from a whole second of its source; frames between two moments are left out.
 _NEAR = 0.3
 
 
@@ -24,10 +24,10 @@ class FrameSet:
     """Frames of queries and of the gallery.
 
     Attributes:
-        features: [N, F] of the frozen network.
-        moments: [N] number of the moment that a frame shows; a frame of a video that is not a copy is its own moment.
+        features: [N, F] features of the frozen network.
+        moments: [N] number of the moment in each frame; a frame of an unrelated video is its own moment.
         places: [N] number of the scene.
-        is_query: [N] whether it is an unedited frame of a query.
+        is_query: [N] whether the frame is an unedited frame of a query.
     """
 
     features: Features
@@ -39,7 +39,8 @@ class FrameSet:
         return len(self.features)
 
     def relevance(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
-        """Frames of queries, all other frames, and [Q, G] levels: 2 the same moment, 1 the same place, 0 neither."""
+        """Rows of queries, rows of all other frames, and levels [Q, G]: 2 the same moment, 1 the same location, 0
+        neither."""
         queries, gallery = np.flatnonzero(self.is_query), np.flatnonzero(~self.is_query)
         levels = (self.places[queries][:, None] == self.places[gallery]).astype(np.int64)
         levels += self.moments[queries][:, None] == self.moments[gallery]
@@ -49,12 +50,12 @@ class FrameSet:
 def gather_frames(
     material: CopyMaterial, features: Callable[[Sequence[Path]], list[Features]], rate: float
 ) -> FrameSet:
-    """The frames of a material that show a whole second of a query, and all frames of the videos that are no copies.
+    """Gather the frames that show a whole second of a query, and all frames of videos that are not copies.
 
     Args:
-        material: Queries and gallery, made at ``rate`` frames a second.
+        material: Queries and gallery, made at ``rate`` frames per second.
         features: Function from files to the features [T, F] of all their frames.
-        rate: Frames a second of the files.
+        rate: Frames per second of the files.
     """
     names: dict[str, int] = {}
     numbers = {query.name: number for number, query in enumerate(material.queries)}
@@ -69,7 +70,7 @@ def gather_frames(
         places.append(names.setdefault(scene, len(names)))
         is_query.append(of_query)
 
-    # Moments of queries come first, a thousand for each; others count on from there.
+    # Moments of queries have the first numbers, a thousand for each; other moments follow.
     free = 1000 * len(numbers)
     for query, values in zip(material.queries, features([query.path for query in material.queries]), strict=True):
         for place, row in enumerate(values):
@@ -87,7 +88,7 @@ def gather_frames(
 
 
 def _source_time(video: GalleryVideo, time: float) -> float | None:
-    """The time in the query that a copy shows at a time of its own; None for footage of something else."""
+    """The time in the query that corresponds to a time in a copy; None for other footage."""
     for segment in video.segments:
         if segment.edited_start <= time < segment.edited_end:
             share = (time - segment.edited_start) / (segment.edited_end - segment.edited_start)
@@ -96,7 +97,7 @@ def _source_time(video: GalleryVideo, time: float) -> float | None:
 
 
 def _second(time: float | None) -> int | None:
-    """The whole second that a time is near; None if it lies between two."""
+    """The whole second near a time; None if the time is between two."""
     if time is None or abs(time - round(time)) > _NEAR:
         return None
     return round(time)
