@@ -69,7 +69,7 @@ def test_histograms_have_equal_shares(hashed: HashedHistograms) -> None:
 
 
 def test_pictures_that_do_not_differ_are_refused(hashed: HashedHistograms) -> None:
-    with pytest.raises(InvalidArgumentError, match="the pictures must differ"):
+    with pytest.raises(InvalidArgumentError, match="the images must differ"):
         HashedHistograms.fit([plain(), plain()], words=hashed.words)
     with pytest.raises(InvalidArgumentError, match="pictures must be at least 2, got 1"):
         HashedHistograms.fit([plain()], words=hashed.words)

@@ -76,7 +76,7 @@ def test_features_that_are_fitted_come_with_the_package() -> None:
             UnknownExtractorError,
             "'sift' is not a classical feature; choose from wavelet, color, words",
         ),
-        ("oasis", InvalidArgumentError, "'oasis' is learned from labels; name a file of it as weights"),
+        ("oasis", InvalidArgumentError, "'oasis' is learned from labels; pass its file as weights"),
         ("color?space=cmyk", InvalidArgumentError, "space must be one of 'lab', 'hsv', 'rgb', got 'cmyk'"),
         ("color?bins=many", InvalidArgumentError, "bins must be a whole number, got 'many'"),
         ("fisher?gaussians=3", InvalidArgumentError, r"'fisher\?gaussians=3' has no setting 'gaussians'"),

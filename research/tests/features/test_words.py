@@ -77,7 +77,7 @@ def test_nearest_center_by_hand() -> None:
 def test_too_few_patches_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="500 centers must be fitted on at least as many patches"):
         VisualWords.fit(photographs(2), words=500)
-    with pytest.raises(InvalidArgumentError, match="pictures with content"):
+    with pytest.raises(InvalidArgumentError, match="images with content"):
         VisualWords.fit([plain()], words=2)
     with pytest.raises(InvalidArgumentError, match=r"centers must be \[K, 144\], got \[3, 4\]"):
         VisualWords(torch.zeros(3, 4))

@@ -68,7 +68,7 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(work: Path, tmp_pa
 def test_a_run_with_other_settings_is_refused(tmp_path: Path) -> None:
     open_run(tmp_path, SMALL).save(tmp_path)
     changed = TrainSettings(student=SMALL.student, seed=3)
-    with pytest.raises(InvalidArgumentError, match=r"has a run with other settings \(.*seed.*\); give another folder"):
+    with pytest.raises(InvalidArgumentError, match=r"has a run with other settings \(.*seed.*\); choose another folder"):
         open_run(tmp_path, changed)
 
 

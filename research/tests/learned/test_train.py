@@ -241,5 +241,5 @@ def test_only_what_is_critical_can_be_learned_while_the_default_detector_cuts(
     plain = [
         replace(one, shots=tuple(ShotAnnotation(shot.start, shot.end) for shot in one.shots)) for one in annotations
     ]
-    with pytest.raises(InvalidArgumentError, match="learns only what is critical, so critical and other shots must be"):
+    with pytest.raises(InvalidArgumentError, match="only learns critical shots, so critical and other shots must be"):
         vidkin.train_shots(plain, recipe, output=tmp_path / "other")

@@ -46,7 +46,7 @@ def test_losses_are_ordered_by_micro_ap_and_parts_as_they_are(report: LossReport
     # The mean and the sample deviation of .2 and .4.
     assert rows[1] == "| MAE | 0.300 ± 0.141 | 0.150 ± 0.071 | 0.10, 0.50 | 0.20, 0.40 |"
     assert rows[0] == "| circle | 0.600 | 0.300 | 0.10, 0.50 | 0.20, 0.40 |"
-    assert "## One loss beside the base objective" in lines
+    assert "## One loss besides the base objective" in lines
     assert "## Parts of the full objective" in lines
     assert "Measured somewhere." in lines
     assert "Trained on 9 stretches of 4 videos, measured on 5 stretches of 2 others" in lines[2]

@@ -9,7 +9,7 @@ import pytest
 
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.made.disturbances import DISTURBANCES, disturb
-from vidkin_research.made.film import GRADUAL_JOINS, HARD_JOINS, LEAST_CHANGE, FilmRecipe, compose_film
+from vidkin_research.made.film import GRADUAL_JOINS, HARD_JOINS, MIN_CHANGE, FilmRecipe, compose_film
 from vidkin_research.made.footage import Clip, Footage
 from vidkin_research.made.scenes import ClipScene, Course, Framing, Sprite, StageScene
 
@@ -51,7 +51,7 @@ def test_hard_joins_change_the_picture_where_they_are_labelled(footage: Footage,
         for join in film.joins:
             if join.kind != "other":
                 # Noise and rounding come after the join was measured.
-                assert change(film.pictures, join.start) > LEAST_CHANGE - 0.03
+                assert change(film.pictures, join.start) > MIN_CHANGE - 0.03
             joins += 1
     assert joins > 4
 

@@ -1,1 +1,1 @@
-"""Detectors from publications and other tools, for comparison."""
+"""Shot detectors from publications and other tools, for comparison."""

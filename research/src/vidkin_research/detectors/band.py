@@ -1,4 +1,5 @@
-"""The detector ``band``: the band of the video's self-similarity, read by a small network, without an image network."""
+"""The detector ``band``: a small network that reads the band of the video's self-similarity, without an image
+network."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ from vidkin.shots.fades import find_stretches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransitionThresholds:
-    """Least probabilities that count, fitted on composed videos and stored with the weights.
+    """Minimum probabilities, fitted on composed videos and stored with the weights.
 
     Attributes:
-        hard: Least probability of a hard cut at its frame.
-        gradual: Least probability of a frame inside a gradual transition.
+        hard: Minimum probability of a hard cut at its frame.
+        gradual: Minimum probability of a frame inside a gradual transition.
     """
 
     hard: float = 0.5
@@ -38,34 +39,34 @@ class TransitionThresholds:
 
 
 def read_thresholds(metadata: Mapping[str, str]) -> TransitionThresholds:
-    """The thresholds in the metadata of a file of weights; use it in `refuse_unreadable`."""
+    """Read the thresholds in the metadata of a file of weights; use it in `refuse_unreadable`."""
     return TransitionThresholds(**parse_json(metadata["thresholds"]))
 
 
-# No second hard cut within this many frames of a stronger one.
+# Minimum distance in frames from a stronger hard cut.
 _NEIGHBORS = 2
 
-# A stretch no longer than this with a hard cut in it is that cut, blurred by encoding; in a longer one only a certain
-# cut counts by itself.
-_BLURRED = 8
+# A stretch up to this length with a hard cut in it is that cut, blurred by encoding; in a longer stretch, only a
+# certain cut counts separately.
+_MAX_BLUR = 8
 
 _SURE = 0.8
 
 
 def cuts_from_probabilities(probabilities: Probabilities, thresholds: TransitionThresholds) -> tuple[DetectedCut, ...]:
-    """Cuts in order of frames.
+    """Find the cuts in order of frames.
 
     Args:
         probabilities: [T, 2] probabilities from a network.
-        thresholds: Least probabilities that count.
+        thresholds: Minimum probabilities.
 
     Returns:
         The cuts. The confidence of a hard cut is its probability; the confidence of a gradual transition is the mean
-        over its frames, and its frame is the middle one. A video does not start with a cut, or with a transition that
-        leaves it no first frame.
+        over its frames, and its frame is the middle one. There is no cut at the first frame, and no transition that
+        begins with it.
     """
     hard, gradual = probabilities[:, 0], probabilities[:, 1]
-    # Frames from 1 on that are above the threshold and the largest, or first of equals, of their neighborhood.
+    # Frames from 1 on that are above the threshold and the maximum (the first of equals) of their neighborhood.
     peaks: list[int] = []
     for frame in (np.flatnonzero(hard[1:] > thresholds.hard) + 1).tolist():
         start = max(0, frame - _NEIGHBORS)
@@ -76,7 +77,7 @@ def cuts_from_probabilities(probabilities: Probabilities, thresholds: Transition
     cuts: list[DetectedCut] = []
     for first, last in find_stretches(gradual > thresholds.gradual):
         inside = [peak for peak in peaks if first - 1 <= peak <= last + 1]
-        if inside and last - first <= _BLURRED:
+        if inside and last - first <= _MAX_BLUR:
             continue
         hard_cuts -= {peak for peak in inside if hard[peak] < _SURE}
         if hard_cuts.isdisjoint(inside) and last >= 1:
@@ -98,14 +99,14 @@ class BandDetector:
 
     Each frame becomes 3,500 samples of its decoded planes; their distances at ten lags in four views (structure without
     brightness, color, histograms, layout) are the band of the self-similarity matrix. A network of 29,000 parameters,
-    trained only on composed videos, tells for every frame whether a shot begins there and whether it is inside a
-    transition: it has learned that a scene that returns after a flash, moves or shakes is not a cut.
+    trained only on composed videos, predicts for every frame whether a shot begins there and whether it is inside a
+    transition; it has learned that a scene that moves, shakes or returns after a flash is not a cut.
 
     Args:
         weights: A file written by `TransitionNetwork.save`; None is the bundled network.
-        hard: Least probability of a hard cut, in (0, 1); None uses the value stored with the weights. Raise it for
+        hard: Minimum probability of a hard cut, in (0, 1); None uses the value stored with the weights. Raise it for
             fewer false cuts.
-        gradual: Least probability of a frame inside a gradual transition, in (0, 1).
+        gradual: Minimum probability of a frame inside a gradual transition, in (0, 1).
 
     The curve is the larger of both probabilities. Memory: about 200 bytes per frame. Shots get no critical score,
     which requires a learned distance.
@@ -143,5 +144,5 @@ def _load(path: PathLike) -> tuple[TransitionReader, TransitionThresholds]:
         return network, read_thresholds(metadata)
 
 
-# Shared by all detectors, which never change it.
+# Shared by all detectors, which never modify it.
 _shipped_network = cache(lambda: _load(Path(__file__).with_name("data") / "band.safetensors"))

@@ -1,4 +1,4 @@
-"""The network that reads transitions from a band, in torch for training and as files that run without torch."""
+"""The network that finds transitions in a band: in torch for training, and as files that run without torch."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from vidkin.shots.band import (
 )
 from vidkin_research.detectors.band import TransitionThresholds, read_thresholds
 
-_FRAMES_A_PASS = 4096
+_FRAMES_PER_PASS = 4096
 
 
 class TransitionNetwork(nn.Module):
     """Logits [B, T, 2] from features [B, T, C]: hard cut at this frame, and this frame inside a gradual transition.
 
-    Seven convolutions over time with growing dilation on 32 channels, each added to its input: 29,000 parameters. A
-    frame's answer depends on 62 frames to each side.
+    Seven convolutions over time with growing dilation on 32 channels, each added to its input: 29,000 parameters. The
+    output for a frame depends on 62 frames on either side.
 
     Args:
         width: Number of channels.
@@ -54,7 +54,7 @@ class TransitionNetwork(nn.Module):
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         """Logits [B, T, outputs] of features [B, T, C]."""
-        # Distances span orders of magnitude: a slow dissolve beside a cut.
+        # The logarithm, because distances span orders of magnitude, from slow dissolves to cuts.
         values = torch.log1p(20 * features.clamp(min=-0.049)).transpose(1, 2)
         values = torch.relu(self.enter(values))
         for layer in self.layers:
@@ -69,15 +69,15 @@ class TransitionNetwork(nn.Module):
         self.eval()
         rows = torch.as_tensor(features)
         parts = [torch.zeros(0, self.leave.out_channels)]
-        for start in range(0, len(rows), _FRAMES_A_PASS):
+        for start in range(0, len(rows), _FRAMES_PER_PASS):
             before = min(start, BAND_CONTEXT)
-            block = rows[start - before : start + _FRAMES_A_PASS + BAND_CONTEXT]
-            parts.append(torch.sigmoid(self(block[None]))[0, before : before + _FRAMES_A_PASS])
+            block = rows[start - before : start + _FRAMES_PER_PASS + BAND_CONTEXT]
+            parts.append(torch.sigmoid(self(block[None]))[0, before : before + _FRAMES_PER_PASS])
         probabilities: Probabilities = torch.cat(parts).numpy()
         return probabilities
 
     def save(self, path: PathLike) -> None:
-        """Write weights and thresholds as a safetensors file, and the network as an ONNX file beside it."""
+        """Write weights and thresholds as a safetensors file, and the network as an ONNX file next to it."""
         write_network(self, path, {"thresholds": asdict(self.thresholds)})
 
     @classmethod
@@ -94,7 +94,7 @@ class TransitionNetwork(nn.Module):
 
 
 def write_network(network: TransitionNetwork, path: PathLike, notes: Mapping[str, Any]) -> None:
-    """Write the weights as a safetensors file with notes as JSON in its metadata, and FILE.onnx beside it.
+    """Write the weights as a safetensors file with notes as JSON in its metadata, and FILE.onnx next to it.
 
     Raises:
         MissingPartError: onnx or onnxscript is not installed.
@@ -108,7 +108,7 @@ def write_network(network: TransitionNetwork, path: PathLike, notes: Mapping[str
 
 
 def read_network(path: PathLike) -> tuple[TransitionNetwork, Mapping[str, str]]:
-    """The network in a safetensors file, in eval mode, and the file's metadata; use it in `refuse_unreadable`."""
+    """Read the network in a safetensors file, in eval mode, and the file's metadata; use it in `refuse_unreadable`."""
     weights, metadata = read_weights(path)
     width, channels = weights["enter.weight"].shape[:2]
     network = TransitionNetwork(width=width, outputs=len(weights["leave.weight"]), channels=channels)
@@ -117,7 +117,7 @@ def read_network(path: PathLike) -> tuple[TransitionNetwork, Mapping[str, str]]:
 
 
 def export_network(network: TransitionNetwork, path: PathLike) -> Path:
-    """Write the network, from features [1, T, C] to probabilities [1, T, outputs], as FILE.onnx beside its weights.
+    """Write the network, from features [1, T, C] to probabilities [1, T, outputs], as FILE.onnx next to its weights.
 
     Args:
         network: The network.
@@ -145,7 +145,7 @@ def export_network(network: TransitionNetwork, path: PathLike) -> Path:
         )
     assert exported is not None  # never None with dynamo
     model = exported.model_proto
-    # Where in the source each step comes from: longer than the weights, and other on every machine.
+    # Drop the source locations of the steps, which are larger than the weights and differ between machines.
     for node in model.graph.node:
         del node.metadata_props[:]
     del model.metadata_props[:]

@@ -1,4 +1,4 @@
-"""Training of the transition network on sequences whose cuts are known, and the choice of its thresholds."""
+"""Train the transition network on sequences with known cuts, and choose its thresholds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BATCH = 16
 _RATE = 4e-3
 _DECAY = 1e-3
 _CLIP = 1.0
-# A cut is one frame among hundreds.
+# Higher weight of cuts, which are one frame among hundreds.
 _CUT_WEIGHT, _CUT_SHARE = 4.0, 2.0
 _GRID = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 
@@ -46,7 +46,7 @@ class LabeledSequence:
     def from_planes(
         cls, planes: FramePlanes, hard: Sequence[int], gradual: Sequence[tuple[int, int]]
     ) -> LabeledSequence:
-        """A sequence from frames, the first frames of new shots, and [first, last] of transitions."""
+        """Make a sequence from frames, the first frames of new shots, and [first, last] of transitions."""
         return cls(band_features(planes), BoundaryLabels(tuple(hard), tuple(gradual)))
 
 
@@ -57,7 +57,7 @@ def train_transitions(
     seed: int = 0,
     on_progress: Callable[[int, int, float], None] | None = None,
 ) -> TransitionNetwork:
-    """Train a new network with the binary cross-entropy of both answers, AdamW and one cycle of the learning rate.
+    """Train a new network with the binary cross-entropy of both outputs, AdamW and one cycle of the learning rate.
 
     Args:
         sequences: At least 16 sequences, all of the same length.
@@ -86,7 +86,7 @@ def train_transitions(
         optimizer = torch.optim.AdamW(network.parameters(), _RATE, weight_decay=_DECAY)
         per_epoch = len(sequences) // _BATCH
         losses: list[float] = []
-        # Each epoch has a new order; the few sequences that do not fill a batch wait for the next epoch.
+        # Each epoch has a new order; sequences that do not fill the last batch are left out.
         batches = (
             (features[chosen], targets[chosen])
             for _ in range(epochs)

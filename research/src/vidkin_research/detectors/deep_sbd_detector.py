@@ -1,4 +1,4 @@
-"""DeepSBD: a 3-D network that classifies every 16 frames by whether they contain a transition."""
+"""DeepSBD: a 3-D network that classifies segments of 16 frames by the transition in them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class DeepSbdBaseline:
         network: The trained network, in eval mode.
         size: S, side of the square images the network takes.
         fit: How frames are made square, see `fit_to_square`.
-        similarity: Threshold in (0, 1]; lower values drop more, 1 drops nothing.
+        similarity: Threshold in (0, 1]; lower values drop more runs, 1 drops none.
     """
 
     def __init__(

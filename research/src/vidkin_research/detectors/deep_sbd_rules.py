@@ -1,4 +1,4 @@
-"""The steps of DeepSBD after its network: from classes of overlapping segments to cuts."""
+"""The steps of DeepSBD after its network, from classes of overlapping segments to cuts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def largest_difference(differences: NDArray[np.floating], run: SegmentRun, used:
     Args:
         differences: [T], where differences[t] is between frames t - 1 and t.
         run: Frames to search, from its second one on.
-        used: Frames that are already cuts; skipped as long as there are others.
+        used: Frames that are already cuts; skipped unless no others are left.
     """
     candidates = np.array(differences[run.first + 1 : run.last + 1], dtype=np.float64)
     taken = [frame - run.first - 1 for frame in used if run.first < frame <= run.last]

@@ -52,14 +52,14 @@ _DEFAULTS: Mapping[str, Any] = {"fit": "stretch", "size": 112, "batch_norm": Tru
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentRecipe:
-    """How the network of DeepSBD is trained, and which classifier it uses.
+    """Training settings of DeepSBD's network, and its classifier.
 
     Attributes:
         classifier: ``softmax``, the network's own classifier, or ``svm``, a linear SVM on its second fully connected
             layer.
         steps: Number of optimizer steps.
         batch: Number of segments per step.
-        learning_rate: Highest learning rate of the cycle, above 0.
+        learning_rate: Maximum learning rate of the cycle, above 0.
         weight_decay: Weight decay of AdamW, at least 0.
         memory: GiB of images to keep; others are decoded again whenever they are drawn.
         seed: Seed of initial weights, the choice of segments and their random changes.
@@ -132,8 +132,8 @@ class SegmentTrainingReport(Result):
         trained_videos: Videos the detector was trained on.
         classifier: ``softmax`` or ``svm``.
         loss: Mean cross entropy over the last 20 steps.
-        right: Share of training segments classified correctly: during the last tenth of the steps, or by the SVM.
-        has_gradual: Whether the labels have gradual transitions, so that the detector knows them.
+        right: Share of training segments classified correctly, in the last tenth of the steps or by the SVM.
+        has_gradual: Whether the labels have gradual transitions, so that the detector can find them.
         seconds: Wall-clock time of the training steps.
     """
 
@@ -158,15 +158,15 @@ def train_deep_sbd(
     """Train DeepSBD on the cuts between labeled shots, and store it as a detector for ``vidkin shots --detector``.
 
     Adjacent shots have a sharp transition between them; frames between two shots are a gradual one. Critical moments
-    are ignored. An interrupted training resumes with the same call and ends with the same weights. Processes that
-    `torchrun` started take common steps; every one reads the videos, and the first one writes.
+    are ignored. An interrupted training resumes with the same call and ends with the same weights. Processes started by
+    `torchrun` train together; all of them read the videos, and the first one writes.
 
     Args:
         labels: Videos with their shots, or a JSON file of them (`vidkin.datasets.read_shot_annotations`).
         plan: The recipe.
         output: Folder of the detector; created if it does not exist.
         resume: Continue from the folder's checkpoint; False starts over.
-        device: Where the network computes: ``auto`` (a CUDA device if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+        device: Device of the network: ``auto`` (a CUDA device if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
         on_progress: Callback that receives (current phase, number done, total number) before each video and after each
             step.
 
@@ -194,7 +194,7 @@ def train_deep_sbd(
         store = StepStore(folder, hashlib.sha256(repr((deciding, names)).encode()).hexdigest())
         if not resume:
             store.finish()
-        # The first process has removed the checkpoint before the others look for it.
+        # Wait until the first process has removed the checkpoint.
         any_process(False)
         with seeded(recipe.seed):
             training = train_on_segments(
@@ -287,7 +287,7 @@ DEEP_SBD = ShotMethod(
 
 _BATCH = 16
 
-# Bias of a class without training segments, which never wins.
+# Bias of a class without training segments, so that it is never chosen.
 _NEVER = -1e3
 
 
@@ -301,9 +301,9 @@ def fit_svm(
 ) -> float:
     """Replace the classifier of a trained network by a linear SVM on its second fully connected layer.
 
-    One SVM for each class against the others, classes weighted evenly. Its weights become those of the network's last
-    layer, so that the model is stored and used like any other: the class is the one with the largest margin, and the
-    softmax of the margins stands for probabilities.
+    There is one SVM per class against the rest, with balanced class weights. Its weights become the last layer of the
+    network, so that the model is stored and used like any other: the class has the largest margin, and the softmax of
+    the margins replaces probabilities.
 
     Args:
         network: A trained network in eval mode. Its last layer is replaced.
@@ -316,7 +316,7 @@ def fit_svm(
         Share of these segments that the SVM classifies correctly, in [0, 1].
 
     Raises:
-        InvalidArgumentError: There are no segments without a cut, or none with one.
+        InvalidArgumentError: There are no segments with a cut, or none without.
     """
     support_vectors = import_part("sklearn.svm", extra="train")
     random = np.random.default_rng(seed)
@@ -333,7 +333,7 @@ def fit_svm(
             with torch.inference_mode():
                 features.append(network.hidden_features(volumes.to(place)).float().cpu().numpy())
     rows = np.concatenate(features)
-    # On a common scale the solver converges; the primal solver always does.
+    # Standardized features and the primal solver make it converge.
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
     scale[scale == 0] = 1.0
     machine = support_vectors.LinearSVC(
@@ -342,7 +342,7 @@ def fit_svm(
     machine.fit((rows - mean) / scale, labels)
     weights = machine.coef_ / scale
     biases = machine.intercept_ - weights @ mean
-    if len(machine.classes_) == 2:  # one machine tells both
+    if len(machine.classes_) == 2:  # a single SVM separates two classes
         weights, biases = np.concatenate([-weights, weights]), np.concatenate([-biases, biases])
     layer = network.classifier
     with torch.no_grad():

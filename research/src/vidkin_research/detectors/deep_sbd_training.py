@@ -1,4 +1,4 @@
-"""Training of the DeepSBD network: segments of 16 frames from labeled videos, classes none, gradual, sharp."""
+"""Train the DeepSBD network on segments of 16 frames from labeled videos, with the classes none, gradual and sharp."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class LabeledFrames:
     """Small images of all frames of a video, with its cuts.
 
     Attributes:
-        images: [T, S, S, 3] uint8, or frames that are decoded again when they are drawn.
+        images: [T, S, S, 3] uint8, or frames that are decoded when drawn.
         hard: First frames of new shots.
         gradual: First and last frames of gradual transitions.
     """
@@ -83,25 +83,25 @@ def train_on_segments(
     store: StepStore | None = None,
     on_progress: Callable[[int, float], None] | None = None,
 ) -> SegmentTraining:
-    """Train on segments drawn evenly from the classes, half of them mirrored, with random brightness and contrast.
+    """Train on segments with balanced classes, half of them mirrored, with random brightness and contrast.
 
-    AdamW with one cycle of the learning rate, cross entropy. Deterministic under the seed on one machine, also if the
-    training was interrupted in between: the segments of a step depend on the seed and the step alone.
+    AdamW with one cycle of the learning rate, cross entropy. Deterministic for a seed on one machine, even after an
+    interruption: the segments of a step depend only on the seed and the step.
 
     Args:
-        network: Trained in place, left in eval mode.
-        videos: With images of the network's size.
+        network: The network, trained in place and left in eval mode.
+        videos: Videos with images of the network's size.
         steps: Number of optimizer steps.
         batch: Number of segments per step.
-        learning_rate: The highest of the cycle.
+        learning_rate: Maximum learning rate of the cycle.
         weight_decay: Weight decay of AdamW.
-        seed: Decides which segments are drawn and how they are changed.
-        store: Stores the state now and then, and continues from what it stored; None stores nothing.
-        on_progress: Called after each step with its number (from 1) and the loss.
+        seed: Seed of the choice of segments and their random changes.
+        store: Stores the state at intervals and continues from the stored state; None stores nothing.
+        on_progress: Callback after each step with its number (from 1) and the loss.
 
     Raises:
-        InvalidArgumentError: There are no segments without a cut, or none with one, images have another size, or what
-            was stored is of another training.
+        InvalidArgumentError: There are no segments with a cut, or none without, images have another size, or the stored
+            state belongs to another training.
     """
     frames, size = network.config.frames, network.config.size
     for number, video in enumerate(videos):
@@ -143,7 +143,7 @@ def segments_by_class(videos: Sequence[LabeledFrames], frames: int) -> list[list
     """(video, first frame) of all segments of ``frames`` frames, for each of `CLASSES`.
 
     Raises:
-        InvalidArgumentError: There are no segments without a cut, or none with one.
+        InvalidArgumentError: There are no segments with a cut, or none without.
     """
     places: list[list[tuple[int, int]]] = [[] for _ in CLASSES]
     for number, video in enumerate(videos):
@@ -167,8 +167,8 @@ def _segments(
     seed: int,
     device: torch.device,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Segments [batch, 3, frames, S, S] and their classes [batch] on the device for each step, drawn evenly from the
-    classes."""
+    """Yield segments [batch, 3, frames, S, S] and their classes [batch] for each step, with balanced classes, on the
+    device."""
     present = np.array([place for place, segments in enumerate(places) if segments])
     for step in steps:
         random = np.random.default_rng((seed, step))

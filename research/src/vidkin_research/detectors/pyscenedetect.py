@@ -17,7 +17,7 @@ __all__ = ["AdaptiveBaseline", "ContentBaseline", "import_scenedetect"]
 
 # The detectors count frames; the rate only converts numbers to time codes, which are not used here.
 _ANY_RATE = 24.0
-_HIGHEST = 100.0
+_MAX_VALUE = 100.0
 
 
 def import_scenedetect() -> Any:
@@ -70,7 +70,7 @@ class _SceneDetectBaseline:
         for frame in sorted(set(self._cuts)):
             if 0 < frame < len(self._times):
                 # 0.5 at the threshold of the content value, 1 at the largest possible value.
-                share = (self._values[frame] - self._threshold) / max(_HIGHEST - self._threshold, 1e-9)
+                share = (self._values[frame] - self._threshold) / max(_MAX_VALUE - self._threshold, 1e-9)
                 cuts.append(DetectedCut(frame, confidence=0.5 + 0.5 * min(max(share, 0.0), 1.0)))
         return DetectedCuts(tuple(cuts), Curve(np.array(self._times), np.array(self._values), "content value"))
 
@@ -83,7 +83,7 @@ class ContentBaseline(_SceneDetectBaseline):
     the same settings.
 
     Args:
-        threshold: Least content value at which a frame begins a new shot, above 0. Published comparisons use 30.
+        threshold: Minimum content value at which a frame begins a new shot, above 0. Published comparisons use 30.
         min_scene_len: Cuts within this many frames are merged, as in PySceneDetect, whose default is 15. Set it to 1
             if shots are shorter than a second.
 
@@ -102,12 +102,12 @@ class AdaptiveBaseline(_SceneDetectBaseline):
     """PySceneDetect's adaptive detector.
 
     A cut is where the content value is at least ``min_content_val`` and at least ``threshold`` times the mean over two
-    frames on either side, which ignores the even rise of fast motion.
+    frames on either side, which ignores the steady values of fast motion.
 
     Args:
         threshold: Ratio to the neighbors' mean, above 0; PySceneDetect's default is 3.
         min_scene_len: Minimum number of frames from one cut to the next; PySceneDetect's default is 15.
-        min_content_val: Lowest content value of a cut; PySceneDetect's default is 15.
+        min_content_val: Minimum content value of a cut; PySceneDetect's default is 15.
 
     Raises:
         MissingPartError: PySceneDetect is not installed.

@@ -11,12 +11,12 @@ from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 __all__ = ["ShotDetectBaseline", "color_difference"]
 
 # The largest score, 3 * 255; the confidence grows from the threshold up to this value.
-_HIGHEST = 765.0
+_MAX_SCORE = 765.0
 
 
 def color_difference(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> int:
     """floor(sum(|dR| + |dG| + |dB|) / (W H)) for two images [H, W, 3], from 0 to 765."""
-    # Maximum minus minimum stays in 8 bits, which is several times as fast as differences of wider numbers.
+    # Maximum minus minimum stays in 8 bits, which is several times as fast as differences of wider types.
     spread = np.maximum(first, second) - np.minimum(first, second)
     pixels: int = first.shape[0] * first.shape[1]
     return int(np.sum(spread, dtype=np.int64)) // pixels
@@ -60,7 +60,7 @@ class ShotDetectBaseline:
             score = self._scores[frame]
             jump = abs(score - self._scores[frame - 1])
             if min(score, jump) > self._threshold and frame - begin >= self._shortest:
-                span = max(_HIGHEST - self._threshold, 1.0)
+                span = max(_MAX_SCORE - self._threshold, 1.0)
                 confidence = 0.5 + 0.5 * min((min(score, jump) - self._threshold) / span, 1.0)
                 cuts.append(DetectedCut(frame, confidence=confidence))
                 begin = frame

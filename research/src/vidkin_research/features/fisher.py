@@ -22,12 +22,12 @@ _EACH, _MOST = 32, 60_000
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FisherVectors:
-    """SIFT-like Fisher: improved Fisher vectors of a picture's patches, [T, 2 K D']; the distance is L2, from 0 to 2.
+    """SIFT-like Fisher: improved Fisher vectors of an image's patches, [T, 2 K D']; the distance is L2, from 0 to 2.
 
     Source: Wang et al., deep ranking, supplement, section 4 (128, 512 and 2,048 Gaussians; best with 128); Perronnin,
     Sanchez and Mensink, "Improving the Fisher kernel for large-scale image classification", ECCV 2010. Patches are
     those of :func:`~vidkin_research.features.gabor.describe_patches`, projected to their D' principal components; their
-    model is a mixture of K Gaussians with diagonal covariances. A picture without texture has only zeros.
+    model is a mixture of K Gaussians with diagonal covariances. An image without texture has only zeros.
 
     Attributes:
         mean: [144] float32, mean of the patches.
@@ -61,10 +61,10 @@ class FisherVectors:
 
     @classmethod
     def fit(cls, images: Iterable[Image], *, gaussians: int = 128, length: int = 64, seed: int = 0) -> Self:
-        """Fit a model to up to 60,000 patches from a few hundred pictures.
+        """Fit a model to up to 60,000 patches from a few hundred images.
 
         Args:
-            images: Pictures of any size.
+            images: Images of any size.
             gaussians: K, number of Gaussians.
             length: D', number of components.
             seed: Seed of the choice of patches and of the fit.
@@ -79,13 +79,13 @@ class FisherVectors:
         if len(patches) < max(gaussians, length):
             raise InvalidArgumentError(
                 f"{gaussians} Gaussians of {length} components need as many patches with texture, got {len(patches)}; "
-                "use more pictures, or fewer of both"
+                "use more images, or fewer of both"
             )
         pca = decomposition.PCA(length, random_state=seed)
         projected = pca.fit_transform(patches)
         mixture = mixtures.GaussianMixture(gaussians, covariance_type="diag", max_iter=40, random_state=seed)
         with warnings.catch_warnings():
-            # Forty rounds are enough for a codebook, converged or not.
+            # Forty iterations are enough for a codebook, even without convergence.
             warnings.simplefilter("ignore", warning)
             mixture.fit(projected)
         fitted = (pca.mean_, pca.components_.T, mixture.weights_, mixture.means_, mixture.covariances_)

@@ -9,7 +9,7 @@ from functools import cache
 import torch
 from torch.nn import functional
 
-from vidkin_research.features.feature import Image, in_chunks, squares
+from vidkin_research.features.feature import Image, iter_chunks, squares
 
 __all__ = ["PATCH_LENGTH", "describe_patches", "patches_of"]
 
@@ -18,8 +18,8 @@ _ORIENTATIONS = 8
 _WAVELENGTHS = (4.0, 8.0)
 _CELL, _CELLS = 6, 3
 _CLIP = 0.2
-# Least energy, for gray values from 0 to 1: a patch with less shows nothing but noise.
-_LEAST = 1e-2
+# Minimum energy, for gray values from 0 to 1; a patch with less shows only noise.
+_MIN_ENERGY = 1e-2
 _LUMA = (0.299, 0.587, 0.114)
 
 PATCH_LENGTH = _ORIENTATIONS * len(_WAVELENGTHS) * _CELLS**2
@@ -29,9 +29,9 @@ PATCH_LENGTH = _ORIENTATIONS * len(_WAVELENGTHS) * _CELLS**2
 def describe_patches(images: Sequence[Image]) -> torch.Tensor:
     """SIFT-like descriptors [T, 361, 144] of overlapping patches; zeros for patches without texture.
 
-    Pictures are squeezed to 128 x 128 and converted to gray. Amplitudes of Gabor wavelets (8 orientations, wavelengths
-    of 4 and 8 pixels, one octave wide) are averaged in cells of 6 x 6 pixels; a patch is 3 x 3 cells, one every cell.
-    Its vector is scaled to length 1, clipped at .2 and scaled again, as in SIFT (Lowe, 1999).
+    Images are squeezed to 128 x 128 and converted to gray. Amplitudes of Gabor wavelets (8 orientations, wavelengths of
+    4 and 8 pixels, one octave wide) are averaged in cells of 6 x 6 pixels; a patch is 3 x 3 cells, one every cell. Its
+    vector is scaled to length 1, clipped at .2 and scaled again, as in SIFT (Lowe, 1999).
     """
     gray = torch.from_numpy(squares(images, _SIDE)) @ torch.tensor(_LUMA)
     padded = functional.pad(gray[:, None], (_MARGIN,) * 4, mode="reflect")
@@ -39,28 +39,28 @@ def describe_patches(images: Sequence[Image]) -> torch.Tensor:
     inner = amplitudes[:, :, _MARGIN : _MARGIN + _SIDE, _MARGIN : _MARGIN + _SIDE]
     cells = functional.avg_pool2d(inner, _CELL)
     patches = functional.unfold(cells, _CELLS).transpose(1, 2)
-    has_texture = patches.norm(dim=2, keepdim=True) > _LEAST
+    has_texture = patches.norm(dim=2, keepdim=True) > _MIN_ENERGY
     clipped = functional.normalize(patches, dim=2).clamp(max=_CLIP)
     described: torch.Tensor = functional.normalize(clipped, dim=2) * has_texture
     return described
 
 
 def patches_of(images: Iterable[Image]) -> Iterator[torch.Tensor]:
-    """Yield the patches [361, 144] of one picture after another; memory does not grow with their number."""
-    for chunk in in_chunks(images):
+    """Yield the patches [361, 144] of each image; memory does not grow with the number of images."""
+    for chunk in iter_chunks(images):
         yield from describe_patches(chunk)
 
 
 @cache
 def _wavelets() -> torch.Tensor:
-    """Transfer functions [16, S, S] of the padded picture: each is a Gaussian around one frequency, and 0 at frequency
+    """Transfer functions [16, S, S] of the padded image: each is a Gaussian around one frequency, and 0 at frequency
     0."""
     side = _SIDE + 2 * _MARGIN
     frequency = torch.fft.fftfreq(side)
     rows, columns = torch.meshgrid(frequency, frequency, indexing="ij")
     filters = []
     for wavelength in _WAVELENGTHS:
-        # One octave: sigma is .56 wavelengths in the picture.
+        # For a bandwidth of one octave, sigma is .56 wavelengths.
         sigma = 1 / (2 * math.pi * 0.56 * wavelength)
         for step in range(_ORIENTATIONS):
             angle = math.pi * step / _ORIENTATIONS

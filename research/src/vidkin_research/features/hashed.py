@@ -35,11 +35,11 @@ class HashedHistograms:
     Source: Wang et al., "Learning fine-grained image similarity with deep ranking" (L1HashKPCA); Ioffe, "Improved
     consistent sampling, weighted minhash and L1 sketching", ICDM 2010. The three histograms, each scaled to sum 1, are
     concatenated and divided by 3. A hash of two such rows is equal with probability ``(1 - L1 / 2) / (1 + L1 / 2)``;
-    the share of equal hashes is the kernel, and kernel PCA on anchor pictures turns it into vectors.
+    the share of equal hashes is the kernel, and kernel PCA on anchor images turns it into vectors.
 
     Attributes:
         color, words, gradients: The features that provide the histograms.
-        anchors: [A, H] int64, hashes of the pictures it was fitted on.
+        anchors: [A, H] int64, hashes of the images it was fitted on.
         means: [A] float32, mean kernel of each anchor with all anchors.
         projection: [A, D] float32, from centered kernels to components.
         seed: Seed of the hashes.
@@ -77,18 +77,18 @@ class HashedHistograms:
         anchors: int = 512,
         seed: int = 0,
     ) -> Self:
-        """Fit components to the first ``anchors`` pictures.
+        """Fit components to the first ``anchors`` images.
 
         Args:
-            images: Pictures in a random order.
-            words: Visual words; default: fitted on the same pictures.
-            hashes: H, number of hashes per picture.
-            length: Maximum of D; there are fewer components if the pictures vary in fewer directions.
+            images: Images in random order.
+            words: Visual words; default: fitted on the same images.
+            hashes: H, number of hashes per image.
+            length: Maximum of D; there are fewer components if the images vary in fewer directions.
             anchors: Maximum of A.
             seed: Seed of the hashes and of the words.
 
         Raises:
-            InvalidArgumentError: There are fewer than two pictures, or too few for the words.
+            InvalidArgumentError: There are fewer than two images, or too few for the words.
         """
         check_at_least(1, hashes=hashes, length=length)
         pictures = tuple(islice(images, anchors))
@@ -102,7 +102,7 @@ class HashedHistograms:
         values, vectors = torch.linalg.eigh(kernel - means - means[:, None] + means.mean())
         kept = (values > _RANK * values[-1]).nonzero()[:, 0].flip(0)[:length]
         if not len(kept):
-            raise InvalidArgumentError("the pictures must differ: all have the same histograms")
+            raise InvalidArgumentError("the images must differ, but all have the same histograms")
         projection = vectors[:, kept] / values[kept].sqrt()
         return cls(
             ColorHistogram(),

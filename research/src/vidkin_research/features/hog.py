@@ -25,7 +25,7 @@ _EPSILON = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class GradientHistogram:
-    """HOG: orientations of gradients in cells of a picture of 96 x 96; the distance is L1.
+    """HOG: orientations of gradients in cells of an image of 96 x 96; the distance is L1.
 
     Source: Dalal and Triggs, "Histograms of oriented gradients for human detection", CVPR 2005; Wang et al., deep
     ranking, supplement, section 4 (cells of 16 x 16 with 32 numbers each, L1 without further normalization).

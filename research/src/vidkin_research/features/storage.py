@@ -75,7 +75,7 @@ class BilinearSimilarity:
 
         Args:
             base: The feature whose embeddings are compared.
-            descriptors: [N, D'] descriptors of the training pictures by ``base``.
+            descriptors: [N, D'] descriptors of the training images by ``base``.
             triplets: Rows of query, positive and negative, in the order of training.
             aggressiveness: Limit of a step; see :func:`learn_bilinear`.
         """
@@ -102,8 +102,7 @@ def learn_bilinear(
     """W [D, D] by passive-aggressive steps from the identity (OASIS).
 
     For each triplet of rows (p, p+, p-): ``l = max(0, 1 - p^T W p+ + p^T W p-)``, ``V = p (p+ - p-)^T``,
-    ``tau = min(C, l / ||V||^2)``, ``W += tau V``. So a step changes W just enough to bring the loss to 0, and no more
-    than C allows.
+    ``tau = min(C, l / ||V||^2)``, ``W += tau V``. A step changes W just enough to make the loss 0, but at most by C.
 
     Args:
         vectors: [N, D] vectors of length 1.
@@ -136,7 +135,7 @@ _CLASSES: dict[str, type[Any]] = {
     )
 }
 
-# Features that come fitted to 700 photographs of flowers, so that their names work offline.
+# Features included with a fit to 700 photographs of flowers, so that they work offline.
 _SHIPPED = (VisualWords.name, FisherVectors.name, TextonPyramid.name, HashedHistograms.name)
 
 _FORMAT = "vidkin.image_feature"
@@ -181,7 +180,7 @@ def open_feature(name: str, *, weights: PathLike | None = None) -> ImageFeature:
         return made
     if parsed.path not in _SHIPPED:
         raise InvalidArgumentError(
-            f"the feature {parsed.path!r} is learned from labels; name a file of it as weights (written by "
+            f"the feature {parsed.path!r} is learned from labels; pass its file as weights (written by "
             "vidkin_research.features.save_feature)"
         )
     return _shipped(parsed.path)
@@ -216,7 +215,7 @@ def load_feature(path: PathLike) -> ImageFeature:
         raise InvalidArgumentError(f"{os.fspath(path)}: not a classical feature of images; use a file of save_feature")
     try:
         return _put_together(parse_json(metadata["feature"]), "", tensors)
-    # Features can hold others; too many inside each other are a RecursionError.
+    # Features can contain others; too deep nesting raises a RecursionError.
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, InvalidArgumentError) as error:
         raise InvalidArgumentError(f"{os.fspath(path)}: damaged feature file: {error!r}") from error
 

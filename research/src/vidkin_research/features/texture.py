@@ -16,7 +16,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin_research.features.feature import (
     CHUNK,
     Image,
-    in_chunks,
+    iter_chunks,
     l1_distances,
     sample_rows,
     sketch,
@@ -46,15 +46,15 @@ _FILTERS = torch.einsum("ar,bc->abrc", _BASIS, _BASIS).reshape(9, 1, 3, 3).repea
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TextonPyramid:
-    """SPMK texton: how strongly each of K textons is present in the cells of a pyramid, [T, 21 K]; 1 - intersection.
+    """SPMK texton: the weight of each of K textons in the cells of a pyramid, [T, 21 K]; 1 - intersection.
 
     Source: Wang et al., deep ranking, supplement, section 4 (3 x 3 textons, 1,024 of them, max pooling); Lazebnik,
-    Schmid and Ponce, CVPR 2006, for the kernel; Yang et al., CVPR 2009, for max pooling. Pictures are squeezed to
-    128 x 128; one pixel of every 4 x 4 is described by the 9 filters of a 3 x 3 cosine transform of Y, I and Q. A pixel
+    Schmid and Ponce, CVPR 2006, for the kernel; Yang et al., CVPR 2009, for max pooling. Images are squeezed to 128 x
+    128; one pixel of every 4 x 4 is described by the 9 filters of a 3 x 3 cosine transform of Y, I and Q. A pixel
     belongs to its 5 nearest textons, with weights that fall with the squared distance; a cell of the pyramid (1 x 1,
     2 x 2, 4 x 4) has each texton's largest weight. (The filters and the soft weights are not in the publication; with
-    hard weights the largest one would only say whether a texton occurs.) Each level is scaled to sum 1 and weighted by
-    1/4, 1/4, 1/2, so the intersection of a picture with itself is 1.
+    hard weights the maximum would only say whether a texton occurs.) Each level is scaled to sum 1 and weighted by 1/4,
+    1/4, 1/2, so the intersection of an image with itself is 1.
 
     Attributes:
         scale: [27] float32, divisor of the filter responses.
@@ -78,7 +78,7 @@ class TextonPyramid:
 
     @classmethod
     def fit(cls, images: Iterable[Image], *, textons: int = 1024, seed: int = 0) -> Self:
-        """Fit textons to up to 100,000 pixels from a few hundred pictures.
+        """Fit textons to up to 100,000 pixels from a few hundred images.
 
         Raises:
             InvalidArgumentError: There are fewer pixels than textons, or fewer than 5 textons.
@@ -87,7 +87,7 @@ class TextonPyramid:
         scale = rows.std(dim=0, correction=0).clamp_min(1e-3)
         rows = rows / scale
         centers = cluster(rows, textons, seed=seed)
-        # Half of all pixels are at most this far from a texton; at this distance a weight falls to exp(-1).
+        # At the median distance of pixels from their textons, a weight falls to exp(-1).
         nearest = torch.cdist(rows[:4096], centers).amin(dim=1).square()
         return cls(scale, centers, 1 / max(float(nearest.median()), 1e-6))
 
@@ -118,10 +118,10 @@ class TextonPyramid:
 
 
 def _responses(images: Iterable[Image]) -> Iterator[torch.Tensor]:
-    """Filter responses [1024, 27] of one picture after another, row by row."""
+    """Yield the filter responses [1024, 27] of each image, row by row."""
     from skimage.color import rgb2yiq
 
-    for chunk in in_chunks(images):
+    for chunk in iter_chunks(images):
         channels = torch.from_numpy(rgb2yiq(squares(chunk, _SIDE))).float().movedim(-1, 1)
         padded = functional.pad(channels, (1, 1, 1, 1), mode="reflect")
         maps = functional.conv2d(padded, _FILTERS, groups=3, stride=_STEP)
@@ -133,7 +133,7 @@ def _responses(images: Iterable[Image]) -> Iterator[torch.Tensor]:
 
 _WAVELET_SIDE = 128
 
-_PLACES = _WAVELET_SIDE * _WAVELET_SIDE
+_POSITIONS = _WAVELET_SIDE * _WAVELET_SIDE
 
 # Jacobs, Finkelstein and Salesin, table of weights for scanned queries: bin (0 is the mean) x channel Y, I, Q.
 _WEIGHTS = torch.tensor([
@@ -141,10 +141,10 @@ _WEIGHTS = torch.tensor([
     [0.30, 0.14, 0.27],
 ])  # fmt: skip
 
-# Smallest and largest possible mean of the channels Y, I, Q.
+# Minimum and maximum of the means of the channels Y, I, Q.
 _MEANS = ((0.0, 1.0), (-0.596, 0.596), (-0.523, 0.523))
 
-# The coefficients of a picture of one color are rounding errors.
+# Smaller coefficients, as in an image of one color, are rounding errors.
 _NOISE = 1e-6
 
 _WAVELET_LEVELS = 64
@@ -152,18 +152,19 @@ _WAVELET_LEVELS = 64
 
 @dataclass(frozen=True, slots=True)
 class WaveletSignature:
-    """Wavelet: means of Y, I and Q and the places and signs of their largest Haar coefficients, [T, 3 + 3 * largest].
+    """Wavelet: means of Y, I and Q and the positions and signs of their largest Haar coefficients, [T, 3 + 3 *
+    largest].
 
-    Source: Jacobs, Finkelstein and Salesin, "Fast multiresolution image querying", SIGGRAPH 1995. Pictures are squeezed
+    Source: Jacobs, Finkelstein and Salesin, "Fast multiresolution image querying", SIGGRAPH 1995. Images are squeezed
     to 128 x 128, converted to YIQ and decomposed (standard decomposition: rows fully, then columns fully). A descriptor
-    holds three means, then for each channel sign * place of its largest coefficients, place = 128 i + j, in decreasing
-    order of their size; 0 if there are fewer.
+    holds three means, then for each channel sign * position of its largest coefficients, position = 128 i + j, in
+    decreasing order of their size; 0 if there are fewer.
 
-    ``distance = sum of w_0 |mean - mean'| - sum of w_bin over coefficients of equal place and sign``,
+    ``distance = sum of w_0 |mean - mean'| - sum of w_bin over coefficients of equal position and sign``,
     ``bin = min(max(i, j), 5)``, with the published weights for scanned queries. The distance can be below 0.
 
     Attributes:
-        largest: Coefficients kept per channel (40 in the paper).
+        largest: Number of coefficients per channel (40 in the paper).
     """
 
     name: ClassVar[str] = "wavelet"
@@ -179,7 +180,7 @@ class WaveletSignature:
             coefficients = decompose(squares(images[first : first + CHUNK], _WAVELET_SIDE))
             means = torch.from_numpy(coefficients[:, :, 0].copy())
             coefficients[:, :, 0] = 0
-            # Stable, so that equal coefficients are kept in the order of their places.
+            # Stable, so that equal coefficients stay in the order of their positions.
             order = np.argsort(-np.abs(coefficients), axis=2, kind="stable")[:, :, : self.largest]
             values = np.take_along_axis(coefficients, order, axis=2)
             signed = np.where(np.abs(values) > _NOISE, np.sign(values) * order, 0)
@@ -187,7 +188,7 @@ class WaveletSignature:
         return torch.cat(parts)
 
     def distances(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """Distances [N, M]; the weights are the same for both sides, so it does not matter which is the query."""
+        """Distances [N, M]; the weights are the same for both sides, so distances are symmetric."""
         result = (first[:, None, :3] - second[None, :, :3]).abs() @ _WEIGHTS[0]
         left, right = self._bits(first), self._bits(second)
         return result - torch.from_numpy((left @ right.T).toarray()).to(result.dtype)
@@ -214,10 +215,10 @@ class WaveletSignature:
         row, channel, _ = signed.nonzero(as_tuple=True)
         value = signed[signed != 0]
         place = value.abs()
-        column = (channel * 2 + (value < 0)) * _PLACES + place
+        column = (channel * 2 + (value < 0)) * _POSITIONS + place
         bins = torch.maximum(place // _WAVELET_SIDE, place % _WAVELET_SIDE).clamp(max=5)
         weight = _WEIGHTS[bins, channel].sqrt()
-        return csr_matrix((weight.numpy(), (row.numpy(), column.numpy())), shape=(len(descriptors), 6 * _PLACES))
+        return csr_matrix((weight.numpy(), (row.numpy(), column.numpy())), shape=(len(descriptors), 6 * _POSITIONS))
 
 
 def decompose(images: NDArray[np.float32]) -> NDArray[np.float64]:

@@ -22,10 +22,10 @@ _EACH, _MOST = 64, 200_000
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VisualWords:
-    """SIFT-like: share of a picture's patches nearest to each of K words, [T, K]; L1 distance, from 0 to 2.
+    """SIFT-like: share of an image's patches nearest to each of K words, [T, K]; L1 distance, from 0 to 2.
 
     Source: Wang et al., deep ranking, supplement, section 4 (128, 512 and 2,048 words; best with 2,048). Patches are
-    those of :func:`~vidkin_research.features.gabor.describe_patches`, words are centers of k-means. A picture without
+    those of :func:`~vidkin_research.features.gabor.describe_patches`, words are centers of k-means. An image without
     texture has only zeros. The cosine of two embeddings is the Bhattacharyya coefficient of the histograms.
 
     Attributes:
@@ -41,7 +41,7 @@ class VisualWords:
 
     @classmethod
     def fit(cls, images: Iterable[Image], *, words: int = 2048, seed: int = 0) -> Self:
-        """Fit words to up to 200,000 patches from a few hundred pictures.
+        """Fit words to up to 200,000 patches from a few hundred images.
 
         Raises:
             InvalidArgumentError: There are fewer patches with texture than words.
@@ -77,7 +77,7 @@ def cluster(rows: torch.Tensor, count: int, *, seed: int) -> torch.Tensor:
     if len(rows) < count:
         raise InvalidArgumentError(
             f"{count} centers must be fitted on at least as many patches with content, got {len(rows)}; "
-            "use more pictures or fewer centers"
+            "use more images or fewer centers"
         )
     # A single batch must be able to fill all centers.
     means = clustering.MiniBatchKMeans(count, batch_size=max(4096, 2 * count), n_init=1, random_state=seed)

@@ -32,14 +32,14 @@ def merge_annotators(labels: Sequence[Sequence[VideoAnnotation]]) -> list[VideoA
 
 
 def merge_critical(shot: tuple[int, int], marked: Sequence[tuple[int, int] | None]) -> tuple[int, int] | None:
-    """The critical frames of a shot [start, end) by the rule of the paper.
+    """Critical frames of a shot [start, end) by the rule of the paper.
 
     A shot is critical if more than half of the annotators say so. Its critical frames are those marked by the largest
-    number of these annotators. If there are several stretches of such frames, the longest is used, or the last of
-    equally long ones, because the event ends the shot.
+    number of these annotators. Of several stretches of such frames, the longest is used (the last of equally long ones,
+    because the event ends the shot).
 
     Args:
-        shot: First frame, and one past the last one.
+        shot: First frame, and first frame after the shot.
         marked: For each annotator, [start, end) of the critical frames, or None.
 
     Source: Radial loss for learning fine-grained video similarity metric, Sports Dataset.

@@ -10,7 +10,7 @@ from vidkin.errors import MediaError
 from vidkin.media import probe
 from vidkin.shots import VideoAnnotation
 
-# Frames by which the number that a file's duration suggests can be too small.
+# Number of frames by which a count from the duration can be too small.
 _UNSURE = 2
 
 
@@ -25,7 +25,7 @@ class LabeledVideo(Result):
         gradual: Number of gradual transitions between them.
         critical: Number of critical shots.
         is_held_out: Whether it is held out to fit thresholds on.
-        problem: Why it cannot be trained on; "" if it can.
+        problem: Reason why it cannot be used for training; "" if it can.
     """
 
     video: str
@@ -38,11 +38,11 @@ class LabeledVideo(Result):
 
 
 def check_labels(annotations: Sequence[VideoAnnotation], *, fit_every: int | None) -> list[LabeledVideo]:
-    """Look at every labeled video; the first frame of each is decoded.
+    """Check every labeled video; the first frame of each is decoded.
 
     Args:
         annotations: The labels.
-        fit_every: Every video of this number is held out; None: none.
+        fit_every: Every n-th video is held out; None: none.
     """
     found = []
     for place, annotation in enumerate(annotations, start=1):

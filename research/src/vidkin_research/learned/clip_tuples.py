@@ -1,4 +1,4 @@
-"""Quadlets and triplets of clips from videos whose shots and critical moments are labeled."""
+"""Draw quadlets and triplets of clips from videos with labeled shots and critical moments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AnnotatedShot:
     Attributes:
         video: Number of the video in the caller's list.
         start: First frame.
-        end: One past the last frame.
+        end: First frame after the shot.
         critical: [start, end) of the critical frames inside the shot; None for a shot that is not critical.
     """
 
@@ -76,26 +76,26 @@ def sample_critical_quadlets(
 ) -> list[ClipQuadlet]:
     """Draw critical-clip quadlets (Radial loss, ICIP, section 3), with replacement.
 
-    The shot is drawn uniformly among the eligible ones; q uniformly among the windows of its non-critical
-    frames and p among the others; i among the windows of its critical frames; n among the windows of the
-    next shot of the same video. A shot is eligible when it is critical, its non-critical frames hold two
-    different windows, its critical frames one, and the next shot one.
+    The shot is drawn uniformly among the eligible ones; q uniformly among the windows of its non-critical frames and p
+    among the remaining ones; i among the windows of its critical frames; n among the windows of the
+    next shot of the same video. A shot is eligible if it is critical, its non-critical frames have two different
+    windows, its critical frames one, and the next shot one.
 
     Args:
         shots: Shots of any number of videos, in any order.
         count: Number of quadlets.
-        seed: A seed gives the same quadlets every time; a generator continues from its state.
+        seed: A seed always gives the same quadlets; a generator continues from its state.
         clip_frames: Length of a window; the paper takes 40 at 20 fps.
-        minimum_frames: A stretch shorter than ``clip_frames`` but at least this long is one window by itself;
-            default ``clip_frames``, so that every window has that length. Lower it where critical moments are
-            short and the encoder takes clips of any length.
+        minimum_frames: A stretch shorter than ``clip_frames`` but at least this long is a single window; default:
+            ``clip_frames``, so that every window has that length. Lower it if critical moments are short and the
+            encoder takes clips of any length.
 
     Raises:
         InvalidArgumentError: No shot is eligible, or lengths are invalid; the message counts the reasons.
     """
-    lengths = _checked_lengths(clip_frames, minimum_frames, count)
+    lengths = _check_lengths(clip_frames, minimum_frames, count)
     candidates: list[tuple[str, tuple[_Windows, _Windows, _Windows]]] = []
-    for shot, following in _with_next(shots):
+    for shot, following in _pair_with_next(shots):
         if shot.critical is None:
             continue
         around = _Windows.of(shot.video, [(shot.start, shot.critical[0]), (shot.critical[1], shot.end)], lengths)
@@ -129,11 +129,11 @@ def sample_shot_triplets(
 ) -> list[ClipTriplet]:
     """Draw triplets from shots that are not critical: q and p two windows of a shot, n one of the next shot.
 
-    Arguments and errors as for `sample_critical_quadlets`; the loss for them has margin .7.
+    Arguments and errors as for `sample_critical_quadlets`; the loss on these triplets has a margin of .7.
     """
-    lengths = _checked_lengths(clip_frames, minimum_frames, count)
+    lengths = _check_lengths(clip_frames, minimum_frames, count)
     candidates: list[tuple[str, tuple[_Windows, _Windows]]] = []
-    for shot, following in _with_next(shots):
+    for shot, following in _pair_with_next(shots):
         if shot.critical is not None:
             continue
         own, after = _windows_of(shot, lengths), _windows_of(following, lengths)
@@ -149,7 +149,7 @@ def sample_shot_triplets(
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
-    """All windows of some stretches of a video: (first start, number of starts, length) a stretch."""
+    """All windows of several stretches of a video: (first start, number of starts, length) for each."""
 
     video: int
     stretches: tuple[tuple[int, int, int], ...]
@@ -176,7 +176,7 @@ class _Windows:
         return self.window(_choices(self.total, 1, generator)[0])
 
     def draw_two(self, generator: torch.Generator) -> tuple[ClipWindow, ClipWindow]:
-        """Two different windows, every ordered pair as likely."""
+        """Draw two different windows; every ordered pair is equally likely."""
         first = _choices(self.total, 1, generator)[0]
         second = _choices(self.total - 1, 1, generator)[0]
         return self.window(first), self.window(second + (second >= first))
@@ -190,7 +190,7 @@ def _windows_of(shot: AnnotatedShot | None, lengths: tuple[int, int]) -> _Window
     return _Windows(0, (), 0) if shot is None else _Windows.of(shot.video, [(shot.start, shot.end)], lengths)
 
 
-def _with_next(shots: Sequence[AnnotatedShot]) -> list[tuple[AnnotatedShot, AnnotatedShot | None]]:
+def _pair_with_next(shots: Sequence[AnnotatedShot]) -> list[tuple[AnnotatedShot, AnnotatedShot | None]]:
     ordered = sorted(shots, key=lambda shot: (shot.video, shot.start))
     pairs: list[tuple[AnnotatedShot, AnnotatedShot | None]] = []
     for number, shot in enumerate(ordered):
@@ -206,7 +206,7 @@ def _with_next(shots: Sequence[AnnotatedShot]) -> list[tuple[AnnotatedShot, Anno
     return pairs
 
 
-def _checked_lengths(clip_frames: int, minimum_frames: int | None, count: int) -> tuple[int, int]:
+def _check_lengths(clip_frames: int, minimum_frames: int | None, count: int) -> tuple[int, int]:
     minimum = clip_frames if minimum_frames is None else minimum_frames
     if not 1 <= minimum <= clip_frames:
         raise InvalidArgumentError(
@@ -220,7 +220,7 @@ def _checked_lengths(clip_frames: int, minimum_frames: int | None, count: int) -
 def _draw_shots(
     candidates: Sequence[tuple[str, P]], count: int, generator: torch.Generator, kind: str, clip_frames: int
 ) -> list[P]:
-    """The windows of ``count`` shots without a reason against them, drawn with replacement."""
+    """Draw the windows of ``count`` eligible shots, with replacement."""
     eligible = [windows for reason, windows in candidates if not reason]
     if not eligible:
         if not candidates:

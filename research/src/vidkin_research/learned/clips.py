@@ -1,4 +1,4 @@
-"""Features of the frames of videos, and clips from labeled shots: the training data of the metric for shots."""
+"""Training data of the metric for shots: features of frames, and clips from labeled shots."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class ShotClips:
 
     Every clip of a tuple is ``window`` consecutive frames at a random position of its stretch.
 
-    Critical shots give quadlets (query and positive from their calm frames, intermediate from their critical ones,
-    negative from the next shot), the others triplets (query and positive from the shot, negative from the next), as in
-    the sources.
+    Critical shots give quadlets (query and positive from their calm frames, intermediate from their critical frames,
+    negative from the next shot), all other shots triplets (query and positive from the shot, negative from the next),
+    as in the sources.
 
     Args:
-        features: Features [T, F] of each video, one row per frame; or its frames, for a frame network that is trained
-            as well.
+        features: Features [T, F] of each video, one row per frame; or its frames, if the frame network is trained as
+            well.
         annotations: The labels of each video, in the same order.
         window: W, number of frames per clip.
         minimum: Minimum length of a stretch in frames; a stretch shorter than W is padded by repeating its first
@@ -162,7 +162,7 @@ def check_labels_fit(annotation: VideoAnnotation, frames: int) -> None:
 
 
 def count_in(annotation: VideoAnnotation, numbers: NDArray[np.int64], *, fps: float) -> VideoAnnotation:
-    """Labels counted in some frames of the video instead of all; shots without such a frame are left out.
+    """Convert labels to a subset of the video's frames; shots without such a frame are left out.
 
     Args:
         annotation: The labels.
@@ -185,14 +185,14 @@ def count_in(annotation: VideoAnnotation, numbers: NDArray[np.int64], *, fps: fl
     return replace(annotation, fps=fps, shots=tuple(shots))
 
 
-# From images to features of frames and embeddings of clips: NumPy arrays in and out of a clip encoder.
+# Run a clip encoder on NumPy arrays, from images to features of frames and embeddings of clips.
 
 
 class ShotNetwork:
-    """A clip encoder of torch as the learned detector takes it (`vidkin_research.learned.detector.ShotModel`).
+    """Adapts a clip encoder of torch to the learned detector (`vidkin_research.learned.detector.ShotModel`).
 
     Args:
-        model: The clip encoder, in eval mode; what it learns later counts.
+        model: The clip encoder, in eval mode; later training takes effect.
     """
 
     def __init__(self, model: ClipEncoder) -> None:
@@ -214,7 +214,7 @@ class ShotNetwork:
 
 
 def encode_with(model: ClipEncoder) -> Encode:
-    """The model's head as a function of arrays, from clips of features [B, W, F] to embeddings [B, D]."""
+    """Return the model's head as a function of arrays, from clips of features [B, W, F] to embeddings [B, D]."""
     return ShotNetwork(model).head
 
 

@@ -1,4 +1,4 @@
-"""Settings for cutting video with a trained clip encoder: its window, and rules fitted on labeled videos."""
+"""Detect shots with a trained clip encoder: its fitted rules, the analysis of a video, and the detector."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 CutRule = Literal["extended", "slope", "default"]
 
 """How cuts are found. ``slope``, the published rule: a sudden change in the slope of the curve, over full windows.
-``extended``, ours: the novelty of neighboring windows, the frames themselves and both sides count as well, shots
-shorter than a window have a curve, and gradual transitions are found. ``default``: vidkin's default detector finds
-the transitions, and the metric only tells which shots are critical."""
+``extended``, ours: also uses the novelty of neighboring windows, the frames themselves and both sides of a cut, gives
+shots shorter than a window a curve, and finds gradual transitions. ``default``: vidkin's default detector finds the
+transitions, and the metric only decides which shots are critical."""
 
 CUT_RULES: tuple[CutRule, ...] = get_args(CutRule)
 
@@ -64,11 +64,11 @@ class ShotRules:
     Attributes:
         window: Number of frames per window, at least 2; the sources use 40.
         rate: Frames per second to examine, above 0; None uses every frame.
-        cut: Rule for cuts: when the slope of the curve changes suddenly; None if the default detector finds them.
+        cut: Rule for a sudden change in the slope of the curve; None if the default detector finds cuts.
         method: How cuts are found.
-        gradual: Rule for gradual transitions: when two sides without a sudden change are two shots; None finds only
-            hard cuts.
-        critical: Rule for critical shots: when the curve of a shot increases; None gives shots no critical score.
+        gradual: Rule for gradual transitions, where both sides differ without a sudden change; None finds only hard
+            cuts.
+        critical: Rule for an increasing curve, which marks critical shots; None gives shots no critical score.
         fitted_on: Description of the data the rules were fitted on.
     """
 
@@ -161,18 +161,18 @@ def fit_shot_rules(
 
     Args:
         videos: Features [T, F] of the frames of each video.
-        labels: Shots of each video as [start, end) frames in order; frames between two are a gradual transition.
+        labels: Shots of each video as [start, end) frames in order; frames between shots are a gradual transition.
         encode: Encoder, as in `find_shots`.
         window: Number of frames per window.
         rate: Rate to store in the rules.
         method: ``slope`` is the published rule, which knows only hard cuts; ``default`` needs no rule for cuts.
-        gradual: Also fit a rule for gradual transitions, if the labels have any and the method knows them.
+        gradual: Also fit a rule for gradual transitions, if the labels have any and the method supports them.
         critical: For each video, whether each of its shots is critical; None fits no such rule.
         trend: The test for an increasing curve.
         fitted_on: Description of the data, to store in the rules.
 
     Raises:
-        InvalidArgumentError: There is nothing to fit on: no cut, or no difference in whether shots are critical.
+        InvalidArgumentError: There is nothing to fit: no cuts, or no critical or no other shots.
     """
     if len(videos) != len(labels) or (critical is not None and len(critical) != len(videos)):
         raise InvalidArgumentError(
@@ -308,8 +308,7 @@ def find_shots(
         starts = [cut.frame for cut in cuts]
         gradual = [] if rules.gradual is None else find_gradual(windows, starts, rules.gradual)
     starts = [cut.frame for cut in cuts]
-    # [start, end) of the stretches before, between and after transitions, one more than transitions; some can be
-    # empty.
+    # [start, end) of the stretches before, between and after transitions; some can be empty.
     edges = sorted([(cut, cut) for cut in starts] + [(one.first, one.last + 1) for one in gradual])
     begins = [0, *(following for _, following in edges)]
     ends = [*(end for end, _ in edges), len(windows)]
@@ -358,7 +357,7 @@ class LearnedDetector:
     frame network once, as it arrives; windows of features are embedded in batches at the end. Memory holds the
     features: about 5 KB per frame.
 
-    With rules of the method ``default`` vidkin's default detector sees every frame as well and finds the transitions.
+    With rules of the method ``default``, vidkin's default detector also gets every frame and finds the transitions.
 
     Args:
         model: The clip encoder.
@@ -461,7 +460,8 @@ def open_learned(model: PathLike) -> LearnedDetector:
 
 
 def count_cut(cut: DetectedCut, frames: Sequence[int]) -> DetectedCut:
-    """The transition with its frames counted among ``frames``, the numbers of those examined: the first at or after."""
+    """Convert a transition to the examined frames, whose numbers are ``frames``: the first at or after each of its
+    frames."""
     last = len(frames) - 1
     first, start, end = (
         None if frame is None else min(last, bisect_left(frames, frame))
@@ -470,7 +470,7 @@ def count_cut(cut: DetectedCut, frames: Sequence[int]) -> DetectedCut:
     return replace(cut, frame=max(1, first or 0), start_frame=start, end_frame=end)
 
 
-# Y, Cb and Cr of RGB from 0 to 255 in the range of video (ITU-R BT.601), as decoders give them.
+# Y, Cb and Cr of RGB from 0 to 255 in the range of video (ITU-R BT.601), as decoders return them.
 _TO_PLANES = np.array([
     [65.481, 128.553, 24.966],
     [-37.797, -74.203, 112.0],
@@ -480,7 +480,7 @@ _ZEROS = np.array([16.0, 128.0, 128.0])
 
 
 def _plane_samples(frame: RgbFrame, grid: tuple[int, int]) -> FramePlanes:
-    """The frame as the default detector samples it: luma [1, H, W], and chroma at half of that."""
+    """Sample a frame like the default detector: luma [1, H, W], and chroma at half that size."""
     square = fit_to_square(frame.image, grid[0], "stretch")
     planes = np.clip(np.rint(square @ _TO_PLANES.T + _ZEROS), 0, 255).astype(np.uint8)
     chroma = planes[::2, ::2, 1:].transpose(2, 0, 1)
@@ -488,5 +488,5 @@ def _plane_samples(frame: RgbFrame, grid: tuple[int, int]) -> FramePlanes:
 
 
 def network_input(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Square images [N, S, S, 3] as a network takes them: [N, 3, S, S] with values from 0 to 1."""
+    """Convert square images [N, S, S, 3] to a network's input: [N, 3, S, S] with values from 0 to 1."""
     return np.ascontiguousarray(images.transpose(0, 3, 1, 2)).astype(np.float32) / np.float32(255)

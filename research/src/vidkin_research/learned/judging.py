@@ -40,7 +40,7 @@ class BoundaryLabels:
 
     @property
     def boundaries(self) -> list[Boundary]:
-        """Hard cuts and gradual transitions, as measures take them."""
+        """Hard cuts and gradual transitions, in the form that measures take."""
         return [*self.hard, *((float(first), float(last)) for first, last in self.gradual)]
 
 
@@ -50,8 +50,8 @@ class ShotScores:
 
     Attributes:
         every: Hard cuts and gradual transitions together: the main figure.
-        hard: Detected hard cuts against labeled hard cuts; one inside a labeled transition counts as neither right nor
-            wrong.
+        hard: Detected hard cuts against labeled hard cuts; a cut inside a labeled transition counts as neither correct
+            nor wrong.
         gradual_found: Labeled gradual transitions touched by any detected cut.
         gradual_total: Number of labeled gradual transitions.
     """
@@ -106,7 +106,7 @@ def evaluate_cuts(
 
 
 def cut_boundaries(cuts: Iterable[Cut | DetectedCut]) -> list[Boundary]:
-    """Cuts as measures take them: a frame, or the first and last frame of a gradual transition."""
+    """Cuts in the form that measures take: a frame, or the first and last frame of a gradual transition."""
     return [
         (float(cut.start_frame), float(cut.end_frame))
         if cut.is_gradual and cut.start_frame is not None and cut.end_frame is not None
@@ -146,12 +146,12 @@ _SAME_SHOT = 0.5
 
 @dataclass(frozen=True, slots=True)
 class JudgedShot:
-    """A shot as a detector classifies it.
+    """A shot as classified by a detector.
 
     Attributes:
         start: First frame of the shot.
         end: First frame after the shot.
-        score: Certainty that it is critical, in [0, 1]; at least 1/2 means yes.
+        score: Confidence that it is critical, in [0, 1]; at least 1/2 means yes.
         moment: Time in seconds at which its event begins.
     """
 
@@ -214,10 +214,10 @@ def score_critical(
     *,
     tolerances: Sequence[float] = (1.0, 2.0, 4.0),
 ) -> CriticalScores:
-    """Score judgments of the labeled shots themselves: whether the trend is read correctly, given the true cuts.
+    """Score the classification of the labeled shots, that is, given the true cuts.
 
     Raises:
-        InvalidArgumentError: The shots judged are not the labeled ones.
+        InvalidArgumentError: The classified shots are not the labeled ones.
     """
     for number, (shots, labels) in enumerate(zip(judged, truth, strict=True)):
         if [(shot.start, shot.end) for shot in shots] != [(shot.start, shot.end) for shot in labels]:
@@ -243,7 +243,7 @@ def score_detected_critical(
     """Score shots between detected cuts.
 
     A critical shot is correct if its intersection over union with a critical labeled shot is more than half. Average
-    precision is computed over these matches in falling order of score.
+    precision is computed over these matches in descending order of score.
     """
     ranked: list[tuple[float, bool]] = []
     total = 0
@@ -251,7 +251,7 @@ def score_detected_critical(
         critical = [shot for shot in labels if shot.moment is not None]
         total += len(critical)
         for shot in shots:
-            # Shots of one video do not overlap each other, so none shares more than half with two.
+            # Shots of a video do not overlap, so none can match two.
             right = any(
                 (min(shot.end, other.end) - max(shot.start, other.start))
                 / (max(shot.end, other.end) - min(shot.start, other.start))

@@ -1,4 +1,4 @@
-"""Objectives for shots and critical clips: triplets of ordinary shots and quadlets of critical ones."""
+"""Objectives and training for shots and critical clips: triplets of ordinary shots and quadlets of critical shots."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ def embed_tuples(model: ClipEncoder, clips: Tensor) -> tuple[Tensor, ...]:
     return compute_in_shares(embed, len(flat)).view(parts, batch, -1).unbind(0)
 
 
-# Training of a clip encoder's head on labeled shots, from cached features of frames.
+# Train a clip encoder's head on labeled shots, from cached features of frames.
 
 
-# Number of triplets whose distances are watched for a collapse.
+# Number of triplets whose distances are monitored for a collapse.
 _WATCHED = 64
 
-# Share of the mean distance before training; less is a collapse.
+# Share of the initial mean distance below which the model has collapsed.
 _COLLAPSED_SHARE = 0.2
 
 
@@ -113,7 +113,7 @@ _OPTIMIZERS = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
 
 @dataclass(frozen=True, kw_only=True)
 class ShotRecipe:
-    """How a metric for shots is trained, and by which rule it finds cuts.
+    """Training settings of a metric for shots, and its rule for cuts.
 
     The defaults are those of the recipe ``extended``; the recipe ``published`` has the settings of the paper.
 
@@ -122,12 +122,12 @@ class ShotRecipe:
         window: Number of frames per clip, at least 2; the paper uses 40 (at 20 frames per second).
         rate: Maximum number of frames per second to examine, above 0; None: every frame.
         rule: How cuts are found: ``slope`` is the published rule, ``extended`` ours; with ``default`` vidkin's default
-            detector finds them, and only what is critical is learned (`CutRule`).
+            detector finds them, and training only serves to recognize critical shots (`CutRule`).
         steps: Number of optimizer steps.
         quadlets: Quadlets per step, from critical shots; a loss that uses only triplets draws as many triplets
             instead.
         triplets: Triplets per step, from the other shots.
-        optimizer: ``adamw``, or ``adam``, which adds the decay to the gradient, as a term of the loss does.
+        optimizer: ``adamw``, or ``adam``, which adds the decay to the gradient, like a term of the loss.
         learning_rate: Learning rate, above 0.
         weight_decay: Weight decay, at least 0; with ``adam`` twice the lambda of a term lambda ||W||^2.
         clip: Maximum gradient norm, above 0.

@@ -20,7 +20,7 @@ from vidkin.training.recipe_file import take_reduced
 from vidkin_research.learned.objective import ShotRecipe
 
 FIT_EVERY = 4
-"""Every video of this number is held out from the training of a metric, to fit the thresholds on."""
+"""Every n-th video is held out from the training of a metric, for fitting the thresholds."""
 
 _DEFAULTS: Mapping[str, Any] = {"kind": "clip", "trainable": "head", "fit": "stretch"}
 
@@ -31,7 +31,7 @@ class ShotPlan:
 
     Attributes:
         shots: Loss, batches and number of steps, and the rule for cuts.
-        model: Configuration of the clip encoder; ``trainable`` says whether its frame network is trained, too, and
+        model: Configuration of the clip encoder; ``trainable`` sets whether its frame network is also trained, and
             ``frames`` is the window.
         weights: File with the weights of the frame network, see :func:`vidkin.models.build_model`; empty: weights from
             the hub, or random ones for ``small``.
@@ -75,9 +75,9 @@ class ShotMethod:
 
     Attributes:
         name: Name for `vidkin train-shots --method`.
-        title: What is trained, as progress names it.
-        table: The table of a recipe that is this method's own, beside ``[model]``.
-        default: Name of its recipe that is used when none is named.
+        title: Name of the trained model in progress messages.
+        table: The recipe's table specific to this method, besides ``[model]``.
+        default: Name of its default recipe.
         package: Package whose folder ``data`` holds its recipes.
         plan: Class of its parsed recipes.
         parse: Function that checks the content of a recipe and returns a plan.
@@ -85,8 +85,8 @@ class ShotMethod:
         train: Function of (labels, plan, output=, resume=, device=, on_progress=) that trains and returns a report, a
             `Result` with ``output``; ``on_progress`` receives (current phase, number done, total number). None:
             `vidkin.train_shots`.
-        fit_every: Every video of this number is held out from training; None: none.
-        row: Function that returns the cells of a report's table by their titles; numbers are texts, too.
+        fit_every: Every n-th video is held out from training; None: none.
+        row: Function that returns the cells of a report's table as text, by title.
     """
 
     name: str
@@ -102,7 +102,7 @@ class ShotMethod:
     row: Callable[[Any], Mapping[str, str]] | None = None
 
     def recipes(self) -> dict[str, Traversable]:
-        """The files of the recipes that come with the package, by name."""
+        """The files of the recipes included in the package, by name."""
         folder = resources.files(self.package) / "data"
         return {file.name.removesuffix(".toml"): file for file in folder.iterdir() if file.name.endswith(".toml")}
 
@@ -139,10 +139,10 @@ def available_shot_methods() -> tuple[str, ...]:
 
 
 def find_shot_method(name: str) -> ShotMethod:
-    """The method with a name.
+    """Find the method with a name.
 
     Raises:
-        InvalidArgumentError: There is none.
+        InvalidArgumentError: No method has this name.
     """
     method = _METHODS.find(name)
     if method is None:
@@ -151,7 +151,7 @@ def find_shot_method(name: str) -> ShotMethod:
 
 
 def available_shot_recipes() -> dict[str, Traversable]:
-    """The recipes of all methods, sorted by name, and their files."""
+    """The files of the recipes of all methods, sorted by name."""
     return dict(sorted((name, file) for method in _methods() for name, file in method.recipes().items()))
 
 
@@ -161,14 +161,14 @@ def load_shot_recipe(
     """Load a recipe, checked and with all defaults filled in: a `ShotPlan`, or the plan of another method.
 
     Args:
-        source: A TOML file, the name of a recipe that comes with a package, or its content as a mapping; None: the
-            default recipe of the method.
+        source: A TOML file, the name of a recipe included in a package, or its content as a mapping; None: the default
+            recipe of the method.
         method: One of `available_shot_methods`; None: the method of the recipe, or ``learned`` if it names none.
-        reduced: Take the settings of its table ``[reduced]``, with which a CPU can train what is made for a GPU.
+        reduced: Apply the settings in its table ``[reduced]``, which make a recipe for a GPU trainable on a CPU.
 
     Raises:
         InvalidArgumentError: The recipe does not exist, belongs to another method or is not TOML, a setting is unknown
-            or out of range, or ``reduced`` is asked of a recipe without that table.
+            or out of range, or ``reduced`` is set for a recipe without this table.
     """
     chosen = LEARNED if method is None else find_shot_method(method)
     source = chosen.default if source is None else source
@@ -184,12 +184,12 @@ def load_shot_recipe(
 
 
 def has_reduced_shot_form(source: PathLike) -> bool:
-    """Whether a recipe has a table ``[reduced]``: it is made for a GPU."""
+    """Whether a recipe is for a GPU, with a table ``[reduced]``."""
     return "reduced" in read_shot_recipe(source)
 
 
 def read_shot_recipe(source: PathLike | Mapping[str, Any]) -> dict[str, Any]:
-    """The content of a recipe as written, not checked.
+    """Read the content of a recipe without checking it.
 
     Raises:
         InvalidArgumentError: There is no such recipe, or it is not TOML.
@@ -213,12 +213,12 @@ def read_shot_recipe(source: PathLike | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shot_method_of(plan: Any) -> ShotMethod:
-    """The method that a plan is of."""
+    """The method of a plan."""
     return next(method for method in _methods() if isinstance(plan, method.plan))
 
 
 def shot_recipe_tables(plan: Any) -> dict[str, dict[str, Any]]:
-    """The tables of a recipe with every default; :func:`load_shot_recipe` makes an equal plan of them."""
+    """The tables of a recipe with all defaults; :func:`load_shot_recipe` restores an equal plan from them."""
     return {
         table: {
             name: list(value) if isinstance(value, tuple) else value
@@ -230,7 +230,7 @@ def shot_recipe_tables(plan: Any) -> dict[str, dict[str, Any]]:
 
 
 def show_shot_recipe(plan: Any) -> str:
-    """The recipe as TOML with every default visible; :func:`load_shot_recipe` reads it back to an equal plan."""
+    """The recipe as TOML with all defaults; :func:`load_shot_recipe` restores an equal plan from it."""
     return format_toml(shot_recipe_tables(plan))
 
 

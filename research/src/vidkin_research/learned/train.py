@@ -41,10 +41,10 @@ _REORDER = "put the videos into another order, or label more of them"
 
 @dataclass(frozen=True, kw_only=True)
 class ShotTrainingProgress:
-    """A sign of progress.
+    """Progress of a training.
 
     Attributes:
-        phase: ``reading``: features of videos are computed; ``training``: a step is done.
+        phase: ``reading``: features of a video were computed; ``training``: a step was taken.
         done: Number of videos or steps done.
         total: Total number of videos or steps.
         video: Name of the video being read.
@@ -64,12 +64,12 @@ class ShotTrainingReport(Result):
 
     Attributes:
         output: Folder of the detector.
-        trained_videos: Videos the metric was trained on.
-        fitted_videos: Videos the thresholds were fitted on.
+        trained_videos: Number of videos the metric was trained on.
+        fitted_videos: Number of videos the thresholds were fitted on.
         loss: Mean loss over the last 20 steps.
         distance: Mean distance of pairs of embeddings at the end, in [0, 2].
         collapsed: Whether all embeddings are nearly equal, so that the model is useless.
-        has_critical: Whether the detector judges which shots are critical.
+        has_critical: Whether the detector gives critical scores.
         has_gradual: Whether the detector finds gradual transitions.
         seconds: Wall-clock time of the training steps.
     """
@@ -96,18 +96,18 @@ def train_shots(
 ) -> ShotTrainingReport:
     """Train a metric on labeled shots, fit the rules for cuts and critical shots, and store both as a detector.
 
-    Every fourth video is held out from training, and the thresholds are fitted on these. The folder is a detector for
-    `vidkin.detect_shots` and ``vidkin shots --detector``. It is written at the end: an interrupted training leaves only
-    a checkpoint there, from which the same call resumes; it ends with the same weights. Processes that `torchrun`
-    started take common steps; every one reads the videos, and the first one writes.
+    Every fourth video is held out from training for fitting the thresholds. The folder is a detector for
+    `vidkin.detect_shots` and ``vidkin shots --detector``. It is written at the end; an interrupted training leaves only
+    a checkpoint there, from which the same call resumes, with the same final weights. Processes started by `torchrun`
+    train together; all of them read the videos, and the first one writes.
 
     Args:
         labels: At least four videos with their shots, or a JSON file of them (`vidkin.datasets.read_shot_annotations`).
-        recipe: A TOML file, the name of a recipe that comes with the package (``extended``, ``published``), or its
-            content; None: ``extended``. See `vidkin_research.learned.recipes.load_shot_recipe`.
+        recipe: A TOML file, the name of a recipe in the package (``extended``, ``published``), or its content; None:
+            ``extended``. See `vidkin_research.learned.recipes.load_shot_recipe`.
         output: Folder of the detector; created if it does not exist.
         resume: Continue from the folder's checkpoint; False starts over.
-        device: Where the network computes: ``auto`` (a CUDA device if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+        device: Device of the network: ``auto`` (a CUDA device if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
         on_progress: Callback before each video and after each step.
 
     Raises:
@@ -124,7 +124,7 @@ def train_shots(
     judges_critical = _check_labels(annotations, held_out)
     if plan.shots.rule == "default" and not judges_critical:
         raise InvalidArgumentError(
-            "shots.rule 'default' learns only what is critical, so critical and other shots must be labeled in every "
+            "shots.rule 'default' only learns critical shots, so critical and other shots must be labeled in every "
             f"fourth video ({', '.join(one.video.name for one in held_out[:5])}), on which the threshold is fitted; "
             f"{_REORDER}, or choose the rule 'extended'"
         )
@@ -140,7 +140,7 @@ def train_shots(
         store = StepStore(folder, _fingerprint(plan, model, annotations))
         if not resume:
             store.finish()
-        # The first process has removed the checkpoint before the others look for it.
+        # Wait until the first process has removed the checkpoint.
         any_process(False)
         with seeded(plan.shots.seed):
             training = _train(model, plan, videos, store, notify)
@@ -213,8 +213,7 @@ def _check_labels(annotations: Sequence[VideoAnnotation], held_out: Sequence[Vid
 
 @dataclass(frozen=True, slots=True)
 class _Video:
-    """A labeled video as read: its features, or frames if the frame network is trained, with labels counted in
-    them."""
+    """A labeled video: its features, or frames if the frame network is trained, with labels in these frames."""
 
     annotation: VideoAnnotation
     features: NDArray[np.float32] | None
@@ -289,7 +288,7 @@ def _train(
 
 
 def _fingerprint(plan: ShotPlan, model: ClipEncoder, annotations: Sequence[VideoAnnotation]) -> str:
-    """Hash of everything that decides the weights: recipe, labels and initial weights."""
+    """Hash of everything that affects the weights: recipe, labels and initial weights."""
     labels = [(annotation.video.name, annotation.shots) for annotation in annotations]
     deciding = replace(plan, weights="", shots=replace(plan.shots, memory=0.0))
     digest = hashlib.sha256(repr((deciding, labels)).encode())

@@ -1,4 +1,4 @@
-"""Decide whether a shot is critical by the trend of its curve, which rises if an event lies at the end of the shot."""
+"""Decide whether a shot is critical by the trend of its curve, which rises if the shot ends with an event."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _MIN_WINDOWS = 4
 def trend_numbers(curve: NDArray[np.floating]) -> dict[str, float] | None:
     """Numbers for the trend of c(1 < n < N_o), the curve of the shot's own windows.
 
-    ``tau``: Mann-Kendall's S over all pairs, in [-1, 1]; ``rise``: Theil-Sen slope times the length, how much higher
-    the curve ends overall; ``end``: its last quarter against its first half. None for fewer than four values after the
+    ``tau``: Mann-Kendall's S over all pairs, in [-1, 1]; ``rise``: Theil-Sen slope times the length, the overall rise
+    of the curve; ``end``: its last quarter compared with its first half. None for fewer than four values after the
     first, which is 0 by definition.
     """
     own = np.asarray(curve, dtype=np.float64)[1:]
@@ -47,7 +47,7 @@ def trend_numbers(curve: NDArray[np.floating]) -> dict[str, float] | None:
 
 
 def critical_score(curve: NDArray[np.floating], rule: FittedRule) -> float:
-    """The certainty that the shot with this curve is critical, in [0, 1]; at least 1/2 means yes.
+    """Confidence that the shot with this curve is critical, in [0, 1]; at least 1/2 means yes.
 
     A shot too short for a trend scores 0.
     """
@@ -56,7 +56,7 @@ def critical_score(curve: NDArray[np.floating], rule: FittedRule) -> float:
 
 
 def rise_moment(curve: NDArray[np.floating]) -> int:
-    """The window at which a rising curve leaves its calm part for good, where the event begins.
+    """The window at which a rising curve finally leaves its calm part, where the event begins.
 
     The first value after which the curve stays above the midpoint between the medians of its first half and its last
     quarter; the last value if the curve does not rise. 0 for an empty curve.
@@ -73,7 +73,7 @@ def fit_trend(
     curves: Sequence[NDArray[np.floating]], critical: Sequence[bool], *, test: TrendTest = "combined"
 ) -> FittedRule:
     """Fit the rule for what counts as increasing on the curves of labeled shots; curves that are too short are left
-    out. Whatever the labels say, only a curve that rises by one of its numbers can be critical.
+    out. Regardless of the labels, only a curve with at least one positive number can be critical.
 
     Raises:
         InvalidArgumentError: The test is unknown, lengths differ, or critical or other shots are missing.
@@ -95,7 +95,7 @@ def fit_trend(
     )
 
 
-# Rank tests and robust slopes that show whether the curve of a shot increases.
+# Rank tests and robust slopes for whether the curve of a shot increases.
 
 
 # All pairs of a longer series cost too much and add nothing, so it is thinned evenly to this many values.
@@ -150,7 +150,7 @@ def mann_kendall(values: NDArray[np.floating]) -> MannKendall:
 
 
 def theil_sen(values: NDArray[np.floating], times: NDArray[np.floating] | None = None) -> float:
-    """Median slope of all pairs of values: a line that up to 29 % of outliers do not turn.
+    """Median slope of all pairs of values, robust against up to 29 % of outliers.
 
     Args:
         values: [N], in order of time. Of more than 1,500 an even sample is taken.
@@ -160,7 +160,8 @@ def theil_sen(values: NDArray[np.floating], times: NDArray[np.floating] | None =
         Units of the values per unit of time; 0 for fewer than two values.
 
     Raises:
-        InvalidArgumentError: The values are not one row of finite numbers, or the times do not fit or increase.
+        InvalidArgumentError: The values are not one row of finite numbers, or the times do not match or do not
+            increase.
 
     Source: Theil 1950; Sen, Estimates of the regression coefficient based on Kendall's tau, JASA 1968.
     """
@@ -179,10 +180,10 @@ def theil_sen(values: NDArray[np.floating], times: NDArray[np.floating] | None =
 
 
 def end_rise(values: NDArray[np.floating]) -> float:
-    """Median of the last quarter minus median of the first half: how much higher a series ends if it is flat at first.
+    """Median of the last quarter minus median of the first half: the rise of a series that is flat at first.
 
-    The event of a critical clip lies at its end, so most of the clip is flat; slopes of all pairs then show little
-    of it. 0 for fewer than four values.
+    The event of a critical clip is at its end, so most of the curve is flat and slopes of all pairs are small. 0 for
+    fewer than four values.
     """
     x = _series(values)
     if len(x) < 4:

@@ -1,4 +1,4 @@
-"""The frames of a video that a detector examines, as small squares."""
+"""Read the frames of a video that a detector examines, as small squares."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BATCH = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Squares:
-    """Some frames of a video.
+    """Several frames of a video.
 
     Attributes:
         images: [n, S, S, 3] uint8 RGB images.
@@ -41,8 +41,8 @@ class Squares:
 def iter_squares(path: PathLike, *, size: int, fit: Fit = "stretch", rate: float | None = None) -> Iterator[Squares]:
     """Yield frames of a video in pieces: all of them, or at most ``rate`` per second.
 
-    Frame k at a rate is the first one at or after k / rate seconds that was not taken before, which is how the learned
-    detector chooses frames, too. A video with fewer frames per second yields all of them.
+    Frame k at a rate is the first one at or after k / rate seconds that was not taken before, as in the learned
+    detector. A video with fewer frames per second yields all of them.
 
     Raises:
         MediaError: The file cannot be read as video.
@@ -71,7 +71,7 @@ class VideoFrames:
         times: [T] float64 times in seconds.
         size: S, side of the images.
         fit: How frames are made square.
-        images: [T, S, S, 3] uint8 images; None: decoded again for each slice.
+        images: [T, S, S, 3] uint8 images; None: frames are decoded again for each slice.
     """
 
     path: Path
@@ -114,7 +114,7 @@ class VideoFrames:
                 if len(images) < len(times) and is_same_time(time, float(times[len(images)])):
                     images.append(fit_to_square(image, self.size, self.fit))
         if len(images) < len(times):
-            raise MediaError(self.path, "has other frames than when it was read first")
+            raise MediaError(self.path, "has changed since it was first read")
         return np.stack(images)
 
 
@@ -133,7 +133,7 @@ def read_video_frames(
         size: S, side of the square images.
         fit: How frames are made square, see `fit_to_square`.
         rate: Maximum frames per second; None: all frames.
-        most_bytes: Total size in bytes up to which images are kept; None keeps them all.
+        most_bytes: Maximum size in bytes of images kept in memory; None keeps all.
 
     Raises:
         MediaError: The file cannot be read as video.

@@ -29,7 +29,7 @@ _SPAN = 16
 # Slopes of embeddings of unit length below this are noise of decoding.
 _FLOOR = 0.02
 
-# Frames within which a flash ends: farther apart, both sides show the same scene again.
+# Offsets at which both sides are compared: after a flash, distant frames show the same scene again.
 _GAPS = (0, 3, 6)
 
 _BATCH = 256
@@ -39,8 +39,8 @@ _BATCH = 256
 class ShotWindows:
     """Embeddings of all windows of W frames with stride 1, and of windows that start with a shot.
 
-    Every frame of a video has a window that ends at it and one that starts at it: the first and the last frame are
-    repeated outwards. Encoding them takes one pass.
+    Every frame has a window that ends at it and a window that starts at it, because the first and last frame of the
+    video are repeated. All are encoded in one pass.
 
     Attributes:
         features: [T, F] float32 features of the frames.
@@ -68,11 +68,11 @@ class ShotWindows:
         return len(self.features)
 
     def restart(self, start: int) -> FloatArray:
-        """Embeddings [min(W - 1, T - start), D] of windows that end at start, start + 1, ... and see nothing before
+        """Embeddings [min(W - 1, T - start), D] of windows that end at start, start + 1, ... and contain nothing before
         ``start``.
 
-        They repeat the first frame of the shot, so that a shot shorter than a window has a curve, too; the windows
-        after these are full windows of the shot, the same as without a cut.
+        They repeat the first frame of the shot, so that a shot shorter than a window also has a curve; later windows
+        are full windows of the shot, the same as without a cut.
         """
         edge = self.window - 1
         if start == 0:
@@ -94,13 +94,13 @@ class ShotWindows:
         """Yield (frame t, numbers that show whether t opens a new shot) for t = start + 1, ... in a shot from
         ``start``.
 
-        ``jump``, the published one, is about the slope of the curve, c(t) - c(t - 1); ``leap`` about the novelty of the
-        band, the distance of the windows that end at t - 1 and t; ``step`` about the distance of the features of these
-        two frames. Each is log(1 + z), z how far it is from the median of the 16 before it in robust standard
+        ``jump``, as published, is computed from the slope of the curve, c(t) - c(t - 1); ``leap`` from the novelty, the
+        distance of the windows that end at t - 1 and t; ``step`` from the distance of the features of these two frames.
+        Each is log(1 + z), where z is the deviation from the median of the previous 16 values in robust standard
         deviations (1.4826 times the median absolute deviation) that are at least .02. Before the first full window of
-        the shot, where c has no f_1 yet, the novelty stands for the slope. ``slope``, ``novelty`` and ``change`` are
-        the three values themselves (the slope without its sign). ``across``: distance of the window that ends before t
-        and the one that starts at t, the smallest as both move 0, 3 or 6 frames outwards: small for a flash, after
+        the shot, where c has no f_1 yet, the novelty replaces the slope. ``slope``, ``novelty`` and ``change`` are the
+        three values themselves (the slope without its sign). ``across``: distance of the window that ends before t and
+        the window that starts at t, the minimum over gaps of 0, 3 or 6 frames on both sides: small for a flash, after
         which the same scene continues.
         """
         restarted, edge = self.restart(start), self.window - 1
@@ -164,13 +164,13 @@ class ShotWindows:
 
 
 class _Recent:
-    """The last values of a series, and how surprising the next one is."""
+    """The last values of a series, which determine how surprising the next one is."""
 
     def __init__(self) -> None:
         self._values: deque[float] = deque(maxlen=_SPAN)
 
     def surprise(self, value: float) -> float:
-        """log(1 + robust z) of the value, which then joins the series."""
+        """Return log(1 + robust z) of a value, and add it to the series."""
         middle = spread = 0.0
         if len(self._values) >= 3:
             values = np.array(self._values)
@@ -226,9 +226,9 @@ def find_cuts(windows: ShotWindows, rule: FittedRule) -> list[HardCut]:
 def cut_examples(
     windows: ShotWindows, shots: Sequence[tuple[int, int]], *, keep: int = 1
 ) -> tuple[list[Mapping[str, float]], list[bool]]:
-    """Numbers of frames with labels to fit a rule on: is this the first frame of the next shot?
+    """Numbers of frames for fitting a rule, with labels: whether each is the first frame of the next shot.
 
-    Each shot is followed from its own true start, as the walk does after a cut in the right place.
+    Each shot is followed from its true start, as in detection after a correct cut.
 
     Args:
         windows: Windows of the video.
@@ -282,8 +282,8 @@ def find_slope_cuts(windows: ShotWindows, rule: FittedRule) -> list[HardCut]:
     """Find hard cuts by the published rule.
 
     The slope of the curve c(n) = ||f_1 - f_n|| changes suddenly at n = N_o: the cut lies between the last two frames
-    of window N_o, and the next curve begins with the frame after it. Cuts closer than a window are missed, as the
-    first window of a shot must be full. The paper does not define *suddenly*; here it is a fitted threshold on the
+    of window N_o, and the next curve begins with the frame after it. Cuts closer than a window are missed, because the
+    first window of a shot must be full. The paper does not define *suddenly*; here it means a fitted threshold on the
     number ``jump``.
 
     Source: Radial loss for learning fine-grained video similarity metric, section Testing.
@@ -303,9 +303,9 @@ def find_slope_cuts(windows: ShotWindows, rule: FittedRule) -> list[HardCut]:
 def slope_examples(
     windows: ShotWindows, shots: Sequence[tuple[int, int]]
 ) -> tuple[list[Mapping[str, float]], list[bool], int]:
-    """Numbers of windows with labels to fit the rule on, and how many hard cuts no full window reaches.
+    """Numbers of windows for fitting the rule, with labels, and the number of hard cuts that no full window reaches.
 
-    Each shot [start, end) is followed from its own true start to the first frame of the next one.
+    Each shot [start, end) is followed from its true start to the first frame of the next one.
     """
     examples: list[Mapping[str, float]] = []
     labels: list[bool] = []
@@ -330,7 +330,7 @@ SIDE_NUMBERS = ("near", "far", "usual")
 
 """Numbers available to a rule for gradual transitions, see `gradual_candidates`."""
 
-# The two sides are this many frames from the middle: dissolves of up to twice that length fit between them.
+# Distances of both sides from the middle in frames; dissolves of up to twice that length fit in between.
 _NEAR, _FAR = 6, 14
 
 # A transition covers these shares of the way from one side to the other.
@@ -355,9 +355,9 @@ class GradualTransition:
 def gradual_candidates(windows: ShotWindows, start: int, end: int) -> list[tuple[int, dict[str, float]]]:
     """(frame, numbers) at the peaks of the novelty in the frames [start, end), between two hard cuts.
 
-    ``near``: distance of the window that ends 6 frames before the frame and the one that starts 6 frames after it;
-    ``far``: the same with 14 frames; ``usual``: the median of ``near`` in this stretch, so that a stretch full of
-    motion needs more. Peaks of the mean of near and far are 20 frames or more apart.
+    ``near``: distance of the window that ends 6 frames before the frame and the window that starts 6 frames after it;
+    ``far``: the same with 14 frames; ``usual``: the median of ``near`` in this stretch, so that stretches with much
+    motion need more. Peaks of the mean of near and far are 20 frames or more apart.
     """
     near, far = (_novelty(windows, start, end, reach) for reach in (_NEAR, _FAR))
     if len(near) == 0:
@@ -389,7 +389,7 @@ def find_gradual(windows: ShotWindows, cuts: Sequence[int], rule: FittedRule) ->
 def gradual_examples(
     windows: ShotWindows, cuts: Sequence[int], transitions: Sequence[tuple[int, int]]
 ) -> tuple[list[Mapping[str, float]], list[bool], int]:
-    """Candidates with labels to fit a rule on, and how many transitions had no candidate.
+    """Candidates for fitting a rule, with labels, and the number of transitions without a candidate.
 
     Args:
         windows: Windows of the video.
@@ -412,7 +412,7 @@ def gradual_examples(
 def _novelty(windows: ShotWindows, start: int, end: int, reach: int) -> NDArray[np.float64]:
     """Distances [end - start] of the windows ``reach`` frames before and after each frame, within the stretch."""
     edge = windows.window - 1
-    # A window that begins before the stretch, or ends after it, would see across a cut.
+    # Windows must stay within the stretch, because others contain a cut.
     low = 0 if start == 0 else start + edge
     high = len(windows) - 1 if end == len(windows) else end - windows.window
     if high <= low:
@@ -425,7 +425,7 @@ def _novelty(windows: ShotWindows, start: int, end: int, reach: int) -> NDArray[
 
 
 def _interval(features: NDArray[np.float32], frame: int, start: int, end: int) -> tuple[int, int]:
-    """First and last frame on the way from one side to the other."""
+    """First and last frame of the change from one side to the other."""
     left, right = max(start, frame - _FAR), min(end - 1, frame + _FAR)
     part = features[left : right + 1].astype(np.float64)
     part /= np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-9)

@@ -1,5 +1,4 @@
-"""The methods to compare: ten losses added to the base objective, the parts of the full objective, and k over
-regions."""
+"""Methods to compare: ten losses added to the base objective, parts of the full objective, and k over regions."""
 
 from __future__ import annotations
 
@@ -16,8 +15,8 @@ class LossMethod:
 
     Attributes:
         name: Name in tables.
-        terms: (objective, weight) of each term of the loss; empty: nothing is trained, and scores come from the map
-            alone.
+        terms: (objective, weight) of each term of the loss; empty: nothing is trained, and scores come only from the
+            map.
         model: Settings of the comparator that differ from those of all other methods.
         parameters: Parameters of an objective that differ from its defaults, by its name.
     """
@@ -49,7 +48,7 @@ LOSSES: tuple[LossMethod, ...] = tuple(
         ("QuadLinear-AP", "quad_linear_ap"),
     )
 )
-"""Table 2 of HAP-VR: each loss added to the base objective, with the weight that the paper gives to its own."""
+"""Table 2 of HAP-VR: each loss added to the base objective, with the weight of the paper's own loss."""
 
 ABLATION: tuple[LossMethod, ...] = (
     LossMethod("Chamfer alone", (), _ALONE),
@@ -72,8 +71,8 @@ SPACE: tuple[LossMethod, ...] = (
 """k of TopK-Chamfer over the regions of a frame, which is 1 in all other methods."""
 
 
-def _swept(objective: str, name: str, values: Sequence[Any]) -> tuple[LossMethod, ...]:
-    """The full objective, or without its frame part if the video part is swept, with each value of a parameter."""
+def _sweep(objective: str, name: str, values: Sequence[Any]) -> tuple[LossMethod, ...]:
+    """The full objective with each value of a parameter; without its frame part if the video part is swept."""
     is_frame = objective == _FRAME[0]
     terms = (*_BASE, _VIDEO, *((_FRAME,) if is_frame else ()))
     return tuple(
@@ -83,10 +82,10 @@ def _swept(objective: str, name: str, values: Sequence[Any]) -> tuple[LossMethod
 
 
 SWEEPS: Mapping[str, tuple[LossMethod, ...]] = {
-    "hap-delta-video": _swept(_VIDEO[0], "delta", (0.01, 0.05, 0.10, 0.15)),
-    "hap-delta-frame": _swept(_FRAME[0], "delta", (0.01, 0.05, 0.10, 0.15)),
-    "hap-rho-video": _swept(_VIDEO[0], "rho", (0.02, 0.2, 1.0, 5.0, 50.0)),
-    "hap-rho-frame": _swept(_FRAME[0], "rho", (0.02, 0.2, 1.0, 5.0, 50.0)),
+    "hap-delta-video": _sweep(_VIDEO[0], "delta", (0.01, 0.05, 0.10, 0.15)),
+    "hap-delta-frame": _sweep(_FRAME[0], "delta", (0.01, 0.05, 0.10, 0.15)),
+    "hap-rho-video": _sweep(_VIDEO[0], "rho", (0.02, 0.2, 1.0, 5.0, 50.0)),
+    "hap-rho-frame": _sweep(_FRAME[0], "rho", (0.02, 0.2, 1.0, 5.0, 50.0)),
     "hap-lambda-frame": tuple(
         LossMethod(f"lambda {weight:g}", (*_BASE, _VIDEO, (_FRAME[0], weight)), _ATTENTION)
         for weight in (2.0, 4.0, 6.0, 8.0)
@@ -102,8 +101,8 @@ SWEEPS: Mapping[str, tuple[LossMethod, ...]] = {
     ),
 }
 """Tables 7 to 12, by the name of the table: delta and rho of both parts, the weight of the frame part, and the shares
-of frames that are positive and negative. The paper does not say whether its video sweeps have the frame part; their
-figures are near those of the video part alone, so that is swept."""
+of frames that are positive and negative. The paper does not say whether its video sweeps include the frame part; their
+figures are near those of the video part alone, which is therefore swept."""
 
 METHODS: tuple[LossMethod, ...] = (*LOSSES, *ABLATION, *SPACE)
 """All methods, in the order in which they are run."""

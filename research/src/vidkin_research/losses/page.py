@@ -1,4 +1,4 @@
-"""A study of losses as Markdown."""
+"""Format a study of losses as Markdown."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ __all__ = ["as_page"]
 
 # Rows of the table of k_t.
 _SWEPT = ("Chamfer alone", "base", "base, top 2", "+ video AP", "+ video AP, top 2", "+ frame AP")
-_LOSSES = "One loss beside the base objective"
+_LOSSES = "One loss besides the base objective"
 
 
 def as_page(report: LossReport, *, notes: Sequence[str] = ()) -> str:
-    """Tables of the losses, best first, of the parts of the full objective and of k, in their order, with these
-    sentences."""
+    """Tables of the losses, best first, of the parts of the full objective and of k, followed by these sentences."""
     study = report.study
     clips = study.clips
     labels = f"`{clips.teacher}`" if clips.teacher else "the same"
@@ -26,7 +25,7 @@ def as_page(report: LossReport, *, notes: Sequence[str] = ()) -> str:
         "# Losses for a comparator trained without labels",
         "",
         f"Trained on {report.train[1]} stretches of {report.train[0]} videos, measured on {report.test[1]} stretches "
-        f"of {report.test[0]} others: each weak view looks for strong views of its stretch among those of all. "
+        f"of {report.test[0]} others: each weak view is a query for the strong views of its stretch among all. "
         f"Extractor `{study.extractor}`, labels of frames by {labels}; clips of {clips.length} frames at "
         f"{clips.rate:g} a second. {study.steps} steps of {study.pairs} clips, seeds "
         f"{', '.join(map(str, study.seeds))}.",

@@ -1,4 +1,4 @@
-"""A figure of how each comparator scores a pair of clips, and how far apart its scores are."""
+"""Draw a figure of each comparator's maps of two pairs of clips, and of the distribution of its scores."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def draw_losses(report: LossReport, path: str | os.PathLike[str]) -> None:
 
     Args:
         report: Result of a study.
-        path: The picture, ``.png`` or ``.svg``.
+        path: The image file, ``.png`` or ``.svg``.
 
     Raises:
         InvalidArgumentError: The extension is not an image format, or the folder does not exist.
-        MediaError: The picture cannot be written.
+        MediaError: The file cannot be written.
     """
     require_picture_name(path)
     firsts = [run for run in report.runs if run.seed == report.study.seeds[0]]

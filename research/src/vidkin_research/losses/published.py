@@ -1,4 +1,4 @@
-"""Train comparators by the published recipe with each loss, and measure them on public benchmarks."""
+"""Train comparators with each loss by the published recipe, and evaluate them on public benchmarks."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _LOG = logging.getLogger(__name__)
 
 RECIPE = "published-self-supervised"
 TRAIN_FOLDER, WHITENING_FILE = "vcdb", "whitening.safetensors"
-"""Names in the folder of the data: videos to train on, and the whitening of their descriptors."""
+"""Names in the data folder: the training videos, and the whitening of their descriptors."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedStudy:
-    """What is trained and measured.
+    """Methods, benchmarks and settings of the study.
 
     Attributes:
-        methods: Ways to train.
+        methods: Methods to train.
         benchmarks: Names of :func:`vidkin_research.public.names.open_benchmark`; videos or features of each are in the
             folder of its name, its annotations in ``annotations``.
-        steps: Steps of a training.
-        every: Only every n-th video of the training folder is used, in the order of their names: 10 takes a tenth.
+        steps: Number of steps of a training.
+        every: Use only every n-th video of the training folder, in the order of names: 10 uses a tenth.
         seeds: Seeds of weights and draws.
         device: ``auto``, ``cpu`` or ``cuda``.
-        weights: Weights of the frame network; None: from the hub.
+        weights: Weights of the frame network; None downloads them from the hub.
     """
 
     methods: Sequence[LossMethod]
@@ -58,7 +58,7 @@ class PublishedStudy:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedRun:
-    """One training, measured.
+    """Results of one training.
 
     Attributes:
         method: Name of the method.
@@ -92,13 +92,13 @@ def method_recipe(
 def run_published_study(
     study: PublishedStudy, data: Path, output: Path, *, on_progress: OnStudyProgress = lambda *told: None
 ) -> list[PublishedRun]:
-    """Train and measure every method; finished runs are not repeated, and an interrupted training resumes.
+    """Train and evaluate every method; finished runs are not repeated, and an interrupted training resumes.
 
     Args:
-        study: What is trained and measured.
+        study: Methods, benchmarks and settings of the study.
         data: Folder of videos, whitening, annotations and benchmarks.
         output: Folder of models, features and runs.
-        on_progress: Callback that receives the runs done, their number, and the current step.
+        on_progress: Callback that receives the runs done, the total number of runs, and the current step.
 
     Raises:
         DatasetError: There are no videos to train on.
@@ -107,7 +107,7 @@ def run_published_study(
     folder = data / TRAIN_FOLDER
     files = sorted(file for file in folder.rglob("*") if file.suffix.lower() in VIDEO_EXTENSIONS)[:: study.every]
     if len(files) < 2:
-        raise DatasetError(f"{folder}: must hold videos to train on, VCDB's distractors; found {len(files)}")
+        raise DatasetError(f"{folder}: must contain training videos (VCDB's distractors), got {len(files)}")
     whitening = data / WHITENING_FILE
     runs = [(method, seed) for method in study.methods for seed in study.seeds]
     results = []
@@ -131,7 +131,7 @@ def run_published_study(
 
 
 def _share_cache(model: Path, videos: Path) -> None:
-    """Let a training find the frames of the videos that others have stored: they are named by their content."""
+    """Share stored frames between trainings, which is possible because they are named by content."""
     videos.mkdir(parents=True, exist_ok=True)
     model.mkdir(parents=True, exist_ok=True)
     link = model / CACHE_FOLDER
@@ -168,7 +168,7 @@ def _measure(
 
 
 def published_page(title: str, runs: Sequence[PublishedRun], *, differs: str = "") -> str:
-    """A table of the runs in percent, mean and deviation over the seeds, as Markdown."""
+    """Markdown table of the runs in percent, with mean and deviation over the seeds."""
     names = list(dict.fromkeys(name for run in runs for name in run.figures))
     lines = [f"# {title}", "", *([f"Differs from the source: {differs}.", ""] if differs else [])]
     lines += [f"| | {' | '.join(names)} |", "|---|" + "---|" * len(names)]

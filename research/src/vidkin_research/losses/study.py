@@ -1,4 +1,4 @@
-"""Train comparators without labels by different losses, and measure them on other videos."""
+"""Train comparators without labels with different losses, and evaluate them on other videos."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ class LossStudy:
     """Settings of the comparison.
 
     Attributes:
-        methods: Ways to train.
+        methods: Methods to train.
         clips: Settings of clips and their edits; `views` strong views of each stretch are made, with captions and
-            stickers on all their frames. Its `teacher`, whose similarities label the frames, should be another
-            extractor than the one that is trained on.
+            stickers on all their frames. Its `teacher`, whose similarities label the frames, should differ from the
+            trained extractor.
         extractor: Extractor that describes frames.
-        shortest: Stretches of fewer frames are left out: with few times a k of TopK-Chamfer has nothing to choose from.
-        per_video: At most this many stretches of a video, spread evenly over it.
+        shortest: Minimum number of frames of a stretch: with few times, the k of TopK-Chamfer has no effect.
+        per_video: Maximum number of stretches per video, spread evenly over it.
         test: Share of the videos used for testing rather than training.
         steps: Number of optimizer steps.
         pairs: Number of clips per step, with two views each.
@@ -93,7 +93,7 @@ class LossStudy:
 
 @dataclass(frozen=True, slots=True)
 class LossFigures:
-    """One run, measured on test videos: each weak view is a query for the strong views of its stretch.
+    """Results of one run on test videos: each weak view is a query for the strong views of its stretch.
 
     Attributes:
         method: Name of the method.
@@ -142,7 +142,7 @@ def run_loss_study(
     *,
     on_progress: OnStudyProgress = lambda *told: None,
 ) -> LossReport:
-    """Train and measure every method with every seed; finished runs in ``work`` are not repeated.
+    """Train and evaluate every method with every seed; finished runs in ``work`` are not repeated.
 
     Args:
         study: Settings of the comparison.
@@ -163,7 +163,7 @@ def run_loss_study(
     for seed in study.seeds:
         for method in study.methods:
             on_progress(len(runs), total, f"{method.name}, seed {seed}")
-            # Not the name: a row of one table is also a row of another.
+            # Without the name, because one run can be a row of several tables.
             trained: tuple[object, ...] = (method.terms, method.model)
             if method.parameters:
                 trained += (method.parameters,)
@@ -256,15 +256,15 @@ def method_objectives(method: LossMethod) -> list[ObjectiveRecipe]:
 @torch.no_grad()
 def _measure(model: Comparator, name: str, seed: int, test: _TestClips) -> LossFigures:
     count, batch = len(test.windows), test.batch
-    # The rows of the weak views are all that is measured.
+    # Only the rows of the weak views are evaluated.
     comparison = model(batch.values, batch.lengths, slice(0, count))
     scores, relevance = comparison.scores[:, count:], batch.relevance[:count, count:]
     counted = relevance >= 0
-    # The first weak view that shares frames with a strong one: loss and noise can leave a pair nothing in common.
+    # The first weak view that shares frames with a strong one; edits can leave a pair nothing in common.
     usable = ((relevance == 1).any(1) & (relevance == 0).any(1)).nonzero()
     if not len(usable):
         raise InvalidArgumentError(
-            f"the test needs a view with a partner and a stranger among the views of the others, got {count} stretches "
+            f"the test needs a view with a positive and a negative among the other views, got {count} stretches "
             "without; add videos"
         )
     query = int(usable[0, 0])
@@ -292,11 +292,11 @@ def _measure(model: Comparator, name: str, seed: int, test: _TestClips) -> LossF
 
 
 def scores_at(model: Comparator, comparison: ClipComparison, lengths: Tensor, share: float) -> Tensor:
-    """The scores [Q, N] of a comparison's learned maps with another k_t.
+    """Compute the scores [Q, N] of a comparison's learned maps with another k_t.
 
     Args:
-        model: The comparator, whose network drops nothing.
-        comparison: Its first Q of N videos against all.
+        model: The comparator, whose network must not drop remainders.
+        comparison: Comparison of the first Q of N videos with all.
         lengths: [N] frames of each video.
         share: k_t, a share of the times of the second video.
     """
@@ -318,8 +318,8 @@ def scores_at(model: Comparator, comparison: ClipComparison, lengths: Tensor, sh
 
 
 def choose_windows(windows: Sequence[Window], *, shortest: int, per_video: int) -> list[Window]:
-    """At most ``per_video`` stretches of each video, spread evenly over it, of ``shortest`` frames or more; numbered
-    anew."""
+    """Choose at most ``per_video`` stretches of at least ``shortest`` frames per video, spread evenly; renumber
+    them."""
     by_video: defaultdict[int, list[Window]] = defaultdict(list)
     for window in windows:
         if window.stop - window.start >= shortest:

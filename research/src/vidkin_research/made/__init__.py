@@ -1,4 +1,4 @@
-"""Films composed of footage and photographs, with every transition and disturbance known."""
+"""Films composed of footage and photographs, in which every transition and disturbance is known."""
 
 from vidkin_research.made.film import (
     GRADUAL_JOINS,

@@ -14,20 +14,20 @@ __all__ = ["DISTURBANCES", "disturb"]
 DISTURBANCES = ("flash", "compression", "dropped", "repeated", "pop-up", "logo fade", "exposure")
 
 _NEUTRAL = 128.0
-_SHORTEST = 12
+_MIN_LENGTH = 12
 
 
 def disturb(pictures: ShotPictures, kind: str, random: np.random.Generator) -> ShotPictures:
-    """The pictures [T, 3, H, W] with a disturbance of this kind; shots below 12 frames are returned as they are.
+    """Add a disturbance of this kind to frames [T, 3, H, W]; shots of fewer than 12 frames are unchanged.
 
     Raises:
-        InvalidArgumentError: The kind is none of `DISTURBANCES`.
+        InvalidArgumentError: The kind is not in `DISTURBANCES`.
     """
     if kind not in DISTURBANCES:
         raise InvalidArgumentError(f"kind must be one of {', '.join(DISTURBANCES)}, got {kind!r}")
-    if len(pictures) < _SHORTEST:
+    if len(pictures) < _MIN_LENGTH:
         return pictures
-    return _WAYS[kind](pictures, random)
+    return _DISTURB[kind](pictures, random)
 
 
 def _flash(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
@@ -44,7 +44,7 @@ def _flash(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
 
 
 def _compression(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
-    """Detail is lost from key frame to key frame and comes back at once, in steps of coarse blocks."""
+    """Lose detail from one key frame to the next, in coarse blocks; it returns at once."""
     period = int(random.integers(8, 40))
     phase = int(random.integers(period))
     strength = random.uniform(0.4, 1)
@@ -60,7 +60,7 @@ def _compression(pictures: ShotPictures, random: np.random.Generator) -> ShotPic
 
 
 def _dropped(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
-    """Two to five frames are missing, now and then; the shot stands still at its end for as long."""
+    """Drop two to five frames now and then; the last frame is repeated instead."""
     numbers = np.arange(len(pictures))
     for _ in range(random.integers(1, 4)):
         numbers[int(random.integers(3, len(pictures))) :] += int(random.integers(2, 6))
@@ -69,7 +69,7 @@ def _dropped(pictures: ShotPictures, random: np.random.Generator) -> ShotPicture
 
 
 def _repeated(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
-    """Every frame twice to four times, or a still moment after which the picture catches up."""
+    """Repeat every frame two to four times, or freeze for a moment and then catch up."""
     numbers = np.arange(len(pictures))
     if random.random() < 0.5:
         held = int(random.integers(2, 5))
@@ -81,7 +81,7 @@ def _repeated(pictures: ShotPictures, random: np.random.Generator) -> ShotPictur
 
 
 def _overlay(pictures: ShotPictures, random: np.random.Generator, edge: int) -> ShotPictures:
-    # Where a caption, a logo or a panel is, and its luma.
+    # Box of a caption, a logo or a panel, and its luma.
     shape = pictures.shape[2:]
     height, width = shape
     area = np.zeros(shape, np.bool_)
@@ -102,7 +102,7 @@ def _overlay(pictures: ShotPictures, random: np.random.Generator, edge: int) -> 
 
 
 def _exposure(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
-    """The camera corrects its exposure within some frames."""
+    """Correct the exposure within several frames."""
     start, span = int(random.integers(1, len(pictures) - 4)), int(random.integers(2, 20))
     course = ((np.arange(len(pictures)) - start) / span).clip(0, 1)
     gain = np.exp(random.uniform(-0.6, 0.6) * course).astype(np.float32)
@@ -110,7 +110,7 @@ def _exposure(pictures: ShotPictures, random: np.random.Generator) -> ShotPictur
     return pictures
 
 
-_WAYS: dict[str, Callable[[ShotPictures, np.random.Generator], ShotPictures]] = {
+_DISTURB: dict[str, Callable[[ShotPictures, np.random.Generator], ShotPictures]] = {
     "flash": _flash,
     "compression": _compression,
     "dropped": _dropped,

@@ -22,7 +22,7 @@ PathLike = str | os.PathLike[str]
 COMPOSED_LABELS = "labels.json"
 """Name of the file of labels in the folder."""
 
-# Full-range luma and chroma (as JPEG) to RGB.
+# Full-range luma and chroma (as in JPEG) to RGB.
 _TO_RGB = np.array([[1.0, 0.0, 1.402], [1.0, -0.344136, -0.714136], [1.0, 1.772, 0.0]], np.float32)
 
 
@@ -46,12 +46,12 @@ def build_composed(
         frames: Number of frames in each video.
         rate: Frames per second.
         variable: Whether frames stay on screen for 1/2 to 3/2 of their usual time.
-        seed: The same seed, footage and machine give the same videos.
+        seed: Seed; the same seed, footage and machine give the same videos.
         on_progress: Callback that receives (videos written, total number of videos).
 
     Returns:
-        The file of labels, JSON: by name under ``videos`` the keys frames, fps, hard, gradual (start, end) and times,
-        in frames from 0; ``times`` are the seconds of the frames of hard cuts.
+        The JSON file of labels: for each video in ``videos`` the keys frames, fps, hard, gradual (start, end) and
+        times. Frames count from 0; ``times`` are the times of hard cuts in seconds.
     """
     if videos < 1:
         raise InvalidArgumentError(f"videos must be at least 1, got {videos}")
@@ -89,7 +89,7 @@ def build_composed(
 
 
 def rgb_pictures(pictures: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
-    """[T, 3, H, W] luma and chroma as [H, W, 3] RGB pictures, one at a time."""
+    """Yield luma and chroma [T, 3, H, W] as RGB images [H, W, 3]."""
     for picture in pictures:
         values = picture.astype(np.float32)
         values[1:] -= 128

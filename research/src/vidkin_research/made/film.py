@@ -1,4 +1,4 @@
-"""Films composed of scenes: every kind of join, also inside one scene, and disturbances that look like one."""
+"""Compose films of scenes, with every kind of join, also within a scene, and disturbances that look like joins."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ __all__ = ["GRADUAL_JOINS", "HARD_JOINS", "SCENE_DISTURBANCES", "Film", "FilmRec
 HARD_JOINS = ("other", "same", "reframed", "reverse")
 GRADUAL_JOINS = ("dissolve", "fade", "wipe")
 SCENE_DISTURBANCES = ("fast", "walkers", "hand-held", "whip pan", "turntable")
-"""Distractors that are a matter of the scene; `DISTURBANCES` are done to its pictures."""
+"""Distractors within the scene itself; `DISTURBANCES` are applied to its frames."""
 
-LEAST_CHANGE = 0.08
-"""Joins inside a scene change at least this share of the picture's structure: 1 - correlation of small luma."""
+MIN_CHANGE = 0.08
+"""Minimum structural change of a join within a scene: 1 - correlation of small luma."""
 
-# Frames of the longest dissolves and wipes.
-_LONGEST = 30
+# Maximum number of frames of dissolves and wipes.
+_MAX_MIX = 30
 _TRIES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Where one shot follows another.
+    """A join of two shots.
 
     Attributes:
         kind: One of `HARD_JOINS` or `GRADUAL_JOINS`.
@@ -47,7 +47,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Film:
-    """The frames of a film, and where and how they are joined.
+    """The frames of a film, with its joins.
 
     Attributes:
         pictures: [T, 3, H, W] uint8, luma and chroma.
@@ -79,9 +79,9 @@ class FilmRecipe:
         joins: Shares by kind of join. Empty makes a film of one shot.
         disturbances: Probability that a shot has a disturbance, by kind.
         shortest: Number of frames in the shortest shots.
-        near_ends: Probability that the first and the last cut lie two to five frames from the ends.
+        near_ends: Probability that the first and last cut are two to five frames from the ends.
         close: Probability that a shot has only three frames.
-        people: Probability that a new scene shows people before a fixed camera.
+        people: Probability that a new scene shows people in front of a fixed camera.
     """
 
     joins: Mapping[str, float] = field(
@@ -161,9 +161,9 @@ class _FilmComposer:
             elif kind:
                 kind, following, other = self._following(kind, view, other, lengths[place - 1])
                 self._joins.append(Join(kind, begin, begin))
-            # A dissolve or a wipe shows how the shot before it goes on, with all that disturbs it.
+            # During a dissolve or a wipe the previous shot continues, including its disturbance.
             mixed = kinds[place + 1 : place + 2] in (["dissolve"], ["wipe"])
-            shot = following.pictures(0, length + (_LONGEST if mixed else 0))
+            shot = following.pictures(0, length + (_MAX_MIX if mixed else 0))
             for name in following.lasting:
                 shot = disturb(shot, name, self._random)
             if kind == "fade":
@@ -224,17 +224,17 @@ class _FilmComposer:
         return _View(scene, start, framing, lasting)
 
     def _following(self, kind: str, view: _View, other: _View, length: int) -> tuple[str, _View, _View]:
-        """The kind of join that it became, the view after a hard join, and the one a reverse shot goes back to."""
+        """The actual kind of join, the view after a hard join, and the view to which a reverse shot returns."""
         if kind == "reverse" and other is not view:
             following = other.later(float(self._random.uniform(5, 120)))
-            if self._change(view, length, following) >= LEAST_CHANGE:
+            if self._change(view, length, following) >= MIN_CHANGE:
                 return kind, following, view.later(length)
         if kind in ("same", "reframed", "reverse"):
             for _ in range(_TRIES):
                 later = view.later(length + float(self._random.uniform(8, 250)))
                 if kind != "same":
                     later = replace(later, framing=self._maker.reframed(view.framing))
-                if self._change(view, length, later) >= LEAST_CHANGE:
+                if self._change(view, length, later) >= MIN_CHANGE:
                     return ("same" if kind == "same" else kind), later, view.later(length)
         return "other", self._new_view(), view.later(length)
 
@@ -250,7 +250,7 @@ class _FilmComposer:
     def _mix(self, kind: str, going: ShotPictures, shot: ShotPictures, begin: int) -> None:
         """A dissolve or a wipe from the continuing previous shot."""
         random = self._random
-        span = int(random.integers(3, min(_LONGEST + 1, len(shot) - 4)))
+        span = int(random.integers(3, min(_MAX_MIX + 1, len(shot) - 4)))
         course = ((np.arange(span) + 1) / (span + 1)).astype(np.float32)
         if kind == "dissolve":
             if random.random() < 0.3:
@@ -259,7 +259,7 @@ class _FilmComposer:
             shot[:span] = going[:span] * (1 - part) + shot[:span] * part
         else:
             for old, new, part in zip(going, shot, course, strict=False):
-                # The area [H, W] that has changed already: from a side, along the diagonal, or from the middle.
+                # The area [H, W] that already shows the new shot: from a side, along the diagonal, or from the middle.
                 shape = new.shape[1:]
                 down = ((np.arange(shape[0]) + 0.5) / shape[0])[:, None]
                 across = ((np.arange(shape[1]) + 0.5) / shape[1])[None]
@@ -276,9 +276,9 @@ class _FilmComposer:
         self._joins.append(Join(kind, begin, begin + span - 1))
 
     def _fade(self, before: ShotPictures, after: ShotPictures, begin: int) -> None:
-        """Out to a ground and in again; the ground stands for a moment inside the new shot.
+        """Fade out to a plain background and in again; the background stays for a moment within the new shot.
 
-        Where too little of the shot before is free of other transitions, it becomes a hard cut.
+        If too few frames of the previous shot are free of other transitions, this becomes a hard cut.
         """
         random = self._random
         free = begin - 5 - max((join.end for join in self._joins), default=-1)
@@ -296,7 +296,7 @@ class _FilmComposer:
         after[:hold] = ground
         course = (np.arange(into) / into).astype(np.float32)[:, None, None, None]
         after[hold : hold + into] = ground * (1 - course) + after[hold : hold + into] * course
-        # The ground stands for less than a second: a fade out and in again, which is one transition.
+        # The background stays for less than a second, so that both fades are one transition.
         self._joins.append(Join("fade", begin - out, begin + hold + into - 1))
 
 

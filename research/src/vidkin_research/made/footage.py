@@ -1,4 +1,4 @@
-"""Footage to compose videos from: real single-shot clips and photographs, at one small size."""
+"""Read footage for composing videos: real single-shot clips and photographs, at one small size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PathLike = str | os.PathLike[str]
 
 _log = logging.getLogger(__name__)
 
-# A camera can move over a photograph of this many times the height of a frame.
+# Height of photographs relative to a frame, so that a camera can move over them.
 _PHOTOGRAPH = 2.25
 
 
@@ -43,7 +43,7 @@ class Clip:
         return len(self.luma)
 
     def pictures(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Frames with these numbers as [N, 3, H, W], values 0 to 255, luma and chroma."""
+        """Luma and chroma [N, 3, H, W], 0 to 255, of the frames with these numbers."""
         chroma = self.chroma[numbers].repeat(2, 2).repeat(2, 3)
         return np.concatenate([self.luma[numbers][:, None], chroma], 1).astype(np.float32)
 
@@ -56,7 +56,7 @@ class Footage:
         height: H of all clips.
         width: W of all clips.
         clips: Single shots, each of at least two frames.
-        photographs: [3, h, w] uint8 luma and chroma, at least twice as high as the clips; can be empty.
+        photographs: [3, h, w] uint8 luma and chroma, at least twice as high as the clips; may be empty.
     """
 
     height: int
@@ -88,7 +88,7 @@ def read_footage(
     Args:
         clips: Videos of one shot each.
         photographs: Images. A file that cannot be read is left out, with a warning in the log.
-        height, width: Size of the frames to compose, even numbers; pictures of any shape are resized to it.
+        height, width: Size of the frames to compose, even numbers; frames of any shape are resized to it.
         on_progress: Callback that receives (files read, total number of files).
 
     Raises:

@@ -1,4 +1,4 @@
-"""Training sequences with transitions of any length and shape, and with look-alikes that are not transitions."""
+"""Compose training sequences with transitions of any length and shape, and with events that only look similar."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _LONGEST = 125
 _KINDS = {"hard": 0.2, "dissolve": 0.3, "fade": 0.14, "wipe": 0.36}
 _DISTURBED = 0.06
 
-# Shares of shots in which a camera wanders over a picture, or turns, and of wipes with a colored line at their edge.
+# Shares of shots in which a camera moves over an image, or rotates, and of wipes with a colored line at their edge.
 _WANDERED, _TURNED, _LINED = 0.14, 0.06, 0.15
 
-# A transition begins with the first frame that differs from the old shot by this share of how far both shots differ.
+# A transition begins with the first frame that differs from the old shot by this share of the difference of both shots.
 _SEEN = 0.01
 
 Field = NDArray[np.floating]
@@ -47,8 +47,8 @@ WIPE_SHAPES: dict[str, Callable[[Field, Field], Field]] = {
     "waves": lambda down, across: (across + 0.12 * np.sin(9 * down) + 0.12) / np.float32(1.24),
     "steps": lambda down, across: (np.floor(down * 5) / 5 + across) / np.float32(1.8),
 }
-"""Shapes of wipes, from rows and columns in 0..1. Those of the families that are held back
-(`vidkin_research.made.transitions`) must not be among them: from the top, closing irises, clocks."""
+"""Shapes of wipes, from rows and columns in 0..1. They must not include shapes of held-back families
+(`vidkin_research.made.transitions`): from the top, closing irises, clocks."""
 
 COURSES: dict[str, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {
     "even": lambda part: part,
@@ -56,16 +56,16 @@ COURSES: dict[str, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {
     "faster": lambda part: part**2,
     "slower": lambda part: 1 - (1 - part) ** 2,
 }
-"""How far a transition has come at each part of its time."""
+"""Progress of a transition as a function of its elapsed share of time."""
 
 
 def compose_gradual(footage: Footage, length: int, *, seed: int) -> Composition:
     """Compose a sequence: shots of 24 to 190 frames, three in four joined by a gradual transition.
 
     Dissolves take 4 to 125 frames, half of them long; wipes of many shapes and speeds with hard and soft edges, slides,
-    covers, and shots that shrink or grow 5 to 75; fades up to 50 each way. One sequence in six is a single shot. Shots
-    have the distractors of `ShotMaker`, disturbances, cameras that wander over a picture, turn or whip, screens that
-    show one thing after another, and letters and bands that appear or move.
+    covers, and shots that shrink or grow take 5 to 75; fades up to 50 each way. One sequence in six is a single shot.
+    Shots have the distractors of `ShotMaker`, disturbances, cameras that move over an image, rotate or whip, screens
+    with changing content, and letters and bands that appear or move.
 
     Args:
         footage: Footage to compose the sequence from.
@@ -96,7 +96,7 @@ class _GradualComposer:
         if self.end == 0:
             shot = self._shot(whole)
             if random.random() < 0.2:
-                self._fade_in(shot, self._ground())
+                self._fade_in(shot, self._make_background())
             self._append(shot)
             return
         kind = str(random.choice(list(_KINDS), p=list(_KINDS.values())))
@@ -111,7 +111,7 @@ class _GradualComposer:
             self._mix(kind, whole, free)
 
     def finish(self) -> Composition:
-        """The sequence, cut to length, as an encoder would leave it."""
+        """Return the sequence, cut to length and degraded as by encoding."""
         pictures = degrade_pictures(self._pictures[: self._length], self._random)
         last = self._length - 1
         gradual = [(first, min(end, last), kind) for first, end, kind in self._gradual if first <= last]
@@ -132,7 +132,7 @@ class _GradualComposer:
         wandered = random.random() < _WANDERED
         shot = self._wander(length) if wandered else self._maker.draw(length)
         if not wandered and length > 20 and random.random() < _TURNED:
-            shot = self._turned(shot)
+            shot = self._rotate(shot)
         for name in DISTURBANCES:
             if random.random() < _DISTURBED:
                 shot = disturb(shot, name, random)
@@ -141,7 +141,7 @@ class _GradualComposer:
         if length > 30 and random.random() < 2 * _DISTURBED:
             self._inset(shot)
         if length > 40 and random.random() < 3 * _DISTURBED:
-            (self._moving_letters if random.random() < 0.4 else self._letters)(shot)
+            (self._move_letters if random.random() < 0.4 else self._fade_letters)(shot)
         return shot
 
     def _mix(self, kind: str, whole: int, free: int) -> None:
@@ -155,8 +155,10 @@ class _GradualComposer:
         before = self._pictures[self.end - span : self.end]
         shot = self._shot(whole + span)
         if kind == "dissolve" and random.random() < 0.4:
-            # From a take to itself, a little closer.
-            shot = _closer(self._pictures[max(0, self.end - whole - span) : self.end][::-1], random.uniform(0.6, 0.95))
+            # From a take to a slightly closer view of the same take.
+            shot = _move_closer(
+                self._pictures[max(0, self.end - whole - span) : self.end][::-1], random.uniform(0.6, 0.95)
+            )
             span = min(span, len(shot) - 4)
             before = self._pictures[self.end - span : self.end]
         old = before.copy()
@@ -173,7 +175,7 @@ class _GradualComposer:
         self._append(shot[span:])
 
     def _cover(self, before: ShotPictures, after: ShotPictures, course: NDArray[np.float32]) -> None:
-        """The new shot covers the old one, in one of the ways of a wipe."""
+        """Cover the old shot with the new one by one of the wipes."""
         shape = self._random.random()
         if shape < 0.6:
             self._wipe(before, after, course)
@@ -199,9 +201,9 @@ class _GradualComposer:
     def _slide(
         self, before: ShotPictures, after: ShotPictures, course: NDArray[np.float32], *, moves_out: bool
     ) -> None:
-        """The new shot comes in from a side and pushes the old one out, or covers it."""
+        """Slide the new shot in from a side, so that it pushes the old one out or covers it."""
         axis = int(self._random.integers(1, 3))
-        # To the left and down: the other sides are held back.
+        # To the left and down, because the other directions are held back.
         side, way = before.shape[1 + axis], 1 if axis == 1 else -1
         for frame, following, part in zip(before, after, course, strict=True):
             old, new = frame.copy(), following
@@ -216,7 +218,7 @@ class _GradualComposer:
             frame[:] = np.flip(joined, axis) if way < 0 else joined
 
     def _resize(self, before: ShotPictures, after: ShotPictures, course: NDArray[np.float32]) -> None:
-        """The old shot shrinks to a line over the new one, or the new one grows over the old one."""
+        """Shrink the old shot to a line over the new one, or grow the new one over the old one."""
         random, (height, width) = self._random, before.shape[2:]
         shrinks, lines = random.random() < 0.6, random.random() < 0.7
         for frame, following, part in zip(before, after, course, strict=True):
@@ -231,7 +233,7 @@ class _GradualComposer:
 
     def _fade(self, shot: ShotPictures, free: int) -> None:
         random = self._random
-        ground = self._ground()
+        ground = self._make_background()
         out = int(random.integers(3, min(50, free) + 1))
         course = ((np.arange(out) + 1) / (out + 1)).astype(np.float32)[:, None, None, None]
         faded = self._pictures[self.end - out : self.end]
@@ -255,7 +257,7 @@ class _GradualComposer:
         self._gradual.append((self.end, self.end + span - 1, "fade"))
         self._free = self.end + span
 
-    def _ground(self) -> NDArray[np.float32]:
+    def _make_background(self) -> NDArray[np.float32]:
         random = self._random
         luma = 0.0 if random.random() < 0.6 else 255.0 if random.random() < 0.7 else float(random.integers(0, 255))
         ground = np.full(self._pictures.shape[1:], _NEUTRAL, np.float32)
@@ -275,7 +277,7 @@ class _GradualComposer:
             frame[:] = np.mean([np.roll(wide, -int(step), 2)[:, :, :width] for step in steps], 0)
 
     def _inset(self, shot: ShotPictures) -> None:
-        """A screen in the picture shows something else, from some frame on, and then something else again."""
+        """Change the content of a screen within the frame twice."""
         random, (height, width) = self._random, shot.shape[2:]
         tall, wide = (int(side * random.uniform(0.25, 0.6)) for side in (height, width))
         top, left = int(random.integers(0, height - tall)), int(random.integers(0, width - wide))
@@ -287,12 +289,12 @@ class _GradualComposer:
             edge = int(random.integers(2, 25)) if random.random() < 0.4 else 0
             part = ((np.arange(len(shown)) + 1) / (edge + 1)).clip(0, 1).astype(np.float32)[:, None, None, None]
             if edge and random.random() < 0.5:
-                # From the side in place of through one another.
+                # Slides in instead of dissolving.
                 part = (np.linspace(0, 1, wide, dtype=np.float32)[None, None, None] <= part).astype(np.float32)
             screen[start:] += (shown - screen[start:]) * part
 
     def _wander(self, length: int) -> ShotPictures:
-        """A camera goes over one picture for as long as the shot lasts, evenly, to another place in it."""
+        """Move a camera steadily over one image for the whole shot."""
         random, footage = self._random, self._footage
         height, width = footage.height, footage.width
         if footage.photographs and random.random() < 0.7:
@@ -305,7 +307,7 @@ class _GradualComposer:
         share = np.exp(np.linspace(near, far, length))
         part = np.linspace(0, min(1.0, length / random.uniform(50, 200)), length)
         down, across = (
-            _bent(random.uniform(0.3, 0.7, 3) if random.random() < 0.3 else random.uniform(0.1, 0.9, 3), part)
+            _make_curve(random.uniform(0.3, 0.7, 3) if random.random() < 0.3 else random.uniform(0.1, 0.9, 3), part)
             for _ in range(2)
         )
         frames = np.empty((length, 3, height, width), np.float32)
@@ -315,11 +317,11 @@ class _GradualComposer:
                 reach = own * side
                 first = (side - reach) * middle
                 places.append((first + (np.arange(count) + 0.5) * reach / count).clip(0, side - 1.001))
-            frame[:] = _between(picture, *places)
+            frame[:] = _interpolate(picture, *places)
         return frames
 
-    def _turned(self, shot: ShotPictures) -> ShotPictures:
-        """The camera turns around the direction in which it looks; beyond the picture is its mirror image."""
+    def _rotate(self, shot: ShotPictures) -> ShotPictures:
+        """Rotate the camera around its optical axis; beyond the image is its mirror image."""
         random, (height, width) = self._random, shot.shape[2:]
         angles = np.deg2rad(np.linspace(0, random.uniform(0.2, 2.0) * len(shot) * random.choice([-1, 1]), len(shot)))
         down, across = np.arange(height)[:, None] - height / 2, np.arange(width)[None] - width / 2
@@ -330,8 +332,8 @@ class _GradualComposer:
             frame[:] = old[:, mirrored(rows, height), mirrored(columns, width)]
         return turned
 
-    def _moving_letters(self, shot: ShotPictures) -> None:
-        """Lines of letters that roll or crawl through the picture, or a band that comes in from a side and leaves."""
+    def _move_letters(self, shot: ShotPictures) -> None:
+        """Add lines of letters that roll or crawl through the frame, or a band that enters from a side and leaves."""
         random, (height, width) = self._random, shot.shape[2:]
         span = int(random.integers(25, min(len(shot), 110)))
         start = int(random.integers(0, len(shot) - span + 1))
@@ -351,8 +353,8 @@ class _GradualComposer:
             area = np.roll(layer, shift, 1 if crawls else 0)[:height, :width]
             shot[start + place, 0][area] = luma
 
-    def _letters(self, shot: ShotPictures) -> None:
-        """Letters or a band that fade in, stay and fade out."""
+    def _fade_letters(self, shot: ShotPictures) -> None:
+        """Add letters or a band that fade in, stay and fade out."""
         random, (height, width) = self._random, shot.shape[2:]
         span = int(random.integers(15, min(len(shot), 80)))
         start, edge = int(random.integers(0, len(shot) - span + 1)), int(random.integers(1, 14))
@@ -368,29 +370,29 @@ class _GradualComposer:
             shot[start + place, 0][area] += (235 - shot[start + place, 0][area]) * part
 
 
-def _closer(pictures: ShotPictures, share: float) -> ShotPictures:
+def _move_closer(pictures: ShotPictures, share: float) -> ShotPictures:
     height, width = pictures.shape[2:]
     rows, columns = ((np.arange(side) * share + side * (1 - share) / 2).astype(int) for side in (height, width))
     return pictures[:, :, rows[:, None], columns[None]].copy()
 
 
 def _visible(mixed: ShotPictures, one: ShotPictures, other: ShotPictures) -> tuple[int, int]:
-    """First and last frame that differ visibly from either shot, as labels of composed videos have it."""
+    """First and last frame that visibly differ from both shots, which is how composed videos are labeled."""
     away, left = (abs(mixed[:, 0] - shot[:, 0]).mean((1, 2)) for shot in (one, other))
     least = np.maximum(_SEEN * abs(one[:, 0] - other[:, 0]).mean((1, 2)), 0.05)
     inside = np.flatnonzero((away > least) & (left > least))
     return (int(inside[0]), int(inside[-1])) if len(inside) else (0, len(mixed) - 1)
 
 
-def _bent(places: NDArray[np.float64], part: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A curve from the first of three places to the last, toward the second."""
+def _make_curve(places: NDArray[np.float64], part: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A curve from the first of three positions to the last, bent toward the second."""
     first, middle, last = places.tolist()
     curve: NDArray[np.float64] = (1 - part) ** 2 * first + 2 * part * (1 - part) * middle + part**2 * last
     return curve
 
 
-def _between(picture: NDArray[np.generic], rows: NDArray[np.float64], columns: NDArray[np.float64]) -> ShotPictures:
-    """A picture [3, h, w] at places between its pixels: [3, len(rows), len(columns)]."""
+def _interpolate(picture: NDArray[np.generic], rows: NDArray[np.float64], columns: NDArray[np.float64]) -> ShotPictures:
+    """Sample an image [3, h, w] between its pixels: [3, len(rows), len(columns)]."""
     row, column = rows.astype(int), columns.astype(int)
     down, across = (rows - row).astype(np.float32)[:, None], (columns - column).astype(np.float32)[None]
     below, right = (row + 1).clip(max=picture.shape[1] - 1), (column + 1).clip(max=picture.shape[2] - 1)

@@ -1,20 +1,20 @@
-"""Highlight videos with critical shots, composed from public recordings of real events.
+"""Compose highlight videos with critical shots from public recordings of real events.
 
-Three recordings of fixed cameras (intel-iot-devkit/sample-videos, CC BY 4.0) show long calm stretches and 22 changes
-of activity: a person enters or leaves a room, cars drive through the picture, a hand takes away or puts down bottles.
-`ACTIVITIES` holds when each starts and ends, to a tenth of a second: where more than .2 % of the pixels (of the video
-at 96 lines and 10 frames a second) change by more than 25 of 255 between two frames, gaps under .55 s closed; seven
-such moments in which a person who stands there only shifts are no change of activity and count as calm.
+Three recordings of fixed cameras (intel-iot-devkit/sample-videos, CC BY 4.0) show long calm stretches and 22 changes of
+activity: a person enters or leaves a room, cars drive through the frame, a hand takes away or puts down bottles.
+`ACTIVITIES` has the start and end of each, to a tenth of a second: where more than .2 % of the pixels (at 96 lines and
+10 frames per second) change by more than 25 levels out of 255 between two frames, with gaps under .55 s closed. Seven
+such moments in which a standing person only shifts do not count as changes of activity.
 
-A *critical* shot is a calm stretch followed by one change, in which it ends, as the sources describe it: the event
-lies at the end of the clip. A shot that is *not critical* is a calm stretch of the same places, or a clip of a
-hand-held camera that circles and approaches a toy (mdn/learning-area, CC0): much moves, but nothing happens. All
-are cropped, mirrored, lit and slowly panned at random, and joined by hard cuts; neighbors show different recordings.
-In two of five shots that are not critical, and in one of five that are, the camera zooms in, swings, or its exposure
-drifts at the end of the shot: these changes are artificial, the events are real.
+A *critical* shot is a calm stretch that ends with one change, as in the sources: the event is at the end of the clip. A
+shot that is *not critical* is a calm stretch of the same locations, or a clip of a hand-held camera that circles and
+approaches a toy (mdn/learning-area, CC0): there is motion, but nothing happens. All shots are randomly cropped,
+mirrored, lit and slowly panned, and joined by hard cuts; neighbors come from different recordings. In two of five
+noncritical shots and one of five critical ones, the camera zooms in, swings, or drifts in exposure at the end of the
+shot: these changes are artificial, the events are real.
 
-Training and test split share no moment of any recording: each is divided in time, and the persons, cars and moves of
-bottles of the test split are others than those of the training split. The toys differ too.
+The training and test splits share no moment of any recording: recordings are divided in time, and the splits have
+different persons, cars, bottle movements and toys.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ HIGHLIGHT_PLACES: Mapping[str, str] = {
     "road": "car-detection.mp4",
     "bottles": "bottle-detection.mp4",
 }
-"""The recording of each place."""
+"""The recording of each location."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class Activity:
     Attributes:
         place: A key of `HIGHLIGHT_PLACES`.
         start: Time of the first motion.
-        end: Time at which all is calm again.
-        what: Description in a word.
+        end: Time at which everything is calm again.
+        what: One-word description.
     """
 
     place: str
@@ -98,21 +98,21 @@ ACTIVITIES = (
 )
 """The 22 changes of activity of the three recordings."""
 
-# Each recording is divided at a calm moment; its length.
-_DIVIDED = {"room": (71.5, 139.0), "road": (11.5, 30.0), "bottles": (20.0, 39.5)}
+# The calm moment at which each recording is divided, and its length, in seconds.
+_DIVISIONS = {"room": (71.5, 139.0), "road": (11.5, 30.0), "bottles": (20.0, 39.5)}
 _TOYS: Mapping[Part, tuple[tuple[str, float], ...]] = {
     "train": (("crystal.mp4", 11.9), ("frog.mp4", 8.2), ("monster.mp4", 7.3)),
     "test": (("elf.mp4", 8.0), ("pig.mp4", 6.5), ("rabbit.mp4", 7.8)),
 }
 _SIZE = (240, 160)
-# Chance of a disturbance, in shots that are not critical and in critical ones.
-_DISTURBED = {False: 0.4, True: 0.2}
+# Probability of a disturbance in noncritical and in critical shots.
+_DISTURBANCE_SHARES = {False: 0.4, True: 0.2}
 _CALM_ALONE = (3.0, 6.0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Take:
-    """A stretch of a file, in seconds, and from where on it is critical."""
+    """A stretch of a file in seconds, and the start of its critical part."""
 
     file: Path
     start: float
@@ -134,20 +134,19 @@ def build_highlights(
 ) -> list[VideoAnnotation]:
     """Compose highlight videos; write them and their labels (``labels.json``) into a folder.
 
-    Every video has ``shots`` shots, of which a third (rounded) are critical, a sixth are toys and the rest calm. The
-    changes of activity are dealt in turn, so that all come equally often.
+    Every video has ``shots`` shots, of which a third (rounded) are critical, a sixth are toys and the rest calm.
+    Changes of activity are dealt in rounds, so that all are equally frequent.
 
     Args:
-        recordings: A folder that holds the recordings, at any depth.
+        recordings: Folder with the recordings, at any depth.
         output: Where to write ``highlights-000.mp4``, ... and ``labels.json``.
         part: Part of the recordings to use.
         videos: Number of videos.
         shots: Number of shots per video, at least 3.
-        seed: Seed of everything random. The parts differ whatever the seed.
+        seed: Seed of all random choices. The parts differ for any seed.
         rate: Frames per second; the recording of the room has 10.
-        places: Only these places; default all three.
-        calm_before: Shortest and longest calm before a change, in seconds. It is shorter where the recording has no
-            more of it.
+        places: Locations to use; default: all three.
+        calm_before: Minimum and maximum calm before a change, in seconds; less if the recording has less.
 
     Returns:
         The labels, as from `read_shot_annotations`.
@@ -191,7 +190,7 @@ def build_highlights(
 
 
 class _ActivityDeck:
-    """Changes of activity in shuffled rounds."""
+    """Deals changes of activity in shuffled rounds."""
 
     def __init__(self, cards: Sequence[Activity], generator: np.random.Generator) -> None:
         self._cards, self._generator = list(cards), generator
@@ -204,16 +203,16 @@ class _ActivityDeck:
 
 
 def _inside(activity: Activity, part: Part) -> bool:
-    return (activity.start < _DIVIDED[activity.place][0]) == (part == "train")
+    return (activity.start < _DIVISIONS[activity.place][0]) == (part == "train")
 
 
 def _bounds(place: str, part: Part) -> tuple[float, float]:
-    middle, end = _DIVIDED[place]
+    middle, end = _DIVISIONS[place]
     return (0.0, middle) if part == "train" else (middle, end)
 
 
 def _calm(place: str, part: Part) -> list[tuple[float, float]]:
-    """Stretches of this part of a recording in which nothing happens."""
+    """Calm stretches of this part of a recording."""
     at, end = _bounds(place, part)
     stretches = []
     for activity in (a for a in ACTIVITIES if a.place == place and _inside(a, part)):
@@ -248,7 +247,7 @@ def _takes(
         takes.append(_Take(files[name], start, start + length, None))
     calm = [(place, stretch) for place in places for stretch in _calm(place, part)]
     for _ in range(count - critical - toys):
-        # Places are drawn first: the room has most of the stretches.
+        # Draw the location first, because the room has most of the stretches.
         place = str(generator.choice(list(places)))
         stretches = [stretch for name, stretch in calm if name == place]
         lengths = np.array([high - low for low, high in stretches])
@@ -256,7 +255,7 @@ def _takes(
         length = min(generator.uniform(*_CALM_ALONE), high - low)
         start = generator.uniform(low, high - length)
         takes.append(_Take(files[HIGHLIGHT_PLACES[place]], start, start + length, None))
-    # A random order in which neighbors are of different files where that is possible.
+    # A random order in which neighbors come from different files if possible.
     best, fewest = takes, len(takes)
     for _ in range(200):
         order = [takes[n] for n in generator.permutation(len(takes))]
@@ -282,8 +281,8 @@ def _write(path: Path, takes: Sequence[_Take], rate: int, generator: np.random.G
                 critical = (at + min(first, count - 1), at + count)
             shots.append(ShotAnnotation(at, at + count, critical))
             at += count
-            chance = _DISTURBED[take.critical is not None]
-            # The frames through another camera: a crop that pans slowly, mirrored at even chance, in other light.
+            chance = _DISTURBANCE_SHARES[take.critical is not None]
+            # Simulate another camera: a slowly panning crop, mirrored with probability 1/2, with other light.
             from PIL import Image as Picture
 
             height, width = read.images.shape[1:3]

@@ -1,4 +1,4 @@
-"""Takes in which something only looks like a transition, by family; a detector should report nothing."""
+"""Compose takes with events that only look like transitions, by family; a detector should report nothing."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["NEGATIVE_FAMILIES", "MadeNegative", "make_negative"]
 _LENGTH = 130
 _EVENTS = (2, 5)
 
-# Frames at the ends in which nothing happens.
+# Calm frames at both ends.
 _CALM = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MadeNegative:
-    """A video of one take without any transition.
+    """A video of one take without a transition.
 
     Attributes:
         family: Its family in `NEGATIVE_FAMILIES`.
         pictures: [T, 180, 320, 3] RGB.
-        events: Number of events in it that could be taken for a transition.
+        events: Number of events that could be mistaken for a transition.
     """
 
     family: str
@@ -40,7 +40,7 @@ def make_negative(takes: TakeReader, family: str, *, seed: int) -> MadeNegative:
     Args:
         takes: Takes to compose from.
         family: One of `NEGATIVE_FAMILIES`.
-        seed: Seed of what is drawn.
+        seed: Seed of all random choices.
     """
     random = np.random.default_rng(seed)
     name, taken = takes.draw(random, fewest=60)
@@ -52,7 +52,7 @@ def make_negative(takes: TakeReader, family: str, *, seed: int) -> MadeNegative:
 
 
 def _moments(pictures: Pictures, random: np.random.Generator, span: int) -> list[int]:
-    """First frames of events of so many frames, which do not touch."""
+    """First frames of separate events with this number of frames."""
     count = int(random.integers(*_EVENTS))
     room = (len(pictures) - 2 * _CALM) // count
     if room <= span + 4:
@@ -84,7 +84,7 @@ def _strobe(pictures: Pictures, other: Pictures, random: np.random.Generator) ->
 
 
 def _explosion(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Light that rises within two frames, decays within a second and takes its place in the middle."""
+    """Add light that rises within two frames and decays within a second."""
     moments = _moments(pictures, random, 25)
     down, across = np.mgrid[-1 : 1 : HEIGHT * 1j, -1 : 1 : WIDTH * 1j]
     shape = np.exp(-2 * (down**2 + across**2) * random.uniform(0.2, 1.0))[..., None]
@@ -105,7 +105,7 @@ def _lightning(pictures: Pictures, other: Pictures, random: np.random.Generator)
 
 
 def _whip(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """The camera swings over a wide picture, with blur, and stops elsewhere in it."""
+    """Swing the camera over a wide image, with blur, to another position."""
     wide = np.concatenate([pictures, pictures[:, :, ::-1], pictures[::-1]], 2)
     span = int(random.integers(6, 14))
     moment = int(random.integers(_CALM + 10, len(pictures) - span - _CALM - 10))
@@ -120,7 +120,7 @@ def _whip(pictures: Pictures, other: Pictures, random: np.random.Generator) -> i
 
 
 def _passing(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Something close to the camera passes and fills the picture for a moment."""
+    """Let something pass close to the camera and fill the frame for a moment."""
     span = int(random.integers(10, 26))
     moments = _moments(pictures, random, span)
     wide = int(WIDTH * random.uniform(0.5, 1.2))
@@ -135,7 +135,7 @@ def _passing(pictures: Pictures, other: Pictures, random: np.random.Generator) -
 
 
 def _lower_third(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """A band with lines of text that slides or fades in, stays and goes."""
+    """Add a band with lines of text that slides or fades in, stays and leaves."""
     moments = _moments(pictures, random, 30)
     edge = int(random.integers(1, 12))
     band = np.full((HEIGHT // 4, WIDTH, 3), random.integers(0, 255, 3), np.uint8)
@@ -155,7 +155,7 @@ def _lower_third(pictures: Pictures, other: Pictures, random: np.random.Generato
 
 
 def _title(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Large letters that fade in over the picture and out again, or pass through it."""
+    """Add large letters that fade in and out, or pass through the frame."""
     moments = _moments(pictures, random, 40)
     letters = np.zeros((HEIGHT, WIDTH), bool)
     for line in range(int(random.integers(1, 4))):
@@ -172,14 +172,14 @@ def _title(pictures: Pictures, other: Pictures, random: np.random.Generator) -> 
 
 
 def _screen(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """A screen in the picture shows something else, then something else again."""
+    """Change the content of a screen within the frame twice."""
     moments = _moments(pictures, random, 8)
     tall, wide = (int(side * random.uniform(0.3, 0.5)) for side in (HEIGHT, WIDTH))
     top, left = int(random.integers(0, HEIGHT - tall)), int(random.integers(0, WIDTH - wide))
     rows, columns = np.linspace(0, HEIGHT - 1, tall).astype(int), np.linspace(0, WIDTH - 1, wide).astype(int)
     for place in range(len(pictures)):
         shown = sum(moment <= place for moment in moments)
-        # Three clearly different pictures: as it is, mirrored and darker, turned over and with other colors.
+        # Three clearly different images: unchanged, mirrored and darker, upside down with other colors.
         small = other[(40 * shown + place) % len(other)][rows[:, None], columns[None]]
         views = (small, small[:, ::-1] // 2, 255 - small[::-1])
         pictures[place, top : top + tall, left : left + wide] = views[shown % 3]
@@ -187,7 +187,7 @@ def _screen(pictures: Pictures, other: Pictures, random: np.random.Generator) ->
 
 
 def _archive(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Scratches, dust, flicker and jitter of old film."""
+    """Add scratches, dust, flicker and jitter of old film."""
     for frame in pictures:
         frame[:] = np.roll(frame, random.integers(-3, 4, 2), (0, 1)) * random.uniform(0.8, 1.0)
         for _ in range(int(random.integers(0, 4))):
@@ -199,18 +199,18 @@ def _archive(pictures: Pictures, other: Pictures, random: np.random.Generator) -
 
 
 def _pulses(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Detail is lost from key frame to key frame and comes back at once."""
+    """Lose detail from one key frame to the next; it returns at once."""
     period = int(random.integers(10, 30))
     for place, frame in enumerate(pictures):
         part = 0.9 * (place % period) / period
-        # As encoders do, blocks keep their means.
+        # Blocks keep their means, as in encoders.
         coarse = frame.reshape(HEIGHT // 10, 10, WIDTH // 10, 10, 3).mean((1, 3)).repeat(10, 0).repeat(10, 1)
         frame[:] = frame * (1 - part) + coarse * part
     return len(pictures) // period
 
 
 def _repeated(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Frames shown two to four times, and those that they replace left out."""
+    """Repeat frames two to four times instead of the next ones."""
     moments = _moments(pictures, random, 5)
     for moment in moments:
         pictures[moment : moment + int(random.integers(2, 5))] = pictures[moment]
@@ -218,7 +218,7 @@ def _repeated(pictures: Pictures, other: Pictures, random: np.random.Generator) 
 
 
 def _dropped(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """One to three frames left out."""
+    """Drop one to three frames."""
     moments = _moments(pictures, random, 4)
     numbers = np.arange(len(pictures))
     for moment in moments:
@@ -228,7 +228,7 @@ def _dropped(pictures: Pictures, other: Pictures, random: np.random.Generator) -
 
 
 def _exposure(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """The camera corrects its exposure within some frames, once brighter, once darker."""
+    """Correct the exposure within several frames, once brighter, once darker."""
     moments = _moments(pictures, random, 20)
     gain = np.zeros(len(pictures))
     for number, moment in enumerate(moments):
@@ -239,7 +239,7 @@ def _exposure(pictures: Pictures, other: Pictures, random: np.random.Generator) 
 
 
 def _wander(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """A camera wanders over one picture, nearer and farther, as films show photographs, maps and textures."""
+    """Move a camera over one image, nearer and farther, as films show photographs, maps and textures."""
     picture = Image.fromarray(pictures[0])
     boxes = []
     for _ in range(3):
@@ -254,10 +254,10 @@ def _wander(pictures: Pictures, other: Pictures, random: np.random.Generator) ->
 
 
 def _turn(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """The camera turns around the direction in which it looks, up to half a turn in four seconds."""
+    """Rotate the camera around its optical axis, up to half a turn in four seconds."""
     turns = np.linspace(0, random.uniform(40, 140) * random.choice([-1, 1]), len(pictures))
     for frame, turn in zip(pictures, turns.tolist(), strict=True):
-        # What lies beyond the picture is its mirror image.
+        # Beyond the image is its mirror image.
         wide = np.pad(frame, ((HEIGHT // 2,) * 2, (WIDTH // 8,) * 2, (0, 0)), "reflect")
         view = np.asarray(Image.fromarray(wide).rotate(turn, Image.Resampling.BILINEAR))
         frame[:] = view[HEIGHT // 2 : -HEIGHT // 2, WIDTH // 8 : -WIDTH // 8]
@@ -287,4 +287,4 @@ NEGATIVE_FAMILIES: dict[str, Callable[[Pictures, Pictures, np.random.Generator],
     "turning camera": _turn,
     "single take": _nothing,
 }
-"""What makes each family, in the order of tables; it changes the pictures and counts its events."""
+"""Function of each family, in the order of tables; it changes the frames and returns the number of events."""

@@ -1,4 +1,4 @@
-"""Takes by a camera that is held by hand, turns, and wanders over photographs, clips and plain patterns."""
+"""Takes of a hand-held camera that moves over photographs, clips and plain patterns."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["restless_takes"]
 def restless_takes(
     clips: Sequence[Path], photographs: Sequence[Path], folder: Path, count: int, seed: int, *, pans: bool = False
 ) -> list[Path]:
-    """Takes by a camera that is held by hand, turns, and goes over photographs, clips and plain patterns: what lies
-    under a wipe then changes as much as what it brings. With ``pans``, long ways over photographs alone."""
+    """Make takes of a hand-held camera that moves and rotates over photographs, clips and plain patterns, so that both
+    sides of a wipe change. With ``pans``, only long pans over photographs."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"restless-{seed}-{number:03d}.mp4" for number in range(count)]
     for number, path in enumerate(paths):
@@ -27,14 +27,14 @@ def restless_takes(
             random = np.random.default_rng((seed, number))
             write_video(
                 path,
-                list(_restless(clips, photographs, random, pans=pans)),
+                list(_move_camera(clips, photographs, random, pans=pans)),
                 rate=25.0,
                 crf=int(random.integers(18, 30)),
             )
     return paths
 
 
-def _restless(
+def _move_camera(
     clips: Sequence[Path], photographs: Sequence[Path], random: np.random.Generator, *, pans: bool
 ) -> Iterator[NDArray[np.uint8]]:
     kind = random.random()
@@ -55,7 +55,7 @@ def _restless(
     for time, angle, share, row, column in zip(times.tolist(), turn, shares, down, across, strict=True):
         place = time % (2 * len(scene) - 1)
         picture = scene[place if place < len(scene) else 2 * len(scene) - 1 - place]
-        # A frame of 320 x 180 shows this share of the shorter side.
+        # Share of the shorter side that a frame of 320 x 180 shows.
         step = share * min(tall / 180, wide / 320) * 1.2
         cos, sin = step * np.cos(angle), step * np.sin(angle)
         left, top = column * wide - cos * 160 + sin * 90, row * tall - sin * 160 - cos * 90
@@ -66,7 +66,7 @@ def _restless(
 
 
 def _wave(count: int, random: np.random.Generator, reach: float) -> NDArray[np.float64]:
-    """A smooth way of a hand, from 0, of about this reach."""
+    """A smooth hand movement from 0 with about this amplitude."""
     phases, periods = random.uniform(0, 2 * np.pi, 3), random.uniform(20, 260, 3)
     angles = phases[:, None] + np.arange(count) / periods[:, None] * 2 * np.pi
     way = np.sin(angles).sum(0)
@@ -74,7 +74,7 @@ def _wave(count: int, random: np.random.Generator, reach: float) -> NDArray[np.f
 
 
 def _pattern(random: np.random.Generator) -> NDArray[np.uint8]:
-    """A picture [360, 640, 3] of stripes, rings or a weave of two or three colors."""
+    """An image [360, 640, 3] of stripes, rings or a weave in two or three colors."""
     down, across = np.mgrid[:360, :640].astype(float)
     period = random.uniform(18, 90)
     field = {

@@ -1,4 +1,4 @@
-"""Draws scenes and framings at random from footage."""
+"""Draw random scenes and framings from footage."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["SCENE_KINDS", "SceneMaker"]
 
 SCENE_KINDS = ("any", "fast", "walkers", "hand-held", "whip pan", "turntable", "people")
 
-"""Kinds of scenes that can be asked for; ``any`` draws among all sorts."""
+"""Kinds of scenes; ``any`` draws among all kinds."""
 
 _TURNTABLES = ("axis",)
 
 
 class SceneMaker:
-    """Draws scenes, the same ones for the same generator.
+    """Draws scenes; the same generator gives the same scenes.
 
-    Clips whose names start with ``axis`` are turntables, which are shown whole.
+    Clips whose names start with ``axis`` are turntables, which are shown uncropped.
     """
 
     def __init__(self, footage: Footage, random: np.random.Generator) -> None:
@@ -32,7 +32,7 @@ class SceneMaker:
         self._clips = [clip for clip in footage.clips if not clip.name.startswith(_TURNTABLES)]
 
     def scene(self, kind: str = "any") -> Scene:
-        """A scene of the kind, or of any kind if the footage has none of that kind."""
+        """Draw a scene of the kind, or of any kind if the footage has no such scene."""
         random = self._random
         stage = bool(self._footage.photographs)
         if kind == "people" and stage:
@@ -50,7 +50,7 @@ class SceneMaker:
         return self._stage(kind)
 
     def framing(self, *, widest: float = 1.0, closest: float = 0.35) -> Framing:
-        """A framing with a random grade."""
+        """Draw a framing with random brightness and color."""
         random = self._random
         dark = random.random() < 0.2
         return Framing(
@@ -62,8 +62,9 @@ class SceneMaker:
             tint=(float(random.normal() * 6), float(random.normal() * 6)),
         )
 
-    def reframed(self, framing: Framing) -> Framing:
-        """As another camera, or the same after a moment, sees the scene: nearer, shifted, a little brighter or not."""
+    def reframe(self, framing: Framing) -> Framing:
+        """Draw the framing of another camera, or of the same a moment later: closer, shifted, perhaps slightly
+        brighter."""
         random = self._random
         factor = float(np.exp(random.uniform(np.log(0.45), np.log(1.6))))
         return replace(
@@ -113,11 +114,11 @@ class SceneMaker:
         left = int(random.integers(0, source.shape[2] - columns + 1))
         image = source[:, top : top + rows, left : left + columns]
         swaying = Course.draw(random, 0.08)
-        if random.random() < 0.5:  # crosses the picture, and comes back
+        if random.random() < 0.5:  # crosses the frame, and comes back
             span = float(random.uniform(15, 60) if fast else random.uniform(40, 250))
             across = Course(drift=1.4, span=span, start=float(random.uniform(0, 2 * span)))
             across = replace(across, reach=(-0.4,), period=(1e9,), phase=(np.pi / 2,))
-        else:  # stays about where it is, and moves
+        else:  # moves around its position
             place = float(random.uniform(0, 0.7))
             waves = Course.draw(random, 0.3 if fast else 0.15, fastest=15 if fast else 30)
             across = Course((*waves.reach, place), (*waves.period, 1e9), (*waves.phase, np.pi / 2))
@@ -132,18 +133,18 @@ class SceneMaker:
         return Course.draw(self._random, reach * self._random.uniform(0.3, 1), fastest=4, slowest=40)
 
 
-# A person in front of a fixed camera: a body that sways a little, and a head and hands that move.
+# A person in front of a fixed camera: a slightly swaying body, and a moving head and hands.
 
 
 Photograph = NDArray[np.uint8]
 
 
 def draw_person(photographs: tuple[Photograph, ...], size: tuple[int, int], random: np.random.Generator) -> StageScene:
-    """A scene of one or two people in front of a wall: a jump cut in it leaves most of the picture as it is.
+    """Draw a scene of one or two people in front of a wall, in which a jump cut changes little of the frame.
 
     Args:
         photographs: [3, h, w] uint8, textures for background and people.
-        size: H and W of the pictures.
+        size: H and W of the frames.
         random: Source of all random numbers.
     """
     background = _soften(photographs[random.integers(len(photographs))], random, coarse=True)
@@ -154,7 +155,7 @@ def draw_person(photographs: tuple[Photograph, ...], size: tuple[int, int], rand
 
 
 def _person(photographs: tuple[Photograph, ...], random: np.random.Generator) -> list[Sprite]:
-    """A body, a head and two hands, in shares of the background's height."""
+    """A body, a head and two hands, as shares of the background's height."""
     height = float(random.uniform(0.35, 0.8))
     top, left = float(random.uniform(0.25, 0.75 - height / 3)), float(random.uniform(0.1, 0.8))
     width, sway = height * float(random.uniform(0.45, 0.8)), float(random.uniform(0, 0.04))
@@ -196,7 +197,7 @@ def _part(
     y = (np.arange(rows) + 0.5) / rows * 2 - 1
     x = (np.arange(columns) + 0.5) / columns * 2 - 1
     mask: NDArray[np.bool_] = np.abs(y[:, None]) ** 3 + np.abs(x[None]) ** 3 <= 1
-    # A wave without end adds the place that a course goes about.
+    # A wave with an infinite period adds the center of a course.
     courses = [
         replace(move, reach=(*move.reach, at), period=(*move.period, 1e9), phase=(*move.phase, np.pi / 2))
         for move, at in zip(moves, place, strict=True)
@@ -205,7 +206,7 @@ def _part(
 
 
 def _soften(image: Photograph, random: np.random.Generator, *, coarse: bool = False) -> Photograph:
-    """The image with less contrast, as cloth, skin and walls have; a coarse one loses its detail as well."""
+    """Reduce contrast to that of cloth, skin and walls; with ``coarse`` also the detail."""
     values = image.astype(np.float32)
     if coarse and random.random() < 0.7:
         step = int(random.integers(4, 24))

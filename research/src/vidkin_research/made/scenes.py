@@ -1,4 +1,4 @@
-"""Scenes that can be shown at any moment and in any framing, for cuts inside one scene."""
+"""Scenes that can be shown at any moment and in any framing, for cuts within one scene."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ClipScene", "Course", "Framing", "Scene", "ShotPictures", "Sprite", 
 ShotPictures = NDArray[np.float32]
 """[T, 3, H, W] luma and chroma, 0 to 255."""
 Times = NDArray[np.float64]
-"""[T] frames since the scene began; any number."""
+"""[T] frames since the scene began; any numbers."""
 
 _NEUTRAL = 128.0
 
@@ -26,8 +26,8 @@ class Framing:
 
     Attributes:
         scale: Share of the scene's height and width, in (0, 1].
-        down: Where the part lies: 0 at the top, 1 at the bottom.
-        across: 0 at the left, 1 at the right.
+        down: Vertical position of the part: 0 is the top, 1 the bottom.
+        across: Horizontal position: 0 is the left, 1 the right.
         gain: Factor applied to luma.
         lift: Constant added to luma.
         tint: Constants added to the two chroma planes.
@@ -45,23 +45,23 @@ class Scene(Protocol):
     """An event that can be filmed."""
 
     def pictures(self, times: Times, framing: Framing) -> ShotPictures:
-        """[T, 3, H, W] at these moments, graded as the framing says."""
+        """Frames [T, 3, H, W] at these moments, graded by the framing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A smooth course over time: waves that add up, and a steady drift that turns back at its ends.
+    """A smooth course over time: a sum of waves, and a steady drift that reverses at its ends.
 
     Attributes:
         reach: Amplitude of each wave.
         period: Frames of each wave.
         phase: Phase of each wave in radians.
-        drift: Total distance of the drift, there and back.
-        span: Frames of the drift one way.
-        start: Frames by which the drift is ahead.
-        step: Distance of one quick move, after which it stays there.
-        step_at: When the quick move begins.
-        step_span: Frames of the quick move.
+        drift: Distance of the drift before it reverses.
+        span: Number of frames of the drift in one direction.
+        start: Offset of the drift in frames.
+        step: Distance of a single quick move.
+        step_at: Frame at which the quick move begins.
+        step_span: Number of frames of the quick move.
     """
 
     reach: tuple[float, ...] = ()
@@ -95,13 +95,13 @@ class Course:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipScene:
-    """A real clip, played there and back.
+    """A real clip, played forward and backward.
 
     Attributes:
         clip: A clip without cuts.
         speed: Frames of the clip per frame of the scene.
         mirrored: Whether left and right are exchanged.
-        shake: Shake of the camera in shares of the height: down and across.
+        shake: Camera shake as shares of the height: down and across.
     """
 
     clip: Clip
@@ -129,10 +129,10 @@ class Sprite:
     """An object or person that moves in front of a background.
 
     Attributes:
-        image: [3, h, w] uint8 picture of the sprite.
+        image: [3, h, w] uint8 image of the sprite.
         mask: [h, w], where the sprite is visible.
-        down: Where its top is, in shares of the background's height.
-        across: Where its left side is, in shares of the width.
+        down: Position of its top, as a share of the background's height.
+        across: Position of its left side, as a share of the width.
     """
 
     image: NDArray[np.uint8]
@@ -143,15 +143,15 @@ class Sprite:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageScene:
-    """A photograph as the background, moving sprites in front of it, and a camera.
+    """A photograph as background, moving sprites in front of it, and a camera.
 
     Attributes:
         background: [3, h, w] uint8.
         size: H and W of the pictures.
         sprites: The sprites; later ones are in front.
-        camera: Movement in shares of the background's height: down and across.
-        zoom: Logarithm of the factor by which the camera sees less.
-        blur: Whether fast camera moves smear the picture sideways.
+        camera: Movement as shares of the background's height: down and across.
+        zoom: Logarithm of the zoom factor.
+        blur: Whether fast camera moves blur frames sideways.
     """
 
     background: NDArray[np.uint8]
@@ -173,7 +173,7 @@ class StageScene:
             for place, (top, left) in enumerate(zip(tops, lefts, strict=True)):
                 draw_sprite(seen[place], sprite, rows[place] - top, columns[place] - left)
         if self.blur:
-            # Blur each picture sideways by half of what the camera moved.
+            # Blur each frame sideways by half of the camera's movement.
             step = np.abs(np.diff(columns, axis=1)).mean() + 1e-6
             shifts = np.abs(np.gradient(columns.mean(1))) if len(times) > 1 else np.zeros(1)
             for picture, moved in zip(seen, shifts, strict=True):
@@ -187,7 +187,7 @@ class StageScene:
 def draw_sprite(
     picture: NDArray[np.float32], sprite: Sprite, rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> None:
-    """Draw into a picture [3, H, W] whose rows and columns are these of the sprite."""
+    """Draw into an image [3, H, W], given the sprite's rows and columns at its pixels."""
     height, width = sprite.mask.shape
     down = np.flatnonzero((rows >= 0) & (rows < height))
     across = np.flatnonzero((columns >= 0) & (columns < width))
@@ -195,7 +195,7 @@ def draw_sprite(
         return
     area = slice(down[0], down[-1] + 1), slice(across[0], across[-1] + 1)
     taken = rows[area[0]].clip(0, height - 1)[:, None], columns[area[1]].clip(0, width - 1)[None]
-    # A background that goes on mirrored shows the sprite twice: what lies between is not part of it.
+    # A mirrored background shows the sprite twice; the area between is not part of it.
     seen = (rows[area[0]] == taken[0][:, 0])[:, None] & (columns[area[1]] == taken[1][0])[None]
     part = picture[:, area[0], area[1]]
     np.copyto(part, sprite.image[:, taken[0], taken[1]], where=sprite.mask[taken] & seen)
@@ -209,9 +209,9 @@ def _grid(
     camera: tuple[Course, Course],
     factor: NDArray[np.float64] | float = 1.0,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows [T, H] and columns [T, W] of the source that are seen; beyond its edges it continues mirrored."""
+    """Visible rows [T, H] and columns [T, W] of the source, which continues mirrored beyond its edges."""
     places = []
-    # The part that is seen has the shape of the picture and fits into the source.
+    # The visible part has the aspect ratio of the frame and fits into the source.
     step = min(sides[0] / size[0], sides[1] / size[1])
     shares = np.broadcast_to(framing.scale * factor, times.shape)
     for side, count, where, course in zip(sides, size, (framing.down, framing.across), camera, strict=True):

@@ -1,4 +1,4 @@
-"""Sequences composed of single shots with cuts, dissolves, fades and wipes whose frames are known exactly."""
+"""Compose sequences of single shots with cuts, dissolves, fades and wipes whose frames are known exactly."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from vidkin_research.made.takes import ShotMaker, ShotPictures
 
 __all__ = ["Composition", "compose"]
 
-_LONGEST_DISSOLVE = 30
-_LONGEST_FADE = 45
-# Shots drawn are longer by this, so that a transition has frames of both sides.
+_MAX_DISSOLVE = 30
+_MAX_FADE = 45
+# Extra frames of each shot, so that a transition has frames of both sides.
 _SPARE = 35
-# A fade out and in again is one transition where the ground between stands no longer than this many frames.
+# A fade out and a fade in are one transition if the background between them lasts at most this many frames.
 _ONE_FADE = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Composition:
-    """Frames and where they are cut.
+    """Frames with their cuts and transitions.
 
     Attributes:
         pictures: [T, 3, H, W] uint8, luma and chroma.
         hard: First frames of new shots after hard cuts.
         gradual: First and last frames of gradual transitions.
-        kinds: ``dissolve``, ``fade`` or ``wipe``, of each gradual transition.
+        kinds: ``dissolve``, ``fade`` or ``wipe`` for each gradual transition.
     """
 
     pictures: NDArray[np.uint8]
@@ -42,17 +42,17 @@ class Composition:
 
 
 def compose(footage: Footage, length: int, *, seed: int, degrade: bool = True) -> Composition:
-    """Compose a sequence: shots of 3 to 110 frames, one in six shorter than 14; over half of the cuts hard.
+    """Compose a sequence: shots of 3 to 110 frames, one in six shorter than 14; over half of the cuts are hard.
 
     Args:
         footage: Footage to compose the sequence from.
         length: T, number of frames.
         seed: The same seed gives the same sequence.
-        degrade: Whether noise, bars, logos, limited range and loss of detail between key frames are added, as encoding
-            does; leave them out where the frames will be encoded.
+        degrade: Add noise, bars, logos, limited range and loss of detail between key frames, as in encoded video; set
+            to False if the frames will be encoded.
 
     Returns:
-        The sequence. Dissolves and wipes take 2 to 30 frames, fades to and from black, white or another ground up to 45
+        The sequence. Dissolves and wipes take 2 to 30 frames, fades to and from black, white or another color up to 45
         each way. Disturbances by `ShotMaker` (flashes, zooms, shake, crossing objects) are not transitions.
     """
     if length < 2:
@@ -60,7 +60,7 @@ def compose(footage: Footage, length: int, *, seed: int, degrade: bool = True) -
     composer = _SequenceComposer(footage, np.random.default_rng(seed), length)
     while composer.end < length:
         composer.add_shot()
-    return composer.finished(degrade=degrade)
+    return composer.finish(degrade=degrade)
 
 
 class _SequenceComposer:
@@ -71,7 +71,7 @@ class _SequenceComposer:
         self._pictures = np.zeros((length + 300, 3, footage.height, footage.width), np.float32)
         self._hard: list[int] = []
         self._gradual: list[tuple[int, int]] = []
-        # First frame -> kind; all but fades.
+        # First frame -> kind of transition, without fades.
         self._mixed: dict[int, str] = {}
         self.end = 0
 
@@ -85,7 +85,7 @@ class _SequenceComposer:
             return
         kind = random.choice(["hard", "dissolve", "wipe", "fade", "fade in"], p=[0.55, 0.17, 0.07, 0.14, 0.07])
         if kind in ("dissolve", "wipe"):
-            span = min(int(random.integers(2, _LONGEST_DISSOLVE + 1)), self._free(), length - 3)
+            span = min(int(random.integers(2, _MAX_DISSOLVE + 1)), self._free(), length - 3)
             if span >= 2:
                 wipe = kind == "wipe"
                 start = self.end - span
@@ -94,7 +94,7 @@ class _SequenceComposer:
                 if wipe:
                     way = int(self._random.integers(4))
                     for frame, following, part in zip(before, shot, course, strict=False):
-                        area = _wiped(frame.shape[1:], way, float(part))
+                        area = _wipe_area(frame.shape[1:], way, float(part))
                         frame[:, area] = following[:, area]
                 else:
                     if self._random.random() < 0.3:
@@ -108,15 +108,15 @@ class _SequenceComposer:
             self._fade_through(shot, length)
             return
         elif kind == "fade in":
-            self._hard.append(self.end)  # to the ground that the next shot comes out of
-            self._append(self._ground(int(random.integers(3, 25))))
+            self._hard.append(self.end)  # to the background from which the next shot fades in
+            self._append(self._make_background(int(random.integers(3, 25))))
             self._fade_in(shot, length)
             return
         self._hard.append(self.end)
         self._append(shot[:length])
 
-    def finished(self, *, degrade: bool) -> Composition:
-        """The composed sequence, cut to length."""
+    def finish(self, *, degrade: bool) -> Composition:
+        """Return the composed sequence, cut to length."""
         pictures = self._pictures[: self._length]
         if degrade:
             pictures = degrade_pictures(pictures, self._random)
@@ -129,7 +129,7 @@ class _SequenceComposer:
         )
 
     def _free(self) -> int:
-        """Frames at the end that no transition has touched, less two."""
+        """Number of frames at the end that no transition has touched, minus two."""
         touched = [*self._hard, *(last + 1 for _, last in self._gradual)]
         return self.end - max(touched, default=0) - 2
 
@@ -138,14 +138,14 @@ class _SequenceComposer:
         self.end += len(pictures)
 
     def _fade_through(self, shot: ShotPictures, length: int) -> None:
-        """Out to a ground and in again, or a cut from the ground."""
+        """Fade out to a plain background and in again, or cut from the background."""
         random = self._random
-        out = min(int(random.integers(3, _LONGEST_FADE)), self._free())
+        out = min(int(random.integers(3, _MAX_FADE)), self._free())
         if out < 2:
             self._hard.append(self.end)
             self._append(shot[:length])
             return
-        ground = self._ground(1)[0]
+        ground = self._make_background(1)[0]
         course = (np.arange(out, dtype=np.float32) + 1) / out
         faded = self._pictures[self.end - out : self.end]
         faded[:] = _blend(faded, ground[None], course)
@@ -164,15 +164,15 @@ class _SequenceComposer:
             self._gradual.insert(-1, (begin, begin + out - 1))
 
     def _fade_in(self, shot: ShotPictures, length: int, *, ground: ShotPictures | None = None) -> None:
-        span = min(int(self._random.integers(3, _LONGEST_FADE)), length - 1)
+        span = min(int(self._random.integers(3, _MAX_FADE)), length - 1)
         if ground is None:
-            ground = self._pictures[self.end - 1] if self.end else self._ground(1)[0]
+            ground = self._pictures[self.end - 1] if self.end else self._make_background(1)[0]
         course = np.arange(span, dtype=np.float32) / span
         shot[:span] = _blend(ground[None], shot[:span], course)
         self._gradual.append((self.end, self.end + span - 1))
         self._append(shot[:length])
 
-    def _ground(self, length: int) -> ShotPictures:
+    def _make_background(self, length: int) -> ShotPictures:
         random = self._random
         kind = random.random()
         luma = 0.0 if kind < 0.7 else 255.0 if kind < 0.9 else float(random.integers(0, 255))
@@ -187,8 +187,8 @@ def _blend(one: ShotPictures, other: ShotPictures, course: NDArray[np.floating])
     return mixed
 
 
-def _wiped(shape: tuple[int, ...], way: int, part: float) -> NDArray[np.bool_]:
-    """The area [H, W] that has changed already; four ways, one for each side."""
+def _wipe_area(shape: tuple[int, ...], way: int, part: float) -> NDArray[np.bool_]:
+    """The area [H, W] that already shows the new shot, from one of the four sides."""
     area = np.zeros(shape, np.bool_)
     rows, columns = round(part * shape[0]), round(part * shape[1])
     if way == 0:
@@ -203,7 +203,7 @@ def _wiped(shape: tuple[int, ...], way: int, part: float) -> NDArray[np.bool_]:
 
 
 def degrade_pictures(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
-    """Degradations of a whole film: bars, a logo, limited range, noise, detail lost between key frames."""
+    """Degrade a whole film: bars, a logo, limited range, noise, loss of detail between key frames."""
     length, _, height, width = pictures.shape
     pictures = pictures.copy()
     if random.random() < 0.3:

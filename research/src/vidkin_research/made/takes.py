@@ -1,4 +1,4 @@
-"""Shots for composition: excerpts of clips, camera moves over photographs and title cards, all with distractors."""
+"""Draw shots for composition: excerpts of clips, camera moves over photographs and title cards, with distractors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEUTRAL = 128.0
 
 @dataclass(frozen=True, slots=True)
 class _Chances:
-    """Shares of shots that have something; where the kinds do not add up to 1 the rest are title cards."""
+    """Shares of shots with each property; if the kinds do not add up to 1, the rest are title cards."""
 
     again: float = 0.12
     clip: float = 0.55
@@ -34,11 +34,11 @@ class _Chances:
 
 
 class ShotMaker:
-    """Draws shots at random, the same ones for the same generator.
+    """Draws random shots; the same generator gives the same shots.
 
     Shots contain events that look like cuts: flashes, sudden zooms, shake, pans, objects that cross the picture,
-    changes of exposure, fast motion (clips at up to five times their speed). One in eight follows another of the same
-    clip at another place and scale, so that not every cut is to another scene.
+    changes of exposure, fast motion (clips at up to five times their speed). One in eight follows a shot of the same
+    clip with another position and scale, so that not every cut changes the scene.
     """
 
     def __init__(self, footage: Footage, random: np.random.Generator) -> None:
@@ -74,7 +74,7 @@ class ShotMaker:
         self._last = clip
         speed = random.choice([0.5, 1.0, 2.0, 3.0, 5.0], p=[0.1, 0.65, 0.1, 0.1, 0.05])
         first = random.integers(0, max(1, len(clip) - int(length * speed) - 2))
-        # Places in a clip that runs to its end and back again.
+        # Frames of a clip that is played forward and backward.
         whole = len(clip)
         around = (first + np.arange(length) * speed).astype(np.int64) % (2 * (whole - 1))
         numbers = np.where(around >= whole, 2 * (whole - 1) - around, around)
@@ -93,7 +93,7 @@ class ShotMaker:
         columns = (across[:, None] + np.arange(width) * scale[:, None]).astype(np.int64)
         if random.random() < 0.5:
             columns = columns[:, ::-1]
-        return _looked_at(clip.pictures(numbers), rows.clip(0, height - 1), columns.clip(0, width - 1))
+        return _sample(clip.pictures(numbers), rows.clip(0, height - 1), columns.clip(0, width - 1))
 
     def _camera(self, length: int) -> ShotPictures:
         random, height, width = self._random, self._footage.height, self._footage.width
@@ -113,7 +113,7 @@ class ShotMaker:
         if random.random() < self._chances.shaken:
             down, across = down + self._shake(length), across + self._shake(length)
         step = zoom[:, None] * rows / height
-        pictures = _looked_at(
+        pictures = _sample(
             np.broadcast_to(picture, (length, *picture.shape)),
             mirrored(down[:, None] + (np.arange(height) - height / 2) * step, rows),
             mirrored(across[:, None] + (np.arange(width) - width / 2) * step, columns),
@@ -123,7 +123,7 @@ class ShotMaker:
         return pictures
 
     def _cross(self, pictures: ShotPictures) -> None:
-        """Move a piece of another photograph through the picture."""
+        """Move a piece of another photograph through the frame."""
         random, (length, _, height, width) = self._random, pictures.shape
         photographs = self._footage.photographs
         source = photographs[random.integers(len(photographs))][:, ::2, ::2]
@@ -138,7 +138,7 @@ class ShotMaker:
                 frame[:, first:bottom, start:right] = thing[:, first - top : bottom - top, start - left : right - left]
 
     def _card(self, length: int) -> ShotPictures:
-        """A still card: a plain ground, often black, mostly with lines of something like text."""
+        """Draw a still card: a plain background, often black, mostly with lines similar to text."""
         random, height, width = self._random, self._footage.height, self._footage.width
         ground = float(random.choice(np.array([0, 0, 0, 255, random.integers(0, 255)])))
         card = np.full((3, height, width), _NEUTRAL, np.float32)
@@ -187,7 +187,7 @@ class ShotMaker:
         return self._random.normal(size=length) * self._random.uniform(0.007, 0.06) * self._footage.height
 
     def _walk(self, length: int, reach: float, span: float) -> NDArray[np.float64]:
-        """A smooth random course from 0 that goes as far as ``reach``; smoothed over ``span`` frames."""
+        """A smooth random course from 0 with amplitude ``reach``, smoothed over ``span`` frames."""
         course = np.cumsum(self._random.normal(size=length))
         window = np.hanning(max(3, int(span)))
         padded = np.pad(course, len(window), mode="edge")
@@ -197,8 +197,8 @@ class ShotMaker:
         return walk
 
 
-def _looked_at(pictures: NDArray[np.generic], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> ShotPictures:
-    """[T, 3, h, w] seen at rows [T, H] and columns [T, W]."""
+def _sample(pictures: NDArray[np.generic], rows: NDArray[np.int64], columns: NDArray[np.int64]) -> ShotPictures:
+    """Sample frames [T, 3, h, w] at rows [T, H] and columns [T, W]."""
     frames = [
         picture[:, row[:, None], column[None]] for picture, row, column in zip(pictures, rows, columns, strict=True)
     ]
@@ -206,6 +206,6 @@ def _looked_at(pictures: NDArray[np.generic], rows: NDArray[np.int64], columns: 
 
 
 def mirrored(places: NDArray[np.float64], length: int) -> NDArray[np.int64]:
-    """Places in a picture that continues as its mirror image beyond its edges."""
+    """Map positions to an image that continues as its mirror image beyond its edges."""
     around = np.abs(np.floor(places)).astype(np.int64) % (2 * length)
     return np.where(around >= length, 2 * length - 1 - around, around)

@@ -1,4 +1,4 @@
-"""Videos of real takes with one transition of known extent and kind, or with a look-alike that is not one."""
+"""Compose videos of real takes with one transition of known extent and kind."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ PathLike = str | os.PathLike[str]
 
 HEIGHT, WIDTH = 180, 320
 
-# Frames of the longest take, and frames of each shot that no transition touches.
+# Maximum number of frames of a take, and limits of the frames of each shot outside the transition.
 _LONGEST, _WHOLE = 320, (14, 40)
-_FEWEST = 50
+_MIN_FRAMES = 50
 
-# Frames of a camera's way over a photograph.
+# Number of frames of a camera move over a photograph.
 _MOVED = 160
 
 
@@ -43,11 +43,10 @@ class TransitionFamily:
 
     Attributes:
         kind: The kind that a detector should report.
-        seconds: Shortest and longest length in seconds; (0, 0) for what happens between two frames.
-        looks: FFmpeg's names of the transitions of its filter ``xfade``, one of which is drawn; empty for those that
-            are composed here.
+        seconds: Minimum and maximum length in seconds; (0, 0) for a change between two frames.
+        looks: Transitions of FFmpeg's filter ``xfade`` to draw from; empty for families composed here.
         same: Whether both shots come from one take.
-        held_back: Whether the family is kept from those who develop a detector, so that it shows what carries over.
+        held_back: Whether the family is withheld from the development of detectors, to measure generalization.
     """
 
     kind: Transition
@@ -89,7 +88,7 @@ TRANSITION_FAMILIES: dict[str, TransitionFamily] = {
     "soft dissolve": TransitionFamily("dissolve", _MIDDLE, ("hblur", "distance"), held_back=True),
     "fade of FFmpeg": TransitionFamily("fade", (0.8, 2.0), ("fadeblack", "fadewhite"), held_back=True),
 }
-"""Every family, in the order of tables."""
+"""All families, in the order of tables."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,7 +101,7 @@ class MadeTransition:
         pictures: [T, 180, 320, 3] RGB.
         start, end: First and last frame that belong to the transition; for a cut, both are the first frame of the new
             shot.
-        look: How exactly it was made.
+        look: Details of how it was made.
     """
 
     family: str
@@ -114,10 +113,10 @@ class MadeTransition:
 
 
 class TakeReader:
-    """Reads takes at 180 x 320: videos of one shot each, and photographs over which a camera moves slowly.
+    """Reads takes at 180 x 320: single-shot videos, and photographs over which a camera moves slowly.
 
     Args:
-        paths: Videos and photographs; takes with too few frames are passed over when they are drawn.
+        paths: Videos and photographs; takes with too few frames are skipped when drawn.
     """
 
     def __init__(self, paths: Sequence[PathLike]) -> None:
@@ -125,11 +124,13 @@ class TakeReader:
             raise InvalidArgumentError("paths must name at least one take, got none")
         self._paths = [os.fspath(path) for path in paths]
 
-    def draw(self, random: np.random.Generator, *, fewest: int = _FEWEST, other_than: str = "") -> tuple[str, Pictures]:
-        """The name of a take, and a view of its frames.
+    def draw(
+        self, random: np.random.Generator, *, fewest: int = _MIN_FRAMES, other_than: str = ""
+    ) -> tuple[str, Pictures]:
+        """Draw a take; return its name and a view of its frames.
 
         Raises:
-            InvalidArgumentError: No take has so many frames.
+            InvalidArgumentError: No take has enough frames.
         """
         for place in random.permutation(len(self._paths)):
             path = self._paths[place]
@@ -140,7 +141,7 @@ class TakeReader:
 
 @lru_cache(64)
 def read_take(path: str) -> Pictures:
-    """Up to 320 frames of a video at 180 x 320, or 160 of a camera that moves over a photograph."""
+    """Read up to 320 frames of a video at 180 x 320, or 160 frames of a camera that moves over a photograph."""
     if Path(path).suffix.lower() in IMAGE_EXTENSIONS:
         return _move_over(path)
     taken: list[NDArray[Any]] = []
@@ -181,7 +182,7 @@ def make_transition(takes: TakeReader, family: str, *, seed: int, rate: float = 
         takes: Takes to compose from.
         family: One of `TRANSITION_FAMILIES`.
         seed: Seed of what is drawn.
-        rate: Frames per second, which turn seconds into frames.
+        rate: Frames per second, to convert seconds to frames.
     """
     random = np.random.default_rng(seed)
     entry = TRANSITION_FAMILIES[family]
@@ -191,12 +192,12 @@ def make_transition(takes: TakeReader, family: str, *, seed: int, rate: float = 
         return _jump(takes, random, family, before, after, round(2 * rate))
     if family in ("fade in", "fade out"):
         return _fade_at_end(takes, random, family, span, before + after)
-    name, taken = takes.draw(random, fewest=min(_LONGEST, before + span + _FEWEST))
+    name, taken = takes.draw(random, fewest=min(_LONGEST, before + span + _MIN_FRAMES))
     start = int(random.integers(0, len(taken) - before - span + 1))
     one = taken[start : start + before + span]
     if entry.same:
-        # The same take again, elsewhere in time and a little closer, as a second take of one camera.
-        other = _closer(taken[::-1][: span + after], float(random.uniform(0.75, 0.95)))
+        # The same take at another time and slightly closer, like a second take of one camera.
+        other = _move_closer(taken[::-1][: span + after], float(random.uniform(0.75, 0.95)))
     else:
         _, taken = takes.draw(random, fewest=min(_LONGEST, span + after), other_than=name)
         first = int(random.integers(0, max(1, len(taken) - span - after + 1)))
@@ -214,7 +215,7 @@ def make_transition(takes: TakeReader, family: str, *, seed: int, rate: float = 
 
 
 def cross(one: Pictures, other: Pictures, look: str, rate: float) -> Pictures:
-    """A transition of FFmpeg's filter ``xfade`` over all frames of two stretches of the same length."""
+    """Apply a transition of FFmpeg's filter ``xfade`` over all frames of two stretches of the same length."""
     base = Fraction(1, 1000)
     step = round(1000 / rate)
     graph = av.filter.Graph()
@@ -239,14 +240,14 @@ def cross(one: Pictures, other: Pictures, look: str, rate: float) -> Pictures:
             mixed.append(cast("av.VideoFrame", sink.pull()).to_ndarray(format="gbrp"))
         except (av.error.EOFError, av.error.BlockingIOError):
             break
-    # The filter ends a frame early where times do not divide evenly.
+    # The filter ends a frame early if times do not divide evenly.
     return np.concatenate([np.stack(mixed), other[len(mixed) :]])
 
 
 def _visible(mixed: Pictures, one: Pictures, other: Pictures) -> tuple[int, int]:
-    """First and last frame that differ from either shot, by more than a hundredth of how far the shots differ.
+    """First and last frame that differ from both shots by more than a hundredth of their difference.
 
-    Some looks of FFmpeg begin and end with frames of one shot alone: a circle opens for two thirds of its time.
+    Some FFmpeg transitions begin and end with frames of only one shot: a circle opens for two thirds of its time.
     """
     rows = [[np.abs(a.astype(np.int16) - b).mean() for a, b in zip(mixed, shot, strict=True)] for shot in (one, other)]
     apart = [np.abs(a.astype(np.int16) - b).mean() for a, b in zip(one, other, strict=True)]
@@ -261,7 +262,7 @@ def blend(one: Pictures, other: Pictures | NDArray[np.float32], course: Iterable
     return (mixed + 0.5).clip(0, 255).astype(np.uint8)
 
 
-def _closer(taken: Pictures, share: float) -> Pictures:
+def _move_closer(taken: Pictures, share: float) -> Pictures:
     rows, columns = ((np.arange(side) * share + side * (1 - share) / 2).astype(int) for side in (HEIGHT, WIDTH))
     return np.ascontiguousarray(taken[:, rows[:, None], columns[None]])
 
@@ -269,8 +270,8 @@ def _closer(taken: Pictures, share: float) -> Pictures:
 def _jump(
     takes: TakeReader, random: np.random.Generator, family: str, before: int, after: int, left_out: int
 ) -> MadeTransition:
-    """A part of a take of up to two seconds is left out."""
-    _, taken = takes.draw(random, fewest=_FEWEST)
+    """Leave out up to two seconds of a take."""
+    _, taken = takes.draw(random, fewest=_MIN_FRAMES)
     left_out = min(left_out, len(taken) - 28)
     room = len(taken) - left_out
     before = min(before, room // 2)
@@ -281,8 +282,8 @@ def _jump(
 
 
 def _fade_at_end(takes: TakeReader, random: np.random.Generator, family: str, span: int, whole: int) -> MadeTransition:
-    """From black at the start, or to black at the end, with a few frames of black."""
-    _, taken = takes.draw(random, fewest=_FEWEST)
+    """Fade from black at the start, or to black at the end, with a few black frames."""
+    _, taken = takes.draw(random, fewest=_MIN_FRAMES)
     span = min(span, len(taken) - 20)
     taken = taken[: span + whole]
     hold = int(random.integers(1, 10))
@@ -300,7 +301,7 @@ def _fade_at_end(takes: TakeReader, random: np.random.Generator, family: str, sp
 def _fade_through(
     family: str, one: Pictures, other: Pictures, before: int, span: int, level: int, random: np.random.Generator
 ) -> MadeTransition:
-    """Out to a ground, a moment of it, and in again."""
+    """Fade out to a plain background, stay for a moment, and fade in again."""
     hold = int(random.integers(0, 9))
     out = max(3, int(span * random.uniform(0.35, 0.65)))
     into = max(3, span - out)
