@@ -118,7 +118,7 @@ class TestVb100:
         with pytest.raises(InvalidArgumentError, match="species must be at least 1, or None for all, got 0"):
             open_labelled(tmp_path, reader="vb100", species=0)
         (tmp_path / "birds" / "Tern").mkdir()
-        with pytest.raises(DatasetError, match=r"Tern holds no videos; expected birds/Auk/\*.mp4"):
+        with pytest.raises(DatasetError, match=r"Tern contains no videos; expected birds/Auk/\*.mp4"):
             open_labelled(tmp_path, reader="vb100")
 
 

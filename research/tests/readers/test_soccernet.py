@@ -81,7 +81,7 @@ def test_invalid_soccernet_labels_are_refused(tmp_path: Path) -> None:
         read_soccernet(labels, "1.mkv", fps=10, frames=10, shots=whole)
     with pytest.raises(
         InvalidArgumentError,
-        match=r"either cameras \(Labels-cameras\.json\) or shots must be given, not both",
+        match=r"exactly one of cameras",
     ):
         read_soccernet(labels, "1.mkv", fps=10, frames=10)
     with pytest.raises(

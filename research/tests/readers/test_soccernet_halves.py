@@ -70,5 +70,5 @@ def test_missing_labels_and_videos_are_named(game: Path, tmp_path: Path) -> None
         find_soccernet_halves(tmp_path / "empty")
     for half in (1, 2):
         (game / f"{half}_224p.mkv").unlink()
-    with pytest.raises(DatasetError, match=r"has labels and no video; download 1_224p\.mkv"):
+    with pytest.raises(DatasetError, match=r"has labels but no video; download 1_224p\.mkv"):
         find_soccernet_halves(tmp_path)

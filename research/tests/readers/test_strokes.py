@@ -40,8 +40,8 @@ def test_time_does_not_run_backwards() -> None:
     [
         ("START\n1,2\n", r"c1, line 2: '1,2' is not x,y,milliseconds, START or BREAK"),
         ("1,2,x", r"c1, line 1: '1,2,x' is not x,y,milliseconds"),
-        ("START\nBREAK\n", r"c1 holds no pen movement; it must have lines x,y,milliseconds"),
-        ("1,nan,3", r"c1 holds numbers that are not finite"),
+        ("START\nBREAK\n", r"c1 contains no pen movement; it must have lines x,y,milliseconds"),
+        ("1,nan,3", r"c1 contains numbers that are not finite"),
     ],
 )
 def test_other_text_is_refused(text: str, message: str) -> None:

@@ -52,7 +52,7 @@ def test_the_published_text_of_shot_is_read_with_its_slips(tmp_path: Path, caplo
     file = written(tmp_path / "kuaishou_v2.txt", text)
     expected = {"31602670982": (HARD, GRADUAL), "39672724739": (HARD, GRADUAL), "5": (HARD,)}
     assert read_shot_labels("shot", file) == expected
-    assert "line 9 ends before it begins and is left out: 722,57" in caplog.text
+    assert "line 9 ends before it begins and is skipped: 722,57" in caplog.text
     with pytest.raises(DatasetError, match="line 1 must be two frames after a line that names a video"):
         read_shot_labels("shot", written(tmp_path / "other.txt", "30,31\n"))
 

@@ -233,7 +233,7 @@ class _FilmComposer:
             for _ in range(_TRIES):
                 later = view.later(length + float(self._random.uniform(8, 250)))
                 if kind != "same":
-                    later = replace(later, framing=self._maker.reframed(view.framing))
+                    later = replace(later, framing=self._maker.reframe(view.framing))
                 if self._change(view, length, later) >= MIN_CHANGE:
                     return ("same" if kind == "same" else kind), later, view.later(length)
         return "other", self._new_view(), view.later(length)

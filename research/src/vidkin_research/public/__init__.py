@@ -1,2 +1,2 @@
-"""Public benchmarks of video retrieval: describe videos, score all pairs, and print the results next to published
+"""Public benchmarks of video retrieval: describe videos, score all pairs, and compare the results with published
 ones."""

@@ -10,7 +10,7 @@ from vidkin.errors import InvalidArgumentError
 __all__ = ["RetrievalBenchmark", "RetrievalTask", "SegmentBox", "VideoPair"]
 
 SegmentBox = tuple[float, float, float, float]
-"""Query start, reference start, query end, reference end: seconds."""
+"""Query start, reference start, query end, reference end, in seconds."""
 
 VideoPair = tuple[str, str]
 """Ids of the query and of the reference."""
@@ -18,7 +18,7 @@ VideoPair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RetrievalTask:
-    """One definition of what is relevant to a query.
+    """One definition of relevance.
 
     Attributes:
         name: Name of the figure that ranks the database for each query (mAP): ``DSVR``.
@@ -42,10 +42,10 @@ class RetrievalBenchmark:
         queries: Sorted ids of the queries.
         database: Sorted ids of the videos to search; a query is never compared with itself.
         tasks: The tasks, at least one unless the benchmark is only about segments.
-        segments: Places where the reference shows the query, by pair; empty if the benchmark does not provide them.
+        segments: Stretches where the reference shows the query, by pair; empty if the benchmark does not provide them.
         groups: Groups whose means are reported as well (the events of EVVE), by query; empty if there are none.
-        has_trapezoids: Whether AP is the area below straight lines between the points of the curve, as in EVVE's own
-            program, rather than the sum of steps.
+        has_trapezoids: Whether AP is the area below straight lines between the points of the curve, as in EVVE's
+            program, rather than a sum of steps.
 
     Raises:
         InvalidArgumentError: There are no queries or no database.
@@ -63,7 +63,7 @@ class RetrievalBenchmark:
         if not self.queries or not self.database:
             raise InvalidArgumentError(
                 f"benchmark {self.name} must have queries and a database, got {len(self.queries)} and "
-                f"{len(self.database)}; the annotation files are not complete"
+                f"{len(self.database)}; the annotation files are incomplete"
             )
 
     @property

@@ -1,4 +1,4 @@
-"""A benchmark's published figures, computed from the scores of all pairs."""
+"""Compute a benchmark's figures from the scores of all pairs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Figure:
 
     Attributes:
         name: Name used by the benchmark: ``DSVR``, ``segment F``.
-        value: Value in [0, 1]; nan if nothing could be measured.
+        value: Value in [0, 1]; nan if it is undefined.
         queries: Number of queries averaged, or in the list of all pairs.
         skipped: Number of queries that are missing, or whose relevant videos are all missing.
     """
@@ -54,7 +54,7 @@ class BenchmarkScores:
 
 
 def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -> list[Figure]:
-    """Figures of all tasks, as the benchmarks' own programs compute them.
+    """Compute the figures of all tasks like the benchmarks' own programs.
 
     Missing videos are relevant to no query, and missing queries are left out; the caller counts both. A query is not
     ranked in its own list.
@@ -79,7 +79,7 @@ def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -
                 valid[row, columns[query]] = False
         relevance &= valid
         if benchmark.has_trapezoids:
-            # [Q] areas below straight lines between the points of the precision-recall curve; nan without a positive.
+            # [Q] areas below straight lines between the points of the precision-recall curve; nan without positives.
             order = scores.scores.masked_fill(~valid, -torch.inf).argsort(dim=1, descending=True, stable=True)
             hits = relevance.gather(1, order).double()
             place = torch.arange(1, scores.scores.shape[1] + 1, dtype=torch.float64)
@@ -120,7 +120,7 @@ def evaluate_segments(benchmark: RetrievalBenchmark, segments: Mapping[VideoPair
         )
         for pair in pairs
     ]
-    # A segment of a single frame has no length.
+    # A segment of a single frame has no duration.
     real = [(boxes[:, 2:] > boxes[:, :2]).all(dim=1) for boxes in predicted]
     sure = [torch.tensor([segment.score for segment in segments[pair]]) for pair in pairs]
     predicted = [boxes[kept] for boxes, kept in zip(predicted, real, strict=True)]

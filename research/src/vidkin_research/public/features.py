@@ -1,4 +1,4 @@
-"""Features of a benchmark's videos by id: read from files, or computed and stored."""
+"""Features of a benchmark's videos by id, read from files or computed and stored."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def has_features(folder: Path) -> bool:
 class StoredFeatures:
     """Features in the safetensors and HDF5 files of a folder, each read when needed.
 
-    A safetensors file holds ``values`` [T, R, D], and if they are known ``timestamps`` [T] seconds (default one frame a
+    A safetensors file holds ``values`` [T, R, D], and optionally ``timestamps`` [T] in seconds (default: one frame per
     second) and ``information`` [T]. Its name is the id of the video; a file of ``vidkin embed`` holds several videos,
     whose ids are the names of their files. An HDF5 file, as ViSiL, DnS, S2VS and HAP-VR publish them, has a data set
     [T, R, D] or [T, D] for each video, named by its id.
 
     Attributes:
-        places: File by id, and in it the first frame and number of frames, or the name of the data set; None for the
+        places: File by id, with the first frame and number of frames in it, or the name of the data set; None for the
             whole file.
     """
 
@@ -62,7 +62,7 @@ class StoredFeatures:
         files = sorted(file for file in folder.rglob("*") if file.suffix in (".safetensors", *_HDF5))
         if not files:
             raise InvalidArgumentError(
-                f"{folder}: has no safetensors or HDF5 files; make them with `vidkin embed`, or name the videos "
+                f"{folder}: has no safetensors or HDF5 files; make them with `vidkin embed`, or pass the videos "
                 "(--videos)"
             )
         for file in files:
@@ -113,7 +113,7 @@ class StoredFeatures:
 
 
 def _open_hdf5(file: Path) -> Any:
-    """The opened HDF5 file.
+    """Open an HDF5 file.
 
     Raises:
         InvalidArgumentError: It cannot be read.
@@ -150,7 +150,7 @@ def _read_hdf5(file: Path, name: str, video: str) -> FrameFeatures:
 
 
 def find_videos(folder: Path, ids: Iterable[str]) -> dict[str, Path]:
-    """Id -> file of the videos of a folder, at any depth; the id is the name of the file, or that of its folder."""
+    """Map ids to the video files of a folder, at any depth; the id is the name of the file or of its folder."""
     wanted = set(ids)
     files: dict[str, Path] = {}
     for file in sorted(folder.rglob("*")):
@@ -170,13 +170,13 @@ def describe_videos(
     *,
     on_progress: Callable[[int, int, str], None] | None = None,
 ) -> tuple[StoredFeatures, dict[str, str]]:
-    """Describe videos as an index does, whole pictures alone, and keep the features for the next time.
+    """Describe videos like an index, but only full frames, and store the features.
 
     Args:
         videos: Id -> file.
-        extractor: Makes the features.
-        folder: Where they are kept, in a folder for each extractor and its weights.
-        on_progress: Called with the videos done, all videos, and the id of the next one.
+        extractor: Extractor of the features.
+        folder: Folder of the stored features, with a subfolder per extractor and weights.
+        on_progress: Callback that receives the videos done, the total number of videos, and the id of the next one.
 
     Returns:
         The features, and id -> cause for videos that cannot be read.
@@ -211,6 +211,6 @@ def describe_videos(
 def _add(places: dict[str, FeaturePlace], video: str, place: FeaturePlace) -> None:
     if video in places:
         raise InvalidArgumentError(
-            f"{video} is in {places[video][0]} and in {place[0]}; name a folder with features of one extractor"
+            f"{video} is in {places[video][0]} and in {place[0]}; choose a folder with features of one extractor"
         )
     places[video] = place

@@ -1,4 +1,4 @@
-"""Public benchmarks by name, read from their published annotation files."""
+"""Open public benchmarks by name from their published annotation files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIVR = "https://github.com/MKLab-ITI/FIVR-200K"
 
 _EVVE = "http://pascal.inrialpes.fr/data/evve/ (as JSON with annotation, queries and database)"
 
-# Near duplicate, duplicate scene, complementary scene, incident scene: each task takes one more.
+# Near duplicate, duplicate scene, complementary scene, incident scene: each task includes one more.
 _LABELS = ("ND", "DS", "CS", "IS")
 
 _TASKS = {"DSVR": 2, "CSVR": 3, "ISVR": 4}
@@ -35,7 +35,7 @@ def read_fivr_200k(folder: Path) -> RetrievalBenchmark:
     """FIVR-200K: 100 queries, 225,960 videos.
 
     Args:
-        folder: With ``annotation.json`` and ``fivr-200k-ids.txt`` (or ``youtube_ids.txt``).
+        folder: Folder with ``annotation.json`` and ``fivr-200k-ids.txt`` (or ``youtube_ids.txt``).
 
     Source: Kordopatis-Zilos et al., "FIVR: Fine-grained incident video retrieval", IEEE TMM 2019.
     """
@@ -48,7 +48,7 @@ def read_fivr_5k(folder: Path) -> RetrievalBenchmark:
     """FIVR-5K: 50 of the queries, 5,000 of the videos.
 
     Args:
-        folder: With ``annotation.json``, ``fivr-5k-queries.txt`` and ``fivr-5k-database.txt``.
+        folder: Folder with ``annotation.json``, ``fivr-5k-queries.txt`` and ``fivr-5k-database.txt``.
     """
     labels = read_json(find_file(folder, ["annotation.json"], _FIVR))
     queries, database = (
@@ -62,7 +62,8 @@ def read_evve(folder: Path) -> RetrievalBenchmark:
     """EVVE: 13 events, 620 queries, 2,373 videos.
 
     Args:
-        folder: With ``evve.json``: ``annotation`` (event -> queries, positives, null), ``queries``, ``database``.
+        folder: Folder with ``evve.json``: ``annotation`` (event -> queries, positives, null), ``queries``,
+            ``database``.
 
     Source: Revaud et al., "Event retrieval in large video collections with circulant temporal encoding", CVPR 2013.
     """
@@ -112,8 +113,8 @@ def read_svd(folder: Path) -> RetrievalBenchmark:
     """SVD: 206 queries with labeled pairs, and unlabeled distractors.
 
     Args:
-        folder: With ``test_groundtruth`` (query, video, 1 or 0 in a line), and ``unlabeled-data-id`` if the videos
-            without labels are searched, too.
+        folder: Folder with ``test_groundtruth`` (query, video, 1 or 0 in a line), and ``unlabeled-data-id`` to search
+            videos without labels as well.
 
     Source: Jiang et al., "SVD: a large-scale short video dataset for near-duplicate video retrieval", ICCV 2019.
     """
@@ -139,11 +140,12 @@ def read_svd(folder: Path) -> RetrievalBenchmark:
 def read_cc_web_video(folder: Path) -> RetrievalBenchmark:
     """CC_WEB_VIDEO: 24 queries, 13,129 videos.
 
-    ``CC_WEB`` ranks the videos that were found for the query's words, ``CC_WEB*`` those of all queries. Labels E, S, V,
-    M and L (exact, similar, version, major change, long version) are relevant.
+    ``CC_WEB`` ranks the videos found for the query's words, ``CC_WEB*`` the videos of all queries. Labels E, S, V, M
+    and L (exact, similar, version, major change, long version) are relevant.
 
     Args:
-        folder: With ``Video_List.txt``, ``Seed.txt`` and ``GT_1.rst`` to ``GT_24.rst``, the latter also in ``GT/``.
+        folder: Folder with ``Video_List.txt``, ``Seed.txt`` and ``GT_1.rst`` to ``GT_24.rst``, the latter also in
+            ``GT/``.
 
     Source: Wu et al., "Practical elimination of near-duplicates from web video search", ACM MM 2007.
     """
@@ -186,7 +188,7 @@ def read_vcdb(folder: Path) -> RetrievalBenchmark:
     """VCDB: 528 videos, each a query; pairs of videos with a copied segment are relevant to each other.
 
     Args:
-        folder: With ``label_file.json``: ``query-reference`` -> boxes (query start, reference start, query end,
+        folder: Folder with ``label_file.json``: ``query-reference`` -> boxes (query start, reference start, query end,
             reference end), seconds.
 
     Source: Jiang et al., "VCDB: a large-scale database for partial copy detection in videos", ECCV 2014.
@@ -203,10 +205,10 @@ def read_vcdb(folder: Path) -> RetrievalBenchmark:
 
 
 def read_vcsl(folder: Path) -> RetrievalBenchmark:
-    """VCSL: labeled pairs of videos; the figure is that of the segments of these pairs.
+    """VCSL: labeled pairs of videos, evaluated by the segments of these pairs.
 
     Args:
-        folder: With ``label_file.json`` as of :func:`read_vcdb`.
+        folder: Folder with ``label_file.json`` as of :func:`read_vcdb`.
 
     Source: He et al., "A large-scale comprehensive dataset and copy-overlap aware evaluation protocol for segment-level
     video copy detection", CVPR 2022.
@@ -220,8 +222,8 @@ def read_vsc2022(folder: Path) -> RetrievalBenchmark:
     """VSC2022, the Meta AI video similarity challenge: queries and references, most of them without a copy.
 
     Args:
-        folder: With ``matching_ground_truth.csv`` (or ``train_...``, ``test_...``), and with ``..._query_metadata.csv``
-            and ``..._reference_metadata.csv`` for the videos without a copy.
+        folder: Folder with ``matching_ground_truth.csv`` (or ``train_...``, ``test_...``), and with
+            ``..._query_metadata.csv`` and ``..._reference_metadata.csv`` for the videos without a copy.
 
     Source: Pizzi et al., "The 2023 video similarity dataset and challenge", CVIU 2024.
     """
@@ -231,7 +233,7 @@ def read_vsc2022(folder: Path) -> RetrievalBenchmark:
     for number, row in enumerate(read_table(path, ("query_id", "ref_id", *_TIMES)), start=2):
         try:
             first, second, third, fourth = (float(row[name]) for name in _TIMES)
-        except (TypeError, ValueError) as error:  # a short line has no value at all
+        except (TypeError, ValueError) as error:  # a short line lacks values
             raise InvalidArgumentError(f"{path}: line {number} must have numbers as times: {error}") from error
         segments[row["query_id"], row["ref_id"]].append((first, second, third, fourth))
     ids = [{pair[side] for pair in segments} for side in (0, 1)]
@@ -278,12 +280,12 @@ _READERS: Mapping[str, Callable[[Path], RetrievalBenchmark]] = {
 
 
 def available_benchmarks() -> tuple[str, ...]:
-    """Names that :func:`open_benchmark` takes, sorted."""
+    """Names accepted by :func:`open_benchmark`, sorted."""
     return tuple(sorted(_READERS))
 
 
 def open_benchmark(name: str, folder: str | os.PathLike[str]) -> RetrievalBenchmark:
-    """A benchmark from its published annotation files.
+    """Open a benchmark from its published annotation files.
 
     Args:
         name: See :func:`available_benchmarks`.
@@ -291,7 +293,7 @@ def open_benchmark(name: str, folder: str | os.PathLike[str]) -> RetrievalBenchm
             its name.
 
     Raises:
-        InvalidArgumentError: There is no such benchmark, or a file is missing or damaged.
+        InvalidArgumentError: The benchmark is unknown, or a file is missing or damaged.
     """
     if name not in _READERS:
         raise InvalidArgumentError(f"dataset must be one of {', '.join(available_benchmarks())}, got {name!r}")
@@ -300,14 +302,14 @@ def open_benchmark(name: str, folder: str | os.PathLike[str]) -> RetrievalBenchm
     return _READERS[name](inner if inner.is_dir() else place)
 
 
-# Annotation files, with errors that name the file and its expected content.
+# Read annotation files, with errors that name the file and its expected content.
 
 
 def find_file(folder: Path, names: Sequence[str], source: str) -> Path:
-    """The first of these files that is in the folder.
+    """The first of these files that exists in the folder.
 
     Raises:
-        InvalidArgumentError: None is; the message names the source.
+        InvalidArgumentError: None exists; the message names the source.
     """
     for name in names:
         if (folder / name).is_file():
@@ -316,7 +318,7 @@ def find_file(folder: Path, names: Sequence[str], source: str) -> Path:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """An object from a JSON file."""
+    """Read an object from a JSON file."""
     try:
         value = parse_json(read_text_file(path))
     except (OSError, ValueError) as error:
@@ -327,7 +329,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_lines(path: Path, fields: int, *, separator: str | None = None) -> list[list[str]]:
-    """Lines with at least this many fields; empty lines are left out."""
+    """Read lines with at least this many fields; empty lines are skipped."""
     try:
         lines = read_text_file(path, errors="replace").splitlines()
     except OSError as error:
@@ -348,12 +350,12 @@ def read_lines(path: Path, fields: int, *, separator: str | None = None) -> list
 
 
 def read_ids(path: Path) -> list[str]:
-    """The first field of every line."""
+    """Read the first field of every line."""
     return [row[0] for row in read_lines(path, 1)]
 
 
 def read_table(path: Path, columns: Sequence[str]) -> list[Mapping[str, str]]:
-    """Rows of a CSV file with at least these columns."""
+    """Read the rows of a CSV file with at least these columns."""
     try:
         reader = csv.DictReader(io.StringIO(read_text_file(path), newline=""))
         missing = set(columns) - set(reader.fieldnames or ())

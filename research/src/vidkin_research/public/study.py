@@ -19,7 +19,7 @@ from vidkin_research.runs import OnStudyProgress
 
 __all__ = ["PUBLISHED", "BenchmarkReport", "estimate_hours", "run_benchmark"]
 
-# Videos whose features are in memory at a time, beside those of the queries.
+# Number of videos whose features are in memory at a time, besides the queries.
 _BLOCK = 32
 
 
@@ -29,15 +29,15 @@ class BenchmarkReport:
 
     Attributes:
         benchmark: Name of the benchmark.
-        system: What compared the videos.
-        machine: What it ran on.
+        system: Name of the system that compared the videos.
+        machine: The machine it ran on.
         minutes: Wall-clock time of the comparison.
-        queries: Queries that were there.
-        videos: Videos of the database that were there.
+        queries: Number of available queries.
+        videos: Number of available videos of the database.
         missing_queries: Ids of queries without features.
         missing_videos: Ids of videos of the database without features.
-        figures: What was measured.
-        published: System -> figure -> value, as others published them.
+        figures: The figures.
+        published: Published values: system -> figure -> value.
     """
 
     benchmark: str
@@ -59,19 +59,19 @@ def run_benchmark(
     *,
     on_progress: OnStudyProgress | None = None,
 ) -> BenchmarkReport:
-    """Compare every query with the whole database, and measure.
+    """Compare every query with the whole database, and compute the figures.
 
-    A benchmark of segments alone has its labeled pairs compared. Every video is prepared once, and all queries are
-    compared with a block of videos at a time. Queries are held in memory, videos of the database a block at a time.
+    For a benchmark of segments, only labeled pairs are compared. Every video is prepared once, and all queries are
+    compared with a block of videos at a time. All queries are in memory, and one block of the database.
 
     Args:
         benchmark: Queries, videos and labels.
         features: Features of its videos; missing ones are reported.
-        system: Compares them.
-        on_progress: Called with the videos done, all videos, and the current step.
+        system: The system that compares them.
+        on_progress: Callback that receives the videos done, the total number of videos, and the current step.
 
     Raises:
-        InvalidArgumentError: No query or no video of the database has features, or features do not fit the system.
+        InvalidArgumentError: No query or no video of the database has features, or the system does not accept them.
     """
     begun = time.monotonic()
     queries = [video for video in benchmark.queries if video in features]
@@ -121,7 +121,7 @@ def run_benchmark(
 def _pairs_of(
     benchmark: RetrievalBenchmark, queries: Sequence[str], names: Sequence[str]
 ) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
-    """Numbers of queries and of videos of a block to compare all with all; without tasks the labeled pairs alone."""
+    """Numbers of queries and of videos of a block to compare all with all; without tasks only the labeled pairs."""
     if benchmark.tasks:
         yield range(len(queries)), range(len(names))
         return
@@ -130,15 +130,15 @@ def _pairs_of(
             yield [row], columns
 
 
-# Videos of the database that are compared to estimate the time of all.
+# Number of videos of the database compared to estimate the total time.
 _SAMPLE = 6
 
 
 def estimate_hours(benchmark: RetrievalBenchmark, features: StoredFeatures, system: PairSystem) -> float:
-    """Hours that a run takes, from comparing all queries with a few videos spread over the database.
+    """Estimate the hours of a run by comparing all queries with a few videos spread over the database.
 
     Raises:
-        InvalidArgumentError: Features are damaged or do not fit the system.
+        InvalidArgumentError: Features are damaged, or the system does not accept them.
     """
     queries = [video for video in benchmark.queries if video in features]
     database = [video for video in benchmark.database if video in features]
@@ -148,7 +148,7 @@ def estimate_hours(benchmark: RetrievalBenchmark, features: StoredFeatures, syst
     sample = database[step // 2 :: step][:_SAMPLE]
     with_segments = bool(benchmark.segments) and system.has_segments
     asked = [system.prepare(features.read(query)) for query in queries]
-    # The first comparison also opens what is opened once.
+    # The first comparison is not timed, because it also loads libraries.
     system.compare(asked[:1], [system.prepare(features.read(sample[0]))], segments=with_segments)
     begun = time.perf_counter()
     videos = [system.prepare(features.read(name)) for name in sample]
@@ -161,7 +161,7 @@ def estimate_hours(benchmark: RetrievalBenchmark, features: StoredFeatures, syst
     return seconds * len(database) / 3600
 
 
-# Published figures of known systems, to be printed beside ours.
+# Published figures of known systems, printed next to ours.
 
 
 _FIVR = ("DSVR", "CSVR", "ISVR", "DSVD", "CSVD", "ISVD")
@@ -239,5 +239,5 @@ PUBLISHED: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 
 """Benchmark -> system -> figure -> value in [0, 1].
 
-Source: HAP-VR (ACM MM 2024), table 1, and table 2 for ``fivr-5k``. SVD is with the videos without labels.
+Source: HAP-VR (ACM MM 2024), table 1, and table 2 for ``fivr-5k``. SVD includes the videos without labels.
 """

@@ -1,4 +1,4 @@
-"""Systems that compare the videos of a benchmark."""
+"""Systems that score the videos of a benchmark."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ class PairSystem(Protocol):
 
     @property
     def name(self) -> str:
-        """For tables."""
+        """Name in tables."""
         ...
 
     @property
     def has_segments(self) -> bool:
-        """It says where videos match."""
+        """Whether it finds matching segments."""
         ...
 
     def prepare(self, features: FrameFeatures) -> Any:
-        """What it compares, made once of each video."""
+        """Prepare the features of a video for comparison, once per video."""
         ...
 
     def compare(self, queries: Sequence[Any], targets: Sequence[Any], *, segments: bool) -> list[list[Scored]]:
-        """For each query and target, as prepared, the score, and where they match if ``segments``."""
+        """Score each prepared query with each prepared target, with matching segments if ``segments``."""
         ...
 
 
@@ -52,12 +52,12 @@ class ChamferSystem:
     """TopK-Chamfer similarity over regions and over times, without any calibration.
 
     Args:
-        spatial_share, temporal_share: k_s and k_t, a share in [0, 1] or from 2 on a number; None: the largest alone.
-        symmetric: Mean of both directions.
-        device: Where it computes: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
+        spatial_share, temporal_share: k_s and k_t, a share in [0, 1] or a number of at least 2; None: only the largest.
+        symmetric: Whether to average both directions.
+        device: Device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
 
     Raises:
-        InvalidArgumentError: A share is neither.
+        InvalidArgumentError: A share is invalid.
     """
 
     has_segments = False
@@ -83,7 +83,7 @@ class ChamferSystem:
     def compare(
         self, queries: Sequence[torch.Tensor], targets: Sequence[torch.Tensor], *, segments: bool
     ) -> list[list[Scored]]:
-        """Scores alone."""
+        """Return scores without segments."""
         spatial, temporal, symmetric = self._options
         with torch.no_grad():
             similarities = video_similarity_pairwise(
@@ -92,18 +92,18 @@ class ChamferSystem:
         return [[(value, ()) for value in row] for row in similarities.tolist()]
 
 
-# Frames from which on a map goes through the network in blocks, in bounded memory.
+# Number of frames from which a map is processed in blocks, to bound memory.
 _LONG = 1024
 
 
 class ComparatorSystem:
-    """A trained comparator as its paper evaluates it: the raw score of the query in the target.
+    """A trained comparator as in its paper: the raw score of the query in the target.
 
     Args:
-        comparator: Trained or imported.
-        scorer: Finds the segments.
-        calibration: For the scorer.
-        device: Where it computes: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
+        comparator: A trained or imported comparator.
+        scorer: Scorer that finds segments.
+        calibration: Calibration for the scorer.
+        device: Device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
     """
 
     has_segments = True
@@ -129,7 +129,7 @@ class ComparatorSystem:
         *,
         segments: bool,
     ) -> list[list[Scored]]:
-        """Raw scores in [-1, 1]; with segments those of the scorer."""
+        """Raw scores in [-1, 1], with the segments of the scorer if requested."""
         if segments:
             ready = [[self._finder.prepare(features) for _, features in part] for part in (queries, targets)]
             return self._finder.compare(ready[0], ready[1], segments=True)
@@ -150,7 +150,7 @@ class ComparatorSystem:
 
 
 class ScorerSystem:
-    """The scorer that search uses.
+    """The scorer used by search.
 
     Args:
         scorer: Scorer of the extractor.
@@ -170,7 +170,7 @@ class ScorerSystem:
     def compare(
         self, queries: Sequence[FrameFeatures], targets: Sequence[FrameFeatures], *, segments: bool
     ) -> list[list[Scored]]:
-        """Calibrated scores, and the segments that they come from."""
+        """Calibrated scores with their segments."""
         results: list[list[PairScore]] = [self._scorer.score(query, targets) for query in queries]
         return [[(result.score, result.segments) for result in row] for row in results]
 
@@ -183,16 +183,16 @@ def choose_system(
     temporal_share: float | None = None,
     device: str = "cpu",
 ) -> PairSystem:
-    """What compares features.
+    """Choose the system for features.
 
     Args:
-        extractor: What made them; None if that is not known, which leaves Chamfer similarity alone.
-        scorer: ``own``: a trained comparator, or the scorer that the extractor declares. ``chamfer``: none of them.
+        extractor: Their extractor; None if unknown, which only allows Chamfer similarity.
+        scorer: ``own``: a trained comparator, or the scorer declared by the extractor. ``chamfer``: Chamfer similarity.
         spatial_share, temporal_share: Shares of Chamfer similarity; a comparator's are part of its name.
-        device: Where Chamfer similarity and comparators compute.
+        device: Device of Chamfer similarity and comparators.
 
     Raises:
-        InvalidArgumentError: Shares are given for another scorer, or a share is not allowed.
+        InvalidArgumentError: Shares were passed for another scorer, or a share is invalid.
     """
     if scorer == "chamfer" or extractor is None:
         return ChamferSystem(spatial_share=spatial_share, temporal_share=temporal_share, device=device)

@@ -11,7 +11,7 @@ from vidkin.similarity.frame_maps import AnyArray, namespace_of, split_targets
 
 __all__ = ["video_similarity", "video_similarity_pairwise"]
 
-# Maps of several queries with all targets are computed together up to this size.
+# Maximum size of the maps of several queries with all targets that are computed together.
 _MAP_BYTES = 128 << 20
 
 
@@ -69,8 +69,8 @@ def video_similarity_pairwise(
         temporal_share: As in temporal_chamfer; k follows each target's own length.
 
     Returns:
-        [Q, G], each entry equal to video_similarity of its pair up to rounding; differentiable. Without gradients the
-        maps of a few queries are held at a time: 128 MiB, or the maps of one query if they are larger.
+        [Q, G], each entry equal to video_similarity of its pair up to rounding; differentiable. Without gradients, maps
+        of only a few queries are in memory at a time: 128 MiB, or the maps of one query if they are larger.
 
     Raises:
         InvalidArgumentError: There are no queries or no targets, or frame_similarity rejects an argument.
@@ -81,7 +81,7 @@ def video_similarity_pairwise(
     target_lengths = [part.shape[0] for part in parts]
     most_frames = max(1, _MAP_BYTES // (4 * sum(target_lengths)))
     rows = []
-    # Neighboring queries with the same regions, together no longer than ``most_frames`` if possible.
+    # Group neighboring queries with the same number of regions, up to ``most_frames`` in total if possible.
     groups: list[list[AnyArray]] = []
     size = 0
     for item in queries:
@@ -115,8 +115,8 @@ def _pairwise_chamfer(
 ) -> AnyArray:
     """Scores [Q, G] from the map [sum of query lengths, sum of target lengths]; pairs of equal lengths are batched."""
     xp = namespace_of(whole)
-    query_kinds = _by_length(query_lengths, whole)
-    target_kinds = _by_length(target_lengths, whole)
+    query_kinds = _group_by_length(query_lengths, whole)
+    target_kinds = _group_by_length(target_lengths, whole)
     rows = []
     for query_length, query_frames, _ in query_kinds:
         stripe = whole if len(query_kinds) == 1 else whole[query_frames]
@@ -131,9 +131,9 @@ def _pairwise_chamfer(
     return xp.concat(rows)[order[0]][:, order[1]]
 
 
-def _by_length(lengths: Sequence[int], whole: AnyArray) -> list[tuple[int, AnyArray, AnyArray]]:
-    """For each distinct length, the frames of its videos in the joined line, and the numbers of these videos; where
-    ``whole`` is."""
+def _group_by_length(lengths: Sequence[int], whole: AnyArray) -> list[tuple[int, AnyArray, AnyArray]]:
+    """For each distinct length, the positions of its videos in the concatenated frames, and the numbers of these
+    videos."""
     xp = namespace_of(whole)
     starts = [0]
     for length in lengths:

@@ -1,4 +1,4 @@
-"""Clips of aircraft, birds, drones and helicopters in the sky, in visible light and in infrared."""
+"""Reader of clips of aircraft, birds, drones and helicopters in the sky, in visible and infrared light."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _WHERE = (
 )
 _NAME = re.compile(r"(ir|v)_([a-z]+)_(\d+)$", re.IGNORECASE)
 
-# Clips that continue one another: first-last number of each recording, of clips at most three numbers apart where
-# the picture at the end (or start) of one differs from one of the next by less than 3 of 255 gray values on average
-# at 64 pixels. In a split by file the test would show the very sky of the train clips, a second later.
+# Clips of one recording, as ranges of numbers: clips at most three numbers apart whose first or last frames differ by
+# less than 3 out of 255 gray levels on average, at 64 pixels. A split by file would put the same sky, a second later,
+# into train and test.
 _RECORDINGS = {
     "ir_airplane": "11-13 21-22 27-32 33-34 44-45 52-53 54-55 67-69",
     "ir_bird": "11-12 30-31 50-52 56-58",
@@ -41,12 +41,12 @@ def read_aerial(
     """Open a folder ``object/sensor/<ir|v>_<object>_<number>.mp4``.
 
     The object (airplane, bird, drone, helicopter) is the category, the sensor (infrared, visible) the subcategory.
-    The published clips are ten-second cuts, often of one recording: those that continue one another are one group and
-    stay on one side of the split.
+    The published clips are ten-second cuts, often of one recording; consecutive clips are one group and stay on one
+    side of the split.
 
     Args:
         source: The folder.
-        test: Share of the clips of each subcategory for the test, recordings being whole.
+        test: Share of the clips of each subcategory for the test; recordings stay whole.
         validation: Share for validation.
         seed: Seed of the division.
 

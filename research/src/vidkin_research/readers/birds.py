@@ -1,4 +1,4 @@
-"""NABirds."""
+"""Reader of NABirds."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def read_nabirds(source: str | os.PathLike[str], *, validation: float = 0.0, see
 
     Args:
         source: The folder.
-        validation: Share of each class's training photographs that become validation; the set has none.
+        validation: Share of each class's training photographs used for validation; the set has no validation split.
         seed: Seed of that choice.
 
     Returns:
-        One level of labels, the classes that have photographs; where two have one name, their number is added.
+        One level of labels, the classes that have photographs; classes with the same name get their number appended.
 
     Raises:
-        DatasetError: Something is missing or damaged; the message says what, and where to get it.
+        DatasetError: A part is missing or damaged; the message names it and where to get it.
     """
     folder = open_published(source, "NABirds", _WHERE, ["images", *_LISTS])
     paths, classes, names, splits = (

@@ -1,4 +1,4 @@
-"""Stanford Cars."""
+"""Reader of Stanford Cars."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _LISTS = {"train": "cars_train_annos.mat", "test": "cars_test_annos_withlabels.m
 
 def read_cars(source: str | os.PathLike[str], *, validation: float = 0.0, seed: int = 0) -> LabelledSet:
     """Open a folder with ``cars_train/*.jpg``, ``cars_test/*.jpg``, ``devkit/cars_meta.mat``,
-    ``devkit/cars_train_annos.mat`` and ``cars_test_annos_withlabels.mat`` (beside the devkit or in it).
+    ``devkit/cars_train_annos.mat`` and ``cars_test_annos_withlabels.mat`` (next to the devkit or in it).
 
     Args:
         source: The folder.
-        validation: Share of each class's training photographs that become validation; the set has none.
+        validation: Share of each class's training photographs used for validation; the set has no validation split.
         seed: Seed of that choice.
 
     Returns:
         One level of labels (make, model and year), ``/`` in names replaced by ``-``; the published split.
 
     Raises:
-        DatasetError: Something is missing or damaged; the message says what, and where to get it.
+        DatasetError: A part is missing or damaged; the message names it and where to get it.
     """
     needed = ["cars_train", "cars_test", "devkit/cars_meta.mat", f"devkit/{_LISTS['train']}"]
     folder = open_published(source, "Stanford Cars", _WHERE, needed)

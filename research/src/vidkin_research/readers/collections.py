@@ -1,4 +1,4 @@
-"""The public collections used by the publications: folder, published number of items, and where to get each."""
+"""The public collections used in the publications: folder, published number of items, and source."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PublicCollection:
         has_categories: Whether it has two levels of labels, as quadlets need.
         where: Where to get it.
         options: Options of its reader.
-        about: Its content in a few words.
+        about: Short description.
     """
 
     name: str
@@ -115,10 +115,10 @@ PUBLIC_COLLECTIONS: tuple[PublicCollection, ...] = (
 
 
 def public_collection(name: str) -> PublicCollection:
-    """The collection with this name.
+    """Find the collection with this name.
 
     Raises:
-        InvalidArgumentError: There is none; the message lists the names.
+        InvalidArgumentError: The name is unknown; the message lists the names.
     """
     for collection in PUBLIC_COLLECTIONS:
         if collection.name == name:

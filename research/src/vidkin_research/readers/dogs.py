@@ -1,4 +1,4 @@
-"""Stanford Dogs."""
+"""Reader of Stanford Dogs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def read_dogs(source: str | os.PathLike[str], *, validation: float = 0.0, seed: 
 
     Args:
         source: The folder.
-        validation: Share of each breed's training photographs that become validation; the set has none.
+        validation: Share of each breed's training photographs used for validation; the set has no validation split.
         seed: Seed of that choice.
 
     Returns:
         One level of labels, the breeds (``Chihuahua``); the published split.
 
     Raises:
-        DatasetError: Something is missing or damaged; the message says what, and where to get it.
+        DatasetError: A part is missing or damaged; the message names it and where to get it.
     """
     folder = open_published(source, "Stanford Dogs", _WHERE, ["Images", "train_list.mat", "test_list.mat"])
     items = []

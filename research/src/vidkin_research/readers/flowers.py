@@ -1,4 +1,4 @@
-"""Oxford Flowers-102."""
+"""Reader of Oxford Flowers-102."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_flowers102(source: str | os.PathLike[str]) -> LabelledSet:
     One level of labels, ``001`` to ``102``: the published files have no names. The published split.
 
     Raises:
-        DatasetError: Something is missing or damaged; the message says what, and where to get it.
+        DatasetError: A part is missing or damaged; the message names it and where to get it.
     """
     folder = open_published(source, "Flowers-102", _WHERE, ["jpg", "imagelabels.mat", "setid.mat"])
     (labels,) = read_matlab(folder / "imagelabels.mat", "labels")

@@ -1,4 +1,4 @@
-"""Turntable videos of fruit, made from Fruits-360."""
+"""Reader of turntable videos of fruit, made from Fruits-360."""
 
 from __future__ import annotations
 
@@ -16,17 +16,16 @@ _WHERE = "the images of Fruits-360, github.com/Horea94/Fruit-Images-Dataset, one
 
 
 def read_fruit(source: str | os.PathLike[str], *, validation: float = 0.0) -> LabelledSet:
-    """Open a folder ``category/variety/axis*.mp4``: one video for each axis that the fruit was turned about.
+    """Open a folder ``category/variety/axis*.mp4``: one video per axis of rotation.
 
-    The first axis of each variety is train (and gallery), all others are test (and queries): nothing of an axis is on
-    both sides. A variety with one axis has no queries; a variety has one train video, so pairs of positives are
-    excerpts of it.
+    The first axis of each variety is train (and gallery), all others are test (and queries), so that no axis is on both
+    sides. A variety with one axis has no queries; each variety has a single train video, so positives are excerpts of
+    it.
 
     Args:
         source: The folder.
         validation: Share at the end of each train video that becomes an item of validation instead, as 0.25 for
-            the last quarter of a turn: sides of the fruit that training never saw, so that a setting can be chosen
-            without looking at the test.
+            the last quarter of a turn: unseen sides of the fruit, so that settings can be chosen without the test.
 
     Returns:
         Kind ``"video"``; the group is the variety and the axis (with a validation split: and the excerpt).
@@ -60,7 +59,7 @@ def read_fruit(source: str | os.PathLike[str], *, validation: float = 0.0) -> La
                         f"validation {validation} leaves {count} of the {frames} frames of {item.path} to train; "
                         "choose a share that leaves frames on both sides"
                     )
-                # Halfway between two frames, so that rounding of times moves none to the other side.
+                # Halfway between two frames, so that rounding of times has no effect.
                 middle = (count - 0.5) / info.frame_rate
                 items += [
                     replace(item, end=middle, group=f"{item.group}/before"),

@@ -1,4 +1,4 @@
-"""The Grocery Store data set: photographs of fruit, vegetables and packages in shops."""
+"""Reader of the Grocery Store data set: photographs of fruit, vegetables and packages in shops."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def read_grocery(
 ) -> LabelledSet:
     """Open a folder ``split/super/coarse/fine/*.jpg`` (or ``split/super/coarse/*.jpg``).
 
-    The splits ``train``, ``val`` and ``test`` are taken as given.
+    The splits ``train``, ``val`` and ``test`` are used as published.
 
-    Of three levels of labels, two become category and subcategory. The default is super (fruit, vegetables,
-    packages) and fine: there every subcategory has others in its category, as quadlets need. With coarse as category
-    the intermediates are closer (another brand of milk), but 31 of the 43 coarse classes of the published set
-    have one fine class only and so no intermediates; sampling then draws its queries from the other 12.
+    Two of the three levels of labels become category and subcategory. With the default, super (fruit, vegetables,
+    packages) and fine, every category has several subcategories, as quadlets require. With coarse as category the
+    intermediates are closer (another brand of milk), but 31 of the 43 coarse classes of the published set have only one
+    fine class and so no intermediates; queries are then drawn from the other 12.
 
     Args:
         source: The folder.
@@ -57,11 +57,12 @@ def read_grocery(
     for split, name in _SPLITS.items():
         for path in iter_files(folder / split, IMAGE_EXTENSIONS, deep=True):
             parts = path.relative_to(folder / split).parts
-            # As published, a coarse class with one fine class holds its photographs directly.
+            # In the published set, a coarse class with one fine class contains its photographs directly.
             if len(parts) not in (3, 4):
                 raise DatasetError(f"{path}: is not at split/super/coarse/fine/*.jpg; get the set from {_WHERE}")
             level = dict(zip(_LEVELS, (*parts[:-1], parts[-2]), strict=False))
-            # The published val folder calls the mushrooms' coarse class differently: train, which comes first, rules.
+            # The published val folder has another name for the mushrooms' coarse class; the name in train, which comes
+            # first, is used.
             level["coarse"] = coarse_of.setdefault((level["super"], level["fine"]), level["coarse"])
             items.append(
                 LabelledItem(

@@ -1,4 +1,4 @@
-"""Heads that look to the front, the left and the right (FcP in the Radial loss paper)."""
+"""Reader of photographs of heads that face the front, the left and the right (FcP in the Radial loss paper)."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _POSES = ("front", "left", "right")
 NCKU = r"^A_(?P<subject>\d{2})_(?P<pan>[+-]?\d{1,2})$"
 """Names of the set of the Robotics Lab of NCKU, which the paper used: ``Subject01/A_01_+15.jpg``, person and pan.
 
-Photographs begin with A; those that begin with B are mirror images of them and are left out.
+Names of photographs begin with A; names with B are mirror images, which are left out.
 """
 
-_WIDEST_NCKU = 50.0
+_MAX_ANGLE_NCKU = 50.0
 
 POINTING_04 = r"person(?:ne)?(?P<subject>\d{2})(?P<series>\d)\d{2}[+-]\d+(?P<pan>[+-]\d+)$"
 """Names of Pointing'04: person, subject, series, number, tilt, pan."""
@@ -46,38 +46,38 @@ def read_head_pose(
     validation: float = 0.1,
     seed: int = 0,
 ) -> LabelledSet:
-    """Open a set of faces; the pose is the category, the person in that pose the subcategory.
+    """Open a set of faces; the pose is the category, the person in this pose the subcategory.
 
     Two layouts: folders ``front/subject/*.jpg``, ``left/...``, ``right/...``; or files anywhere below the folder whose
-    names hold the person and the angle. If names hold a series too, as those of Pointing'04, the last series of each
-    person is the test and the others train; else photographs are divided one by one. Which side is called left
-    changes names only, no measure.
+    names contain the person and the angle. If names also contain a series, as in Pointing'04, the last series of each
+    person is the test and the rest train; otherwise photographs are divided one by one. The choice of left and right
+    only affects names, not figures.
 
-    The paper used the set of NCKU (90 subjects, 37 photographs each, one every 5 degrees), of which it took 1,890, so
-    21 of each subject. It does not say which; here they are the 21 from -50 to 50 degrees: with up to 15 degrees as the
+    The paper used 1,890 photographs of the NCKU set (90 subjects, 37 photographs each, one every 5 degrees), which is
+    21 per subject, without saying which. Here they are the 21 from -50 to 50 degrees: with up to 15 degrees as the
     front, seven of each pose.
 
     Args:
         source: The folder.
-        pattern: Regular expression, searched in the names without ending, with the groups ``subject`` and ``pan``
-            (degrees with sign), and ``series`` if there is one. None: that of `NCKU` if any file has such a name, else
-            that of `POINTING_04`.
-        front: Up to this many degrees to either side is the front.
-        widest: Photographs of heads that are turned farther are left out. None: 50 degrees of the set of NCKU, and all
-            photographs of others.
-        negative: Where a negative pan looks.
-        test: Share of the photographs of each subcategory for the test, where there are no series.
-        validation: Share for validation; with series taken from train.
+        pattern: Regular expression, searched in the names without extension, with the groups ``subject`` and ``pan``
+            (degrees with sign), and ``series`` if there is one. None: `NCKU` if it matches any file, else
+            `POINTING_04`.
+        front: Maximum angle in degrees that counts as the front.
+        widest: Maximum angle in degrees; other photographs are left out. None: 50 for the NCKU set, no limit for
+            others.
+        negative: Direction of a negative pan.
+        test: Share of the photographs of each subcategory for the test, if there are no series.
+        validation: Share for validation; with series, it is taken from train.
         seed: Seed of the division.
 
     Raises:
-        DatasetError: The folder is in neither layout.
+        DatasetError: The folder has neither layout.
     """
     folder = require_folder(source, "photographs of heads", _WHERE)
     if pattern is None:
         is_ncku = any(re.search(NCKU, path.stem, re.I) for path in iter_files(folder, IMAGE_EXTENSIONS, deep=True))
         pattern = NCKU if is_ncku else POINTING_04
-        widest = _WIDEST_NCKU if is_ncku and widest is None else widest
+        widest = _MAX_ANGLE_NCKU if is_ncku and widest is None else widest
     try:
         names = re.compile(pattern, re.IGNORECASE)
     except re.error as error:

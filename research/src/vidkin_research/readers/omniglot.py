@@ -1,4 +1,4 @@
-"""Omniglot: characters of many alphabets, drawn once each by twenty people."""
+"""Reader of Omniglot: characters of many alphabets, drawn once each by twenty people."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vidkin_research.readers.strokes import STROKES
 __all__ = ["read_omniglot"]
 
 _WHERE = "github.com/brendenlake/omniglot, folder python: images_*.zip and strokes_*.zip"
-# [folder of the archive/]alphabet/character/number_drawer.ending
+# [folder of the archive/]alphabet/character/number_drawer.extension
 _MEMBER = re.compile(r"(?:^|/)([^/]+)/(character\d+)/\d+_(\d{2})\.(png|txt)$")
 _ENDINGS = {"images": "png", "strokes": "txt"}
 _DRAWERS = 20
@@ -33,26 +33,27 @@ def read_omniglot(
     validation: int = 3,
     seed: int = 0,
 ) -> LabelledSet:
-    """Open a folder with ``images_*.zip`` or ``strokes_*.zip``, as they are or unpacked.
+    """Open a folder with ``images_*.zip`` or ``strokes_*.zip``, packed or unpacked.
 
-    The alphabet is the category, the character the subcategory. Where archives overlap, as the small background
-    sets do with the large one, each drawing is taken once.
+    The alphabet is the category, the character the subcategory. Archives overlap (the small background sets are part of
+    the large one); each drawing is used once.
 
     Args:
         source: The folder.
-        kind: ``"images"`` of the finished characters, or ``"strokes"``: films of the pen that writes them.
-        split: ``"drawer"``: of all characters the first ``train`` drawers are train, the next ``validation`` ones are
-            validation, the rest test; nobody's hand is on two sides. ``"character"``: a share of the characters of
-            each alphabet is held out, with all drawers, in the same proportions: test characters are unseen.
-        train: Drawers of the 20 for training.
-        validation: Drawers for validation; the rest is test.
+        kind: ``"images"`` of the finished characters, or ``"strokes"``: films of the writing.
+        split: ``"drawer"``: for all characters, the first ``train`` drawers are train, the next ``validation`` ones
+            validation, and the rest test, so that each person is in one split. ``"character"``: a share of the
+            characters of
+            each alphabet is held out, with all drawers, in the same proportions, so that test characters are unseen.
+        train: Number of the 20 drawers for training.
+        validation: Number of drawers for validation; the rest is the test.
         seed: Seed of the choice of held-out characters; drawers are taken by number.
 
     Returns:
-        Kind ``"image"`` or ``"strokes"``; the group is the drawer, or the character where characters are held out.
+        Kind ``"image"`` or ``"strokes"``; the group is the drawer, or the character if characters are held out.
 
     Raises:
-        DatasetError: Neither archives nor unpacked folders of that kind are there, or they contain something else.
+        DatasetError: There are no archives or unpacked folders of this kind, or they contain something else.
     """
     if kind not in _ENDINGS:
         raise InvalidArgumentError(f"kind must be images or strokes, got {kind!r}")
@@ -89,7 +90,7 @@ def read_omniglot(
 
 
 def _drawings(folder: Path, kind: str) -> Iterator[tuple[Path, str, re.Match[str]]]:
-    """(file or archive, member, parts of the name) of all drawings, unpacked ones first."""
+    """(file or archive, member, parts of the name) of all drawings, unpacked files first."""
     for path in sorted(folder.glob(f"{kind}_*/*/*/*")):
         match = _MEMBER.search(path.as_posix())
         if match is not None:

@@ -1,4 +1,4 @@
-"""Oxford-IIIT Pet: photographs of 25 breeds of dogs and 12 of cats (CnD in the Radial loss paper)."""
+"""Reader of Oxford-IIIT Pet: photographs of 25 breeds of dogs and 12 of cats (CnD in the Radial loss paper)."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _LISTS = {"trainval.txt": "train", "test.txt": "test"}
 def read_pet(source: str | os.PathLike[str], *, validation: float = 0.0, seed: int = 0) -> LabelledSet:
     """Open the folder with ``images/*.jpg`` and ``annotations/trainval.txt``, ``annotations/test.txt``.
 
-    The species (dog, cat) is the category, the breed the subcategory. The lists of the data set are the split.
+    The species (dog, cat) is the category, the breed the subcategory. The split follows the lists of the data set.
 
     Args:
         source: The folder.
-        validation: Share of each breed's train photographs that become validation.
+        validation: Share of each breed's training photographs used for validation.
         seed: Seed of that choice.
 
     Raises:
@@ -41,7 +41,7 @@ def read_pet(source: str | os.PathLike[str], *, validation: float = 0.0, seed: i
     items = tuple(
         replace(item, split=split)
         for name, split in _LISTS.items()
-        for item in _listed(folder, folder / "annotations" / name)
+        for item in _read_list(folder, folder / "annotations" / name)
     )
     absent = [item.path.name for item in items if not item.path.is_file()]
     if absent:
@@ -56,7 +56,7 @@ def read_pet(source: str | os.PathLike[str], *, validation: float = 0.0, seed: i
     return labelled.with_items((*train.items, *labelled.part("test").items))
 
 
-def _listed(folder: Path, path: Path) -> Iterator[LabelledItem]:
+def _read_list(folder: Path, path: Path) -> Iterator[LabelledItem]:
     for number, line in enumerate(read_text_file(path).splitlines(), start=1):
         if not line.strip() or line.startswith("#"):
             continue

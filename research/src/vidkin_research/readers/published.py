@@ -21,7 +21,7 @@ __all__ = ["class_name", "finish", "open_published", "read_columns", "read_matla
 
 
 def open_published(source: str | os.PathLike[str], what: str, where: str, needed: Sequence[str]) -> Path:
-    """The folder of a set, checked to have all of these files and folders.
+    """Return the folder of a set, checked to have all of these files and folders.
 
     Raises:
         DatasetError: The path is not a folder, or lacks some of them; the message lists them and says where to get the
@@ -35,7 +35,7 @@ def open_published(source: str | os.PathLike[str], what: str, where: str, needed
 
 
 def read_columns(path: Path, *, cells: int) -> list[list[str]]:
-    """The lines of a list, each split at spaces into this many cells, the last of which may contain spaces.
+    """Read the lines of a list, split at spaces into this many cells; the last cell may contain spaces.
 
     Raises:
         DatasetError: A line has fewer cells.
@@ -51,7 +51,7 @@ def read_columns(path: Path, *, cells: int) -> list[list[str]]:
 
 
 def read_matlab(path: Path, *names: str) -> list[NDArray[Any]]:
-    """Flat arrays of a MATLAB file; nothing in it is executed.
+    """Read flat arrays of a MATLAB file; nothing in it is executed.
 
     Raises:
         DatasetError: The file cannot be read, or lacks one of the names.
@@ -75,14 +75,14 @@ def class_name(name: str) -> str:
 def finish(
     name: str, folder: Path, items: Sequence[LabelledItem], where: str, *, validation: float, seed: int
 ) -> LabelledSet:
-    """The set, once all photographs are there.
+    """Make the set after checking that all photographs exist.
 
     Args:
         name: Name of the set.
         folder: Folder of the set.
         items: Items with the published split.
         where: Where to get missing photographs.
-        validation: Share of each class's training items that become validation; 0: only the published split.
+        validation: Share of each class's training items used for validation; 0: only the published split.
         seed: Seed of that choice.
 
     Raises:

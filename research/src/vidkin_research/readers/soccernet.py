@@ -1,4 +1,4 @@
-"""Labels of SoccerNet-v2 as labels of shots: one half of a game, or every half below a folder."""
+"""Convert labels of SoccerNet-v2 to labels of shots, for one half of a game or for every half below a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vidkin.shots import ShotAnnotation, VideoAnnotation
 from vidkin.shots.labels import read_json_object
 
 SOCCERNET_EVENTS = ("Goal", "Penalty", "Shots off target", "Shots on target")
-"""SoccerNet-v2 actions in which the ball is hit toward the goal: the sources' notion of a critical event."""
+"""SoccerNet-v2 actions in which the ball is hit toward the goal: critical events according to the sources."""
 
 _SOCCERNET_ACTIONS = (
     *SOCCERNET_EVENTS,
@@ -51,28 +51,28 @@ def read_soccernet(
 ) -> VideoAnnotation:
     """Labels of one half of a game from SoccerNet-v2's ``Labels-v2.json``.
 
-    An event makes the shot that contains it critical; the frames of that shot before the event, up to and with the
-    frame of the event, are critical. Events that the broadcast does not show are left out.
+    An event makes the shot that contains it critical: its frames up to and including the frame of the event. Events
+    that the broadcast does not show are left out.
 
     Args:
         labels: ``Labels-v2.json`` of the game.
         video: The video of this half.
         fps: Frames per second of the video.
-        frames: How many frames it has.
-        half: 1 or 2: which half the video shows.
-        cameras: ``Labels-cameras.json`` of the same game, whose camera changes are the cuts. Not every game has
-            complete ones, so shots can be given instead.
-        shots: [start, end) frames of the shots, for example from a detector. Exactly one of both is needed.
-        events: Labels of the actions that count, of the 17 that SoccerNet-v2 has.
-        before: Seconds before the event that are critical at most; default all of the shot up to the event. Set
-            it (the windows of the sources last 2 s) to draw quadlets, which also need non-critical frames.
+        frames: Number of frames of the video.
+        half: Half of the game in the video: 1 or 2.
+        cameras: ``Labels-cameras.json`` of the same game, whose camera changes are the cuts. They are incomplete for
+            some games, so shots can be passed instead.
+        shots: [start, end) frames of the shots, for example from a detector. Exactly one of the two is required.
+        events: Labels of critical actions, out of the 17 in SoccerNet-v2.
+        before: Maximum critical seconds before the event; default: the whole shot up to the event. Set it (windows in
+            the sources last 2 s) to draw quadlets, which also need non-critical frames.
 
     Raises:
         InvalidArgumentError: A file does not have SoccerNet's format, or an argument is out of range.
     """
     check_choice("half", half, (1, 2))
     if (cameras is None) == (shots is None):
-        raise InvalidArgumentError("either cameras (Labels-cameras.json) or shots must be given, not both")
+        raise InvalidArgumentError("exactly one of cameras (Labels-cameras.json) and shots must be given")
     if not 0 < fps < math.inf or frames < 1:
         raise InvalidArgumentError(f"fps and frames must be above 0, got {fps} and {frames}")
     if before is not None and not 0 < before < math.inf:
@@ -109,7 +109,7 @@ class SoccerNetHalf:
         video: The video of the half.
         half: 1 or 2.
         labels: ``Labels-v2.json`` of the game.
-        cameras: ``Labels-cameras.json`` of the game, if it has any.
+        cameras: ``Labels-cameras.json`` of the game, if it exists.
     """
 
     video: Path
@@ -119,13 +119,13 @@ class SoccerNetHalf:
 
 
 def find_soccernet_halves(folder: PathLike) -> list[SoccerNetHalf]:
-    """Every half below a folder, by ``league/season/game/``: the layout in which SoccerNet-v2 is delivered.
+    """Find every half below a folder ``league/season/game/``, the layout of SoccerNet-v2.
 
-    A half is ``1_224p.mkv``, else ``1_720p.mkv``, else ``1.mkv`` or another video of these names. The untrimmed
+    A half is ``1_224p.mkv``, else ``1_720p.mkv``, else ``1.mkv`` or another video with these names. The untrimmed
     ``1_HQ.mkv`` is not used: the labels count from the kick-off.
 
     Raises:
-        DatasetError: There is no ``Labels-v2.json``, or no video beside any.
+        DatasetError: There is no ``Labels-v2.json``, or none has a video next to it.
     """
     root = Path(folder).expanduser()
     games = sorted(root.rglob(_LABELS))
@@ -147,7 +147,7 @@ def find_soccernet_halves(folder: PathLike) -> list[SoccerNetHalf]:
                 halves.append(SoccerNetHalf(videos[0], half, labels, cameras if cameras.is_file() else None))
     if not halves:
         raise DatasetError(
-            f"{games[0].parent}: has labels and no video; download 1_224p.mkv and 2_224p.mkv of the game as well"
+            f"{games[0].parent}: has labels but no video; download 1_224p.mkv and 2_224p.mkv of the game as well"
         )
     return halves
 
@@ -159,11 +159,12 @@ def read_soccernet_half(
     events: Sequence[str] = SOCCERNET_EVENTS,
     before: float | None = 2.0,
 ) -> VideoAnnotation:
-    """Labels of a half, with the number and rate of frames of its video.
+    """Read the labels of a half, with the number and rate of frames of its video.
 
     Args:
         half: A half from `find_soccernet_halves`.
-        find_shots: Finds the [start, end) frames of the shots of a video; None takes the camera changes of the game.
+        find_shots: Function that finds the [start, end) frames of the shots of a video; None uses the camera changes of
+            the game.
         events: Events that make a shot critical, as in `read_soccernet`.
         before: Seconds before an event, as in `read_soccernet`.
 
@@ -196,7 +197,7 @@ def _critical_part(
     inside = [moment for moment in moments if start <= moment < end]
     if not inside:
         return None
-    # With several events in one shot (a shot, then the goal) all frames up to the last are critical.
+    # With several events in one shot, all frames up to the last event are critical.
     first = start if before is None else max(start, min(inside) + 1 - round(before * fps))
     return first, inside[-1] + 1
 

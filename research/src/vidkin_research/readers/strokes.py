@@ -1,4 +1,4 @@
-"""Movements of a pen as films: the kind ``strokes`` of labeled items."""
+"""Films of pen movements: the kind ``strokes`` of labeled items."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["STROKES", "Drawing", "draw_strokes", "parse_strokes", "read_strokes"
 STROKES = "strokes"
 """The kind of items."""
 
-# Omniglot was drawn on a field of 105 pixels.
+# Omniglot was drawn on a canvas of 105 pixels.
 _FIELD = 105.0
 
-# Lines are drawn twice as large and averaged down: smooth edges, at a quarter of the cost of four times.
+# Lines are drawn at twice the size and averaged down, which gives smooth edges at a quarter of the cost of four times.
 _OVERSAMPLING = 2
 
 
@@ -31,7 +31,7 @@ class Drawing:
     Attributes:
         points: [P, 2] float64, x to the right and y down, as shares of the paper's side (0 to 1 inside it).
         times: [P] float64, seconds from the first touch, not decreasing.
-        starts: Where in ``points`` each stroke (from pen down to pen up) begins, increasing, the first 0.
+        starts: Index in ``points`` at which each stroke (from pen down to pen up) begins, increasing from 0.
     """
 
     points: NDArray[np.float64]
@@ -47,14 +47,14 @@ class Drawing:
 def parse_strokes(text: str, *, name: str = "strokes") -> Drawing:
     """Read pen movements in Omniglot's format: lines ``x,y,milliseconds`` with y up, ``START`` and ``BREAK``.
 
-    Times that run backwards, as some of the recordings have, are held at the latest one before.
+    Times that run backwards, as in some recordings, are replaced by the latest time before.
 
     Args:
         text: Content of the file.
         name: Its name, for errors.
 
     Raises:
-        DatasetError: A line is none of these, or there is no movement at all.
+        DatasetError: A line has another form, or there is no movement.
     """
     rows: list[tuple[float, float, float]] = []
     starts: list[int] = []
@@ -77,22 +77,22 @@ def parse_strokes(text: str, *, name: str = "strokes") -> Drawing:
             fresh = False
         rows.append((x, y, time))
     if not rows:
-        raise DatasetError(f"{name} holds no pen movement; it must have lines x,y,milliseconds")
+        raise DatasetError(f"{name} contains no pen movement; it must have lines x,y,milliseconds")
     table = np.array(rows, dtype=np.float64)
     if not np.isfinite(table).all():
-        raise DatasetError(f"{name} holds numbers that are not finite")
+        raise DatasetError(f"{name} contains numbers that are not finite")
     times = np.maximum.accumulate(table[:, 2] - table[0, 2]) / 1000.0
     return Drawing(table[:, :2] * [1.0, -1.0] / _FIELD, times, tuple(starts))
 
 
 def draw_strokes(drawing: Drawing, times: NDArray[np.float64], *, size: int, width: float = 4.0) -> NDArray[np.uint8]:
-    """Black ink on white paper at some moments.
+    """Draw black ink on white paper at several moments.
 
     Args:
         drawing: The movements.
-        times: [T] seconds, not decreasing; a picture shows what was drawn up to then.
+        times: [T] seconds, in order; each image shows the drawing up to its time.
         size: Side of the pictures, pixels.
-        width: Width of the line in pixels of a paper of 105, as Omniglot's own images have about 4.
+        width: Width of the line for a canvas of 105 pixels; about 4 in Omniglot's own images.
 
     Returns:
         [T, size, size, 3] uint8.
@@ -122,13 +122,13 @@ def draw_strokes(drawing: Drawing, times: NDArray[np.float64], *, size: int, wid
 
 
 def read_strokes(item: LabelledItem, size: int, frames: int | None, rate: float | None) -> NDArray[np.uint8]:
-    """The film of an item, [T, size, size, 3], whose last picture is the finished drawing.
+    """Read the film of an item, [T, size, size, 3], which ends with the finished drawing.
 
     Args:
-        item: Its file, or member of an archive, holds movements as :func:`parse_strokes` reads them.
+        item: An item whose file or archive member contains movements in the format of :func:`parse_strokes`.
         size: Side of the pictures, pixels.
-        frames: Number of pictures, from the first touch to the finished drawing; with ``rate``, at most so many.
-        rate: Pictures per second; 10 if both are None.
+        frames: Number of frames, from the first touch to the finished drawing; with ``rate``, the maximum.
+        rate: Frames per second; 10 if both are None.
 
     Raises:
         MediaError: The file cannot be read.
@@ -139,7 +139,7 @@ def read_strokes(item: LabelledItem, size: int, frames: int | None, rate: float 
         times = np.linspace(0.0, drawing.duration, frames) if frames > 1 else np.array([drawing.duration])
     else:
         rate = rate or 10.0
-        # The last picture shows the finished drawing.
+        # The last frame shows the finished drawing.
         times = np.arange(math.ceil(drawing.duration * rate - 1e-9) + 1) / rate
         times = times[:frames]
     return draw_strokes(drawing, times, size=size)

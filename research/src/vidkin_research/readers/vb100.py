@@ -1,4 +1,4 @@
-"""VB100 birds and other animals: the layout of the Dog-Birds set of the Radial loss paper."""
+"""Reader of VB100 birds and other animals, in the layout of the Dog-Birds set of the Radial loss paper."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def read_vb100(
 ) -> LabelledSet:
     """Open VB100's folder ``species/*.mp4`` with a folder ``breed/*.mp4`` of dogs, or one folder of several classes.
 
-    The paper's Dog-Birds set is the first 12 species of VB100 in the order of the alphabet (``species=12``) and 9
-    breeds of dogs from the authors' own collection, about 10 videos of each subcategory to train and 5 to test. VB100
-    alone has one category and so no negatives; your own videos of dogs, or of anything else, make it whole.
+    The paper's Dog-Birds set consists of the first 12 species of VB100 in alphabetical order (``species=12``) and 9
+    breeds of dogs from the authors' own videos, with about 10 training and 5 test videos per subcategory. VB100 alone
+    has one category and so no negatives; add your own videos of dogs, or of anything else.
 
     Args:
-        source: VB100's folder; or a folder with ``birds/species/*.mp4`` and other classes beside it, as
+        source: VB100's folder; or a folder with ``birds/species/*.mp4`` and other classes next to it, such as
             ``dogs/breed/*.mp4``.
-        dogs: The folder of the dogs, where ``source`` is VB100's own; its name does not matter.
+        dogs: The folder of dogs with any name, if ``source`` is VB100's own folder.
         species: Number of species to take, in alphabetical order; None takes all.
         test: Share of the videos of each subcategory for the test.
         validation: Share for validation.
@@ -57,7 +57,7 @@ def read_vb100(
         for subcategory in folders[:species] if category == "birds" else folders:
             videos = list(iter_files(subcategory, VIDEO_EXTENSIONS, deep=True))
             if not videos:
-                raise DatasetError(f"{subcategory} holds no videos; expected {category}/{folders[0].name}/*.mp4")
+                raise DatasetError(f"{subcategory} contains no videos; expected {category}/{folders[0].name}/*.mp4")
             items += [
                 LabelledItem(
                     path=path,

@@ -1,4 +1,4 @@
-"""UT-Zappos50K: shoes of a catalog (FtW in the Radial loss paper)."""
+"""Reader of UT-Zappos50K: shoes of a catalog (FtW in the Radial loss paper)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def read_zappos(
 ) -> LabelledSet:
     """Open the folder ``category/subcategory/brand/product.color.jpg``, or the folder above it.
 
-    Boots, sandals, shoes and slippers are the categories, their 21 functional types the subcategories. The data set
-    has no split for this use: photographs of one product in several colors are one group, which stays on one side.
+    The categories are boots, sandals, shoes and slippers, the subcategories their 21 functional types. The data set has
+    no split for this use; photographs of one product in several colors form a group, which a split keeps together.
 
     Args:
         source: The folder.

@@ -1,4 +1,4 @@
-"""The comparison of retrieval losses on labeled collections: sets, methods, runs, tables."""
+"""Comparison of retrieval losses on labeled collections: sets, methods, runs, tables."""
 
 from vidkin_research.retrieval.methods import METHODS, Method, method_named
 from vidkin_research.retrieval.page import as_page, write_report

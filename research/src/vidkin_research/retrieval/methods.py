@@ -1,4 +1,4 @@
-"""The methods that `vidkin benchmark fgvr` and `fgir` compare, as training objectives."""
+"""The methods of `vidkin benchmark fgvr` and `fgir`, as training objectives."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Method:
     Attributes:
         name: Short name, part of file names.
         title: Name in tables.
-        input: ``features``: an encoder's head on the frozen network's features. ``pixels``: C3D. ``frozen``: those
-            features as they are.
+        input: ``features``: an encoder's head on the frozen network's features. ``pixels``: C3D. ``frozen``: the
+            features themselves.
         objectives: Terms to minimize, with the published constants; none for a method without training.
-        published: Published QP in percent: on the source's videos, and the mean over its three sets of images; None if
+        published: Published QP in percent, on the videos and averaged over the three image sets of the source; None if
             not published.
         ours: Whether the method is not in the source.
     """
@@ -81,14 +81,14 @@ METHODS: tuple[Method, ...] = (
         ours=True,
     ),
 )
-"""All rows, in the order of the tables: what is not trained, the source's methods, ours."""
+"""All rows, in the order of the tables: untrained features, the source's methods, ours."""
 
 
 def method_named(name: str) -> Method:
-    """The method with this name.
+    """Find the method with this name.
 
     Raises:
-        InvalidArgumentError: No method has it; the message lists the names.
+        InvalidArgumentError: The name is unknown; the message lists the names.
     """
     for method in METHODS:
         if method.name == name:

@@ -1,4 +1,4 @@
-"""The page of a comparison: tables, sentences that interpret them, and pictures of what each method ranks first."""
+"""The page of a comparison: tables, their interpretation, and images of the top results of each method."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _HEADINGS = (
     *("QP", "QP 15,000", "TP", "NDCG", "MAP", "MAP subcategory", "R@1"),
     *("QP gallery", "TP gallery"),
 )
-# Methods shown in the picture in addition to our method chosen by validation.
-_PICTURED = ("triplet", "quadlet", "radial_detached")
+# Methods shown in the image in addition to our method chosen by validation.
+_SHOWN_METHODS = ("triplet", "quadlet", "radial_detached")
 
 
 def write_report(
@@ -39,7 +39,7 @@ def write_report(
     title: str,
     broken: Sequence[MediaError] = (),
 ) -> dict[str, Any]:
-    """Write ``name.json``, ``name.md`` and a picture for every collection; the figures, as in the JSON file.
+    """Write ``name.json``, ``name.md`` and an image per collection; return the figures in the JSON file.
 
     Args:
         name: Name of the files.
@@ -62,10 +62,10 @@ def write_report(
     figures: dict[str, Any] = as_json(report)
     write_text(output / f"{name}.json", json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
     page = as_page(summaries, plan, title=title, machine=machine)
-    # Draw one picture for each collection; the lines that show them on the page.
+    # Draw one image per collection, and make the lines that include them in the page.
     lines = []
     for summary in summaries:
-        pictured = [*_PICTURED, *([summary.verdict.ours] if summary.verdict.ours else [])]
+        pictured = [*_SHOWN_METHODS, *([summary.verdict.ours] if summary.verdict.ours else [])]
         rates = {row.method: row.learning_rate for row in summary.chosen or summary.common}
         ranked = {
             method_named(run.method).title: {int(number): row for number, row in run.ranked.items()}
@@ -93,7 +93,7 @@ def write_report(
 
 
 def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, machine: str) -> str:
-    """The tables and their interpretation as Markdown.
+    """Format the tables and their interpretation as Markdown.
 
     Args:
         summaries: From `summarize`.

@@ -1,4 +1,4 @@
-"""The settings of a comparison, and one run of it as stored."""
+"""Settings and stored runs of a comparison."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin_research.retrieval.training import RunSchedule, VolumeSettings
 
 __all__ = ["ComparisonPlan", "ComparisonRun"]
 
-# Part of the protocol: a run stored before a measurement was added must be repeated.
+# Part of the protocol, so that runs stored before a measurement was added are repeated.
 _MEASURED = "test and gallery quadlets"
 
 
@@ -23,24 +23,24 @@ _MEASURED = "test and gallery quadlets"
 class ComparisonPlan:
     """Settings of the comparison.
 
-    Every method gets the same steps and learning rates, and every method but 3D-CNN the same frame network, head and
-    number of items a step. 3D-CNN learns from pixels: by default at an eighth of its width, from 32 pixels a side and
-    an eighth of the items a step, because a clip costs it about forty times as much.
+    Every method gets the same steps and learning rates, and every method except 3D-CNN the same frame network, head and
+    number of items per step. 3D-CNN learns from pixels: by default with an eighth of its width, frames of 32 pixels and
+    an eighth of the items per step, because its clips cost about forty times as much.
 
     Attributes:
         sets: Names of collections, see `COMPARISON_SETS`.
         methods: Names of methods, see `METHODS`; 3D-CNN is left out for images.
         seeds: Seeds of weights and draws.
         schedule: Steps and other settings; its learning rate is ignored.
-        learning_rates: All seeds are run at the first. The first seed is also run at the others; the rate with the
-            best QP on the validation split is chosen, and all seeds are run at that.
+        learning_rates: All seeds are run at the first. The first seed is also run at all other rates; then all seeds
+            are run at the rate with the best QP on the validation split.
         backbone: The frame network.
-        trainable: ``head``: the frame network is frozen and its features are computed once. ``all``: it is trained
-            along, as published, from pixels; ``schedule.head_factor`` says how much faster the head learns.
-        hidden: Units of the fully connected layer.
-        units: Units of the LSTM (of a second layer for images), the length of an embedding.
+        trainable: ``head``: the frame network is frozen and its features are computed once. ``all``: it is trained as
+            well, as published, from pixels; ``schedule.head_factor`` is the factor by which the head learns faster.
+        hidden: Number of units of the fully connected layer.
+        units: Number of units of the LSTM (for images of a second layer), the length of an embedding.
         frames: Number of frames in a clip.
-        size: Pixels along each side of the frame network's input; None: as the set says.
+        size: Pixels along each side of the frame network's input; None: the set's default.
         volume: Size of 3D-CNN.
         device: Device of networks: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``. Not part of the protocol.
 
@@ -72,14 +72,14 @@ class ComparisonPlan:
             if not values:
                 raise InvalidArgumentError(f"{what} must have at least one entry, got none")
             if len(set(values)) < len(values):
-                # Each would count as one more training.
+                # Duplicates would count as additional trainings.
                 raise InvalidArgumentError(f"{what} must be different, got {', '.join(map(str, values))}")
         for rate in self.learning_rates:
             if not (rate > 0 and math.isfinite(rate)):
                 raise InvalidArgumentError(f"a learning rate must be a number above 0, got {rate}")
 
     def protocol(self) -> str:
-        """A digest of all settings that change the result of a run, so that other runs are not mixed in."""
+        """Digest of all settings that affect the result of a run, so that other runs are not mixed in."""
         schedule = asdict(replace(self.schedule, learning_rate=0.0))
         later = {name: schedule.pop(name) for name in ("optimizer", "head_factor")}
         later |= {"trainable": self.trainable, "size": self.size, "volume": asdict(self.volume)}
@@ -87,13 +87,13 @@ class ComparisonPlan:
         plain: dict[str, Any] = {"optimizer": usual.optimizer, "head_factor": usual.head_factor}
         plain |= {"trainable": "head", "size": None, "volume": asdict(VolumeSettings())}
         parts = [_MEASURED, schedule, self.backbone, self.hidden, self.units, self.frames]
-        # Settings that came later count only where they differ from what was fixed: older runs stay what they are.
+        # Later settings only count if they differ from the earlier fixed values, so that older runs remain valid.
         return short_digest(parts if later == plain else [*parts, later])
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRun:
-    """One method on one collection from one seed, as it is stored.
+    """A stored run: one method on one collection with one seed.
 
     Attributes:
         set: Name of the collection.
@@ -103,8 +103,8 @@ class ComparisonRun:
         validation: ``qp`` and ``qp_gallery`` of the validation split, the only basis of choices.
         test: Measures of the test split, from `score_retrieval`.
         training: The fields of `TrainedMethod`.
-        collapsed: Whether nearly all embeddings ended at one place.
-        ranked: Numbers of the nearest training items by number of the test item, for the picture.
+        collapsed: Whether nearly all embeddings ended at one point.
+        ranked: Numbers of the nearest training items by number of the test item, for the image.
     """
 
     set: str
@@ -121,7 +121,7 @@ class ComparisonRun:
     def choice(self) -> float:
         """The figure by which learning rates and methods are chosen: QP on the validation split.
 
-        Over test quadlets, all four items of the validation split; if there is none, over gallery quadlets.
+        Over test quadlets, whose items are all in the validation split; if there are none, over gallery quadlets.
         """
         figure = self.validation["qp"]
         return self.validation["qp_gallery"] if math.isnan(figure) else figure

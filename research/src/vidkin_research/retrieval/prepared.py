@@ -1,4 +1,4 @@
-"""A collection made ready for training: encoder configuration, features, labels and parts."""
+"""Prepare a collection for training: encoder configuration, features, labels and splits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PreparedSet:
         plan: Encoder, frames and frame network.
         chosen: The collection.
         labelled: Items of the collection.
-        weights: Safetensors file with the weights of the frame network; None takes those from the hub.
+        weights: Safetensors file with the weights of the frame network; None downloads them from the hub.
         folder: Folder of features and runs.
         on_progress: Callback that receives the current step and the share done, in [0, 1].
     """
@@ -65,17 +65,17 @@ class PreparedSet:
         self._moving: dict[MethodInput, Inputs] = {}
 
     def takes_pixels(self, method: Method) -> bool:
-        """Whether a method learns from pixels: 3D-CNN, and all that train the frame network along."""
+        """Whether a method learns from pixels: 3D-CNN, and all methods if the frame network is trained."""
         return method.input == "pixels" or (method.input == "features" and self.plan.trainable == "all")
 
     def parts(self, method: Method) -> dict[str, Labelled]:
         """Inputs and labels of train, validation and test for a method: frozen features, or pixels.
 
-        Of a collection with a rate the training split also holds whole videos, of which training takes moving clips.
+        For a collection with a rate the training split also has whole videos, from which training takes moving clips.
         """
         pixels, volume = self.takes_pixels(method), self.plan.volume
         kind: MethodInput = "features" if method.input == "frozen" else method.input
-        # Frozen features beside pixels: of the row without an encoder.
+        # Frozen features, for the row without an encoder, in addition to pixels.
         key: MethodInput = "frozen" if kind == "features" and not pixels else kind
         if key not in self._inputs and pixels:
             is_volume = kind == "pixels"
@@ -99,7 +99,7 @@ class PreparedSet:
             for split in ("train", "validation", "test")
         }
         if self.chosen.rate is not None and method.objectives:
-            # The videos of the training split, each once, and the number of the video of each train item.
+            # The videos of the training split, each once, and the number of the video of each training item.
             items = self.labelled.part("train").items
             # Files in an archive share its path and are distinguished by their member names.
             videos: dict[tuple[Path, str], LabelledItem] = {}
@@ -121,13 +121,13 @@ class PreparedSet:
         return parts
 
     def new_encoder(self, method: Method, seed: int) -> Encoder:
-        """A new C3D, a new network to train all of, or the shared frame network with a new head."""
+        """Make a new C3D, a new network to train entirely, or the shared frame network with a new head."""
         if method.input == "pixels":
             return self._new_volume(seed).to(self._device)
         if self.takes_pixels(method):
             config = encoder_config(self.plan, self.chosen)
             return build_model(config, weights=self._weights, seed=seed).to(self._device)
-        # Fresh weights for the head, as `build_model` makes them.
+        # Initial weights of the head, as in `build_model`.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             for name, part in self._encoder.named_children():
@@ -148,7 +148,7 @@ class PreparedSet:
 
 
 def encoder_config(plan: ComparisonPlan, chosen: ComparisonSet) -> EncoderConfig:
-    """The encoder of a plan on a collection."""
+    """Configuration of the encoder of a plan for a collection."""
     return EncoderConfig(
         kind="clip" if chosen.video else "image",
         backbone=plan.backbone,
@@ -163,7 +163,7 @@ def encoder_config(plan: ComparisonPlan, chosen: ComparisonSet) -> EncoderConfig
 
 
 def volume_config(plan: ComparisonPlan, chosen: ComparisonSet, classes: int) -> EncoderConfig:
-    """3D-CNN of a plan on a collection of this many subcategories."""
+    """Configuration of a plan's 3D-CNN for a collection with this number of subcategories."""
     return EncoderConfig(
         kind="c3d",
         width=plan.volume.width,
@@ -180,13 +180,13 @@ def volume_config(plan: ComparisonPlan, chosen: ComparisonSet, classes: int) -> 
 
 OnItem = Callable[[int, int], None]
 
-"""Called with the number of items done and of all items."""
+"""Called with the number of items done and the total number of items."""
 
 _FRAME_BATCH = 64
 
 
 def read_pixels(labelled: LabelledSet, *, size: int, frames: int, on_item: OnItem | None = None) -> Tensor:
-    """All items as uint8 tensors: [N, T, 3, S, S] for videos, [N, 3, S, S] for images."""
+    """Read all items as uint8 tensors: [N, T, 3, S, S] for videos, [N, 3, S, S] for images."""
     items = []
     for number, item in enumerate(labelled.items, start=1):
         pixels = read_item(item, labelled.kind, size=size, frames=None if labelled.kind == "image" else frames)
@@ -201,13 +201,13 @@ def stored_frame_features(
 ) -> Tensor:
     """Features of the frozen backbone: [N, T, F] for videos, [N, F] for images.
 
-    They are stored in ``cache`` under a name derived from the weights, the input size and the items with size and time
-    of their files, so that another model or other items never get old features.
+    They are stored in ``cache`` under a name derived from the weights, the input size, and the items with the sizes and
+    times of their files, so that stored features always belong to the same model and items.
 
     Args:
         model: An encoder with a backbone; its ``config`` sets frames, size and fit.
         labelled: The items.
-        cache: Folder of stored features, created when needed.
+        cache: Folder of stored features, created if missing.
         on_item: Callback after every batch of items.
     """
     config = model.config
@@ -243,7 +243,7 @@ def stored_frame_features(
 
 
 def collection_key(model: Encoder, labelled: LabelledSet) -> str:
-    """A digest of all inputs of a run: files, labels, split and the frozen weights."""
+    """Digest of all inputs of a run: files, labels, split and frozen weights."""
     labels = [(item.label, item.split) for item in labelled.items]
     return hashlib.sha256(json.dumps([_features_key(model, labelled), labels]).encode()).hexdigest()[:16]
 

@@ -1,4 +1,4 @@
-"""The labeled collections that the comparison runs on, divided into train, validation and test."""
+"""The labeled collections of the comparison, divided into train, validation and test."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ComparisonSet:
     Attributes:
         name: Name on the command line.
         video: Whether items are videos (or strokes shown as video) rather than images.
-        folder: Folder of the collection inside the folder of the data; empty for that folder itself.
+        folder: Folder of the collection inside the data folder; empty for the data folder itself.
         reader: Reader of :func:`vidkin.datasets.open_labelled`.
         options: Options of the reader.
         size: Pixels along each side of the frame network's input.
@@ -124,10 +124,10 @@ COMPARISON_SETS: tuple[ComparisonSet, ...] = (
 
 
 def comparison_set(name: str) -> ComparisonSet:
-    """The collection with this name.
+    """Find the collection with this name.
 
     Raises:
-        InvalidArgumentError: No collection has it; the message lists the names.
+        InvalidArgumentError: The name is unknown; the message lists the names.
     """
     for known in COMPARISON_SETS:
         if known.name == name:
@@ -140,24 +140,24 @@ def comparison_set(name: str) -> ComparisonSet:
 def open_set(
     chosen: ComparisonSet, data: PathLike, *, on_broken: Callable[[MediaError], None] | None = None
 ) -> LabelledSet:
-    """The items of a collection, divided into train, validation and test.
+    """Open the items of a collection, divided into train, validation and test.
 
-    Fruit: the third axis, which 28 varieties have, is validation, so that no choice looks at the test; every video
-    gives three excerpts of ten frames. Of your own collection (reader ``tree``) items that cannot be read are left
+    For fruit, the third axis, which 28 varieties have, is validation, so that choices do not depend on the test, and
+    every video gives three excerpts of ten frames. In your own collection (reader ``tree``) unreadable items are left
     out; without a split it is divided 60 : 10 : 30, by group.
 
     Args:
         chosen: The collection.
-        data: The folder that holds ``chosen.folder``.
+        data: The folder that contains ``chosen.folder``.
         on_broken: Callback that receives the error of each item left out.
 
     Raises:
-        DatasetError: The collection is missing or incomplete, or no item of it can be read.
+        DatasetError: The collection is missing or incomplete, or none of its items can be read.
         InvalidArgumentError: The set is for another kind of items, or a part is empty.
     """
     folder = Path(data)
     nested = folder / chosen.folder
-    # A folder that holds the collections themselves is as good as one above it.
+    # The folder of the collection itself is also accepted.
     source = nested if nested.is_dir() else folder / Path(chosen.folder).name
     labelled = open_labelled(source, reader=chosen.reader, **chosen.options)
     if (labelled.kind != "image") is not chosen.video:

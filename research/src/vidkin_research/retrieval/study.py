@@ -1,4 +1,4 @@
-"""Run a comparison on labeled collections: every method, several seeds, each run stored when it is done."""
+"""Run a comparison on labeled collections: every method with several seeds, each run stored when it is done."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def run_comparison(
     on_progress: Callable[[str, float], None] | None = None,
     on_broken: Callable[[MediaError], None] | None = None,
 ) -> list[ComparisonRun]:
-    """All runs of a plan. Stored runs are not repeated, so an interrupted comparison resumes where it stopped.
+    """Perform all runs of a plan. Stored runs are not repeated, so an interrupted comparison resumes where it stopped.
 
     Args:
         plan: Settings of the comparison.
         data: Folder of the collections.
-        weights: Safetensors file with the weights of the frozen network; None takes those from the hub.
+        weights: Safetensors file with the weights of the frozen network; None downloads them from the hub.
         output: Folder of features and runs; processes that work on different sets can share it.
         on_progress: Callback that receives the current step and the share done, in [0, 1].
         on_broken: Callback that receives the error of each item of your own collection that is left out.
@@ -78,9 +78,9 @@ def run_comparison(
 
 
 def read_runs(plan: ComparisonPlan, output: PathLike) -> list[ComparisonRun]:
-    """The stored runs of a plan, in the order of its sets and methods; fewer if it is not finished.
+    """Read the stored runs of a plan, in the order of its sets and methods; fewer if it is unfinished.
 
-    If the data of a set changed in between, only the runs on the data that were used last.
+    If the data of a set changed, only runs on the latest data are returned.
     """
     runs = []
     for name in plan.sets:
@@ -106,7 +106,7 @@ def choose_rate(runs: Sequence[ComparisonRun], plan: ComparisonPlan) -> float:
 
 
 def picture_queries(labelled: LabelledSet) -> list[int]:
-    """Numbers of the test items that the picture shows: spread evenly instead of picked."""
+    """Numbers of the test items shown in the image, evenly spread to avoid selection."""
     count = len(labelled.part("test"))
     step = count / _PICTURE_QUERIES
     return sorted({int((place + 0.5) * step) for place in range(_PICTURE_QUERIES)})
@@ -120,7 +120,7 @@ def _run_method(prepared: PreparedSet, method: Method) -> Iterator[ComparisonRun
         return
     first = [_stored_or_run(prepared, method, plan.seeds[0], rate) for rate in plan.learning_rates]
     yield from first
-    # The common rate for everyone, and the one that the validation split chose: often the same.
+    # The common rate, and the rate chosen on the validation split, which is often the same.
     for rate in dict.fromkeys((plan.learning_rates[0], choose_rate(first, plan))):
         for seed in plan.seeds[1:]:
             yield _stored_or_run(prepared, method, seed, rate)
@@ -131,7 +131,7 @@ def _stored_or_run(prepared: PreparedSet, method: Method, seed: int, rate: float
 
     def is_current(stored: dict[str, Any]) -> bool:
         data = stored.get("data")
-        # For a while, runs on public collections were stored without a key of their data.
+        # Older runs on public collections were stored without a key of their data.
         same = data == prepared.key or (data is None and prepared.chosen.folder)
         return bool(stored["protocol"] == protocol and same)
 
@@ -213,8 +213,8 @@ def score_retrieval(queries: Tensor, query_labels: Tensor, gallery: Tensor, labe
     Returns:
         ``qp``, ``tp`` and their sampled forms are over test quadlets, ``qp_gallery`` and ``tp_gallery`` over gallery
         quadlets (`vidkin.training.embedding_measures`); of the figures that rank the gallery ``ndcg``, ``map``,
-        ``map_subcategory`` and ``recall_at_1``. The distances and ``quadlets`` are not percentages. Figures
-        that have nothing to count are NaN.
+        ``map_subcategory`` and ``recall_at_1``. The distances and ``quadlets`` are not percentages. Undefined figures
+        are NaN.
     """
     figures = measure_embeddings(queries, query_labels, gallery, labels, ranked=_RANKED)
     quadlets = figures.pop("quadlets")
@@ -223,7 +223,7 @@ def score_retrieval(queries: Tensor, query_labels: Tensor, gallery: Tensor, labe
 
 
 def score_validation(queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor) -> dict[str, float]:
-    """``qp`` and ``qp_gallery`` in percent, by which learning rates are chosen; arguments as in `score_retrieval`."""
+    """``qp`` and ``qp_gallery`` in percent, for choosing learning rates; arguments as in `score_retrieval`."""
     inside = measure_one("qp", queries, query_labels, gallery, labels)
     relevance = measures.graded_relevance(query_labels, labels)
     crossed = measure_scores(queries @ gallery.T, relevance, names=["qp"])["qp"]
@@ -231,12 +231,12 @@ def score_validation(queries: Tensor, query_labels: Tensor, gallery: Tensor, lab
 
 
 def nearest_items(queries: Tensor, gallery: Tensor, *, count: int) -> list[list[int]]:
-    """For each query [Q, D] the numbers of the ``count`` nearest items of the gallery [G, D], nearest first."""
+    """Numbers of the ``count`` nearest items of the gallery [G, D] for each query [Q, D], nearest first."""
     nearest = torch.cdist(queries, gallery).topk(min(count, len(gallery)), largest=False, sorted=True)
     return [[int(number) for number in row] for row in nearest.indices]
 
 
-# Details of a QP: which of its two orders hold, and how far apart embeddings are.
+# Details of QP: how often each of its two orders holds, and the distances of embeddings.
 
 
 # c of the Radial loss in the source: the negative must be c times as far from the center as q, p and i.

@@ -1,4 +1,4 @@
-"""Summarize the runs of a comparison: means over seeds, and the published order next to the measured one."""
+"""Summarize the runs of a comparison: means over seeds, and the measured order compared with the published one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from vidkin_research.retrieval.study import choose_rate
 __all__ = ["CLAIMED", "CLAIMED_METHOD", "GEOMETRY", "MEASURES", "Claim", "Conclusion", "Row", "Summary", "summarize"]
 
 CLAIMED_METHOD, CLAIMED = "quadlets_and_ap", 3.0
-"""Our claim: all quadlets with hierarchical AP are this many points of QP above every published loss."""
+"""Our claim: all quadlets with hierarchical AP exceed every published loss by this many points of QP."""
 
 MEASURES = (
     *("qp", "qp_sampled", "tp", "ndcg", "map", "map_subcategory", "recall_at_1"),
     *("qp_gallery", "tp_gallery"),
 )
-"""Measures in percent, in the order of the tables; `vidkin.training.Evaluation` says what they are."""
+"""Measures in percent, in the order of the tables; see `vidkin.training.Evaluation`."""
 GEOMETRY = (
     "order_inside",
     "order_across",
@@ -44,7 +44,7 @@ class Row:
         mean: Mean of every measure on the test split, in percent.
         deviation: Standard deviation over the seeds (n - 1); 0 for one run.
         validation: Mean of `ComparisonRun.choice`, QP on the validation split.
-        collapsed: Number of runs that ended with nearly all embeddings at one place.
+        collapsed: Number of runs that ended with nearly all embeddings at one point.
         distance: Mean distance of two embeddings at the end.
         seconds: Mean processor time of a training.
     """
@@ -63,13 +63,13 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """`CLAIMED_METHOD` beside the best published loss, on the test split.
+    """`CLAIMED_METHOD` compared with the best published loss, on the test split.
 
     Attributes:
         best: The published loss with the highest QP here.
         gain: QP of the method minus QP of that loss, in points.
         needed: Two standard deviations of that difference.
-        missing: Published losses that were not run; with any of them the claim is not tested.
+        missing: Published losses that were not run; if there are any, the claim is not tested.
     """
 
     best: str
@@ -85,7 +85,7 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Conclusion:
-    """How the methods compare, in points of QP.
+    """Comparison of the methods, in points of QP.
 
     Attributes:
         radial_over_triplet: Radial without gradient through R minus Triplet.
@@ -96,7 +96,7 @@ class Conclusion:
             fewer than three.
         reversed_pairs: (better here, better in the source) for pairs that are more than two standard
             deviations apart here.
-        claim: What came of our claim; None if its method or every published loss was not run.
+        claim: Result of our claim; None if its method or all published losses were not run.
     """
 
     radial_over_triplet: float | None
@@ -130,7 +130,7 @@ class Summary:
 
 
 def summarize(runs: Sequence[ComparisonRun], plan: ComparisonPlan) -> list[Summary]:
-    """Means and deviations over the seeds, one summary for every collection that has runs."""
+    """Compute means and deviations over the seeds, one summary for every collection that has runs."""
     summaries = []
     for name in plan.sets:
         own = [run for run in runs if run.set == name]
@@ -184,7 +184,7 @@ def _verdict(rows: Sequence[Row], *, video: bool) -> Conclusion:
     by_name = {row.method: row for row in rows}
     radial, triplet = by_name.get("radial_detached"), by_name.get("triplet")
     ours = max((row for row in rows if method_named(row.method).ours), key=lambda row: row.validation, default=None)
-    # The source has one Radial: here the form that does not collapse stands for it.
+    # The source has one Radial loss; it is compared with the form that does not collapse.
     known = [row for row in rows if _published(row, video) is not None and row.method != "radial"]
     reversed_pairs = [
         (better.title, worse.title)
@@ -205,7 +205,7 @@ def _verdict(rows: Sequence[Row], *, video: bool) -> Conclusion:
 
 
 def _claim(rows: Mapping[str, Row]) -> Claim | None:
-    # Losses of the source that are trained on what ours is trained on, Angular in its form for quadlets among them.
+    # Losses of the source with the same training data as ours, including Angular in its form for quadlets.
     published = [method for method in METHODS if method.objectives and not method.ours and method.input == "features"]
     run = [rows[method.name] for method in published if method.name in rows]
     ours = rows.get(CLAIMED_METHOD)

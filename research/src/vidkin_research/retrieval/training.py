@@ -1,4 +1,4 @@
-"""Train an encoder by one method from one seed."""
+"""Train an encoder with one method and one seed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["Labelled", "RunSchedule", "TrainedMethod", "VolumeSettings", "embed_
 
 OnStep = Callable[[int, float], None]
 
-# Share of the mean distance before training; less is a collapse.
+# Share of the initial mean distance below which the model has collapsed.
 _COLLAPSED_SHARE = 1 / 3
-_WATCHED = 256
-# Images a pass.
+_MONITORED = 256
+# Images per pass.
 _PIECE = 256
 _OPTIMIZERS = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
 
@@ -38,12 +38,12 @@ class RunSchedule:
 
     Attributes:
         steps: Number of steps of the optimizer.
-        quadlets: Tuples per step. Methods on batches see as many items as these have members, 3D-CNN a share of them.
-        learning_rate: Learning rate, the same at every step; of a frame network that is trained along, its own.
+        quadlets: Number of tuples per step. Methods on batches get the same number of items, 3D-CNN a share of them.
+        learning_rate: Constant learning rate; if the frame network is trained, its rate.
         weight_decay: Weight decay; with ``adam`` twice the lambda of a term lambda ||W||^2.
         clip: Maximum gradient norm; 0: no limit.
-        optimizer: ``adamw``, or ``adam``, which adds the decay to the gradient, as a term of the loss does.
-        head_factor: How many times as fast the layers after a frame network learn that is trained along.
+        optimizer: ``adamw``, or ``adam``, which adds the decay to the gradient, like a term of the loss.
+        head_factor: If the frame network is trained, factor of the learning rate of the layers after it.
     """
 
     steps: int = 500
@@ -62,8 +62,8 @@ class VolumeSettings:
     Attributes:
         width: Width as a share of the published one.
         size: Pixels along each side of its input; 112 as published.
-        frames: Most frames of its clips; 16 as published.
-        share: It sees one of this many items of a step.
+        frames: Maximum number of frames of its clips; 16 as published.
+        share: It gets one in this many items of a step.
     """
 
     width: float = 0.125
@@ -72,7 +72,7 @@ class VolumeSettings:
     share: int = 8
 
     def items(self, schedule: RunSchedule) -> int:
-        """Items of a step."""
+        """Number of items per step."""
         return 4 * max(1, schedule.quadlets // self.share)
 
 
@@ -99,11 +99,11 @@ class Labelled:
             )
 
     def part(self, indices: Tensor) -> Labelled:
-        """The inputs and labels at these places, none of which moves."""
+        """The inputs and labels at these positions, without moving clips."""
         return Labelled(self.inputs[indices], self.labels[indices])
 
     def draw(self, places: Tensor, generator: torch.Generator) -> Tensor:
-        """The inputs of a training step at these places: features, or images from 0 to 1."""
+        """The inputs of a training step at these positions: features, or images from 0 to 1."""
         if self.moving is not None and self.sources is not None:
             return self.moving.take(self.sources[places], device=torch.device("cpu"), generator=generator)[0]
         inputs = self.inputs[places]
@@ -112,7 +112,7 @@ class Labelled:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedMethod:
-    """The embeddings before and after a training.
+    """Loss, mean distances and time of a training.
 
     Attributes:
         loss: Mean loss over the last tenth of the steps; None if nothing was trained.
@@ -128,7 +128,8 @@ class TrainedMethod:
 
     @property
     def collapsed(self) -> bool:
-        """Whether the mean distance fell below a third of its start, so that nearly all items are at one place."""
+        """Whether the mean distance fell below a third of its initial value, so that nearly all items are at one
+        point."""
         return self.distance < collapse_threshold(self.distance_before, _COLLAPSED_SHARE)
 
 
@@ -142,7 +143,7 @@ def train_method(
     items: int | None = None,
     on_step: OnStep | None = None,
 ) -> TrainedMethod:
-    """Train an encoder on its device in place, as far as its parameters are not frozen, and leave it in eval mode.
+    """Train the parameters of an encoder that are not frozen, in place on its device, and leave it in eval mode.
 
     Args:
         model: An encoder whose ``head`` takes the inputs, or whose ``embed`` takes them if they are pixels.
@@ -150,10 +151,10 @@ def train_method(
         train: Inputs and labels of the training split.
         schedule: Steps, batches and learning rate.
         seed: Seed of the draws.
-        items: Items of a step of 3D-CNN; None: as many as the tuples of the others have members.
+        items: Number of items per step for 3D-CNN; None: as many as the members of the tuples of other methods.
         on_step: Callback that receives the number and the loss of every step.
     """
-    watched = torch.randperm(len(train.labels), generator=torch.Generator().manual_seed(seed))[:_WATCHED]
+    watched = torch.randperm(len(train.labels), generator=torch.Generator().manual_seed(seed))[:_MONITORED]
     before = _mean_distance(model, train.inputs[watched])
     began = time.process_time()
     losses = []
@@ -183,11 +184,11 @@ def train_method(
 
 @torch.inference_mode()
 def embed_inputs(model: Encoder, inputs: Tensor) -> Tensor:
-    """Unit vectors [N, D] of inputs as in `Labelled`, made piece by piece."""
+    """Compute unit vectors [N, D] of inputs as in `Labelled`, in pieces."""
     training = model.training
     model.eval()
     if inputs.dtype == torch.uint8:
-        # As many clips as have about as many frames as a piece of images.
+        # The number of clips with about as many frames as a piece of images.
         pieces = torch.split(inputs, max(1, _PIECE // (inputs.shape[1] if inputs.ndim == 5 else 1)))
         vectors = [model.embed(piece.to(model.device).float() / 255.0).cpu() for piece in pieces]
     else:
@@ -205,7 +206,7 @@ def _batches(
     items: int,
     device: torch.device,
 ) -> Iterator[Batch]:
-    """The batches of every step; methods that draw alike see the same items."""
+    """Yield the batch of every step; methods with the same kind of draw get the same items."""
     are_features = train.inputs.dtype != torch.uint8
     quadlets = items // 4
     streams = {

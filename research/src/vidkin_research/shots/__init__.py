@@ -1,4 +1,4 @@
-"""The comparison of shot detectors."""
+"""Comparison of shot detectors."""
 
 from vidkin_research.shots.published import PublishedDetector
 from vidkin_research.shots.study import FAMILIES, ShotStudy, run_shot_study

@@ -1,4 +1,4 @@
-"""Composed transitions and negatives as encoded videos, and the results of a detector for each family."""
+"""Write composed transitions and negatives as encoded videos, and score detectors by family."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class ComposedTransition:
     Attributes:
         path: The video.
         family: Its family.
-        label: Its transition; None for a negative.
-        seconds: Its length.
-        events: Number of events in a negative that could be taken for a transition; 0 for a transition.
-        look: How the transition was made.
-        held_back: Whether its family is kept from those who develop a detector.
+        label: Its labeled transition; None for a negative.
+        seconds: Length in seconds.
+        events: Number of events in a negative that could be mistaken for a transition; 0 for a transition.
+        look: Details of how the transition was made.
+        held_back: Whether its family is withheld from the development of detectors.
     """
 
     path: Path
@@ -61,13 +61,13 @@ def build_transitions(
     families: Sequence[str] = (*TRANSITION_FAMILIES, *NEGATIVE_FAMILIES),
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[ComposedTransition]:
-    """Compose videos of families, H.264 at crf 18 to 32; those of an earlier call with the same settings are reused.
+    """Compose videos of families, H.264 at crf 18 to 32; videos of an earlier call with the same settings are reused.
 
     Args:
-        takes: Videos of one shot each, and photographs.
+        takes: Single-shot videos, and photographs.
         folder: Where to write.
-        count: Number of videos of each family.
-        seed: Seed of what is drawn.
+        count: Number of videos per family.
+        seed: Seed of all random choices.
         families: Families of transitions and of negatives.
         on_progress: Callback that receives (videos written, total number of videos).
     """
@@ -123,7 +123,7 @@ def _compose(
 def score_families(
     videos: Sequence[ComposedTransition], cuts: Mapping[Path, Sequence[Cut | DetectedCut]]
 ) -> dict[str, Any]:
-    """Scores of every family, of all transitions, and false ones of negatives, as JSON values.
+    """Scores of every family and of all transitions, and false detections in negatives, as JSON values.
 
     Args:
         videos: The composed videos.
@@ -158,7 +158,8 @@ def _rates(row: Mapping[str, float]) -> dict[str, float]:
 
 
 def summarize_families(scores: Mapping[str, Any]) -> list[tuple[str, str, str, str, str]]:
-    """Rows of a table: family, F1, right / false / missed, extent, share of kinds right; negatives with their rate."""
+    """Rows of a table: family, F1, correct / false / missed, extent, share of correct kinds; negatives with their
+    rate."""
     rows = []
     for name, row in {**scores["families"], "all transitions": scores["all"]}.items():
         if "f1" in row:
@@ -184,7 +185,7 @@ def summarize_kinds(scores: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def summarize_confusion(scores: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows of a table, from `TransitionScores.to_dict`: for each labeled kind as what it was found."""
+    """Headings and rows of a table, from `TransitionScores.to_dict`: the detected kinds for each labeled kind."""
     pairs = {tuple(pair.split(" as ")): count for pair, count in scores["confusion"].items()}
     kinds = [kind for kind in TRANSITIONS if any(pair[0] == kind for pair in pairs)]
     found = [kind for kind in (*TRANSITIONS, MISSED) if any(pair[1] == kind for pair in pairs)]

@@ -1,4 +1,4 @@
-"""The cuts found by each kind of detector: by name, learned from labeled shots, and DeepSBD."""
+"""Find cuts with each kind of detector: by name, learned from labeled shots, and DeepSBD."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ __all__ = [
     "train_and_detect_segments",
 ]
 
-# Peers that merge cuts closer than half a second would miss the composed ones on purpose.
+# Some peers merge cuts closer than half a second, and would deliberately miss composed cuts.
 _KEEP_SHORT_SHOTS = "min_scene_len=1"
 _MERGING = ("content", "adaptive")
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedCuts:
-    """Cuts of every evaluated video, and the report on the preceding training."""
+    """Cuts of every evaluated video, with the report of the training."""
 
     cuts: dict[Path, list[DetectedCut]]
     training: dict[str, Any]
 
 
 def detect_by_name(name: str, videos: Sequence[LabelledVideo]) -> dict[Path, list[DetectedCut]]:
-    """Cuts by a registered detector; peers that merge close cuts are told to keep them."""
+    """Find cuts with a registered detector; peers that merge close cuts are configured to keep them."""
     address = f"{name}?{_KEEP_SHORT_SHOTS}" if name in _MERGING else name
     return {video.path: list(detect(video.path, address).cuts) for video in videos}  # type: ignore[arg-type]
 
@@ -60,7 +60,8 @@ def train_and_detect(
     save: Path | None,
     on_progress: OnStudyProgress,
 ) -> TrainedCuts:
-    """Cuts of ``videos`` by the extended rule, trained on composed and highlight videos, fitted on the composed ones.
+    """Find cuts of ``videos`` by the extended rule, trained on composed and highlight videos, and fitted on composed
+    videos.
 
     Args:
         store: Store of features and heads.
@@ -117,8 +118,8 @@ def train_and_detect_segments(
     steps: int,
     seed: int,
 ) -> tuple[TrainedCuts, TrainedCuts]:
-    """Cuts of ``videos`` by DeepSBD, reduced to a share ``width`` of its channels and trained on composed videos: by
-    its softmax, and by a linear SVM on the hidden layer of the same network, the other published variant."""
+    """Find cuts of ``videos`` by DeepSBD with a share ``width`` of its channels, trained on composed videos: by its
+    softmax, and by the other published variant, a linear SVM on the hidden layer of the same network."""
     config = EncoderConfig(
         kind="deep_sbd", width=width, size=size, frames=16, classes=3, batch_norm=True, fit="stretch"
     )

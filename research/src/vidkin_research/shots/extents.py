@@ -14,16 +14,16 @@ from vidkin.shots.contract import SUDDEN
 __all__ = ["MISSED", "LabeledTransition", "TransitionScores", "extent_overlap", "score_transitions"]
 
 MISSED = "missed"
-"""What a labeled transition is found as if it is not, in `TransitionScores.confusion`."""
+"""Key in `TransitionScores.confusion` for a labeled transition that was not found."""
 
 
 @dataclass(frozen=True, slots=True)
 class LabeledTransition:
-    """A transition as labels have it.
+    """A labeled transition.
 
     Attributes:
         kind: Its kind.
-        start, end: First and last frame that belong to it; of a cut, both are the first frame of the new shot.
+        start, end: First and last frame of the transition; for a cut, both are the first frame of the new shot.
     """
 
     kind: Transition
@@ -33,14 +33,14 @@ class LabeledTransition:
 
 @dataclass(frozen=True, slots=True)
 class TransitionScores:
-    """Scores over videos; add those of several to pool them.
+    """Scores over videos; sums pool the scores of several videos.
 
     Attributes:
-        found: Detections that match a label, false ones, and labels missed, of whatever kind.
-        overlaps: For each label its intersection over union with what was found, 0 if it was missed.
-        kinds: By kind, the same counts as ``found``, where only a detection of the same kind matches. Labels
-            ``gradual`` do not tell the kind, so any gradual kind is right.
-        confusion: Number of labels by (their kind, the kind found or `MISSED`).
+        found: Detections that match a label, false detections and missed labels, regardless of kind.
+        overlaps: For each label its intersection over union with the matching detection, 0 if it was missed.
+        kinds: The same counts by kind, where only a detection of the same kind matches. Labels ``gradual`` leave the
+            kind open, so any gradual kind is correct.
+        confusion: Number of labels by (labeled kind, detected kind or `MISSED`).
     """
 
     found: DetectionScores = DetectionScores(0, 0, 0)  # noqa: RUF009 - frozen
@@ -60,12 +60,12 @@ class TransitionScores:
 
     @property
     def extent(self) -> float:
-        """Mean intersection over union over all labels, in [0, 1]; not a number without labels."""
+        """Mean intersection over union over all labels, in [0, 1]; nan without labels."""
         return sum(self.overlaps) / len(self.overlaps) if self.overlaps else float("nan")
 
     @property
     def kinds_right(self) -> float:
-        """Share of the labels found whose kind is right; not a number if none was found."""
+        """Share of the detected labels with the correct kind; nan if none was detected."""
         found = sum(count for (_, kind), count in self.confusion.items() if kind != MISSED)
         right = sum(count for (true, kind), count in self.confusion.items() if kind == true)
         return right / found if found else float("nan")
@@ -89,8 +89,8 @@ class TransitionScores:
 def extent_overlap(one: tuple[float, float], other: tuple[float, float]) -> float:
     """Intersection over union of two transitions, each given by its first and last frame.
 
-    A transition lasts from the last frame of the shot before it to the first frame of the shot after it, so a cut takes
-    the time between two frames: (start - 1, end + 1), and for a cut at frame f (f - 1, f). Range 0..1.
+    A transition lasts from the last frame of the previous shot to the first frame of the next one, so a cut takes the
+    time between two frames: (start - 1, end + 1), and for a cut at frame f (f - 1, f). Range 0..1.
     """
     (first, last), (start, end) = ((a - 1, b + 1 if b > a else b) for a, b in (one, other))
     union = max(last, end) - min(first, start)
@@ -103,11 +103,11 @@ def score_transitions(
     """Score the transitions detected in several videos.
 
     A detection and a label can match if their frames overlap or are at most ``tolerance`` frames apart; they are paired
-    one to one, the greatest overlap first, then the nearest.
+    one to one, by greatest overlap, then by distance.
 
     Args:
         videos: For each video its detected cuts and its labels.
-        tolerance: Frames by which a match can be off.
+        tolerance: Maximum distance of a match in frames.
     """
     total = TransitionScores()
     for cuts, labels in videos:

@@ -22,24 +22,23 @@ __all__ = ["SHOT_COLLECTIONS", "ShotCollection", "labels_of_video", "read_shot_l
 logger = logging.getLogger(__name__)
 
 Labels = dict[str, tuple[LabeledTransition, ...]]
-"""Transitions in order of frames, by name of the video without its ending."""
+"""Transitions in order of frames, by name of the video without extension."""
 
-_MOST_FRAMES = 10_000_000
+_MAX_FRAMES = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class ShotCollection:
-    """A public collection of videos with labeled shots, and how its authors count.
+    """A public collection of videos with labeled shots, and the evaluation rule of its authors.
 
     Attributes:
-        title: Its name.
-        read: Reads its labels from a file or folder.
-        rule: Matching rule of the F1 that is published for it, see :func:`vidkin.metric.measures.boundary_scores`;
-            None if what is published is counted otherwise.
-        tolerance: Frames by which a match can be off in that F1.
-        has_kinds: Whether its labels tell kinds of transitions; otherwise a jump is labeled as any cut.
-        by_number: Whether videos and labels have other names and the first number in a name tells which belong
-            together.
+        title: Name of the collection.
+        read: Function that reads its labels from a file or folder.
+        rule: Matching rule of its published F1, see :func:`vidkin.metric.measures.boundary_scores`; None if published
+            figures are computed in another way.
+        tolerance: Maximum distance of a match in frames in that F1.
+        has_kinds: Whether its labels include kinds of transitions; otherwise jumps are labeled as cuts.
+        by_number: Whether names of videos and labels differ, so that they are matched by the first number in the name.
     """
 
     title: str
@@ -55,10 +54,10 @@ def read_shot_labels(name: str, path: PathLike) -> Labels:
 
     Args:
         name: One of `SHOT_COLLECTIONS`.
-        path: Its file of labels, or the folder of its files.
+        path: File or folder of its labels.
 
     Raises:
-        InvalidArgumentError: There is no such collection.
+        InvalidArgumentError: The collection is unknown.
         DatasetError: The labels cannot be read or have another form.
     """
     if name not in SHOT_COLLECTIONS:
@@ -70,7 +69,7 @@ def read_shot_labels(name: str, path: PathLike) -> Labels:
 
 
 def labels_of_video(name: str, labels: Labels, video: str) -> tuple[LabeledTransition, ...] | None:
-    """The labels of a collection for a video, given its name without the ending; None if it has none."""
+    """The labels of a collection for a video, given its name without extension; None if there are none."""
     if video in labels or not SHOT_COLLECTIONS[name].by_number:
         return labels.get(video)
     numbers = {_first_number(own): own for own in labels}
@@ -83,7 +82,7 @@ def _first_number(text: str) -> int | None:
 
 
 def transitions_between(shots: Iterable[Sequence[int]]) -> tuple[LabeledTransition, ...]:
-    """The transitions between shots, each given by its first and last frame; frames between two shots are gradual.
+    """The transitions between shots, given by their first and last frames; frames between two shots are gradual.
 
     Raises:
         ValueError: The shots overlap or are not in order.
@@ -92,7 +91,7 @@ def transitions_between(shots: Iterable[Sequence[int]]) -> tuple[LabeledTransiti
     found = []
     for (begin, last), (first, _) in pairwise(ordered):
         if not begin <= last < first:
-            raise ValueError(f"shots must follow each other, got one that ends at {last} before one from {first} on")
+            raise ValueError(f"shots must follow each other, got the end {last} before the start {first}")
         if first == last + 1:
             found.append(LabeledTransition("hard", first, first))
         else:
@@ -102,7 +101,7 @@ def transitions_between(shots: Iterable[Sequence[int]]) -> tuple[LabeledTransiti
 
 def _frame(value: Any) -> int:
     frame = int(value)
-    if frame != value or not 0 <= frame < _MOST_FRAMES:
+    if frame != value or not 0 <= frame < _MAX_FRAMES:
         raise ValueError(f"frames must be whole numbers of at least 0, got {value!r}")
     return frame
 
@@ -120,7 +119,7 @@ def _read_clipshots(path: Path) -> Labels:
 
 
 def _read_ranges(path: Path, ending: str, later: int) -> Labels:
-    """Text files with the first and the last frame of a shot in each line."""
+    """Text files with the first and last frame of one shot per line."""
     files = sorted(path.glob(f"*{ending}")) if path.is_dir() else [path]
     if not files:
         raise ValueError(f"there is no file *{ending}")
@@ -133,7 +132,7 @@ def _read_ranges(path: Path, ending: str, later: int) -> Labels:
 
 
 def _read_bbc(path: Path) -> Labels:
-    """Frames of BBC's labels are one less than those of the decoded videos, as published evaluations have it."""
+    """BBC's labels count frames one lower than the decoded videos, as in published evaluations."""
     return _read_ranges(path, ".txt", 1)
 
 
@@ -144,8 +143,8 @@ def _read_rai(path: Path) -> Labels:
 def _read_shot(path: Path) -> Labels:
     """``kuaishou_v2.txt``, or ``{video: [[first frame, last frame], ...]}`` from the authors' pickle as JSON.
 
-    The text has a line ``VIDEO FRAMES`` before the transitions of each video, a line ``LAST,FIRST`` each: the last
-    frame before it and the first one after it.
+    The text has a line ``VIDEO FRAMES`` per video, followed by a line ``LAST,FIRST`` per transition: the last frame
+    before it and the first frame after it.
     """
     if path.suffix.lower() != ".txt":
         return {Path(video).stem: transitions_between(shots) for video, shots in read_json(path).items()}
@@ -155,20 +154,19 @@ def _read_shot(path: Path) -> Labels:
         if opening := re.fullmatch(r"(\S+)\.mp4\s+\d+\s*", line):
             found = labels.setdefault(opening[1], [])
         elif line.strip():
-            # A few lines have two commas, one more at the end, or a dot instead.
+            # A few lines have two commas, an extra comma at the end, or a dot instead.
             pair = re.fullmatch(r"\s*(\d+)\s*[,.]+\s*(\d+)\s*,*\s*", line)
             if pair is None or not labels:
                 raise ValueError(f"line {number} must be two frames after a line that names a video, got {line!r}")
             last, first = _frame(int(pair[1])), _frame(int(pair[2]))
             if last >= first:
-                logger.warning("%s: line %d ends before it begins and is left out: %s", path, number, line.strip())
+                logger.warning("%s: line %d ends before it begins and is skipped: %s", path, number, line.strip())
                 continue
             found += transitions_between([(last, last), (first, first)])
     return {video: tuple(sorted(own, key=lambda one: one.start)) for video, own in labels.items()}
 
 
-# What OmniShotCut calls the content of a range, as its tables of labels have it, by number or by name; other names of
-# content are geometric transitions.
+# OmniShotCut's labels for the content of a range, by number and by name; all other names are geometric transitions.
 _OMNI_NUMBERS = ("general", "dissolve", "wipe", "push", "slide", "zoom", "fade", "doorway", "padding")
 _OMNI_SHOTS = ("general", "")
 _OMNI_GRADUAL: tuple[tuple[str, Transition], ...] = (
@@ -181,10 +179,10 @@ _OMNI_JUMP, _OMNI_JUMP_NUMBER, _OMNI_PADDING = "jump", 4, "padding"
 
 
 def _read_omnishotcut(path: Path) -> Labels:
-    """Ranges of shots and of transitions, with labels of what each range is and how it comes in.
+    """Ranges of shots and transitions, with labels of their content and of how each begins.
 
     A list of videos with ``video_path`` and ``ranges`` (or ``gt_ranges``) of [first frame, frame after the last], and
-    as many ``intra_labels`` and ``inter_labels``: the authors' pickle as JSON, and what their evaluation writes. Also
+    as many ``intra_labels`` and ``inter_labels``: the authors' pickle as JSON, and the output of their evaluation. Also
     ``{video: {"shots": [[first, last], ...], "intra_labels": [...], "inter_labels": [...]}}``, and a list of videos
     with ``video_name`` and ``shots`` of ``start_frame``, ``end_frame_exclusive``, ``intra_label`` and ``inter_label``.
     """
@@ -212,7 +210,7 @@ def _omni_entry(entry: Mapping[str, Any]) -> tuple[str, tuple[LabeledTransition,
 
 def _from_omni(ranges: Iterable[tuple[Sequence[int], str | int, str | int]]) -> tuple[LabeledTransition, ...]:
     found: list[LabeledTransition] = []
-    end: int | None = None  # last frame of the range before
+    end: int | None = None  # last frame of the previous range
     after_transition = True  # nothing opens the first range
     for (begin, finish), intra, inter in ranges:
         first, last = _frame(begin), _frame(finish)

@@ -1,4 +1,4 @@
-"""The material for training and evaluating shot detectors: composed videos of two splits, and edited videos."""
+"""Material for training and evaluating shot detectors: composed videos of two splits, and edited videos."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ TEST_CLIPS = (
     ),
     "thanks",
 )
-"""Clips whose names start with one of these make the test split; the default detector was not trained on them."""
+"""Prefixes of clip names in the test split; the default detector was not trained on these clips."""
 
-# Recordings used in highlight videos are left out of both composed parts.
+# Recordings used in highlight videos are left out of both composed splits.
 _HIGHLIGHTS = ("one-by-one-person-detection", "bottle-detection")
-_MOST_PHOTOGRAPHS = 300
+_MAX_PHOTOGRAPHS = 300
 _MOVED_PHOTOGRAPHS = 30
 
-# How the words for a kind begin in ``truth.json``.
+# Prefixes of the words for kinds in ``truth.json``.
 _KINDS: tuple[tuple[str, Transition], ...] = (
     *(("fade", "fade"), ("through", "fade"), ("dissolve", "dissolve"), ("wipe", "wipe")),
 )
@@ -71,10 +71,10 @@ class LabelledVideo:
 
     Attributes:
         path: The video.
-        labels: Its cuts and gradual transitions.
-        fps: Its frames per second.
-        kinds: The kinds of its gradual transitions, in the order of ``labels``; () if nobody labeled them.
-        jumps: Which of its cuts are labeled as jumps; None if its labels do not tell jumps from other cuts.
+        labels: Cuts and gradual transitions.
+        fps: Frames per second.
+        kinds: Kinds of its gradual transitions, in the order of ``labels``; () if they are not labeled.
+        jumps: Cuts that are labeled as jumps; None if its labels do not distinguish jumps.
     """
 
     path: Path
@@ -85,7 +85,7 @@ class LabelledVideo:
 
     @property
     def transitions(self) -> tuple[LabeledTransition, ...]:
-        """Its transitions with their extents and kinds, in order of frames; ``gradual`` where the kind is unknown."""
+        """Its transitions with extents and kinds, in order of frames; ``gradual`` if the kind is unknown."""
         jumps = self.jumps or frozenset()
         kinds: Iterable[Transition] = self.kinds or repeat("gradual")
         return tuple(
@@ -100,7 +100,7 @@ class LabelledVideo:
 
 
 def edited_videos(folder: Path) -> list[LabelledVideo]:
-    """The videos of a folder with labels in its ``truth.json``; a gradual transition may have a ``kind`` in words.
+    """Open the videos of a folder with labels in its ``truth.json``; a gradual transition may have a ``kind`` in words.
 
     Fades, to and from black or white, are ``fade``, and a transition of titles or logos is ``gradual``.
 
@@ -137,10 +137,10 @@ def composed_part(
     size: tuple[int, int],
     on_progress: OnStudyProgress,
 ) -> list[LabelledVideo]:
-    """Composed videos of the training or the test split; those of an earlier call with the same settings are reused.
+    """Compose the videos of the training or test split; videos of an earlier call with the same settings are reused.
 
-    Clips whose names start with one of `TEST_CLIPS` make the test split, all others except the recordings of the
-    highlight videos the training split. Every fifth photograph belongs to the test split.
+    Clips with prefixes in `TEST_CLIPS` form the test split; all others, except recordings of highlight videos, form the
+    training split. Every fifth photograph belongs to the test split.
 
     Args:
         clips: Folder of single-shot clips.
@@ -165,7 +165,7 @@ def composed_part(
             raise InvalidArgumentError(f"{clips}: has no single-shot clips for the {part} split")
         stills = _files(photographs, IMAGE_EXTENSIONS) if photographs is not None else []
         own = [path for place, path in enumerate(stills) if (place % 5 == 0) == test]
-        step = max(1, len(own) // _MOST_PHOTOGRAPHS)
+        step = max(1, len(own) // _MAX_PHOTOGRAPHS)
         on_progress(0, len(chosen), "reading clips")
         footage = read_footage(
             chosen,
@@ -188,10 +188,10 @@ def composed_part(
 
 
 def labeled_collection(folder: Path, name: str, labels: Path) -> list[LabelledVideo]:
-    """The videos below a folder that a public collection has labels for, see `vidkin_research.shots.labels`.
+    """Find the videos below a folder that have labels in a public collection, see `vidkin_research.shots.labels`.
 
     Raises:
-        InvalidArgumentError: There is no such collection, or none of its videos is in the folder.
+        InvalidArgumentError: The collection is unknown, or the folder has none of its videos.
     """
     known = read_shot_labels(name, labels)
     own = [(path, labels_of_video(name, known, path.stem)) for path in _files(folder, VIDEO_EXTENSIONS)]
@@ -214,8 +214,8 @@ def _labeled(path: Path, transitions: Sequence[LabeledTransition], *, has_kinds:
 
 
 def with_whole_fades(video: LabelledVideo) -> LabelledVideo:
-    """The video with one label for a fade out and the fade in after it, as the detector counts them: at most a second
-    apart, with a plain background between them."""
+    """Merge the labels of a fade out and the following fade in, as the detector counts them: at most a second apart,
+    with a plain background between them."""
     blocks = list(iter_planes(video.path))
     if not blocks or len(video.labels.gradual) < 2:
         return video
@@ -243,14 +243,14 @@ def with_whole_fades(video: LabelledVideo) -> LabelledVideo:
 
 
 def test_takes(clips: Path, photographs: Path | None) -> list[Path]:
-    """Clips of the test split of `composed_part`, and a few of its photographs, that no detector was trained on."""
+    """Clips of the test split of `composed_part` and a few of its photographs, on which no detector was trained."""
     takes = [path for path in _files(clips, VIDEO_EXTENSIONS) if path.name.startswith(TEST_CLIPS)]
     stills = _files(photographs, IMAGE_EXTENSIONS)[::5] if photographs is not None else []
     return takes + stills[:: max(1, len(stills) // _MOVED_PHOTOGRAPHS)]
 
 
 def annotation_of(video: LabelledVideo, frames: int) -> VideoAnnotation:
-    """The shots of a video with this many frames: the stretches between its cuts and transitions."""
+    """The shots of a video with this number of frames: the stretches between its cuts and transitions."""
     edges = sorted(
         [(cut, cut) for cut in video.labels.hard] + [(first, last + 1) for first, last in video.labels.gradual]
     )

@@ -1,4 +1,4 @@
-"""The published training and rule for cuts as a row of the comparison, reduced so that it runs on a CPU."""
+"""Train and evaluate the published rule for cuts, reduced so that it runs on a CPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["PublishedDetector", "train_and_detect_published"]
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedDetector:
-    """The published rule and training, reduced so that it runs on a CPU.
+    """The published rule and training, reduced so that they run on a CPU.
 
     Attributes:
         network: The frame network, trained end to end; the paper uses AlexNet.
@@ -77,7 +77,7 @@ class PublishedDetector:
             "mean": [0.5, 0.5, 0.5],
             "std": [0.5, 0.5, 0.5],
         }
-        content.pop("reduced", None)  # the study has sizes of its own
+        content.pop("reduced", None)  # the study sets its own sizes
         return parse_shot_recipe(content)
 
 
@@ -92,12 +92,12 @@ def train_and_detect_published(
     save: Path | None,
     on_progress: OnStudyProgress,
 ) -> TrainedCuts:
-    """Cuts of ``videos`` by the published rule, after training the whole encoder on the same data as the others.
+    """Find cuts of ``videos`` by the published rule, after training the whole encoder on the same data as all methods.
 
     Args:
         detector: The reduced settings.
-        weights: Safetensors file with the weights of the frame network; None takes those from the hub.
-        composed: Composed videos; the threshold is fitted on them, too.
+        weights: Safetensors file with the weights of the frame network; None downloads them from the hub.
+        composed: Composed videos, on which the threshold is also fitted.
         highlights: Highlight videos.
         videos: The videos to evaluate.
         seed: Seed of weights and draws.

@@ -1,4 +1,4 @@
-"""The comparison of shot detectors: peers, the default detector, and detectors trained with every loss."""
+"""Compare shot detectors: peers, the default detector, and detectors trained with each loss."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from vidkin_research.spread import spread
 __all__ = ["FAMILIES", "ShotStudy", "count_labels", "run_shot_study", "score_detector", "summarize_shots"]
 
 FAMILIES = "transitions"
-"""The set of composed transitions and negatives, whose rows have figures of their own."""
+"""Name of the set of composed transitions and negatives, whose rows have their own figures."""
 
 _DEEP_SBD = "DeepSBD, 1/8 width"
 
@@ -59,7 +59,7 @@ class ShotStudy:
     Attributes:
         detectors: Registered detectors that need no training.
         losses: Losses used to train a detector.
-        seeds: Number of trainings of every loss and of DeepSBD; 0 judges only detectors that need none.
+        seeds: Number of trainings with every loss and of DeepSBD; 0 evaluates only detectors that need no training.
         steps: Number of steps of a training on shots.
         segment_steps: Number of steps of a training of DeepSBD.
         window: Number of frames in a clip.
@@ -70,11 +70,11 @@ class ShotStudy:
         segment_size: Pixels along each side of DeepSBD's input.
         highlight_videos: Number of highlight videos used in training as well.
         network: The frame network, frozen in the rows of the extended rule.
-        published: The published rule and training, reduced; None leaves its row out.
+        published: The published rule and training, reduced; None omits its row.
         published_seeds: Number of its trainings.
-        family_videos: Number of composed videos of each family of transitions and of negatives, in which detectors that
-            need no training are judged by extents, kinds and false ones; 0 leaves them out.
-        families: These families.
+        family_videos: Number of composed videos per family of transitions and negatives, on which the extents, kinds
+            and false detections of detectors without training are evaluated; 0 omits them.
+        families: The families to compose.
     """
 
     detectors: tuple[str, ...] = (*("content", "adaptive", "shotdetect", "shotdetect?threshold=75", "svd", "default"),)
@@ -107,7 +107,7 @@ class _Material:
 
     @property
     def videos(self) -> list[LabelledVideo]:
-        """Every evaluated video, once."""
+        """All evaluated videos, each once."""
         return list({video.path: video for videos in self.sets.values() for video in videos}.values())
 
 
@@ -132,11 +132,11 @@ def run_shot_study(
         videos: Folder of single-shot clips from which to compose videos; None evaluates only detectors without
             training.
         photographs: Folder of photographs that add scenes to the composed videos.
-        weights: Safetensors file with the weights of the frame network; None takes those from the hub.
+        weights: Safetensors file with the weights of the frame network; None downloads them from the hub.
         work: Folder of composed videos, features and runs.
-        save: Folder for the model of the extended rule trained with quadlets by the first seed, and beside it, with
-            ``-published`` behind its name, for that of the published rule; unless these runs were stored.
-        output: File that the caller writes the figures to: data may lie in the same folder.
+        save: Folder for the model of the extended rule trained with quadlets by the first seed; the model of the
+            published rule is saved next to it with ``-published`` appended. Stored runs are not saved again.
+        output: File to which the caller writes the figures; it is ignored if it is in the folder of the data.
         labels: Name of a public collection and the path of its labels (`vidkin_research.shots.labels`), whose videos
             are in ``data``; None reads ``truth.json`` there.
         on_progress: Callback that receives the steps done, the total number of steps (0 if unknown) and the current
@@ -177,7 +177,7 @@ def run_shot_study(
 def _judge_families(
     study: ShotStudy, videos: Path, photographs: Path | None, work: Path, on_progress: OnStudyProgress
 ) -> Iterator[dict[str, Any]]:
-    """A row for each detector that needs no training: extents, kinds, and false ones of negatives by family."""
+    """One row per detector without training: extents, kinds, and false detections in negatives by family."""
     composed = build_transitions(
         test_takes(videos, photographs),
         work / "transitions",
@@ -201,7 +201,7 @@ def _gather(
     labels: tuple[str, Path] | None = None,
 ) -> _Material:
     edited = edited_videos(data) if labels is None else labeled_collection(data, *labels)
-    # A video without any labeled cut has only false alarms to count; they are reported separately.
+    # Videos without labeled cuts can only have false detections, which are reported separately.
     cut = [video for video in edited if video.labels.boundaries]
     name = "edited" if labels is None else labels[0]
     sets: dict[str, Sequence[LabelledVideo]] = {name: cut} if cut else {}
@@ -236,7 +236,7 @@ def _highlights(
     calm_before: tuple[float, float] = (1.5, 3.5),
     on_progress: OnStudyProgress,
 ) -> Sequence[VideoAnnotation]:
-    """The highlight videos in the folder, composed if they are not there."""
+    """Read the highlight videos in the folder, composing them if they are missing."""
     if (folder / "labels.json").is_file():
         return read_shot_annotations(folder / "labels.json")
     on_progress(0, 0, "composing highlight videos")
@@ -251,7 +251,7 @@ def _train_all(
     save: Path | None,
     on_progress: OnStudyProgress,
 ) -> list[dict[str, Any]]:
-    """Rows of every detector that is trained, for every seed."""
+    """Rows of all trained detectors, for every seed."""
     store = HeadStore(weights, work / "features", window=study.window, network=study.network)
     rows: list[dict[str, Any]] = []
     fixed = (study.window, study.train_videos, study.test_videos, study.frames, study.segment_size)
@@ -260,7 +260,7 @@ def _train_all(
         for seed in range(study.seeds):
             on_progress(len(rows), 0, f"{name}, seed {seed}")
             settings: tuple[object, ...] = (name, seed, study.steps, study.segment_steps, *fixed)
-            # Stored runs without its second classifier are not taken.
+            # Stored runs without its second classifier are repeated.
             settings += (_SVM,) if name == deep_sbd else CUT_NUMBERS
             keep = save if (name, seed) == (f"{_LEARNED}{_SAVED_LOSS}", 0) else None
             run = partial(_train_and_score, study, store, material, name, seed, keep, on_progress)
@@ -330,16 +330,16 @@ def _train_and_score(
     return as_json(list(score_detector(name, seed, material.sets, trained.cuts, trained.training)))
 
 
-# Figures of the comparison of shot detectors: a row for every detector, seed and set, and means over seeds.
+# Figures of the comparison: a row for every detector, seed and set, and means over seeds.
 
 
 TOLERANCES = (0, 1, 2)
 
-"""Frames by which a cut may be off."""
+"""Maximum distances of a cut in frames."""
 
 RULES = ("nearest", "overlap")
 
-"""How detected and labeled cuts are matched."""
+"""Rules for matching detected and labeled cuts."""
 
 
 def score_detector(
@@ -349,9 +349,9 @@ def score_detector(
     cuts: Mapping[Path, Sequence[DetectedCut]],
     training: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """A row of JSON values for every set: scores by matching rule and tolerance, and of extents and kinds.
+    """One row of JSON values per set: scores by matching rule and tolerance, and of extents and kinds.
 
-    Where labels do not tell jumps from other cuts, a jump that was found is a cut.
+    If labels do not distinguish jumps, a detected jump counts as a cut.
 
     Args:
         name: Name of the detector.
@@ -402,7 +402,7 @@ def count_labels(videos: Iterable[LabelledVideo]) -> dict[str, int]:
 
 
 def counts_of_run(run: Mapping[str, Any]) -> dict[str, Any]:
-    """A run as it is published: of each rule and tolerance only the counts, from which its shares follow."""
+    """A run as published: only the counts for each rule and tolerance, from which shares follow."""
     counts = ("right", "false", "missed")
     short = {**run, "counts": ", ".join(counts)} if set(RULES) & run.keys() else dict(run)
     for rule in set(RULES) & run.keys():
@@ -431,7 +431,7 @@ def summarize_shots(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             for part in ("all", "hard"):
                 for figure in ("precision", "recall", "f1", "right", "false"):
                     line[f"{part}_{figure}"] = spread([run[part][figure] for run in two])
-            # Runs that an earlier version stored do not have them, and without labels there are none.
+            # Runs stored by an earlier version lack them, and without labels there are none.
             for figure in ("extent", "kinds_right"):
                 shares = [run.get("transitions", {}).get(figure) for run in runs]
                 known = [share for share in shares if share is not None and isfinite(share)]
