@@ -124,18 +124,18 @@ def test_labels_of_a_collection_are_judged_by_extent_and_kind(tmp_path: Path) ->
     kinds = _cells(outcome.out, "omnishotcut: default, by kind")
     assert kinds == [["hard", "0", "0.000"], ["jump", "1", "0.000"], ["dissolve", "1", "1.000"]]
     assert _cells(outcome.out, "omnishotcut: default, found as") == [["jump", "1", "0"], ["dissolve", "0", "1"]]
-    assert "No column is counted as OmniShotCut counts." in outcome.err
+    assert "No column follows the evaluation rule of OmniShotCut." in outcome.err
     (line,) = [row for row in _cells(outcome.out, "omnishotcut") if row[0] == "default"]
     assert line[-3:-1] == [f"{100 * default['extent']:.1f}", "50.0"]
 
 
-def test_the_column_that_is_published_for_a_collection_is_named() -> None:
+def test_column_of_published_figure_is_named() -> None:
     bbc = SHOT_COLLECTIONS["bbc"]
     assert _published(bbc) == (
-        "F1 overlap is what is published for BBC Planet Earth: within 2 frames. "
-        "Its labels tell no kinds but cut and gradual."
+        "F1 overlap is the published figure of BBC Planet Earth: within 2 frames. "
+        "Its labels only distinguish cut and gradual."
     )
-    assert _published(replace(bbc, rule="nearest", tolerance=0)).startswith("F1, 0 is what is published for BBC")
+    assert _published(replace(bbc, rule="nearest", tolerance=0)).startswith("F1, 0 is the published figure of BBC")
 
 
 def test_a_quick_run_is_short(shots: Recorder, critical: Recorder, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_a_check_says_what_is_there_and_what_is_missing(tmp_path: Path) -> None:
     assert "lacks head_pose, zappos; get the first (heads of 90 people" in refused.err
     assert not (tmp_path / "o").exists()
     unnamed = run("benchmark", "table", "radial-images", "--reduced", status=2)
-    assert "--data is missing; `vidkin benchmark table radial-images --check` says what has to be in it" in unnamed.err
+    assert "--data is missing; `vidkin benchmark table radial-images --check` lists the required data" in unnamed.err
 
 
 @pytest.mark.large

@@ -160,7 +160,7 @@ def test_help_names_the_tables_of_a_recipe() -> None:
 
 def test_a_rate_is_refused_where_every_frame_is_read(labels: Path) -> None:
     told = run(labels, "--method", "deepsbd", "--rate", "10", status=2).stderr
-    assert "--rate is for recipes with [shots], this is of method deepsbd" in told
+    assert "--rate is for recipes with [shots], but method deepsbd reads every frame" in told
 
 
 def test_check_lists_the_videos_and_what_is_wrong_with_them(labels: Path, tmp_path: Path) -> None:

@@ -65,10 +65,10 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(work: Path, tmp_pa
     assert any("loss" in row for row in stored)
 
 
-def test_a_run_with_other_settings_is_refused(tmp_path: Path) -> None:
+def test_run_with_other_settings_is_rejected(tmp_path: Path) -> None:
     open_run(tmp_path, SMALL).save(tmp_path)
     changed = TrainSettings(student=SMALL.student, seed=3)
-    with pytest.raises(InvalidArgumentError, match=r"has a run with other settings \(.*seed.*\); choose another folder"):
+    with pytest.raises(InvalidArgumentError, match=r"run with other settings \(.*seed.*\); choose another folder"):
         open_run(tmp_path, changed)
 
 
@@ -243,10 +243,7 @@ def test_another_network_is_no_teacher(tmp_path: Path) -> None:
     [
         ({"side": 8}, "side must be at least 32, got 8"),
         ({"blocks": ((0,), (0,), (0,))}, "blocks and inside must name 4 stages"),
-        (
-            {"blocks": ((1,), (0,), (0,), (0,))},
-            r"blocks of a stage must begin with 0, increase and be below 3, got \(1,\)",
-        ),
+        ({"blocks": ((1,), (0,), (0,), (0,))}, r"blocks of a stage must rise from 0 and stay below 3, got \(1,\)"),
         ({"inside": (64, 128, 256, 513)}, "inside must be from 1 to 512 for this stage, got 513"),
         ({"outside": 0}, "outside must be from 1 to 2048, got 0"),
         ({"frozen": 5}, "frozen must be from 0 to 4, got 5"),

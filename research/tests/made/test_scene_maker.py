@@ -78,7 +78,7 @@ def test_framings_and_what_is_made_of_them_stay_inside_the_scene(seed: int) -> N
     framing = made.framing(widest=0.9, closest=0.5)
     assert 0.5 <= framing.scale <= 0.9
     for _ in range(5):
-        framing = made.reframed(framing)
+        framing = made.reframe(framing)
         assert 0.25 <= framing.scale <= 1
         assert 0 <= framing.down <= 1
         assert 0 <= framing.across <= 1
@@ -86,7 +86,7 @@ def test_framings_and_what_is_made_of_them_stay_inside_the_scene(seed: int) -> N
 
 
 def test_another_camera_sees_the_same_scene_nearer_or_farther() -> None:
-    scales = [maker(footage("street"), seed).reframed(Framing(scale=0.6)).scale for seed in range(300)]
+    scales = [maker(footage("street"), seed).reframe(Framing(scale=0.6)).scale for seed in range(300)]
     # Factors between .45 and 1.6.
     assert 0.27 <= min(scales) < 0.3
     assert 0.9 < max(scales) <= 0.96

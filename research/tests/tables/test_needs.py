@@ -57,7 +57,7 @@ def test_names_are_unique_and_others_are_refused() -> None:
     assert len({table.name for table in PAPER_TABLES}) == len(PAPER_TABLES)
     with pytest.raises(InvalidArgumentError, match=r"a table must be one of radial-videos, .*; got 'x'"):
         paper_table("x")
-    with pytest.raises(InvalidArgumentError, match="table hap-k has no backbone to choose, got 'small'"):
+    with pytest.raises(InvalidArgumentError, match="table hap-k has no choice of backbone, got 'small'"):
         table_needs(paper_table("hap-k"), TableOptions(backbone="small", reduced=True))
 
 

@@ -1,4 +1,4 @@
-"""A part of an index in the memory of a search process; :class:`~vidkin_scale.ranker.RayRanker` runs it as an actor."""
+"""Keep a part of an index in memory for searches; :class:`~vidkin_scale.ranker.RayRanker` runs it as an actor."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ class Shard:
     def score(
         self, query: FrameFeatures, video_ids: Sequence[int], common: CommonFrames, scorer: Scorer
     ) -> list[tuple[int, PairScore]] | VidkinError:
-        """As :func:`~vidkin.index.query.stages.score_candidates`; errors are returned: Ray would lose their class."""
+        """Score candidates as :func:`~vidkin.index.query.stages.score_candidates`; return errors, because Ray loses
+        their class."""
         try:
             if not all(self._has(video_id) for video_id in video_ids):
                 self._store.refresh()

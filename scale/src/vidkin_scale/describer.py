@@ -57,7 +57,7 @@ class Describer:
     def describe(self, path: str, size: int) -> Iterator[list[Event | Alive]]:
         """Yield the events of one file in batches, ending with ``Described`` or ``Unreadable``.
 
-        A batch includes a sign of life if the decoder or the extractor gave one; otherwise nothing is sent.
+        A batch includes a heartbeat if the decoder or the extractor made progress; otherwise nothing is sent.
 
         Args:
             path: Path of the file.

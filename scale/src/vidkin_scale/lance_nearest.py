@@ -47,10 +47,10 @@ _ASSIGNED_AT_ONCE = 1 << 16
 # If less than this share of the windows is new, they are added to the existing index.
 _MAX_NEW_SHARE = 1 / 16
 
-# Partitions that are read for each vector. Where three million windows lie as narrowly as those of real videos, Lance's
-# own number finds two thirds of what comparing all vectors finds; this one finds all of it in the same time. Of a shard
-# fewer are enough, with so many windows in all: among 10,000 videos of real footage 32 of 1,024 windows find one of 50
-# more than 8 do, among a million (18,000 windows) 4 find as many as 8.
+# Partitions read for each vector. With three million windows distributed like those of real videos, Lance's default
+# finds two thirds of the true nearest windows; this number finds all of them in the same time. A shard needs fewer,
+# depending on the number of requested windows: among 10,000 videos of real footage (1,024 windows), 32 partitions find
+# one window in 50 more than 8; among a million (18,000 windows), 4 find as many as 8.
 _PARTITIONS_READ, _MIN_READ_OF_A_SHARD, _WINDOWS_READ_OF_A_SHARD = 256, 4, 1 << 15
 
 # A shard searches for twice its share of the requested windows, about as many as it contributes in the end.
@@ -59,10 +59,10 @@ _SHARES = 2
 # If codes do not estimate cosines, this many times as many windows are requested and their vectors read.
 _REFINE_FACTOR = 4
 
-# Codes of five bits for each number tell a cosine of real vectors to within .003 (one deviation; .007 in 98 of 100). To
-# read the vectors as well took as long as all the rest of the first stage. What Lance calls a distance is 2 - 2 cos in
-# an index and 1 - cos where rows were added to it since, which is not documented: the exact cosines of so many
-# windows of so many queries tell which one, and whether they are near (largest mean deviation).
+# Codes of five bits per number estimate cosines of real vectors to within .003 (one standard deviation; .007 in 98 of
+# 100), and reading the vectors as well took as long as the rest of the first stage. Lance's undocumented distance is 2
+# - 2 cos in an index, and 1 - cos for rows added later; exact cosines of a few windows of a few queries decide which
+# applies, and whether codes are accurate (maximum mean deviation).
 _CHECKED, _CHECKED_OF_EACH, _CODE_ERROR = 4, 64, 0.015
 
 # Number of rows whose owners are read at a time, and limits on read-ahead, which by default takes a gigabyte.
@@ -207,7 +207,7 @@ class WindowSearch:
             distances, asked = rows["_distance"].to_numpy(), queries[rows["query_index"].to_numpy()]
             exact = 1 - np.vecdot(vector_column(rows).astype(np.float32), asked)
             if exact.max(initial=0.0) < 8 * _CODE_ERROR:
-                return 0.0  # these are too close to decide; other windows may be clearer
+                return 0.0  # too close to decide; later queries may be clearer
             errors = {scale: float(np.sqrt(((distances / scale - exact) ** 2).mean())) for scale in (1.0, 2.0)}
             best = min(errors, key=errors.__getitem__)
             self._scale = best if errors[best] < _CODE_ERROR else 0.0

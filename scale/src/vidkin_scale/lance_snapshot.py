@@ -1,4 +1,4 @@
-"""A copy of an index's tables in one file, which searches and lists of videos read without loading Lance.
+"""A copy of an index's tables in one file, which searches and video lists read without loading Lance.
 
 Loading Lance and PyArrow takes longer than most searches, and more memory than most indexes. So the last step of an
 update writes the rows of both tables into one file, with the state of the files of the tables at that moment. Readers
@@ -101,7 +101,7 @@ class Snapshot:
     Attributes:
         state: Identifies the files of the tables, from :func:`state_of_tables`.
         records: Records of all videos.
-        windows: All windows; None if there are so many that Lance searches them.
+        windows: All windows; None if there are too many to search without Lance.
     """
 
     state: str
@@ -124,7 +124,7 @@ def state_of_tables(place: Place, tables: Iterable[str]) -> str | None:
             for file in files:
                 try:
                     status = os.lstat(f"{folder}{os.sep}{file}")
-                except FileNotFoundError:  # a writer has just removed it
+                except FileNotFoundError:  # just removed by a writer
                     continue
                 found.append((f"{name}{os.sep}{file}", status.st_size, status.st_mtime_ns))
     return hashlib.blake2b(repr((_LAYOUT, sorted(found))).encode(), digest_size=16).hexdigest()

@@ -70,11 +70,11 @@ REMEDY_OF_VIDEOS = (
 class LanceStore:
     """A :class:`~vidkin.index.storage.contract.VectorStore` in a folder, on disk or on object storage.
 
-    * ``videos.lance``: one row a video. Written last and removed first: a video without a row here does not exist.
-    * ``windows.lance``: one row a window, searched exactly in memory while there are fewer than
+    * ``videos.lance``: one row per video. Written last and removed first: a video without a row here does not exist.
+    * ``windows.lance``: one row per window, searched exactly in memory while there are fewer than
       ``exact_below``, and by an approximate index (IVF with binary quantization, true distances for the
       best) beyond.
-    * ``features``: one file a video.
+    * ``features``: one file per video.
 
     Each commit is atomic, so a killed writer leaves at worst features without a video, which
     :meth:`recover` removes. Readers keep their versions and are never blocked; for the same reason files of removed

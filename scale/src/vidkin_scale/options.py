@@ -32,7 +32,7 @@ RAY = ExtraOption(
 
 SHARDS = ExtraOption(
     sets="store",
-    # Hidden like --ray there: it is an option of `vidkin index` alone.
+    # Hidden like --ray; it is only an option of `vidkin index`.
     declare=lambda command: Annotated[int | None, typer.Option("--shards", min=0, hidden=True)],
     text=lambda count: f"shards:{count}" if count else "disk",
 )

@@ -1,4 +1,4 @@
-"""Search and compare on a Ray cluster whose machines each keep a part of an index in memory."""
+"""Search and compare on a Ray cluster, each machine of which keeps a part of an index in memory."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _logger = logging.getLogger(__name__)
 
 # Maximum number of starts of a shard within a search, and of attempts at a task.
 _MAX_TRIES = 3
-# Tasks queued at a shard, so that it need not wait for the next one; and seconds after which a message says what a
-# search waits for.
+# Tasks queued per shard, so that it need not wait for the next one; and seconds after which a message says what a
+# search is waiting for.
 _TASKS_PER_SHARD, _PATIENCE = 2, 60.0
 
-# Least share of a processor that a shard reserves, if there are more shards than processors, and what one reserves that
-# is started again: its machine may be gone for good. Of each processor so much is reserved at first that there is room.
+# Minimum share of a processor that a shard reserves, if there are more shards than processors or a shard is restarted
+# after its machine was lost; and the share of each processor reserved at first, which leaves room for restarts.
 _MIN_SHARE, _RESERVED = 0.01, 0.9
 
 
@@ -43,8 +43,8 @@ class RayRanker:
     shards that own a candidate and gets back the same scores as without a cluster. A shard that dies is started again,
     here or on another machine, and reads its features again.
 
-    Of an index that is stored in shards (``Index.open(..., store="shards:N")``) each actor has one of them, and also
-    finds its nearest windows: :meth:`ask` takes the place of :attr:`~vidkin_scale.shards.ShardedStore.ask`.
+    If an index is stored in shards (``Index.open(..., store="shards:N")``), each actor has one of them, and also finds
+    its nearest windows: :meth:`ask` replaces :attr:`~vidkin_scale.shards.ShardedStore.ask`.
 
     ::
 
@@ -52,7 +52,7 @@ class RayRanker:
             index.on_cluster(ranker).search("clip.mp4")
 
     :meth:`vidkin.Index.on_cluster` does this with a name, until the index is closed. It is a
-    :class:`~vidkin.index.storage.tasks.Mapper` as well: searches for duplicates and for what recurs have their tasks
+    :class:`~vidkin.index.storage.tasks.Mapper` as well: tasks of searches for duplicates and recurring segments are
     done by the actors, each by the actor that keeps one of its videos, or by an idle one. Tasks of an actor that died
     are repeated.
 

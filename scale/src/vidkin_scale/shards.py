@@ -86,8 +86,8 @@ class ShardedStore:
 
     A video is in the shard given by a hash of its first path, and stays there when its file moves. Its id is its id in
     the shard times the number of shards, plus the number of the shard, so that an id identifies the shard. The nearest
-    windows of all are the best of the nearest of each, so searches give the same as with one store as long as windows
-    are compared exactly, and more than that where each shard has an approximate index of its own.
+    windows of all are the best of the nearest of each, so searches give the same results as with one store if windows
+    are compared exactly, and better ones if each shard has its own approximate index.
 
     Every shard commits separately; after a crash each video is still either complete or absent.
 
@@ -119,7 +119,9 @@ class ShardedStore:
 
     def select(self, wanted: Callable[[VideoRecord], bool]) -> list[VideoRecord]:
         """The selected records of all shards, sorted by path; only these are converted to global ids."""
-        records = [self._seen(at, record) for at, shard in enumerate(self.shards) for record in shard.select(wanted)]
+        records = [
+            self._globalize(at, record) for at, shard in enumerate(self.shards) for record in shard.select(wanted)
+        ]
         return sorted(records, key=lambda record: record.path)
 
     def count(self) -> int:
@@ -134,14 +136,14 @@ class ShardedStore:
         """
         at, own = self._own(video_id)
         try:
-            return self._seen(at, self.shards[at].get(own))
+            return self._globalize(at, self.shards[at].get(own))
         except NotIndexedError:
             raise NotIndexedError(f"there is no video with id {video_id} in the index") from None
 
     def find(self, path: str) -> VideoRecord | None:
         """The record of a path; every shard is searched, because a moved file stays in its shard."""
         found = ((at, shard.find(path)) for at, shard in enumerate(self.shards))
-        return next((self._seen(at, record) for at, record in found if record is not None), None)
+        return next((self._globalize(at, record) for at, record in found if record is not None), None)
 
     def append(
         self,
@@ -163,7 +165,7 @@ class ShardedStore:
         records: dict[int, VideoRecord] = {}
         for at, numbers in by_shard.items():
             appended = self.shards[at].append_many([entries[number] for number in numbers])
-            records |= {number: self._seen(at, record) for number, record in zip(numbers, appended, strict=True)}
+            records |= {number: self._globalize(at, record) for number, record in zip(numbers, appended, strict=True)}
         return [records[number] for number in range(len(entries))]
 
     def update(self, records: Sequence[VideoRecord]) -> None:
@@ -234,7 +236,7 @@ class ShardedStore:
     def missing(self) -> dict[int, str]:
         """Videos whose features or windows are missing in their shard, by id, with the cause."""
         return {
-            self._seen_id(at, own): cause
+            self._global_id(at, own): cause
             for at, shard in enumerate(self.shards)
             for own, cause in shard.missing().items()
         }
@@ -251,7 +253,7 @@ class ShardedStore:
             shard.check_videos()
 
     def remove_damaged_windows(self) -> dict[str, str]:
-        """See :meth:`LanceStore.remove_damaged_windows`, of all shards."""
+        """Run :meth:`LanceStore.remove_damaged_windows` in all shards."""
         return {path: why for shard in self.shards for path, why in shard.remove_damaged_windows().items()}
 
     def optimize(self) -> None:
@@ -299,12 +301,12 @@ class ShardedStore:
         own, at = divmod(video_id, len(self.shards))
         return at, own
 
-    def _seen_id(self, at: int, own: int) -> int:
+    def _global_id(self, at: int, own: int) -> int:
         return own * len(self.shards) + at
 
-    def _seen(self, at: int, record: VideoRecord) -> VideoRecord:
+    def _globalize(self, at: int, record: VideoRecord) -> VideoRecord:
         """A record of a shard with its global id."""
-        return replace(record, id=self._seen_id(at, record.id))
+        return replace(record, id=self._global_id(at, record.id))
 
     def _global(self, at: int, table: NearestWindows) -> NearestWindows:
         ids = np.where(table.video_ids == NO_WINDOW, NO_WINDOW, table.video_ids * len(self.shards) + at)

@@ -107,9 +107,7 @@ def open_with(detector: str | ShotDetector | PlanesDetector, threshold: float | 
     if isinstance(detector, str):
         return open_detector(detector if threshold is None else with_threshold(detector, threshold))
     if threshold is not None:
-        raise InvalidArgumentError(
-            "threshold needs a detector given by name; set the threshold of an open detector when opening it"
-        )
+        raise InvalidArgumentError("threshold needs a detector given by name; an open one already has its own")
     return detector
 
 

@@ -1,4 +1,4 @@
-"""Commands that vidkin-research adds: the location and help line of each, without importing them."""
+"""Locations and help lines of the commands in vidkin-research, which are not imported here."""
 
 from vidkin.cli.commands import LazyCommand
 
@@ -11,12 +11,12 @@ BENCHMARK = LazyCommand(
 )
 FIT = LazyCommand(
     "vidkin_research.commands.fit:fit",
-    "Fit a classical feature to your own pictures, or learn one from their labels.",
+    "Fit a classical feature to your own images, or learn one from their labels.",
     "Learn",
 )
 LABELS = LazyCommand(
     "vidkin_research.commands.groups:labels_app",
-    "Make labels of shots for `vidkin train-shots`: of several annotators, or from public collections.",
+    "Make shot labels for `vidkin train-shots`: from several annotators, or from public collections.",
     "Learn",
 )
 TRAIN_SHOTS = LazyCommand(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def copies(
     folder: Annotated[
         Path,
-        typer.Argument(help="Folder of videos that show different things.", file_okay=False, exists=True),
+        typer.Argument(help="Folder of videos with different content.", file_okay=False, exists=True),
     ],
     extractors: Annotated[
         list[str] | None,
@@ -44,7 +44,7 @@ def copies(
             "-t",
             min=0.0,
             max=1.0,
-            help="Lowest score at which a copy counts as found; by default, what no unrelated pair should reach.",
+            help="Minimum score at which a copy counts as found; default: a score unrelated pairs should not reach.",
         ),
     ] = None,
     peers: Annotated[
@@ -60,14 +60,14 @@ def copies(
         typer.Option("--work", help="Folder of edited videos. A second call reuses them.", file_okay=False),
     ] = Path("vidkin-benchmark/copies"),
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Also write a page with pictures to this HTML file.")
+        Path | None, typer.Option("--output", "-o", help="Also write a page with images to this HTML file.")
     ] = None,
     device: DeviceOption = "auto",
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Edit your videos in many ways, search for the copies, and report which are found.
 
-    Every video of the folder counts as showing something else than the others.
+    All videos of the folder are assumed to be unrelated.
     """
     from vidkin._base.outputs import describe_source, open_output
     from vidkin.cli.options import check_output_file
@@ -110,13 +110,13 @@ def copies(
     for figures in results.report.figures:
         _print(figures, results.report)
     if results.report.witnesses:
-        _print_witnesses(results.report.witnesses)
+        _print_sound_rules(results.report.witnesses)
     if output is not None:
-        wrote(output, "every edit with pictures")
+        wrote(output, "every edit with images")
 
 
-def _print_witnesses(witnesses: Sequence[CopyFigures]) -> None:
-    """What picture and sound find of copies of both kinds, and of each edit of the sound."""
+def _print_sound_rules(witnesses: Sequence[CopyFigures]) -> None:
+    """Print the copies found by frames and by sound, for copies of both kinds and for each edit of the sound."""
     rows = []
     for figures in witnesses:
         everything = figures.everything
@@ -150,7 +150,7 @@ def _print(figures: CopyFigures, report: CopyReport) -> None:
     titles = ("found", "lowest", "median", "mAP", "micro-AP", "error of start", "boxes")
     columns = [("edit", "left"), ("family", "left"), *((title, "right") for title in titles)]
     table(f"{figures.system}: {report.queries} clips against {report.videos} videos", columns, rows)
-    note("Error of start: median in seconds. Boxes: mean overlap of the parts of the pictures that match, 1 is exact.")
+    note("Error of start: median in seconds. Boxes: mean overlap with the true boxes; 1 is exact.")
     for unrelated in figures.unrelated:
         note(
             f"Unrelated, {unrelated.which}: {unrelated.above} of {unrelated.pairs:,} pairs have a score of "

@@ -49,20 +49,20 @@ def critical(
     save: SaveModelOption = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each loss.")] = 3,
     quick: Annotated[
-        bool, typer.Option("--quick", help="One seed, 100 steps, no places held out: a few minutes.")
+        bool, typer.Option("--quick", help="One seed, 100 steps, no locations held out: a few minutes.")
     ] = False,
     held_out: Annotated[
         bool,
         typer.Option(
-            "--held-out/--no-held-out", help="Also hold out each place in turn: train without it, test on it."
+            "--held-out/--no-held-out", help="Also hold out each location in turn: train without it, test on it."
         ),
     ] = True,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
-    """Measure how well the trend of a learned distance tells shots in which something happens.
+    """Measure how well the trend of a learned distance detects shots in which something happens.
 
     Highlight videos are composed of recordings in which something happens. Each loss is trained on one part of every
-    recording and judged on the other, then trained without one place and judged on that place.
+    recording and evaluated on the rest, then trained without one location and evaluated there.
     """
     from vidkin.cli.options import check_output_file
     from vidkin_research.critical import CriticalStudy, run_critical_study

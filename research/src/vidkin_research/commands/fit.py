@@ -19,11 +19,11 @@ _FITTED = ("words", "fisher", "textons", "hash_kpca", "oasis")
 
 
 def fit(
-    feature: Annotated[str, typer.Argument(help=f"What is fitted: {', '.join(_FITTED)}.")],
+    feature: Annotated[str, typer.Argument(help=f"Feature to fit: {', '.join(_FITTED)}.")],
     pictures: Annotated[
         Path,
         typer.Argument(
-            help="Folder of photographs, at any depth. oasis needs labels: the name of the folder that a file is in.",
+            help="Folder of photographs, at any depth. oasis uses the names of their folders as labels.",
             exists=True,
             file_okay=False,
         ),
@@ -31,17 +31,15 @@ def fit(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="File of the feature, for `--weights`.", dir_okay=False)
     ] = Path("feature.safetensors"),
-    size: Annotated[int, typer.Option("--size", min=32, help="Side of the middle squares, pixels.")] = 112,
-    most: Annotated[
-        int, typer.Option("--most", min=8, help="Read at most this many pictures, spread over all of them.")
-    ] = 5000,
-    seed: Annotated[int, typer.Option("--seed", help="Of codebooks and triplets.")] = 0,
+    size: Annotated[int, typer.Option("--size", min=32, help="Side of the central squares in pixels.")] = 112,
+    most: Annotated[int, typer.Option("--most", min=8, help="Maximum number of images to read, evenly spread.")] = 5000,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of codebooks and triplets.")] = 0,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
-    """Fit a classical feature to your own pictures, or learn one from their labels.
+    """Fit a classical feature to your own images, or learn one from their labels.
 
     The file is used with `vidkin index FOLDER --extractor classical:FEATURE --weights FILE`. Codebooks are fitted to at
-    most 700 of the pictures; oasis draws 50,000 triplets of all of them: two of one folder, and one of another.
+    most 700 of the images; oasis draws 50,000 triplets from all of them: two images of one folder, and one of another.
     """
     import numpy as np
     import torch
@@ -74,7 +72,7 @@ def fit(
     for _, cause in failed:
         error_line(cause)
     if not images:
-        raise DatasetError(f"{pictures}: holds no picture that can be read")
+        raise DatasetError(f"{pictures}: has no readable images")
     classes = sorted(set(folders))
     labels = torch.tensor([classes.index(folder) for folder in folders])
     save_feature(fit_feature(feature, np.stack(images), labels, seed), output, source=source)
@@ -84,7 +82,7 @@ def fit(
             {"feature": output, "name": feature, "pictures": len(images), "folders": len(classes), "failed": failures}
         )
     else:
-        counts = f"{number(len(images), 'picture')} in {number(len(classes), 'folder')}"
+        counts = f"{number(len(images), 'image')} in {number(len(classes), 'folder')}"
         wrote(output, f"classical:{feature}, fitted to {counts}")
     if failed:
         raise typer.Exit(Status.SOME_FAILED)

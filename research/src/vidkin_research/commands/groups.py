@@ -1,4 +1,4 @@
-"""The groups `vidkin benchmark` and `vidkin labels`, whose commands are not imported to print their help."""
+"""The groups `vidkin benchmark` and `vidkin labels`, which print their help without importing their commands."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -26,7 +26,7 @@ class _Benchmarks(LazyGroup):
         ),
         "losses": LazyCommand(
             "vidkin_research.commands.losses:losses",
-            "Train video comparators without labels, one per loss, and measure them on other videos.",
+            "Train video comparators without labels, one per loss, and evaluate them on other videos.",
         ),
         "images": LazyCommand(
             "vidkin_research.commands.images:images",
@@ -38,11 +38,11 @@ class _Benchmarks(LazyGroup):
         ),
         "critical": LazyCommand(
             "vidkin_research.commands.critical:critical",
-            "Measure how well the trend of a learned distance tells shots in which something happens.",
+            "Measure how well the trend of a learned distance detects shots in which something happens.",
         ),
         "table": LazyCommand(
             "vidkin_research.commands.tables:make_table",
-            "Make a table of a paper at its published size, or say what that needs.",
+            "Reproduce a table of a paper at its published size, or show its requirements.",
         ),
     }
 
@@ -58,11 +58,11 @@ def benchmark() -> None:
 class _Labels(LazyGroup):
     built_in: ClassVar[Mapping[str, LazyCommand]] = {
         "merge": LazyCommand(
-            "vidkin_research.commands.labels:merge", "Make one file of labels from those of several annotators."
+            "vidkin_research.commands.labels:merge", "Merge the labels of several annotators into one file."
         ),
         "soccernet": LazyCommand(
             "vidkin_research.commands.labels:soccernet",
-            "Turn the labels of SoccerNet-v2 games into labels for `vidkin train-shots`.",
+            "Convert the labels of SoccerNet-v2 games to labels for `vidkin train-shots`.",
         ),
     }
 
@@ -72,4 +72,4 @@ labels_app = new_app("labels", _Labels)
 
 @labels_app.callback()
 def labels() -> None:
-    """Make labels of shots for `vidkin train-shots`: of several annotators, or from public collections."""
+    """Make shot labels for `vidkin train-shots`: from several annotators, or from public collections."""

@@ -24,7 +24,7 @@ __all__ = ["images"]
 def images(
     data: Annotated[
         Path,
-        typer.Argument(help="Folder that holds the sets (photos/flowers, labelled/grocery, ...).", exists=True),
+        typer.Argument(help="Folder that contains the sets (photos/flowers, labelled/grocery, ...).", exists=True),
     ],
     sets: Annotated[
         list[str] | None,
@@ -40,10 +40,8 @@ def images(
         typer.Option("--row", "-r", help="Rows whose name contains this; repeatable.", show_default="all"),
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each row that depends on the seed.")] = 3,
-    size: Annotated[int, typer.Option("--size", min=32, help="Side of the images, pixels.")] = 112,
-    per_class: Annotated[
-        int, typer.Option("--per-class", min=0, help="Images of each class and part; 0 takes all.")
-    ] = 0,
+    size: Annotated[int, typer.Option("--size", min=32, help="Side of the images in pixels.")] = 112,
+    per_class: Annotated[int, typer.Option("--per-class", min=0, help="Images per class and split; 0 takes all.")] = 0,
     long_tail: Annotated[
         float, typer.Option("--long-tail", help="Smallest training class as a share of the largest.")
     ] = 1.0,
@@ -52,7 +50,7 @@ def images(
         list[float] | None,
         typer.Option(
             "--learning-rate",
-            help="Of rows of two heads, above 0; repeatable: the validation split chooses among several.",
+            help="Learning rate of two-head rows; repeatable: the best is chosen on the validation split.",
             show_default="0.002",
         ),
     ] = None,
@@ -72,7 +70,7 @@ def images(
 ) -> None:
     """Compare classical features, network features and trained models on labeled images.
 
-    Top-1, triplet precision, Recall@K and the time of one image, and a picture of what every row ranks first for the
+    Reports top-1, triplet precision, Recall@K and the time per image, and shows the top results of every row for the
     same test images. Each run is stored when it is done. Run the same command again to resume an interrupted
     comparison.
     """
@@ -115,14 +113,14 @@ def images(
     chosen: dict[tuple[str, str], float] = {}
     with meter("images") as bar:
 
-        def tell(done: int, total: int, what: str) -> None:
+        def show(done: int, total: int, what: str) -> None:
             bar.update(done, total, detail=what)
 
         tuned = [row for row in rows if row.group == "two-head"]
         if len(tried) > 1 and tuned:
             judged = {own.name: task(name, validation=True) for own, name in zip(tasks, names, strict=True)}
-            chosen = choose_rates(tuned, judged, output, rates=tried, on_progress=tell)
-        report = run_image_study(rows, tasks, output, seeds=range(seeds), rates=chosen, on_progress=tell)
+            chosen = choose_rates(tuned, judged, output, rates=tried, on_progress=show)
+        report = run_image_study(rows, tasks, output, seeds=range(seeds), rates=chosen, on_progress=show)
         report = replace(report, rates=tried if chosen else ())
     write_text(output / "images.md", as_page(report))
     write_figures(report, output / "images.json")
@@ -132,8 +130,8 @@ def images(
         return
     _print(report, rows)
     for picture in drawn:
-        wrote(picture, "what each row ranks first")
-    wrote(output / "images.md", "the whole report, beside images.json")
+        wrote(picture, "the top results of each row")
+    wrote(output / "images.md", "the full report, next to images.json")
 
 
 def _print(report: ImageReport, rows: Sequence[ImageRow]) -> None:
@@ -159,13 +157,13 @@ def _draw_rankings(
     output: Path,
     rates: Mapping[tuple[str, str], float],
 ) -> list[Path]:
-    """Draw what every row ranks first, one picture for each set, and return the files."""
+    """Draw the top results of every row, one image per set, and return the files."""
     from vidkin_research.images import read_rankings
     from vidkin_research.ranking_picture import draw_retrieval
 
     drawn = []
     for task in tasks:
-        # A run of an earlier version has no rankings.
+        # Runs of an earlier version have no rankings.
         if rankings := read_rankings(rows, task, output, rates=rates):
             drawn.append(output / f"rankings-{task.name.replace(', ', '-')}.png")
             draw_retrieval(task.test.labelled, rankings, drawn[-1], gallery_split="test")
@@ -191,6 +189,6 @@ def _sweep(tasks: Sequence[ImageTask], output: Path, seeds: int, *, json: bool) 
         write_text(path, sweeps_page(reports[-1]))
         draw_sweeps(reports[-1], path.with_suffix(".png"))
         if not json:
-            wrote(path, "beside it the same as .png")
+            wrote(path, "next to it the same as .png")
     if json:
         print_json({"sweeps": reports})

@@ -1,4 +1,4 @@
-"""``vidkin labels``: labels of shots from several annotators, or from SoccerNet-v2."""
+"""``vidkin labels``: make shot labels from several annotators, or from SoccerNet-v2."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def soccernet(
     ] = None,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
-    """Turn the labels of SoccerNet-v2 games into labels for `vidkin train-shots`.
+    """Convert the labels of SoccerNet-v2 games to labels for `vidkin train-shots`.
 
     Every half below FOLDER that has a video (1_224p.mkv, 1_720p.mkv...) and Labels-v2.json becomes a labeled video:
-    its shots are those between camera changes, and a shot with an event in it is critical up to the event.
+    its shots lie between camera changes, and a shot that contains an event is critical up to the event.
     """
     from vidkin.errors import DatasetError, VidkinError
     from vidkin.shots import write_shot_annotations
@@ -101,10 +101,10 @@ def merge(
     output: Annotated[Path, typer.Option("--output", "-o", help="File of the merged labels.", dir_okay=False)],
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
-    """Make one file of labels from those of several annotators.
+    """Merge the labels of several annotators into one file.
 
-    All label the same shots of the same videos. A shot is critical if more than half of them say so; where they
-    disagree about its critical frames, only the frames of the greatest agreement are.
+    All annotators must label the same shots of the same videos. A shot is critical if more than half of them say so;
+    its critical frames are the frames marked by most of them.
     """
     from vidkin.shots import read_shot_annotations, write_shot_annotations
     from vidkin_research.learned.annotations import merge_annotators
@@ -121,7 +121,7 @@ def merge(
 
 
 def summarize_labels(annotations: Sequence[VideoAnnotation]) -> tuple[str, dict[str, int]]:
-    """How many videos, shots and critical shots there are, in words and as numbers."""
+    """Numbers of videos, shots and critical shots, as text and as values."""
     shots = [shot for annotation in annotations for shot in annotation.shots]
     critical = sum(shot.critical is not None for shot in shots)
     words = f"{number(len(annotations), 'video')}, {number(len(shots), 'shot')}, {critical} of them critical"

@@ -26,26 +26,26 @@ def losses(
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each method.")] = 3,
     steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of each run.")] = 120,
-    views: Annotated[int, typer.Option("--views", min=2, help="Number of edited views made of each stretch.")] = 6,
+    views: Annotated[int, typer.Option("--views", min=2, help="Number of edited views per stretch.")] = 6,
     extractor: Annotated[
         str, typer.Option("--extractor", "-e", help="Extractor that describes the frames.")
     ] = "classical",
     teacher: Annotated[
         str, typer.Option("--teacher", help="Extractor whose similarities label the frames; empty: the same.")
     ] = "vidkin",
-    test: Annotated[float, typer.Option("--test", help="Share of the videos to measure on.")] = 0.4,
+    test: Annotated[float, typer.Option("--test", help="Share of the videos used for testing.")] = 0.4,
     output: Annotated[
         Path,
         typer.Option(
             "--output",
             "-o",
-            help="Folder of report, picture, descriptors and runs. A second call resumes.",
+            help="Folder of report, figure, descriptors and runs. A second call resumes.",
             file_okay=False,
         ),
     ] = Path("vidkin-benchmark/losses"),
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
-    """Train video comparators without labels, one per loss, and measure them on other videos.
+    """Train video comparators without labels, one per loss, and evaluate them on other videos.
 
     Each run is stored when it is done. Run the same command again to resume an interrupted comparison.
     """
@@ -78,7 +78,7 @@ def losses(
         )
     write_text(output / "losses.md", as_page(report))
     draw_losses(report, output / "losses.png")
-    # The maps of single stretches are in the picture.
+    # The maps of single stretches are in the figure.
     plain = [replace(run, own_map=(), other_map=()) for run in report.runs]
     write_figures(replace(report, runs=plain), output / "losses.json")
     if format == "json":
@@ -94,4 +94,4 @@ def losses(
         [("method", "left"), ("mAP", "right"), ("micro-AP", "right")],
         rows,
     )
-    wrote(output / "losses.md", "the whole report, beside losses.png and losses.json")
+    wrote(output / "losses.md", "the full report, next to losses.png and losses.json")

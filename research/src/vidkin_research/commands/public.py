@@ -31,8 +31,8 @@ __all__ = ["retrieval"]
 
 _Scorer = Literal["own", "chamfer"]
 _SHOWN = 5
-# Hours from which on the estimate is said before the work.
-_WORTH_SAYING = 1 / 60
+# Hours from which the estimate is shown before the comparison.
+_MIN_HOURS = 1 / 60
 
 
 def retrieval(
@@ -70,20 +70,20 @@ def retrieval(
     ] = None,
     scorer: Annotated[
         _Scorer,
-        typer.Option("--scorer", help="own: that of the extractor or model. chamfer: TopK-Chamfer similarity alone."),
+        typer.Option("--scorer", help="own: scorer of the extractor or model. chamfer: only TopK-Chamfer similarity."),
     ] = "own",
     spatial_share: Annotated[
         float | None,
         typer.Option(
             "--spatial-share",
-            help="k_s of --scorer chamfer: a share up to 1, or from 2 on the number of regions.",
+            help="k_s of --scorer chamfer: a share up to 1, or a number of regions of at least 2.",
         ),
     ] = None,
     temporal_share: Annotated[
         float | None,
         typer.Option(
             "--temporal-share",
-            help="k_t of --scorer chamfer: a share up to 1, or from 2 on the number of times.",
+            help="k_t of --scorer chamfer: a share up to 1, or a number of times of at least 2.",
         ),
     ] = None,
     extractor: ExtractorOption = None,
@@ -95,7 +95,7 @@ def retrieval(
     ] = Path("vidkin-benchmark/features"),
     device: DeviceOption = "auto",
     check: Annotated[
-        bool, typer.Option("--check", help="Say which videos are missing and how long the comparison takes, and exit.")
+        bool, typer.Option("--check", help="Show missing videos and the estimated time, and exit.")
     ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also write the figures to this JSON file.")
@@ -104,7 +104,7 @@ def retrieval(
 ) -> None:
     """Measure retrieval on a public benchmark, next to published figures.
 
-    Videos that are missing are counted and left out, as in the published evaluations. Without --extractor and --model,
+    Missing videos are counted and left out, as in the published evaluations. Without --extractor and --model,
     --features are compared by Chamfer similarity.
     """
     from vidkin.cli.options import check_output_file
@@ -136,7 +136,7 @@ def retrieval(
             files = find_videos(videos, benchmark.videos)
             stored, broken = describe_videos(files, maker, work, on_progress=advance)
         system = choose_system(maker, scorer, spatial_share=spatial_share, temporal_share=temporal_share, device=device)
-        bar.update(0, None, detail="how long it takes")
+        bar.update(0, None, detail="estimating the time")
         hours = estimate_hours(benchmark, stored, system)
         if check:
             missing = sum(video not in stored for video in benchmark.videos)
@@ -145,7 +145,7 @@ def retrieval(
                 f"{number(missing, 'video')} without features. About {duration(hours)} on this machine."
             )
             return
-        if hours > _WORTH_SAYING:
+        if hours > _MIN_HOURS:
             note(f"About {duration(hours)} on this machine.")
         report = run_benchmark(benchmark, stored, system, on_progress=advance)
     write_figures(report, output)
@@ -168,7 +168,7 @@ def _print(report: BenchmarkReport, broken: dict[str, str]) -> None:
     ]
     title = f"{report.benchmark}: {number(report.queries, 'query', 'queries')}, {number(report.videos, 'video')}"
     table(title, [("system", "left"), *((name, "right") for name in names)], rows)
-    note("Percent. Rows below the first are figures that others published." if report.published else "Percent.")
+    note("Percent. Rows below the first are published figures." if report.published else "Percent.")
     for what, plural, missing in (
         ("query", "queries", report.missing_queries),
         ("video", "videos", report.missing_videos),
@@ -176,7 +176,7 @@ def _print(report: BenchmarkReport, broken: dict[str, str]) -> None:
         if missing:
             shown = ", ".join(missing[:_SHOWN])
             note(
-                f"Left out, as there is no file: {number(len(missing), what, plural)} of the benchmark ({shown}"
+                f"Left out, because there is no file: {number(len(missing), what, plural)} of the benchmark ({shown}"
                 f"{', ...' if len(missing) > _SHOWN else ''}). Figures are not comparable with published ones.",
                 style="yellow",
             )

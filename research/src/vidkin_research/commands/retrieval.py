@@ -20,7 +20,7 @@ __all__ = ["fgir", "fgvr"]
 
 _Command = Literal["fgvr", "fgir"]
 _SETS = {"fgvr": ("fruit", "strokes"), "fgir": ("omniglot", "grocery")}
-# A folder without any of these is one's own.
+# A folder without any of these has the user's own items.
 _OWN = {"fgvr": "videos", "fgir": "pictures"}
 _TITLES = {"fgvr": "Fine-grained video retrieval", "fgir": "Fine-grained image retrieval"}
 _QUICK_SEEDS, _QUICK_STEPS, _QUICK_RATES = 2, 150, (1e-3,)
@@ -41,7 +41,7 @@ FrozenWeightsOption = Annotated[
     typer.Option(
         "--weights",
         help="Weights of the frozen network, a safetensors file.",
-        show_default="those of the hub",
+        show_default="from the hub",
         dir_okay=False,
         exists=True,
     ),
@@ -52,7 +52,7 @@ SetsOption = Annotated[
         "--set",
         "-s",
         help="A collection; repeatable. 'videos' and 'pictures' are your own.",
-        show_default="those of the stored results, or your own",
+        show_default="as in the stored results, or your own",
     ),
 ]
 MethodsOption = Annotated[

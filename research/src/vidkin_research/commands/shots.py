@@ -1,4 +1,4 @@
-"""``vidkin benchmark shots``: each detector on composed and on edited videos."""
+"""``vidkin benchmark shots``: evaluate detectors on composed and edited videos."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def shots(
     videos: Annotated[
         Path | None,
         typer.Option(
-            "--videos", help="Folder of single-shot clips to compose videos of.", file_okay=False, exists=True
+            "--videos", help="Folder of single-shot clips for composing videos.", file_okay=False, exists=True
         ),
     ] = None,
     photographs: Annotated[
@@ -66,7 +66,7 @@ def shots(
     ] = None,
     detector: Annotated[
         list[str] | None,
-        typer.Option("--detector", "-d", help="Judge this detector as well, such as transnetv2 or band."),
+        typer.Option("--detector", "-d", help="Also evaluate this detector, such as transnetv2 or band."),
     ] = None,
     labels: Annotated[
         str | None,
@@ -89,10 +89,10 @@ def shots(
 ) -> None:
     """Compare shot detectors: published peers, the default, and detectors trained with each loss.
 
-    Without --videos only detectors that need no training are judged, on the edited videos. With --videos, videos are
-    composed of single-shot clips: one part of the clips trains the detectors, the other part judges them. These also
-    make the families of transitions and of what looks like one, in which the extents, kinds and false transitions of
-    detectors that need no training are measured.
+    Without --videos, only detectors that need no training are evaluated, on the edited videos. With --videos, videos
+    are composed of single-shot clips, with separate clips for training and for evaluation. The latter also form
+    families of transitions and look-alikes, on which the extents, kinds and false detections of detectors that need no
+    training are measured.
     """
     from vidkin.cli.options import check_output_file
     from vidkin_research.runs import FIGURES, write_figures
@@ -148,13 +148,13 @@ def _print_report(report: Report) -> None:
         if row.get("set") == FAMILIES:
             _print_families(row)
     for row in report.runs:
-        # Of several runs of one detector the first; those of single videos say too little.
+        # The first run of each detector, because single videos of other runs would add little.
         if row.get("set") in {"edited", *SHOT_COLLECTIONS} and not row.get("seed") and "transitions" in row:
             _print_kinds(f"{row['set']}: {row['detector']}", row["transitions"])
     note(
         "Percent. F1 over hard cuts and gradual transitions, within 0, 1 or 2 frames of the label; hard P and "
         "hard R: precision and recall of hard cuts within 2 frames; extent: mean intersection over union with the "
-        "labels, 0 where one was missed; kinds: share of those found whose kind is right."
+        "labels, 0 if missed; kinds: share of detected labels with the correct kind."
     )
 
 
@@ -163,13 +163,14 @@ def _shown(share: Mapping[str, Any]) -> str:
 
 
 def _published(collection: ShotCollection) -> str:
-    """Which column is the figure that is published for a collection."""
+    """Note on the column that corresponds to a collection's published figure."""
     if collection.rule is None:
-        words = f"No column is counted as {collection.title} counts."
+        words = f"No column follows the evaluation rule of {collection.title}."
     else:
         column = _COLUMNS[f"f1_{collection.rule}_{collection.tolerance}"]
-        words = f"{column} is what is published for {collection.title}: within {number(collection.tolerance, 'frame')}."
-    return words if collection.has_kinds else f"{words} Its labels tell no kinds but cut and gradual."
+        within = number(collection.tolerance, "frame")
+        words = f"{column} is the published figure of {collection.title}: within {within}."
+    return words if collection.has_kinds else f"{words} Its labels only distinguish cut and gradual."
 
 
 def _print_families(row: Mapping[str, Any]) -> None:
@@ -182,7 +183,7 @@ def _print_families(row: Mapping[str, Any]) -> None:
 
 
 def _print_kinds(title: str, scores: Mapping[str, Any]) -> None:
-    """F1 of each kind, and what labels of each kind were found as."""
+    """Print F1 of each kind, and the detected kinds for each labeled kind."""
     from vidkin_research.shots.composed import summarize_confusion, summarize_kinds
 
     columns = [("kind", "left"), ("labels", "right"), ("F1", "right")]

@@ -1,4 +1,4 @@
-"""Options shared by the benchmarks, and the wording of durations."""
+"""Options shared by the benchmarks, and the format of durations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FrameWeightsOption = Annotated[
     typer.Option(
         "--weights",
         help="Weights of MobileNetV2, a safetensors file.",
-        show_default="those of the hub",
+        show_default="from the hub",
         dir_okay=False,
         exists=True,
     ),
@@ -27,7 +27,7 @@ SaveModelOption = Annotated[
     typer.Option(
         "--save",
         help="Save the model trained with quadlets here, for `vidkin shots --detector`. "
-        "A run that is already stored in --work is not trained again and saves nothing.",
+        "A run that is already stored in --work is not repeated and saves nothing.",
     ),
 ]
 WorkOption = Annotated[
@@ -37,7 +37,7 @@ WorkOption = Annotated[
 
 
 def duration(hours: float) -> str:
-    """Hours in the unit that fits: minutes, hours or days."""
+    """Format hours in a suitable unit: minutes, hours or days."""
     if hours >= 48:
         return number(round(hours / 24), "day")
     return number(round(hours), "hour") if hours >= 2 else number(max(1, round(60 * hours)), "minute")

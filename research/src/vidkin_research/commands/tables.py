@@ -21,41 +21,40 @@ __all__ = ["make_table"]
 
 
 def make_table(
-    name: Annotated[str | None, typer.Argument(help="A table; without it all are listed.", metavar="[TABLE]")] = None,
+    name: Annotated[str | None, typer.Argument(help="A table; lists all tables if omitted.", metavar="[TABLE]")] = None,
     data: Annotated[
         Path | None,
         typer.Option("--data", help="Folder with the collections, each in a folder of its name.", file_okay=False),
     ] = None,
     check: Annotated[
         bool,
-        typer.Option(
-            "--check", help="Say which data and memory it needs and how long it takes, and exit. Needs no data."
-        ),
+        typer.Option("--check", help="Show required data, memory and time, and exit. Needs no data."),
     ] = False,
     reduced: Annotated[
-        bool, typer.Option("--reduced", help="Sizes and steps for a CPU: whether it runs, no figures to compare.")
+        bool,
+        typer.Option("--reduced", help="Sizes and steps for a CPU, for a test run; figures are not comparable."),
     ] = False,
     device: DeviceOption = "auto",
     backbone: Annotated[
         str | None,
-        typer.Option("--backbone", help="Another frame network or backbone.", show_default="that of the source"),
+        typer.Option("--backbone", help="Another frame network or backbone.", show_default="as published"),
     ] = None,
     weights: Annotated[
         Path | None,
         typer.Option(
             "--weights",
             help="Weights of the backbone, a safetensors file.",
-            show_default="those of the hub",
+            show_default="from the hub",
             dir_okay=False,
             exists=True,
         ),
     ] = None,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", "-s", help="Another collection; repeatable.", show_default="those of the source"),
+        typer.Option("--set", "-s", help="Another collection; repeatable.", show_default="as published"),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", min=1, help="Runs of each row.", show_default="3 of losses, else 1")
+        int | None, typer.Option("--seeds", min=1, help="Runs of each row.", show_default="3 for losses, else 1")
     ] = None,
     output: Annotated[
         Path,
@@ -63,7 +62,7 @@ def make_table(
     ] = Path("vidkin-benchmark/tables"),
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
-    """Make a table of a paper at its published size, or say what that needs.
+    """Reproduce a table of a paper at its published size, or show its requirements.
 
     Each run is stored when it is done. Run the same command again to resume an interrupted table.
     """
@@ -78,7 +77,7 @@ def make_table(
             return
         rows = [[each.name, each.source, each.about] for each in PAPER_TABLES]
         table(None, [("table", "left"), ("source", "left"), ("what", "left")], rows)
-        say("`vidkin benchmark table TABLE --check` says what a table needs and how long it takes.")
+        say("`vidkin benchmark table TABLE --check` shows the requirements of a table.")
         return
     chosen = paper_table(name)
     options = TableOptions(
@@ -101,7 +100,7 @@ def make_table(
         raise typer.Exit(Status.NOTHING_USABLE if needs.missing else Status.DONE)
     if data is None:
         raise InvalidArgumentError(
-            f"--data is missing; `vidkin benchmark table {name} --check` says what has to be in it"
+            f"--data is missing; `vidkin benchmark table {name} --check` lists the required data"
         )
     if needs.missing:
         first = next(need for need in needs.data if (need.path or str(data)) == needs.missing[0])
@@ -136,7 +135,7 @@ def _print(needs: TableNeeds) -> None:
         [[what, f"{runs:,}", f"{steps:,}"] for what, runs, steps in needs.work],
     )
     say(
-        f"Memory: {needs.memory_gib:.1f} GiB, and {needs.device_gib:.1f} GiB of the device. "
+        f"Memory: {needs.memory_gib:.1f} GiB, and {needs.device_gib:.1f} GiB on the device. "
         + (f"Disk: {needs.disk_gib:,.0f} GiB. " if needs.disk_gib >= 1 else "")
         + f"Time: about {duration(needs.hours)} ({needs.speed}), without reading the items."
     )

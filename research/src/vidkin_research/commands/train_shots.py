@@ -35,7 +35,7 @@ def train_shots(
         typer.Option(
             "--recipe",
             "-r",
-            help="A TOML file with [shots] or [segments] and [model], or the name of a recipe that comes with vidkin.",
+            help="A TOML file with [shots] or [segments] and [model], or the name of a recipe included in vidkin.",
             show_default="extended; deepsbd for that method",
         ),
     ] = None,
@@ -44,8 +44,8 @@ def train_shots(
         typer.Option(
             "--method",
             "-m",
-            help="What to train: learned, or a method of an installed package, such as deepsbd.",
-            show_default="that of the recipe",
+            help="Method: learned, or a method of an installed package, such as deepsbd.",
+            show_default="as in the recipe",
         ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the model.", file_okay=False)] = Path(
@@ -53,7 +53,7 @@ def train_shots(
     ),
     rate: Annotated[
         float | None,
-        typer.Option("--rate", help="Frames per second to use.", show_default="that of the recipe"),
+        typer.Option("--rate", help="Frames per second to use.", show_default="as in the recipe"),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -63,12 +63,12 @@ def train_shots(
     ] = None,
     reduced: Annotated[
         bool,
-        typer.Option("--reduced", help="Of a recipe for a GPU: train at the reduced size that a CPU can manage."),
+        typer.Option("--reduced", help="For a recipe for a GPU: train at the reduced size that a CPU can manage."),
     ] = False,
-    show: Annotated[bool, typer.Option("--show", help="Print the recipe with every default and exit.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the recipe with all defaults and exit.")] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="List the labeled videos and what is wrong with them, and exit."),
+        typer.Option("--check", help="List the labeled videos and their problems, and exit."),
     ] = False,
     resume: Annotated[
         bool,
@@ -79,9 +79,9 @@ def train_shots(
 ) -> None:
     """Train a detector on labeled shots: a metric with a rule on its curve, or DeepSBD.
 
-    The folder is a detector for `vidkin shots VIDEO --detector FOLDER`. Of a metric every fourth video is held out from
-    training, and the thresholds are fitted on these. Run the same command again to resume after an interruption.
-    Without LABELS.json the recipes that come with vidkin are listed.
+    The folder is a detector for `vidkin shots VIDEO --detector FOLDER`. For a metric, every fourth video is held out
+    from training for fitting the thresholds. Run the same command again to resume after an interruption. Without
+    LABELS.json, the recipes included in vidkin are listed.
     """
     from vidkin_research.learned.recipes import (
         LEARNED,
@@ -101,12 +101,12 @@ def train_shots(
     trained = shot_method_of(plan)
     if rate is not None and trained is not LEARNED:
         raise InvalidArgumentError(
-            f"--rate is for recipes with [shots], this is of method {trained.name}, which reads every frame: leave out "
-            "--rate, or choose another recipe"
+            f"--rate is for recipes with [shots], but method {trained.name} reads every frame; leave out --rate, or "
+            "choose another recipe"
         )
     changes = [*(settings or []), *([f"shots.rate={rate}"] if rate is not None else [])]
     if changes:
-        plan = load_shot_recipe(_changed(shot_recipe_tables(plan), changes), method=method)
+        plan = load_shot_recipe(_override(shot_recipe_tables(plan), changes), method=method)
     if show or labels is None:
         say(show_shot_recipe(plan).rstrip("\n"))
         return
@@ -122,8 +122,8 @@ def train_shots(
         return
     if not reduced and has_reduced_shot_form(recipe or trained.default) and resolve_device(device) == "cpu":
         note(
-            f"{recipe or trained.default} is made for a GPU, and this trains on the CPU: it will take very long. "
-            "--reduced trains it at a size for a CPU. Stopping is safe: the same command resumes.",
+            f"{recipe or trained.default} is for a GPU and takes very long on the CPU; use --reduced to train it at "
+            "a size for a CPU. You can interrupt it and resume with the same command.",
             style="yellow",
         )
     if trained.train is not None:
@@ -172,7 +172,7 @@ def _check(method: ShotMethod, labels: Path, *, json: bool) -> None:
 def _print(report: ShotTrainingReport, json: bool) -> None:
     if report.collapsed:
         note(
-            "All embeddings are nearly equal, so the model is of no use: choose another loss (radial_detached, "
+            "All embeddings are nearly equal, so the model is useless; choose another loss (radial_detached, "
             "quadlet) or a lower learning rate.",
             style="yellow",
         )
@@ -203,7 +203,7 @@ def _print(report: ShotTrainingReport, json: bool) -> None:
 def _train_other(
     method: ShotMethod, labels: Path, plan: Any, output: Path, resume: bool, device: str, json: bool
 ) -> None:
-    """Train by a method of another package, and print its report."""
+    """Train with a method of another package, and print its report."""
     assert method.train is not None
     with meter(method.title) as bar:
         report = method.train(
@@ -224,8 +224,8 @@ def _train_other(
     wrote(report.output, "use it with vidkin shots --detector")
 
 
-def _changed(content: dict[str, dict[str, Any]], settings: list[str]) -> dict[str, Any]:
-    """The content of a recipe with some settings overridden."""
+def _override(content: dict[str, dict[str, Any]], settings: list[str]) -> dict[str, Any]:
+    """The content of a recipe with several settings overridden."""
     for setting in settings:
         name, value = parse_setting(setting, "--set", _EXAMPLE)
         where, _, field = name.partition(".")

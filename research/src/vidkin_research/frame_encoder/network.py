@@ -66,9 +66,7 @@ class StudentSettings:
             raise InvalidArgumentError(f"blocks and inside must name {len(_STAGES)} stages")
         for (most, _, count, _), kept, inside in zip(_STAGES, self.blocks, self.inside, strict=True):
             if list(kept) != sorted({0, *kept}) or kept[-1] >= count:
-                raise InvalidArgumentError(
-                    f"blocks of a stage must begin with 0, increase and be below {count}, got {kept}"
-                )
+                raise InvalidArgumentError(f"blocks of a stage must rise from 0 and stay below {count}, got {kept}")
             if not 1 <= inside <= most:
                 raise InvalidArgumentError(f"inside must be from 1 to {most} for this stage, got {inside}")
         if not 1 <= self.outside <= _STAGES[-1][1]:

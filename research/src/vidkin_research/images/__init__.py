@@ -1,4 +1,4 @@
-"""Images: classical features, networks and trained models on the same sets.
+"""Comparison of classical features, networks and trained models on the same image sets.
 
 To add a row: write a class with ``describe`` and ``distances`` (and ``classify`` if it classifies), wrap
 it as ``ImageRow(name, fit)``, where ``fit(task, seed)`` returns it, and put that into a tuple in `ROWS`.

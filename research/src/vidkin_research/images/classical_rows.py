@@ -25,8 +25,8 @@ from vidkin_research.images.contract import ImageRow, ImageTask
 
 __all__ = ["CLASSICAL_ROWS", "ClassicalRow", "draw_label_triplets", "fit_feature"]
 
-# Number of images for fitting a codebook, and of triplets for OASIS.
-_PICTURES = 700
+# Numbers of images for fitting a codebook, and of triplets for OASIS.
+_IMAGES = 700
 _TRIPLETS = 50_000
 
 
@@ -57,9 +57,9 @@ def fit_feature(name: str, images: NDArray[np.uint8], labels: Tensor, seed: int)
     Raises:
         InvalidArgumentError: OASIS has no triplet: two classes are needed, one of them with two images.
     """
-    order = np.random.default_rng(seed).permutation(len(images))[:_PICTURES]
+    order = np.random.default_rng(seed).permutation(len(images))[:_IMAGES]
     pictures = list(images[order])
-    # A codebook cannot have more words than a tenth of the patches that it is fitted to.
+    # A codebook has at most a tenth as many words as it is fitted to patches.
     most = max(8, len(pictures) * 6)
     if name == "words":
         return VisualWords.fit(pictures, words=min(2048, most), seed=seed)
@@ -111,7 +111,7 @@ def _fit_row(task: ImageTask, seed: int, *, name: str) -> ClassicalRow:
     return ClassicalRow(fit_feature(name, task.train.images, task.train.labels[:, 1], seed))
 
 
-# In the order of the published table; those without a codebook are the same for every seed.
+# In the order of the published table; rows without a codebook do not depend on the seed.
 CLASSICAL_ROWS: tuple[ImageRow, ...] = tuple(
     ImageRow(f"classical: {title}", partial(_fit_row, name=name), group="classical", is_seeded=seeded)
     for title, name, seeded in (

@@ -57,18 +57,18 @@ class ImagePart:
 
 @dataclass(frozen=True)
 class ImageTask:
-    """A set of images, divided into those to fit on and those to measure on.
+    """A set of images, divided into training and test images.
 
     Attributes:
         name: Name of the set.
-        train: Images to fit on, the gallery of classification by neighbors.
-        test: Images to measure on.
-        weights: Weights of the backbone, for rows that start from it; None takes those from the hub.
+        train: Images for fitting, and the gallery for classification by neighbors.
+        test: Images for evaluation.
+        weights: Weights of the backbone, for rows that start from it; None downloads them from the hub.
         steps: Number of optimizer steps of rows that train.
         learning_rate: Learning rate of rows that fine-tune a network.
-        backbone: Network that rows of networks start from.
-        frozen_batch_norm: Whether its batch norms stay as they are, as those of the default network must, which are
-            folded into its convolutions.
+        backbone: Network from which rows of networks start.
+        frozen_batch_norm: Whether its batch norms are frozen, as required for the default network, whose batch norms
+            are folded into its convolutions.
         device: Device of networks: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
     """
 
@@ -77,8 +77,8 @@ class ImageTask:
     test: ImagePart
     weights: Path | None = None
     steps: int = 300
-    # The paper's .01 ends at chance where a batch holds 8 of 81 classes: each step raises the logits of its classes
-    # along what all features have in common, the next step pays for it, and the features shrink to nothing.
+    # The paper's .01 ends at chance level if a batch has 8 of 81 classes: each step raises the logits of its classes
+    # along the common direction of all features, the next step undoes it, and the features shrink to zero.
     learning_rate: float = 0.002
     backbone: str = BACKBONE
     frozen_batch_norm: bool = True
@@ -97,14 +97,14 @@ class ImageRow:
     Attributes:
         name: Name in tables, for example ``classical: HOG`` or ``two-head, semi-hard``.
         fit: Function of (task, seed) that returns the method fitted to ``task.train``; it must not use ``task.test``.
-            The method has ``describe(images)``, from [N, S, S, 3] uint8 to any form that it can compare (the time per
-            image is measured here), and ``distances(queries, gallery)``, [Q, G] of at least 0, between two results of
-            that. A method that classifies also has ``classify(described)``, the numbers of the classes [N]; for all
-            others the class is that of the nearest training image.
+            The method has ``describe(images)``, from [N, S, S, 3] uint8 to any form that it can compare (this gives the
+            time per image), and ``distances(queries, gallery)``, [Q, G] of at least 0, between two such results. A
+            method that classifies also has ``classify(described)``, the numbers of the classes [N]; otherwise the
+            nearest training image gives the class.
         group: Rows of a group are shown together: ``classical``, ``network`` or ``learned``.
-        is_seeded: Whether the seed changes anything; other rows are run once.
-        settings: Everything except its name that the row's figures depend on: stored results with other settings are
-            not used.
+        is_seeded: Whether the seed has an effect; other rows are run once.
+        settings: Everything besides the name that affects the row's figures; stored results with other settings are not
+            used.
     """
 
     name: str

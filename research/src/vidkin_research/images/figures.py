@@ -1,4 +1,4 @@
-"""The figures of a row: classification, and retrieval among the test images."""
+"""Figures of a row: classification, and retrieval among the test images."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["RECALLS", "MeasuredRow", "RowFigures", "measure_row"]
 RECALLS = (1, 4, 8, 16)
 """K of Recall@K."""
 
-# Queries of the ranking pictures, and results of each.
+# Numbers of queries and of results in the ranking images.
 _QUERIES, _RESULTS = 4, 8
 
 
@@ -34,14 +34,14 @@ class RowFigures:
         seed: Seed of the fit.
         top_1: Share of test images classified correctly, by the row's own classifier or else by the nearest training
             image.
-        macro: Mean over the classes of that share.
-        triplet_precision: Share of triplets of test images (query, another of its class, one of another class) in
-            which the first is nearer.
-        recalls: Recall@K among the test images, for each K of `RECALLS`: another of the class among the first K.
+        macro: Mean of that share over the classes.
+        triplet_precision: Share of triplets of test images (query, another image of its class, an image of another
+            class) in which the image of the same class is nearer.
+        recalls: Recall@K among the test images, for each K of `RECALLS`: another image of the class among the first K.
         seconds_to_fit: Wall-clock time of the fit.
         milliseconds: Wall-clock time of describing one test image.
         learning_rate: Learning rate of a row that fine-tunes a network.
-        layers: For a network of two heads, of its layers ``embedding`` and ``penultimate``: Recall@K for each K of
+        layers: For a two-head network, for its layers ``embedding`` and ``penultimate``: Recall@K for each K of
             `RECALLS`, then the normalized mutual information of k-means clusters and classes.
     """
 
@@ -65,8 +65,8 @@ class MeasuredRow:
 
     Attributes:
         figures: The figures.
-        nearest: For four test images, evenly spread and the same for every row, their number and those of the eight
-            test images nearest to them, nearest first.
+        nearest: For four evenly spread test images, the same for every row: their number, and the numbers of the eight
+            nearest test images, nearest first.
     """
 
     figures: RowFigures
@@ -74,7 +74,7 @@ class MeasuredRow:
 
 
 def measure_row(fitted: Any, task: ImageTask, *, row: str, group: str, seed: int, seconds_to_fit: float) -> MeasuredRow:
-    """Describe both parts once and measure."""
+    """Describe the training and test images once, and compute the figures."""
     images = task.test.images
     began = time.perf_counter()
     test = fitted.describe(images)
@@ -95,7 +95,7 @@ def measure_row(fitted: Any, task: ImageTask, *, row: str, group: str, seed: int
             own = retrieval_figures(vectors, labels[:, 1], known[name], task.train.labels[:, 1], seed)
             layers[name] = (*(own.recalls[k] for k in RECALLS), own.nmi)
     scores = -fitted.distances(test, test)
-    # One level of labels: items of another class are negatives, whatever their category.
+    # With one level of labels, items of another class are negatives, regardless of their category.
     relevance = graded_relevance(labels[:, 1:], labels[:, 1:])
     valid = ~torch.eye(len(labels), dtype=torch.bool)
     level = float(relevance.max())

@@ -1,4 +1,4 @@
-"""Rows without training: features of an unchanged network."""
+"""Rows without training: features of a pretrained network."""
 
 from __future__ import annotations
 
@@ -48,4 +48,4 @@ NETWORK_ROWS: tuple[ImageRow, ...] = tuple(
         ("ConvNet features, MobileNetV2", None),
     )
 )
-"""The encoder that comes with vidkin, and the backbone of the task, by default MobileNetV2 trained on ImageNet."""
+"""The encoder included in vidkin, and the backbone of the task, by default MobileNetV2 trained on ImageNet."""

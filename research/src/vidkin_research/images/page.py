@@ -1,4 +1,4 @@
-"""A study of images as Markdown: a table for each set."""
+"""Format a study of images as Markdown, with a table per set."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLUMNS: dict[str, Callable[[RowFigures], float]] = {
 
 
 def as_page(report: ImageReport, *, notes: Sequence[str] = ()) -> str:
-    """The tables as Markdown, with rows in their order and these sentences at the end."""
+    """The tables as Markdown, with rows in order and these sentences at the end."""
     lines = [
         "# Images: classical features, networks, trained models",
         "",
@@ -58,7 +58,7 @@ def as_page(report: ImageReport, *, notes: Sequence[str] = ()) -> str:
 
 
 def _layers(runs: Sequence[RowFigures]) -> list[str]:
-    """The table of what each layer of two heads retrieves."""
+    """The table of retrieval by each layer of two heads."""
     with_layers = [run for run in runs if run.layers]
     if not with_layers:
         return []

@@ -25,24 +25,25 @@ from vidkin_research.images.contract import ImageRow, ImageTask
 __all__ = ["RANKING_ROWS", "RankingRow"]
 
 _CHUNK = 32
-# The triplet loss of the training images falls tenfold from 300 to 3,000 steps; the backbone is not part of them.
+# Steps of the first part, without the backbone; the triplet loss of the training images falls tenfold from 300 to 3,000
+# steps.
 _STEPS, _TRIPLETS = 3000, 32
 _RATE = 1e-3
 
 
 class RankingRow:
-    """A network trained on triplets of the training images, which begins with ImageNet weights.
+    """A network with ImageNet weights, trained on triplets of the training images.
 
-    First the paths of low resolution and the linear layer learn, with deep features that are computed once for each
-    image; then all weights are trained together, on images flipped at random.
+    First the low-resolution paths and the linear layer are trained, with deep features computed once per image; then
+    all weights are trained, on randomly flipped images.
 
     Args:
-        task: Task whose training images are used.
+        task: Task with the training images.
         seed: Seed of weights and draws.
         kind: ``deep_ranking``: three paths. ``image``: only the deep path.
         steps: Number of steps of the first part, with 32 triplets each.
-        is_tuned: Whether the second part is done, with ``task.steps`` steps.
-        backbone: Backbone of the deep path; None: that of the task.
+        is_tuned: Whether to do the second part, with ``task.steps`` steps.
+        backbone: Backbone of the deep path; None: the task's backbone.
     """
 
     def __init__(
@@ -163,5 +164,5 @@ RANKING_ROWS: tuple[ImageRow, ...] = tuple(
     )
     for name, kind in (("single-scale ranking", "image"), ("deep ranking", "deep_ranking"))
 )
-"""MobileNetV2 with a linear layer, and with the two paths of low resolution beside it, trained end to end on online
+"""MobileNetV2 with a linear layer, and with two additional low-resolution paths, trained end to end on online
 triplets."""

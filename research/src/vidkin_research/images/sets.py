@@ -1,4 +1,4 @@
-"""The sets of images that rows are compared on, from folders in their published layout."""
+"""Open the image sets of the comparison from folders in their published layout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vidkin_research.readers.collections import PUBLIC_COLLECTIONS
 
 __all__ = ["IMAGE_SETS", "ImageCollection", "open_task"]
 
-# Stills of a turntable video, and of a clip of the sky.
+# Number of stills per turntable video and per clip of the sky, and frames from which each is taken.
 _STILLS = 4
 _STILL_FRAMES = 5
 
@@ -31,7 +31,7 @@ class ImageCollection:
 
     Attributes:
         name: Name on the command line.
-        folder: Folder of the collection inside the folder of the data.
+        folder: Folder of the collection inside the data folder.
         reader: Reader of :func:`vidkin.datasets.open_labelled`.
         options: Options of the reader.
         fit: How images are made square.
@@ -104,21 +104,21 @@ def open_task(
     frozen_batch_norm: bool = True,
     device: str = "cpu",
 ) -> ImageTask:
-    """Training and test images of a set.
+    """Open the training and test images of a set.
 
     Args:
         chosen: The set.
-        data: The folder that holds ``chosen.folder``, or that folder's parent.
+        data: The folder that contains ``chosen.folder``, or ``chosen.folder`` itself.
         size: Side of the images in pixels.
-        per_class: Number of images per class and part, evenly spread over the class; 0 takes all.
+        per_class: Number of images per class and split, evenly spread over the class; 0 takes all.
         long_tail: Size of the smallest training class as a share of the largest: the k-th of C classes keeps
             ``long_tail ** (k / (C - 1))`` of its training images, classes in the order of their names; 1 keeps all.
         weights: Weights of the backbone.
         steps: Number of optimizer steps of rows that train.
         learning_rate: Learning rate of rows that fine-tune a network.
-        validation: Measure on the validation split instead of the test split, to choose settings; a collection without
-            one gives a fifth of its training groups.
-        backbone: As in :class:`ImageTask`, which ``frozen_batch_norm`` and ``device`` are of as well.
+        validation: Evaluate on the validation split instead of the test split, to choose settings; without one, on a
+            fifth of the training groups.
+        backbone, frozen_batch_norm, device: As in :class:`ImageTask`.
 
     Raises:
         DatasetError: The collection is missing or incomplete, or has fewer than two classes.
@@ -137,11 +137,11 @@ def open_task(
     if "train" not in labelled.split_counts():
         labelled = make_split(labelled, test=0.3, validation=0.0)
     if validation:
-        labelled = _to_choose_on(labelled)
+        labelled = _use_validation(labelled)
     # A class without training images cannot be recognized, and one without test images is never queried.
     known = {item.label for item in labelled.part("train").items}
-    train = _limited(labelled.part("train").items, per_class, long_tail)
-    test = _limited((item for item in labelled.part("test").items if item.label in known), per_class, 1.0)
+    train = _limit(labelled.part("train").items, per_class, long_tail)
+    test = _limit((item for item in labelled.part("test").items if item.label in known), per_class, 1.0)
     whole = replace(labelled, items=(*train, *test), names=None)
     if len(whole.part("train").subcategories()) < 2 or not test:
         raise DatasetError(
@@ -163,8 +163,8 @@ def open_task(
     )
 
 
-def _to_choose_on(labelled: LabelledSet) -> LabelledSet:
-    """The collection without its test items, of which the validation items become the test split."""
+def _use_validation(labelled: LabelledSet) -> LabelledSet:
+    """The collection with its validation items as the test split, without the test items."""
     train = labelled.part("train")
     if "validation" in labelled.split_counts():
         held = labelled.part("validation").items
@@ -174,7 +174,7 @@ def _to_choose_on(labelled: LabelledSet) -> LabelledSet:
     return labelled.with_items([*train.items, *(replace(item, split="test") for item in held)])
 
 
-def _limited(items: Iterable[LabelledItem], per_class: int, long_tail: float) -> list[LabelledItem]:
+def _limit(items: Iterable[LabelledItem], per_class: int, long_tail: float) -> list[LabelledItem]:
     by_class: defaultdict[str, list[LabelledItem]] = defaultdict(list)
     for item in items:
         by_class[item.label].append(item)

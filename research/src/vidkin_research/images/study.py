@@ -18,7 +18,7 @@ from vidkin_research.runs import OnStudyProgress, load_or_run, run_path
 __all__ = ["ImageReport", "Rankings", "choose_rates", "read_rankings", "run_image_study"]
 
 Rankings = dict[str, dict[int, list[int]]]
-"""Row -> number of a test image -> numbers of the test images nearest to it, nearest first."""
+"""Row -> number of a test image -> numbers of the nearest test images, nearest first."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def run_image_study(
         tasks: The sets.
         work: Folder of finished runs, created if missing.
         seeds: Seeds, with one run each; rows without a seed have one run.
-        rates: Learning rate by (set, row), from :func:`choose_rates`; None or missing: that of the set.
+        rates: Learning rate by (set, row), from :func:`choose_rates`; None or missing: the set's rate.
         on_progress: Callback that receives the runs done, the total number of runs, and the current step.
 
     Raises:
@@ -96,11 +96,11 @@ def choose_rates(
     rates: Sequence[float],
     on_progress: OnStudyProgress = lambda *told: None,
 ) -> dict[tuple[str, str], float]:
-    """The rate by (set, row) with the highest top-1 on validation images, the earlier one on a tie; one seed.
+    """Choose the rate by (set, row) with the highest top-1 on validation images, the first on a tie, with one seed.
 
     Args:
         rows: Rows that fine-tune a network.
-        tasks: By the name of a set its task with ``validation=True`` (:func:`open_task`).
+        tasks: Task by name of the set, with ``validation=True`` (:func:`open_task`).
         work: Folder of finished runs.
         rates: The learning rates to try.
         on_progress: As in :func:`run_image_study`.
@@ -124,12 +124,12 @@ def read_rankings(
     seed: int = 0,
     rates: Mapping[tuple[str, str], float] | None = None,
 ) -> Rankings:
-    """What finished runs rank first for a few test images, as ``draw_retrieval`` takes it.
+    """Read the top results of finished runs for a few test images, in the form that ``draw_retrieval`` takes.
 
     Args:
-        rows: The rows; those whose run was stored by an earlier version, without rankings, are left out.
+        rows: The rows; runs stored by an earlier version without rankings are left out.
         task: The set.
-        work: Folder of finished runs, as of :func:`run_image_study`.
+        work: Folder of finished runs, as in :func:`run_image_study`.
         seed: The seed of the runs.
         rates: As in :func:`run_image_study`.
     """
@@ -150,7 +150,7 @@ def _run_file(work: Path, task: ImageTask, row: ImageRow, seed: int) -> Path:
 
 
 def _content(task: ImageTask) -> str:
-    """A digest of the items of both parts and of how they are shown."""
+    """Digest of the items of both splits and their input settings."""
     listed = [
         [part.size, part.fit, [(item.key(part.labelled.root), item.label) for item in part.labelled.items]]
         for part in (task.train, task.test)

@@ -37,7 +37,7 @@ __all__ = [
 _LAMBDAS = (0.1, 0.5, 1.0, 2.0, 5.0)
 _DIMENSIONS = (16, 64, 256, 512)
 SETTINGS_SWEPT = len(_LAMBDAS) + len(_DIMENSIONS)
-"""Trainings of a seed of the part ``settings``."""
+"""Number of trainings per seed of the part ``settings``."""
 _MARGINS: Mapping[str, TwoHeadVariant] = {
     "soft margin": VARIANTS["two-head, hard (soft margin)"],
     "hard margin .2": VARIANTS["two-head, hard (margin .2)"],
@@ -47,15 +47,15 @@ _POINTS = 10
 
 
 SweepPart = Literal["settings", "collapse", "time"]
-"""``settings``: lambda and length of the embedding; ``collapse``: hardest triplets in a long training; ``time``: of a
-step."""
+"""``settings``: lambda and length of the embedding; ``collapse``: hardest triplets in a long training; ``time``: time
+of a step."""
 
 SWEEP_PARTS: tuple[SweepPart, ...] = get_args(SweepPart)
 
 
 @dataclass(frozen=True)
 class StepTime:
-    """Time of a step: of the processor, or on a GPU until it is done.
+    """Time of a step: CPU time, or wall-clock time on a GPU.
 
     Attributes:
         row: Name of the variant.
@@ -90,7 +90,7 @@ class SweepReport:
         runs: Runs of semi-hard with each lambda and each length.
         curves: Curves of hardest triplets with both margins, over ``longer`` times the steps.
         times: Step times of every variant.
-        longer: How many times the steps the curves are over.
+        longer: Factor by which the trainings of the curves are longer.
     """
 
     set: str
@@ -115,10 +115,10 @@ def run_sweeps(
     Args:
         task: The set.
         work: Folder of finished runs.
-        parts: What to measure.
+        parts: Parts to measure.
         seeds: Number of runs of each lambda and length.
-        timed: Number of timed steps of each variant, after one that is not timed.
-        longer: The trainings watched for a collapse take this many times the steps.
+        timed: Number of timed steps of each variant, after an untimed step.
+        longer: Factor by which trainings for the collapse curves are longer.
         on_progress: Callback that receives the runs done, the total number of runs, and the current step.
     """
     variants = {f"lambda {weight:g}": TwoHeadVariant("semi_hard", weight=weight) for weight in _LAMBDAS}
@@ -154,12 +154,12 @@ def run_sweeps(
 
 
 def time_steps(task: ImageTask, *, steps: int = 5, rows: Sequence[str] = tuple(VARIANTS)) -> list[StepTime]:
-    """Time of a training step of each variant, measured in turn, so that all have the same load.
+    """Measure the time of a training step of each variant, in turns, so that all have the same load.
 
     Args:
         task: The set.
-        steps: Number of steps of each variant, after one that is not timed.
-        rows: Names of variants, the first of which the others are compared with.
+        steps: Number of steps of each variant, after an untimed step.
+        rows: Names of variants; the first is the reference.
     """
     with seeded(0):
         longer = replace(task, steps=steps + 1)
@@ -216,7 +216,7 @@ def draw_sweeps(report: SweepReport, path: Path) -> None:
 
 
 def sweeps_page(report: SweepReport) -> str:
-    """The sweeps as Markdown."""
+    """Format the sweeps as Markdown."""
     lines = ["# Settings of the two heads", "", f"Set {report.set}, semi-hard triplets beside cross entropy."]
     if report.runs:
         lines += ["", "| | top-1 | macro | R@1 | R@4 |", "|---|---|---|---|---|"]

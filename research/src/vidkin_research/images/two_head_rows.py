@@ -46,7 +46,7 @@ class TwoHeadVariant:
         weight: Weight lambda of that objective.
         parameters: Parameters of the objective that differ from its defaults.
         model: Settings of the model that differ from those of all other variants.
-        balanced: For softmax alone: use batches of classes and items like the others, instead of random items.
+        balanced: For softmax alone: use batches of classes and items like all other variants, instead of random items.
     """
 
     loss: str = ""
@@ -57,7 +57,7 @@ class TwoHeadVariant:
 
     def objectives(self) -> Sequence[ObjectiveRecipe]:
         """Terms of the loss."""
-        # With weight 0 the second term only decides the batches.
+        # With weight 0 the second term only determines the batches.
         name, weight = (self.loss, self.weight) if self.loss else ("semi_hard", 0.0)
         terms = [ObjectiveRecipe(name="classification", parameters=settle_parameters("classification", {}))]
         if self.loss or self.balanced:
@@ -105,7 +105,7 @@ def fit_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> Fitt
     """Fine-tune the backbone of the task on the training images: SGD with linear decay to 0, 32 images per step.
 
     Raises:
-        WeightsUnavailableError: The weights are not given and not available from the hub.
+        WeightsUnavailableError: No weights were passed, and they cannot be downloaded.
         TrainingError: The loss is no longer a finite number.
     """
     with seeded(seed):
@@ -118,7 +118,7 @@ def fit_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> Fitt
 
 
 def start_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> tuple[TwoHeadNetwork, Iterator[Step]]:
-    """The model of a variant and the steps of its training, which are taken on demand."""
+    """Make the model of a variant, and an iterator over its training steps."""
     device = torch.device(resolve_device(task.device))
     schedule = ScheduleRecipe(
         steps=task.steps,
@@ -156,7 +156,7 @@ def start_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> tu
 
 
 def two_head_config(task: ImageTask, variant: TwoHeadVariant, *, classes: int | None = None) -> EncoderConfig:
-    """The network of a variant; ``classes`` where the images of the task are not there to be counted."""
+    """Configuration of a variant; ``classes`` replaces counting them in the task's images."""
     settings: dict[str, Any] = {"embedding_from": None if variant.loss else "none", **(variant.model or {})}
     return EncoderConfig(
         kind="two_head",
@@ -179,7 +179,7 @@ VARIANTS: Mapping[str, TwoHeadVariant] = {
     "two-head, triplet-center": TwoHeadVariant("triplet_center"),
     "two-head, magnet": TwoHeadVariant("magnet"),
 }
-"""Softmax alone on random and on balanced batches, and with each metric loss beside it (lambda 1, center .003)."""
+"""Softmax alone on random and on balanced batches, and with each additional metric loss (lambda 1, center .003)."""
 
 TWO_HEAD_ROWS: tuple[ImageRow, ...] = tuple(
     ImageRow(name, partial(fit_two_head, variant=variant), group="two-head") for name, variant in VARIANTS.items()

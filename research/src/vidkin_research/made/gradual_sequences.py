@@ -156,9 +156,7 @@ class _GradualComposer:
         shot = self._shot(whole + span)
         if kind == "dissolve" and random.random() < 0.4:
             # From a take to a slightly closer view of the same take.
-            shot = _move_closer(
-                self._pictures[max(0, self.end - whole - span) : self.end][::-1], random.uniform(0.6, 0.95)
-            )
+            shot = _zoom(self._pictures[max(0, self.end - whole - span) : self.end][::-1], random.uniform(0.6, 0.95))
             span = min(span, len(shot) - 4)
             before = self._pictures[self.end - span : self.end]
         old = before.copy()
@@ -370,7 +368,7 @@ class _GradualComposer:
             shot[start + place, 0][area] += (235 - shot[start + place, 0][area]) * part
 
 
-def _move_closer(pictures: ShotPictures, share: float) -> ShotPictures:
+def _zoom(pictures: ShotPictures, share: float) -> ShotPictures:
     height, width = pictures.shape[2:]
     rows, columns = ((np.arange(side) * share + side * (1 - share) / 2).astype(int) for side in (height, width))
     return pictures[:, :, rows[:, None], columns[None]].copy()

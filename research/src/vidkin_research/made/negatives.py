@@ -46,7 +46,7 @@ def make_negative(takes: TakeReader, family: str, *, seed: int) -> MadeNegative:
     name, taken = takes.draw(random, fewest=60)
     start = int(random.integers(0, max(1, len(taken) - _LENGTH)))
     pictures = taken[start : start + _LENGTH].copy()
-    other = takes.draw(random, other_than=name)[1]
+    other = takes.draw(random, exclude=name)[1]
     events = NEGATIVE_FAMILIES[family](pictures, other, random)
     return MadeNegative(family, pictures, events)
 

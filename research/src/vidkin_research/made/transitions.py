@@ -31,7 +31,7 @@ HEIGHT, WIDTH = 180, 320
 
 # Maximum number of frames of a take, and limits of the frames of each shot outside the transition.
 _LONGEST, _WHOLE = 320, (14, 40)
-_MIN_FRAMES = 50
+_MIN_TAKE = 50
 
 # Number of frames of a camera move over a photograph.
 _MOVED = 160
@@ -124,9 +124,7 @@ class TakeReader:
             raise InvalidArgumentError("paths must name at least one take, got none")
         self._paths = [os.fspath(path) for path in paths]
 
-    def draw(
-        self, random: np.random.Generator, *, fewest: int = _MIN_FRAMES, other_than: str = ""
-    ) -> tuple[str, Pictures]:
+    def draw(self, random: np.random.Generator, *, fewest: int = _MIN_TAKE, exclude: str = "") -> tuple[str, Pictures]:
         """Draw a take; return its name and a view of its frames.
 
         Raises:
@@ -134,7 +132,7 @@ class TakeReader:
         """
         for place in random.permutation(len(self._paths)):
             path = self._paths[place]
-            if path != other_than and len(taken := read_take(path)) >= fewest:
+            if path != exclude and len(taken := read_take(path)) >= fewest:
                 return path, taken
         raise InvalidArgumentError(f"takes must be at least one of {fewest} frames, got none")
 
@@ -192,14 +190,14 @@ def make_transition(takes: TakeReader, family: str, *, seed: int, rate: float = 
         return _jump(takes, random, family, before, after, round(2 * rate))
     if family in ("fade in", "fade out"):
         return _fade_at_end(takes, random, family, span, before + after)
-    name, taken = takes.draw(random, fewest=min(_LONGEST, before + span + _MIN_FRAMES))
+    name, taken = takes.draw(random, fewest=min(_LONGEST, before + span + _MIN_TAKE))
     start = int(random.integers(0, len(taken) - before - span + 1))
     one = taken[start : start + before + span]
     if entry.same:
         # The same take at another time and slightly closer, like a second take of one camera.
-        other = _move_closer(taken[::-1][: span + after], float(random.uniform(0.75, 0.95)))
+        other = _zoom(taken[::-1][: span + after], float(random.uniform(0.75, 0.95)))
     else:
-        _, taken = takes.draw(random, fewest=min(_LONGEST, span + after), other_than=name)
+        _, taken = takes.draw(random, fewest=min(_LONGEST, span + after), exclude=name)
         first = int(random.integers(0, max(1, len(taken) - span - after + 1)))
         other = taken[first : first + span + after]
     after = len(other) - span
@@ -262,7 +260,7 @@ def blend(one: Pictures, other: Pictures | NDArray[np.float32], course: Iterable
     return (mixed + 0.5).clip(0, 255).astype(np.uint8)
 
 
-def _move_closer(taken: Pictures, share: float) -> Pictures:
+def _zoom(taken: Pictures, share: float) -> Pictures:
     rows, columns = ((np.arange(side) * share + side * (1 - share) / 2).astype(int) for side in (HEIGHT, WIDTH))
     return np.ascontiguousarray(taken[:, rows[:, None], columns[None]])
 
@@ -271,7 +269,7 @@ def _jump(
     takes: TakeReader, random: np.random.Generator, family: str, before: int, after: int, left_out: int
 ) -> MadeTransition:
     """Leave out up to two seconds of a take."""
-    _, taken = takes.draw(random, fewest=_MIN_FRAMES)
+    _, taken = takes.draw(random, fewest=_MIN_TAKE)
     left_out = min(left_out, len(taken) - 28)
     room = len(taken) - left_out
     before = min(before, room // 2)
@@ -283,7 +281,7 @@ def _jump(
 
 def _fade_at_end(takes: TakeReader, random: np.random.Generator, family: str, span: int, whole: int) -> MadeTransition:
     """Fade from black at the start, or to black at the end, with a few black frames."""
-    _, taken = takes.draw(random, fewest=_MIN_FRAMES)
+    _, taken = takes.draw(random, fewest=_MIN_TAKE)
     span = min(span, len(taken) - 20)
     taken = taken[: span + whole]
     hold = int(random.integers(1, 10))

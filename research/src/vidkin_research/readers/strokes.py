@@ -91,7 +91,7 @@ def draw_strokes(drawing: Drawing, times: NDArray[np.float64], *, size: int, wid
     Args:
         drawing: The movements.
         times: [T] seconds, in order; each image shows the drawing up to its time.
-        size: Side of the pictures, pixels.
+        size: Side of the images in pixels.
         width: Width of the line for a canvas of 105 pixels; about 4 in Omniglot's own images.
 
     Returns:
@@ -126,7 +126,7 @@ def read_strokes(item: LabelledItem, size: int, frames: int | None, rate: float 
 
     Args:
         item: An item whose file or archive member contains movements in the format of :func:`parse_strokes`.
-        size: Side of the pictures, pixels.
+        size: Side of the images in pixels.
         frames: Number of frames, from the first touch to the finished drawing; with ``rate``, the maximum.
         rate: Frames per second; 10 if both are None.
 

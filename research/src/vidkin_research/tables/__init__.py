@@ -1,4 +1,4 @@
-"""Published tables and figures at full size: the requirements of each, and one command that reproduces it."""
+"""Published tables and figures at full size: their requirements, and one command to reproduce them."""
 
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.tables.comparators import COMPARATOR_TABLES
@@ -13,10 +13,10 @@ PAPER_TABLES: tuple[PaperTable, ...] = (*RETRIEVAL_TABLES, *IMAGE_TABLES, *COMPA
 
 
 def paper_table(name: str) -> PaperTable:
-    """The table with this name.
+    """Find the table with this name.
 
     Raises:
-        InvalidArgumentError: There is none; the message lists the names.
+        InvalidArgumentError: The name is unknown; the message lists the names.
     """
     for table in PAPER_TABLES:
         if table.name == name:

@@ -1,4 +1,4 @@
-"""Tables of HAP-VR: losses, modules, k, and the sweeps of its settings, each trained by the published recipe."""
+"""Tables of HAP-VR: losses, modules, k, and sweeps of settings, each trained with the published recipe."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _DIFFERS = (
     "those of table 2 where the paper names none"
 )
 _REDUCED_STEPS = 60
-# Queries, all in memory, and videos, whose features are on disk.
+# Numbers of queries, all in memory, and of videos, whose features are on disk.
 _QUERIES = {"fivr-5k": 50, "evve": 620, "svd": 206, "fivr-200k": 100}
 _VIDEOS = {"fivr-5k": 5_050, "evve": 2_993, "svd": 526_993, "fivr-200k": 225_960}
 _TRAINED = 100_000
-# One frame a second: of VCDB's distractors, 2,000 hours, and about as long for the others.
+# Frames per video at one per second: VCDB's distractors have 2,000 hours, the other sets similar lengths.
 _FRAMES = 72
 _FRAME_GIB = 256 * 256 * 3 / 2**30
 _FEATURES_GIB = _FRAMES * 9 * 512 * 4 / 2**30
@@ -62,8 +62,8 @@ _WHERE = {
     "svd": "svdbase.github.io",
 }
 _PARTS = {method.name: method for method in ABLATION}
-# Published: every row has attention, and TopK is the recipe's k. On the short clips of --reduced that k is the largest
-# alone, so TopK is 2 of the times.
+# In the publication every row has attention, and TopK uses the recipe's k. For the short clips of --reduced this k is
+# 1, so TopK uses 2 of the times.
 _REDUCED_MODULES = tuple(_PARTS[name] for name in ("base", "base, top 2", "+ video AP", "+ frame AP"))
 _ONE = {"spatial_share": 0.0, "temporal_share": 0.0}
 _MODULES = (
@@ -164,7 +164,8 @@ def _extractor() -> str:
 
 @cache
 def _step_cost() -> StepCost:
-    """Both networks forward on all frames of both views of 64 clips, and the comparator on all pairs."""
+    """Cost of both networks' forward passes on all frames of both views of 64 clips, and of the comparator on all
+    pairs."""
     recipe = load_recipe(RECIPE)
     settings, pairs = clip_settings(recipe.data.options), recipe.schedule.pairs
     frames = 2 * pairs * settings.length
@@ -179,7 +180,7 @@ def _step_cost() -> StepCost:
     assert network is not None
     maps = torch.empty((1, settings.length, settings.length), device="meta")
     own = cost_of_forward(network, lambda: network(maps), scale=(2 * pairs) ** 2)
-    # Activations of the network are computed again a few pairs at a time: the maps and the frames remain.
+    # Activations of the network are recomputed a few pairs at a time, so only the maps and frames stay in memory.
     held = (2 * pairs) ** 2 * settings.length**2 * 4 * 4 + frames * 9 * recipe.comparator().dimension * 4 * 8
     return StepCost(operations=networks + own.operations, gib=4.0 + held / 2**30)
 
@@ -197,7 +198,7 @@ def _reduced_cost() -> StepCost:
 
 @cache
 def _editing_seconds() -> float:
-    """Seconds of a core for the strong views of a step, measured on one; the weak ones cost a fifth of it."""
+    """Seconds of CPU time for the strong views of a step, measured on one; weak views cost a fifth."""
     recipe = load_recipe(RECIPE)
     settings = clip_settings(recipe.data.options)
     clip = torch.rand(settings.window, 3, settings.side, settings.side, generator=torch.Generator().manual_seed(0))

@@ -1,4 +1,4 @@
-"""The contract of a published table: its source, its requirements, and how it is reproduced."""
+"""The contract of a published table: its source, its requirements, and the function that reproduces it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class DataNeed:
     """A folder or file that a table reads.
 
     Attributes:
-        path: Inside the folder of the data; empty for that folder itself.
-        what: What is in it, with its published number of items.
+        path: Path in the data folder; empty for the data folder itself.
+        what: Content, with its published number of items.
         where: Where to get it.
     """
 
@@ -32,17 +32,17 @@ class DataNeed:
 
 @dataclass(frozen=True, kw_only=True)
 class TableOptions:
-    """How a table is made.
+    """Settings for reproducing a table.
 
     Attributes:
-        data: Folder of the data; None where needs alone are asked for.
+        data: Data folder; None if only requirements are computed.
         output: Folder of runs and pages.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
         backbone: Another backbone than the published one.
-        weights: A safetensors file with weights of the backbone; None: from the hub.
+        weights: A safetensors file with weights of the backbone; None downloads them from the hub.
         sets: Other collections than the published ones, by name.
-        reduced: Sizes, steps and seeds that a CPU can take.
-        seeds: Runs of each row; None: as published, or 1 if reduced.
+        reduced: Use sizes, steps and seeds that a CPU can manage.
+        seeds: Number of runs of each row; None: as published, or 1 if reduced.
     """
 
     data: Path | None = None
@@ -62,14 +62,14 @@ class PaperTable:
     Attributes:
         name: Name on the command line.
         source: Paper, and number of the table or figure.
-        about: What it compares.
-        differs: How this form differs from the published one; empty if it does not.
+        about: Subject of the comparison.
+        differs: Differences from the published form; empty if there are none.
         has_backbone: Whether another backbone can be chosen.
-        data: Function of the options to what is read.
-        workloads: Function of the options to what is trained.
-        gib: Function of the options to the GiB of main memory that items take.
-        disk: Function of the options to the GiB of disk that items take in the output.
-        run: Function that makes it and returns the files written.
+        data: Function from the options to the required data.
+        workloads: Function from the options to the trainings.
+        gib: Function from the options to the GiB of memory for items.
+        disk: Function from the options to the GiB of disk for items in the output.
+        run: Function that makes the table and returns the files written.
     """
 
     name: str
@@ -86,20 +86,20 @@ class PaperTable:
 
 @dataclass(frozen=True, kw_only=True)
 class TableNeeds(Result):
-    """What a table needs before it starts.
+    """Requirements of a table.
 
     Attributes:
         table: Name of the table.
         source: Paper, and number of the table or figure.
-        differs: How this form differs from the published one.
-        data: What it reads.
-        missing: Paths of it that are not there; None without a folder of the data.
-        work: What is trained: words, trainings, steps of each.
-        memory_gib: GiB of main memory.
-        device_gib: GiB of the device.
-        disk_gib: GiB of disk in the output.
-        hours: Hours it takes, without reading the items.
-        speed: In words, what the hours are computed from.
+        differs: Differences from the published form.
+        data: Required data.
+        missing: Paths that do not exist; None without a data folder.
+        work: The trainings: description, number, and steps of each.
+        memory_gib: GiB of memory.
+        device_gib: GiB of device memory.
+        disk_gib: GiB of disk for the output.
+        hours: Estimated hours, without reading the items.
+        speed: Description of the speed assumed for the hours.
     """
 
     table: str
@@ -115,23 +115,23 @@ class TableNeeds(Result):
     speed: str
 
 
-# Python, torch and the network on the side of the processor.
+# Memory of Python, torch and the network.
 _PROGRAM_GIB = 2.0
 
 
 def table_needs(table: PaperTable, options: TableOptions, *, elsewhere: bool = False) -> TableNeeds:
-    """Count what a table needs; reads no data and loads no weights.
+    """Estimate the requirements of a table, without reading data or loading weights.
 
     Args:
         table: The table.
-        options: How it is made.
-        elsewhere: The hours are those of a GPU, even if none is here, unless the table is reduced or the device named.
+        options: Settings for reproducing the table.
+        elsewhere: Assume a GPU even if there is none, unless the table is reduced or the device is set.
 
     Raises:
-        InvalidArgumentError: Another backbone is asked of a table that has none.
+        InvalidArgumentError: A backbone was chosen for a table without one.
     """
     if options.backbone is not None and not table.has_backbone:
-        raise InvalidArgumentError(f"table {table.name} has no backbone to choose, got {options.backbone!r}")
+        raise InvalidArgumentError(f"table {table.name} has no choice of backbone, got {options.backbone!r}")
     needed, workloads = tuple(table.data(options)), table.workloads(options)
     missing = None
     if options.data is not None:

@@ -1,4 +1,4 @@
-"""Tables and figures of the two-head classifier: three networks on five public sets, and the sweeps of its settings."""
+"""Tables and figures of the two-head classifier and of deep ranking, on public image sets."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _networks(options: TableOptions, networks: dict[str, int]) -> dict[str, int]
 
 
 def _shape(options: TableOptions, backbone: str, steps: int) -> ImageTask:
-    """The task of a table as far as it is known without data."""
+    """The task of a table, as far as known without data."""
     part = ImagePart(LabelledSet("none", "image", (), Path()), _REDUCED_SIZE if options.reduced else 224)
     return ImageTask(
         "none",
@@ -68,7 +68,7 @@ def _shape(options: TableOptions, backbone: str, steps: int) -> ImageTask:
         steps,
         _REDUCED_RATE if options.reduced else _RATE,
         backbone,
-        # What --reduced starts from has batch norms folded into its convolutions.
+        # The starting network of --reduced has batch norms folded into its convolutions.
         backbone == BACKBONE,
         options.device,
     )
@@ -117,7 +117,7 @@ def _rows_table(
     rows: Sequence[ImageRow],
     differs: str = "",
 ) -> PaperTable:
-    """Rows on sets, for each network."""
+    """Make a table of rows on sets, for each network."""
 
     def workloads(options: TableOptions) -> Sequence[Workload]:
         loads = []
@@ -169,7 +169,7 @@ def _sweep_table(
     longer: int = 1,
     differs: str = "",
 ) -> PaperTable:
-    """One part of the sweeps over settings, on validation images."""
+    """Make a table from one part of the sweeps over settings, on validation images."""
     trainings = {"settings": SETTINGS_SWEPT, "collapse": 2, "time": len(VARIANTS)}[part]
 
     def workloads(options: TableOptions) -> Sequence[Workload]:

@@ -1,4 +1,4 @@
-"""Estimate the requirements of a training without data or weights: operations, memory and hours."""
+"""Estimate operations, memory and hours of a training without data or weights."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = [
 ]
 
 ASSUMED_SPEED = 1e13
-"""Floating-point operations a second of a GPU that is not here: what a card of 24 GB sustains in float32."""
+"""Floating-point operations per second assumed for a GPU: the sustained float32 speed of a card with 24 GB."""
 
 _GIB = 2**30
 # Weights, gradients and two moments of each, in float32.
 _BYTES_OF_WEIGHT = 16
-# Forward once, backward about twice as much.
+# A forward pass, and a backward pass of about twice the cost.
 _PASSES = 3
 _MEASURED_SECONDS = 0.3
 
@@ -39,8 +39,8 @@ class StepCost:
     """The cost of a training step.
 
     Attributes:
-        operations: Floating-point operations; a multiplication and an addition are two.
-        gib: GiB of the device for weights, optimizer and activations.
+        operations: Floating-point operations; a multiply-add counts as two.
+        gib: GiB of device memory for weights, optimizer and activations.
     """
 
     operations: float
@@ -49,14 +49,14 @@ class StepCost:
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """Steps that cost the same.
+    """Steps of equal cost.
 
     Attributes:
-        what: What is trained, in a few words.
+        what: Short description of the training.
         runs: Number of trainings.
-        steps: Steps of each.
+        steps: Number of steps of each.
         cost: Cost of a step.
-        core_seconds: Seconds of one processor core that a step needs besides, for decoding and editing.
+        core_seconds: Additional CPU seconds per step, for decoding and editing.
     """
 
     what: str
@@ -67,11 +67,11 @@ class Workload:
 
 
 def cost_of_step(config: EncoderConfig, *, items: int) -> StepCost:
-    """Cost of a step of an encoder, counted on shapes alone: nothing is computed, and no weights are needed.
+    """Cost of a step of an encoder, counted from shapes without computation or weights.
 
     Args:
         config: The encoder; a frozen backbone is counted once, forward.
-        items: Images or clips of a step.
+        items: Number of images or clips per step.
     """
     model = build_model(config, weights="random").to("meta")
     shape = (config.frames, 3, config.size, config.size) if config.takes_clips else (3, config.size, config.size)
@@ -80,7 +80,7 @@ def cost_of_step(config: EncoderConfig, *, items: int) -> StepCost:
 
 
 def cost_of_forward(model: nn.Module, forward: Callable[[], object], *, scale: float = 1.0) -> StepCost:
-    """Cost of a training step whose forward pass is ``scale`` times this one, of a model on the device ``meta``."""
+    """Cost of a training step whose forward pass costs ``scale`` times this one, for a model on the device ``meta``."""
     held = 0
 
     def pack(tensor: Tensor) -> Tensor:
@@ -99,12 +99,12 @@ def cost_of_forward(model: nn.Module, forward: Callable[[], object], *, scale: f
 
 
 def measure_speed(device: str) -> tuple[float, str]:
-    """Floating-point operations a second of a convolution on a device, and in words where the figure is from.
+    """Floating-point operations per second of a convolution on a device, and a description of the figure's origin.
 
-    Of a GPU that is not here `ASSUMED_SPEED`.
+    For a missing GPU it is `ASSUMED_SPEED`.
     """
     if device.startswith("cuda") and not torch.cuda.is_available():
-        return ASSUMED_SPEED, f"a GPU of {ASSUMED_SPEED / 1e12:g} teraflops assumed, as there is none here"
+        return ASSUMED_SPEED, f"assuming a GPU of {ASSUMED_SPEED / 1e12:g} teraflops, as this machine has none"
     where = torch.device(resolve_device(device))
     layer, images = nn.Conv2d(128, 128, 3, padding=1).to(where), torch.zeros(16, 128, 28, 28, device=where)
     operations = 2.0 * 128 * 128 * 9 * images.shape[0] * 28 * 28
@@ -118,11 +118,11 @@ def measure_speed(device: str) -> tuple[float, str]:
             _wait(where)
             count += 1
     speed = count * operations / (time.perf_counter() - began)
-    return speed, f"{where.type} here, {speed / 1e9:.0f} gigaflops a second measured"
+    return speed, f"{where.type} of this machine, {speed / 1e9:.0f} gigaflops measured"
 
 
 def hours_of(workloads: Sequence[Workload], *, speed: float, cores: int) -> float:
-    """Hours of all steps: of the device or of the cores, whichever takes longer."""
+    """Hours of all steps, on the device or on the CPU cores, whichever takes longer."""
     seconds = 0.0
     for load in workloads:
         of_step = max(load.cost.operations / speed, load.core_seconds / max(1, cores))
@@ -131,7 +131,7 @@ def hours_of(workloads: Sequence[Workload], *, speed: float, cores: int) -> floa
 
 
 def _outputs(model: Encoder, inputs: Tensor) -> object:
-    # A classifier's logits cost next to nothing more; its call also gives those of two heads.
+    # The logits of a classifier cost almost nothing more, and the same call works for two heads.
     return model(inputs) if model.config.kind == "two_head" else model.embed(inputs)
 
 

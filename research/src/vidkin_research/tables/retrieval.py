@@ -1,4 +1,4 @@
-"""Tables of the Radial loss paper: fine-grained retrieval of videos and of images by every loss."""
+"""Tables of the Radial loss paper: fine-grained retrieval of videos and images with every loss."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _table(
 
 
 def public_need(name: str) -> DataNeed:
-    """What a public collection needs, or a collection of one's own by name."""
+    """The data requirement of a public collection, or of the user's own collection by name."""
     for public in PUBLIC_COLLECTIONS:
         if public.name == name:
             return DataNeed(path=name, what=f"{public.about}: {public.items:,} items", where=public.where)
