@@ -37,7 +37,7 @@ def test_excerpts_keep_label_group_and_split_and_short_videos_stay_whole(collect
     assert excerpts.items[3] == collection.items[1]
 
 
-def test_no_excerpt_stands_twice_where_there_are_fewer_places(collection: LabelledSet) -> None:
+def test_excerpts_are_not_repeated_in_short_videos(collection: LabelledSet) -> None:
     assert len(make_frame_excerpts(collection, count=3, frames=23)) == 2 + 1
 
 

@@ -34,7 +34,7 @@ def test_every_frame_has_features(video: Path, tmp_path: Path) -> None:
     assert 0 < np.abs(features[0] - features[1]).mean() < np.abs(features[0] - features[11]).mean()
 
 
-def test_stored_features_are_used_again_whatever_the_file_is_called(video: Path, tmp_path: Path) -> None:
+def test_stored_features_do_not_depend_on_the_file_name(video: Path, tmp_path: Path) -> None:
     (first,) = store(tmp_path / "store").features([video])
     (stored,) = (tmp_path / "store").iterdir()
     # Proof that the file is read and not made again.
@@ -45,7 +45,7 @@ def test_stored_features_are_used_again_whatever_the_file_is_called(video: Path,
     assert len(list((tmp_path / "store").iterdir())) == 1
 
 
-def test_another_network_or_video_has_its_own_features(video: Path, tmp_path: Path) -> None:
+def test_features_depend_on_network_and_video(video: Path, tmp_path: Path) -> None:
     other = encode(tmp_path / "rocket.mp4", pan("rocket", 6, width=64, height=48), rate=5)
     (coffee, rocket) = store(tmp_path / "store").features([video, other])
     assert (len(coffee), len(rocket)) == (12, 6)
@@ -77,7 +77,7 @@ def test_progress_names_the_videos(video: Path, tmp_path: Path) -> None:
     assert steps == [(0, 2, "coffee.mp4"), (1, 2, "coffee.mp4")]
 
 
-def test_a_failed_video_leaves_no_stored_features(tmp_path: Path) -> None:
+def test_failed_video_stores_no_features(tmp_path: Path) -> None:
     (tmp_path / "text.mp4").write_text("hello")
     with pytest.raises(MediaError, match=r"text.mp4"):
         store(tmp_path / "store").features([tmp_path / "text.mp4"])

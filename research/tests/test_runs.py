@@ -13,7 +13,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin_research.runs import FIGURES, Report, check_same_data, load_or_run, run_path, write_figures
 
 
-def test_a_result_is_made_once(tmp_path: Path) -> None:
+def test_result_is_computed_once(tmp_path: Path) -> None:
     calls = []
 
     def run() -> Any:
@@ -29,7 +29,7 @@ def test_a_result_is_made_once(tmp_path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == ["a.json"]
 
 
-def test_settings_make_the_name() -> None:
+def test_name_depends_on_settings() -> None:
     one, other = run_path(Path("r"), ("quadlet", 0)), run_path(Path("r"), ["quadlet", 1])
     assert one != other
     assert one == run_path(Path("r"), ["quadlet", 0])
@@ -53,7 +53,7 @@ def test_figures_are_json(tmp_path: Path) -> None:
     }
 
 
-def test_figures_are_written_short(tmp_path: Path) -> None:
+def test_figures_are_rounded(tmp_path: Path) -> None:
     row = {"f1": 2 / 3, "right, false, missed": [1234567, 0, 1]}
     report = Report(what="cuts", machine="m", settings={}, minutes=61.23456789, summary=[], runs=[row] * 3)
     write_figures(report, tmp_path / "figures.json")
@@ -63,7 +63,7 @@ def test_figures_are_written_short(tmp_path: Path) -> None:
     assert len(lines) == 12
 
 
-def test_an_output_file_is_checked_before_work(tmp_path: Path) -> None:
+def test_output_file_is_checked_before_work_starts(tmp_path: Path) -> None:
     check_output_file(None, FIGURES)
     check_output_file(tmp_path / "new folder" / "x.json", FIGURES)
     assert list((tmp_path / "new folder").iterdir()) == []
@@ -76,7 +76,7 @@ def test_an_output_file_is_checked_before_work(tmp_path: Path) -> None:
             check_output_file(path, FIGURES)
 
 
-def test_other_data_are_refused_but_own_output_may_change(tmp_path: Path) -> None:
+def test_other_data_is_rejected_but_own_output_may_change(tmp_path: Path) -> None:
     data, work = tmp_path / "data", tmp_path / "work"
     data.mkdir()
     (data / "a.mp4").write_bytes(b"123")

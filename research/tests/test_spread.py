@@ -11,7 +11,7 @@ def test_one_value_has_no_deviation() -> None:
     assert spread([0.5]) == {"mean": 0.5, "deviation": None}
 
 
-def test_the_deviation_is_that_of_a_sample() -> None:
+def test_deviation_is_of_a_sample() -> None:
     assert spread((1.0, 2.0, 3.0)) == {
         "mean": 2.0,
         "deviation": pytest.approx(1.0),

@@ -23,7 +23,7 @@ def test_valid_cluster_addresses_are_parsed() -> None:
 
 
 @pytest.mark.parametrize("address", ["head", "ray://head:10001", ":6379", "a b:1"])
-def test_invalid_cluster_addresses_are_refused_before_any_work(address: str) -> None:
+def test_invalid_cluster_addresses_are_rejected_before_work_starts(address: str) -> None:
     with pytest.raises(InvalidArgumentError, match=r"a Ray address must be HOST:PORT, auto .* or local"):
         RayExecutor(PLAIN, address=address)
 
@@ -33,7 +33,7 @@ def test_workers_must_be_positive() -> None:
         RayExecutor(PLAIN, workers=0)
 
 
-def test_an_address_without_a_cluster_is_refused_at_once() -> None:
+def test_address_without_a_cluster_is_rejected_immediately() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # nobody listens
         port = taken.getsockname()[1]

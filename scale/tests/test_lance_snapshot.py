@@ -46,7 +46,7 @@ def answers(store: VectorStore) -> tuple[object, ...]:
     return store.videos(), store.count(), store.window_count(), [column.tolist() for column in columns]
 
 
-def test_snapshot_answers_as_the_tables_do(folder: Path) -> None:
+def test_snapshot_gives_the_results_of_the_tables(folder: Path) -> None:
     copy = LanceStore(open_place(folder))
     found = answers(copy)
     assert not is_open(copy)

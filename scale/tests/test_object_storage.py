@@ -92,7 +92,7 @@ def test_folder_copied_to_a_bucket_is_an_index(videos: Path, tmp_path: Path, s3:
     assert add(copied, videos)["unchanged"] == 3
 
 
-def test_disk_store_copied_to_a_bucket_is_refused_with_the_cause(tmp_path: Path, s3: S3Server) -> None:
+def test_disk_store_copied_to_a_bucket_is_rejected_with_the_cause(tmp_path: Path, s3: S3Server) -> None:
     Index.open(tmp_path / "index", extractor="classical", create=True).close()
     s3.put("bucket/collection.json", (tmp_path / "index" / "collection.json").read_bytes(), None, None)
     with pytest.raises(CollectionError, match=r"s3://bucket is not a local folder; copy the index into one"):

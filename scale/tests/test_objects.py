@@ -91,7 +91,7 @@ def test_lost_answer_is_not_mistaken_for_another_writer(s3: S3Server) -> None:
     assert place.read("a") == b"two"
 
 
-def test_refusals_name_the_cause_and_the_remedy(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_name_the_cause_and_the_remedy(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CollectionError, match=r"^s3://none/x: there is no such bucket; create it or correct"):
         open_place("s3://none/x").read("a")
     with pytest.raises(CollectionError, match="there is no such bucket"):

@@ -57,7 +57,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]
 
 
 @pytest.mark.parametrize("most_bytes", [1, 2**30])
-def test_shard_scores_as_the_store_does(collection: Collection, most_bytes: int) -> None:
+def test_shard_gives_the_scores_of_the_store(collection: Collection, most_bytes: int) -> None:
     index = collection.index
     ids = [record.id for record in index.videos()]
     query = weigh_features(index.store.read(ids[0]), CommonFrames())
@@ -105,7 +105,7 @@ def _pid_of(ranker: RayRanker, shard: int = 0) -> int:
     return int(pid)
 
 
-def test_shards_on_a_cluster_answer_as_local_ones_despite_a_dead_worker(
+def test_shards_on_a_cluster_equal_local_ones_despite_a_dead_worker(
     cluster: Any, collection: Collection, tmp_path: Path
 ) -> None:
     clips = [Path(record.path) for record in collection.index.videos()]

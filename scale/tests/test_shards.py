@@ -27,7 +27,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]
     return folder / "one", folder / "three", clips[0]
 
 
-def test_sharded_index_answers_as_one_store(folders: tuple[Path, Path, Path]) -> None:
+def test_sharded_index_gives_the_results_of_one_store(folders: tuple[Path, Path, Path]) -> None:
     one, three, clip = folders
     with Index.open(one, read_only=True) as whole, Index.open(three, read_only=True) as sharded:
         matches, found = whole.search(clip), sharded.search(clip)

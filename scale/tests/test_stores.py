@@ -27,5 +27,5 @@ _SHARED = {
 globals().update(_SHARED)
 
 
-def test_the_tests_of_the_product_are_here() -> None:
+def test_tests_of_the_stores_are_included() -> None:
     assert {"test_appended_videos_are_read_back", "test_thumbnails_are_read_back"} < _SHARED.keys()

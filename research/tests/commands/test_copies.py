@@ -58,7 +58,7 @@ def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("│┃ ").split("│")]
 
 
-def test_every_edit_and_family_has_a_line(experiment: Recorder, tmp_path: Path) -> None:
+def test_every_edit_and_family_has_a_row(experiment: Recorder, tmp_path: Path) -> None:
     told = run("benchmark", "copies", tmp_path, "--work", tmp_path / "work")
     lines = {row[0]: row[1:] for row in map(cells, told.out.splitlines()) if len(row) > 1}
     assert lines["crop"] == ["geometry", "1 of 1", "0.91", "0.91", "1.000", "1.000", "0.25 s", "1.00"]
@@ -91,7 +91,7 @@ def test_options_reach_the_experiment(experiment: Recorder, tmp_path: Path) -> N
     ]
 
 
-def test_a_page_is_written(experiment: Recorder, tmp_path: Path) -> None:
+def test_page_is_written(experiment: Recorder, tmp_path: Path) -> None:
     output = tmp_path / "new" / "copies.html"
     told = run("benchmark", "copies", tmp_path, "-o", output)
     assert output.read_text() == "<html>pictures</html>"
@@ -100,13 +100,13 @@ def test_a_page_is_written(experiment: Recorder, tmp_path: Path) -> None:
     assert "is a folder" in failed.err
 
 
-def test_an_unknown_edit_is_reported_before_work_starts(experiment: Recorder, tmp_path: Path) -> None:
+def test_unknown_edit_is_reported_before_work_starts(experiment: Recorder, tmp_path: Path) -> None:
     failed = run("benchmark", "copies", tmp_path, "--edit", "sparkle", status=2)
     assert "unknown edit 'sparkle'; choose from reencode, resize, crop" in " ".join(failed.err.split())
     assert experiment.study is None
 
 
-def test_a_device_that_is_not_there_is_refused_before_work_starts(experiment: Recorder, tmp_path: Path) -> None:
+def test_missing_device_is_reported_before_work_starts(experiment: Recorder, tmp_path: Path) -> None:
     told = run("benchmark", "copies", tmp_path, "--device", "gpu", status=2).err
     assert "device must be auto, cpu, cuda or cuda:N, got 'gpu'" in told
     assert experiment.study is None

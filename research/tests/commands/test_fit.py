@@ -25,7 +25,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_a_similarity_is_learned_from_folders_and_tells_them_apart(pictures: Path, tmp_path: Path) -> None:
+def test_similarity_learned_from_folders_separates_them(pictures: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.safetensors"
     outcome = run("fit", "oasis", pictures, "-o", file, "--size", "64", "-f", "json", status=1)
     report = outcome.json
@@ -41,7 +41,7 @@ def test_a_similarity_is_learned_from_folders_and_tells_them_apart(pictures: Pat
     assert (folders[distances.argmin(axis=1)] == folders).mean() >= 0.9
 
 
-def test_what_cannot_be_fitted_is_refused_in_a_sentence(pictures: Path, tmp_path: Path) -> None:
+def test_error_for_unusable_input_is_one_sentence(pictures: Path, tmp_path: Path) -> None:
     plain = run("fit", "color", pictures, "-o", tmp_path / "x.safetensors", status=2)
     assert "FEATURE must be one of words, fisher, textons, hash_kpca, oasis, got 'color'" in plain.err
     one = run("fit", "oasis", pictures / "scene 1", "-o", tmp_path / "x.safetensors", "--size", "64", status=2)

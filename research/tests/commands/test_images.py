@@ -44,7 +44,7 @@ def test_rows_are_compared_and_their_rankings_drawn(folder: Path, tmp_path: Path
     assert "nearest" not in report["runs"][0]
 
 
-def test_unknown_sets_and_rows_are_refused_before_output_is_written(folder: Path, tmp_path: Path) -> None:
+def test_unknown_sets_and_rows_are_rejected_before_output_is_written(folder: Path, tmp_path: Path) -> None:
     words = ("benchmark", "images", folder, "-o", tmp_path / "out")
     unknown = run(*words, "--set", "birds", status=2)
     assert "a set must be one of flowers, grocery" in unknown.err

@@ -42,7 +42,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
 WORDS = ("--backbone", "small", "--steps", "2", "--seeds", "2")
 
 
-def test_pictures_are_compared(collection: Path, tmp_path: Path) -> None:
+def test_images_are_compared(collection: Path, tmp_path: Path) -> None:
     methods = ("-m", "untrained", "-m", "triplet", "-m", "radial_detached", "-m", "all_quadlets")
     where = ("--data", collection / "pictures", "-s", "pictures", "-o", tmp_path)
     result = run("fgir", *where, *WORDS, *methods)
@@ -68,7 +68,7 @@ def test_videos_are_compared_quickly(collection: Path, tmp_path: Path) -> None:
     assert stored["sets"][0]["chosen"] == []
 
 
-def test_videos_that_cannot_be_read_are_listed_and_the_rest_is_compared(collection: Path, tmp_path: Path) -> None:
+def test_unreadable_videos_are_listed_and_the_others_compared(collection: Path, tmp_path: Path) -> None:
     videos = tmp_path / "own videos"
     shutil.copytree(collection / "videos", videos)
     (videos / "category0" / "kind0" / "empty.mp4").touch()
@@ -83,14 +83,14 @@ def test_videos_that_cannot_be_read_are_listed_and_the_rest_is_compared(collecti
     assert [row["method"] for row in stored["sets"][0]["common"]] == ["backbone", "quadlet"]
 
 
-def test_a_set_of_the_other_kind_is_refused(collection: Path) -> None:
+def test_set_of_another_kind_is_rejected(collection: Path) -> None:
     result = run("fgvr", "--data", collection, "-s", "grocery", status=2)
     assert "set grocery is not for fgvr; run `vidkin benchmark fgir --set grocery`" in result.stderr
     result = run("fgir", "--data", collection, "-s", "cats", status=2)
     assert "a set must be one of fruit, strokes" in result.stderr
 
 
-def test_frames_of_the_picture_tell_relevance(tmp_path: Path) -> None:
+def test_borders_of_images_show_relevance(tmp_path: Path) -> None:
     items = []
     for name, category, subcategory, split in (
         ("q", "a", "x", "test"),
@@ -113,7 +113,7 @@ def test_frames_of_the_picture_tell_relevance(tmp_path: Path) -> None:
         assert color == wanted
 
 
-def test_a_folder_of_ones_own_needs_no_name_of_a_set(collection: Path, tmp_path: Path) -> None:
+def test_own_folder_needs_no_set_name(collection: Path, tmp_path: Path) -> None:
     methods = ("-m", "untrained", "-m", "triplet")
     run("fgir", "--data", collection / "pictures", "-o", tmp_path, *WORDS, "--rate", "0.001", *methods)
     stored = json.loads((tmp_path / "fgir.json").read_text())

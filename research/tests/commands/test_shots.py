@@ -98,7 +98,7 @@ def _cells(printed: str, title: str) -> list[list[str]]:
     return rows
 
 
-def test_labels_of_a_collection_are_judged_by_extent_and_kind(tmp_path: Path) -> None:
+def test_detections_of_a_collection_are_scored_by_extent_and_kind(tmp_path: Path) -> None:
     """30 frames each of two pictures, a dissolve of 15 frames, 30 frames of a third; the labels call the cut a jump."""
     coffee, rocket, chelsea = (list(pan(name, 45)) for name in ("coffee", "rocket", "chelsea"))
     shares = [(place + 1) / 16 for place in range(15)]
@@ -138,7 +138,7 @@ def test_column_of_published_figure_is_named() -> None:
     assert _published(replace(bbc, rule="nearest", tolerance=0)).startswith("F1, 0 is the published figure of BBC")
 
 
-def test_a_quick_run_is_short(shots: Recorder, critical: Recorder, tmp_path: Path) -> None:
+def test_quick_run_is_short(shots: Recorder, critical: Recorder, tmp_path: Path) -> None:
     run("benchmark", "shots", "--data", tmp_path, "--quick")
     assert shots.study == ShotStudy(seeds=1, steps=80, segment_steps=50)
     run("benchmark", "critical", "--data", tmp_path, "--quick")
@@ -160,7 +160,7 @@ def test_figures_are_written_to_the_output_and_printed_as_json(critical: Recorde
 
 
 @pytest.mark.parametrize("command", ["shots", "critical"])
-def test_an_output_that_cannot_be_written_is_reported_before_measuring(command: str, tmp_path: Path) -> None:
+def test_unwritable_output_is_reported_before_measuring(command: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for output, message in (
         (tmp_path, "is a folder"),

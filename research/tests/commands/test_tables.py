@@ -22,7 +22,7 @@ def test_tables_are_listed_with_their_sources() -> None:
     assert "HAP-VR, table 12" in {table["source"] for table in tables}
 
 
-def test_a_check_says_what_is_there_and_what_is_missing(tmp_path: Path) -> None:
+def test_check_lists_available_and_missing_data(tmp_path: Path) -> None:
     words = ("benchmark", "table", "radial-images", "--reduced", "--check")
     plain = run(*words)
     assert "www.robots.ox.ac.uk/~vgg/data/pets" in plain.out
@@ -40,7 +40,7 @@ def test_a_check_says_what_is_there_and_what_is_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.large
-def test_a_table_of_losses_is_made_of_ones_own_images(tmp_path: Path) -> None:
+def test_table_of_losses_can_use_own_images(tmp_path: Path) -> None:
     two_by_two(tmp_path / "images", each=8)
     words = ("benchmark", "table", "radial-images", "--reduced", "--set", "pictures", "--backbone", "small")
     outcome = run(*words, "--data", tmp_path / "images", "-o", tmp_path / "out")
@@ -50,7 +50,7 @@ def test_a_table_of_losses_is_made_of_ones_own_images(tmp_path: Path) -> None:
 
 
 @pytest.mark.large
-def test_a_table_of_two_heads_is_made_of_ones_own_images(tmp_path: Path) -> None:
+def test_table_of_two_heads_can_use_own_images(tmp_path: Path) -> None:
     for label, color in (("red", (200, 0, 0)), ("green", (0, 180, 0))):
         for part in ("train", "test"):
             for number in range(4):

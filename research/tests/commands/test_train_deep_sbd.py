@@ -20,7 +20,7 @@ def test_deepsbd_becomes_a_detector(labels: Path, tmp_path: Path) -> None:
     assert detect(labels.parent / "0.mp4", str(tmp_path / "deep")).curve is not None
 
 
-def test_its_settings_are_checked(labels: Path) -> None:
+def test_settings_of_deepsbd_are_checked(labels: Path) -> None:
     assert "width = 1.0" in run("--show", "--method", "deepsbd").stdout
     told = run("--show", "--method", "deepsbd", "--set", "segments.rate=9", status=2).stderr
     assert "has no setting rate" in told

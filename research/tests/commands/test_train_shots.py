@@ -83,7 +83,7 @@ def test_training_needs_at_least_four_videos(labels: Path, tmp_path: Path) -> No
     )
 
 
-def test_an_output_that_cannot_be_a_folder_is_refused_before_training(labels: Path, tmp_path: Path) -> None:
+def test_output_that_cannot_be_a_folder_is_rejected_before_training(labels: Path, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = run(labels, "--recipe", labels.parent / "recipe.toml", "-o", tmp_path / "file" / "model", status=2)
     assert "choose an output folder that can be written" in result.stderr
@@ -100,7 +100,7 @@ def rewritten(labels: Path, target: Path, change: Callable[[list[dict[str, Any]]
     return target
 
 
-def test_labels_beyond_the_end_of_a_held_out_video_are_refused(labels: Path, tmp_path: Path) -> None:
+def test_labels_beyond_the_end_of_a_held_out_video_are_rejected(labels: Path, tmp_path: Path) -> None:
     changed = rewritten(labels, tmp_path / "labels.json", lambda videos: videos[3]["shots"][2].update(end=500))
     result = run(changed, "--recipe", labels.parent / "recipe.toml", "--output", tmp_path / "model", status=2)
     assert "3.mp4: a labeled shot ends at frame 500, but the video has 72 frames" in result.stderr
@@ -134,7 +134,7 @@ def test_recipes_have_a_default_and_settings_can_be_overridden() -> None:
     assert "the recipe has the tables shots, model; write it as shots.steps=100" in refused.stderr
 
 
-def test_the_published_rule_makes_a_detector(labels: Path, tmp_path: Path) -> None:
+def test_published_rule_becomes_a_detector(labels: Path, tmp_path: Path) -> None:
     small = ("--set", "shots.steps=3", "--set", "shots.quadlets=2", "--set", "shots.triplets=2")
     small += ("--set", "shots.window=5", "--set", "model.frames=5", "--set", "model.backbone=small")
     small += (
@@ -158,12 +158,12 @@ def test_help_names_the_tables_of_a_recipe() -> None:
     assert "[shots]" in run("--help").stdout
 
 
-def test_a_rate_is_refused_where_every_frame_is_read(labels: Path) -> None:
+def test_rate_is_rejected_if_every_frame_is_read(labels: Path) -> None:
     told = run(labels, "--method", "deepsbd", "--rate", "10", status=2).stderr
     assert "--rate is for recipes with [shots], but method deepsbd reads every frame" in told
 
 
-def test_check_lists_the_videos_and_what_is_wrong_with_them(labels: Path, tmp_path: Path) -> None:
+def test_check_lists_videos_with_their_errors(labels: Path, tmp_path: Path) -> None:
     printed = run(labels, "--check", "-o", tmp_path / "m").stdout
     assert printed.count("training") == 4
     assert printed.count("held out, to fit thresholds") == 1
@@ -176,14 +176,14 @@ def test_check_lists_the_videos_and_what_is_wrong_with_them(labels: Path, tmp_pa
     assert not (tmp_path / "m").exists()
 
 
-def test_recipes_for_a_gpu_have_a_reduced_form(labels: Path) -> None:
+def test_recipes_for_a_gpu_have_a_reduced_version(labels: Path) -> None:
     assert "width = 0.125" in run("--show", "--method", "deepsbd", "--reduced").stdout
     assert 'trainable = "head"' in run("--show", "-r", "published", "--reduced").stdout
     told = run("--show", "-r", "extended", "--reduced", status=2).stderr
     assert "recipe 'extended' has no table [reduced]" in told
 
 
-def test_a_gpu_that_is_missing_is_reported_before_training(labels: Path, tmp_path: Path) -> None:
+def test_missing_gpu_is_reported_before_training(labels: Path, tmp_path: Path) -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
     for method in ("learned", "deepsbd"):

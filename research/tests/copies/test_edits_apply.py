@@ -106,7 +106,7 @@ def test_segments_have_the_length_of_the_file(copies: dict[str, EditResult], nam
 
 @pytest.mark.parametrize("name", ["reencode", "faster", "slower", "excerpt"])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_the_time_map_is_exact(clock: Path, filler: Path, tmp_path: Path, name: str, seed: int) -> None:
+def test_time_map_is_exact(clock: Path, filler: Path, tmp_path: Path, name: str, seed: int) -> None:
     result = apply_edit(clock, tmp_path / "a.mp4", name, seed=seed, start=0.7, filler=filler)
     frames = read_frames(result.path, rate=None)
     segment = result.segments[0]

@@ -11,7 +11,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin_research.copies.halves import HALVES, find_divided_recordings
 
 
-def test_the_halves_share_nothing(tmp_path: Path) -> None:
+def test_halves_share_nothing(tmp_path: Path) -> None:
     names = [
         "tmk/chair-1.mp4",
         "tmk/pattern-1.mp4",

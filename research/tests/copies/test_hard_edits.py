@@ -52,7 +52,7 @@ def test_covers_hide_the_share_that_they_state(seed: int) -> None:
     assert hidden.mean() == pytest.approx(0.45, abs=0.01)
 
 
-def test_a_blend_is_the_mean_with_other_footage_by_its_share() -> None:
+def test_blend_is_the_mean_with_other_footage_by_its_share() -> None:
     assert (edited("blend_third", flat(60, WIDTH, HEIGHT)) == 125).all()  # 60 + (255 - 60) / 3
     assert (edited("blend_half", flat(60, WIDTH, HEIGHT)) == 158).all()  # 157.5, to even
 

@@ -173,7 +173,7 @@ def test_footage_around_an_inset_moves() -> None:
     assert [float((picture[..., 0] == 60).mean()) for picture in pictures] == pytest.approx([0.09] * 3, abs=0.002)
 
 
-def test_a_tight_crop_keeps_seven_tenths_of_each_side_away_from_the_center() -> None:
+def test_tight_crop_keeps_seven_tenths_of_each_side_away_from_the_center() -> None:
     for seed in range(20):
         left, top, right, bottom = boxes(partial(layouts.off_center, share=0.7), seed)[0]
         assert (right - left, bottom - top) == pytest.approx((0.7, 0.7), abs=0.006)

@@ -46,7 +46,7 @@ def test_clips_are_spread_evenly_over_the_longest_recording_of_a_family(tmp_path
     assert [(clip.start, clip.end) for clip in single] == [(15.0, 25.0), (0.0, 5.0)]
 
 
-def test_a_quick_run_takes_six_recordings(tmp_path: Path) -> None:
+def test_quick_run_takes_six_recordings(tmp_path: Path) -> None:
     found = [recording(f"{number:02}", 9.0) for number in range(13)]
     assert len(choose_queries(found, QUICK, tmp_path)) == 6
 
@@ -56,7 +56,7 @@ def test_short_videos_cannot_be_edited(tmp_path: Path) -> None:
         choose_queries([recording("a", 2.0)], SIZE, tmp_path)
 
 
-def test_a_query_is_small_and_written_once(folder: Path, tmp_path: Path) -> None:
+def test_query_is_small_and_written_once(folder: Path, tmp_path: Path) -> None:
     (found,) = [found for found in find_recordings(folder) if found.path.stem == "coffee"]
     size = ClipSize(seconds=4.0, clips=1, short_side=32, rate=5.0)
     (query,) = choose_queries([found], size, tmp_path)

@@ -31,7 +31,7 @@ def test_missing_package_is_reported(material: CopyMaterial, monkeypatch: pytest
 
 
 @pytest.mark.large
-def test_the_report_has_a_line_for_every_family_and_edit(folder: Path, tmp_path: Path) -> None:
+def test_report_has_a_line_for_every_family_and_edit(folder: Path, tmp_path: Path) -> None:
     study = CopyStudy(
         size=SMALL,
         edits=("grey", "crop", "inset_30"),

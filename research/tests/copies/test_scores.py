@@ -80,7 +80,7 @@ def test_unrelated_pairs_are_counted_by_what_they_share(figures: CopyFigures) ->
     assert stricter.everything.reported == 4
 
 
-def test_a_system_without_stages_has_no_recall_times_and_costs(figures: CopyFigures) -> None:
+def test_system_without_stages_has_no_recall_times_and_costs(figures: CopyFigures) -> None:
     assert figures.costs is None
     assert figures.everything.recall is None
     assert figures.everything.times is None

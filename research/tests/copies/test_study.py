@@ -41,7 +41,7 @@ def results(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> CopyResul
     return results
 
 
-def test_a_report_has_figures_of_every_system(results: CopyResults) -> None:
+def test_report_has_figures_of_every_system(results: CopyResults) -> None:
     report = results.report
     assert (report.queries, report.videos) == (1, 5)
     assert [figures.system for figures in report.figures][:2] == ["vidkin classical", "pHash per frame"]
@@ -73,7 +73,7 @@ def test_image_page_is_self_contained_and_shows_hits_and_misses(results: CopyRes
     assert (true | found).sum() > 40
 
 
-def test_a_higher_threshold_finds_less(results: CopyResults) -> None:
+def test_higher_threshold_finds_less(results: CopyResults) -> None:
     from vidkin_research.copies.figures import summarize_copies
 
     strict = summarize_copies("mine", results.scores["vidkin classical"], results.material, threshold=1.0)

@@ -36,7 +36,7 @@ def test_fading_starts_and_ends_black() -> None:
     assert set(lights[10:30]) == {200}
 
 
-def test_a_clip_of_one_frame_fades_to_black_without_an_error() -> None:
+def test_clip_of_one_frame_fades_to_black_without_an_error() -> None:
     (only,) = edited(transforms.fade, picture(), setting=EditSetting(rate=10.0, count=1, seed=0))
     assert not only.any()
 

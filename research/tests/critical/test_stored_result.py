@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[3]
 RESULTS = ROOT / "research" / "results"
 
 
-def test_the_stored_result_names_the_commit_of_its_rule_and_the_page_says_if_it_is_another() -> None:
+def test_stored_result_names_the_commit_of_its_rule_and_page_notes_another() -> None:
     rule = json.loads((RESULTS / "critical.json").read_text(encoding="utf-8"))["settings"]["rule"]
     page = (RESULTS / "critical.md").read_text(encoding="utf-8")
     assert re.fullmatch(r"[0-9a-f]{8,40}", rule["commit"])
@@ -21,14 +21,14 @@ def test_the_stored_result_names_the_commit_of_its_rule_and_the_page_says_if_it_
         assert f"of an earlier rule** (commit {rule['commit']}" in page, "run `vidkin benchmark critical` again"
 
 
-def test_answers_of_the_rule_are_the_same_every_time_and_tell_rising_curves_apart() -> None:
+def test_rule_is_deterministic_and_distinguishes_rising_curves() -> None:
     answers = rule_answers()
     assert answers == rule_answers()
     # Every second curve rises, the later the more.
     assert min(answers[7::2]) > 0.5 > max(answers[8::2])
 
 
-def test_the_rule_has_a_commit_in_a_clone() -> None:
+def test_rule_has_a_commit_in_a_clone() -> None:
     assert all((ROOT / file).is_file() for file in RULE_FILES)
     commit = commit_of(*RULE_FILES)
     assert commit is None or re.fullmatch(r"[0-9a-f]{7,40}\+?", commit)

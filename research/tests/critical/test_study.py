@@ -32,7 +32,7 @@ def files(folder: Path) -> dict[Path, int]:
 
 
 @pytest.mark.large
-def test_every_loss_is_judged_and_a_second_call_repeats_nothing(clips: Path, tmp_path: Path) -> None:
+def test_every_loss_is_evaluated_and_second_call_repeats_nothing(clips: Path, tmp_path: Path) -> None:
     work, told = tmp_path / "work", []
     report = run_critical_study(
         SMALL,
@@ -65,7 +65,7 @@ def test_every_loss_is_judged_and_a_second_call_repeats_nothing(clips: Path, tmp
 
 
 @pytest.mark.slow
-def test_each_place_is_held_out(clips: Path, tmp_path: Path) -> None:
+def test_each_location_is_held_out(clips: Path, tmp_path: Path) -> None:
     study = replace(SMALL, losses=("untrained",), held_out=True, held_out_videos=1)
     report = run_critical_study(study, clips, work=tmp_path)
     assert list(dict.fromkeys(row["split"] for row in report.runs)) == [

@@ -26,7 +26,7 @@ def part(*videos: list[tuple[int, bool]]) -> HighlightPart:
     return HighlightPart(tuple(labels), features, 10.0)
 
 
-def test_a_part_tells_its_shots_and_moments() -> None:
+def test_part_has_counts_of_shots_and_moments() -> None:
     made = part([(5, False), (8, True)], [(4, True)])
     assert made.stretches() == [[(0, 5), (5, 13)], [(0, 4)]]
     assert made.critical() == [[False, True], [True]]
@@ -35,7 +35,7 @@ def test_a_part_tells_its_shots_and_moments() -> None:
     assert made.counts() == {"shots": 3, "critical": 2}
 
 
-def test_lengths_that_tell_everything_and_lengths_that_tell_nothing() -> None:
+def test_lengths_that_separate_perfectly_and_lengths_that_do_not() -> None:
     telling = part([(10, False), (40, True), (11, False), (42, True)] * 3)
     assert score_shot_length(telling, part([(9, False), (45, True)])) == {
         "clips": {"precision": 1.0, "recall": 1.0, "f1": 1.0}
@@ -57,7 +57,7 @@ def row(loss: str, f1: float, *, split: str = "all places") -> dict[str, Any]:
     }
 
 
-def test_means_and_deviations_over_seeds() -> None:
+def test_rows_have_means_and_deviations_over_seeds() -> None:
     summary = summarize_critical(
         [row("quadlet", 0.6), row("quadlet", 0.8), row("radial", 0.5), row("quadlet", 0.4, split="road held out"),
          row("radial", 0.4, split="road held out")],

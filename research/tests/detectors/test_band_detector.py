@@ -19,14 +19,14 @@ from vidkin_research.learned.judging import cut_boundaries, evaluate_cuts, read_
 DATA = Path(band_detector.__file__).with_name("data")
 
 
-def test_files_that_hold_no_band_network_are_refused(tmp_path: Path) -> None:
+def test_files_without_a_band_network_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "network.safetensors"
     path.write_bytes(b"something else")
     with pytest.raises(InvalidArgumentError, match=r"network\.safetensors: not a network of transitions"):
         open_detector(f"band?weights={path}")
 
 
-def test_weights_that_are_not_finite_are_refused(tmp_path: Path) -> None:
+def test_weights_that_are_not_finite_are_rejected(tmp_path: Path) -> None:
     """They would find no cut in anything, and say nothing."""
     weights = load_file(DATA / "band.safetensors")
     weights["enter.bias"][0] = float("nan")
@@ -57,7 +57,7 @@ def test_cut_and_dissolve_are_found_and_a_flash_is_not(tmp_path: Path) -> None:
     assert len(detection.curve.values) == 132
 
 
-def test_times_of_a_variable_rate_are_right_to_a_frame(tmp_path: Path) -> None:
+def test_times_of_a_variable_rate_are_exact_to_a_frame(tmp_path: Path) -> None:
     frames = [*pan("coffee", 30), *pan("rocket", 30)]
     steps = np.random.default_rng(0).uniform(0.02, 0.08, 60)
     times = np.concatenate([[0], np.cumsum(steps)[:-1]])

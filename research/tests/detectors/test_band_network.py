@@ -35,7 +35,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_networks_are_kept_with_their_thresholds(stored: Path) -> None:
+def test_networks_are_stored_with_their_thresholds(stored: Path) -> None:
     network = TransitionNetwork.load(stored)
     assert network.thresholds == TransitionThresholds(hard=0.3, gradual=0.7)
     again, metadata = open_network(stored, outputs=2)
@@ -44,7 +44,7 @@ def test_networks_are_kept_with_their_thresholds(stored: Path) -> None:
     np.testing.assert_allclose(again.probabilities(FEATURES), network.probabilities(FEATURES), atol=1e-6)
 
 
-def test_the_shipped_onnx_file_is_that_of_the_shipped_weights() -> None:
+def test_shipped_onnx_file_has_the_shipped_weights() -> None:
     """Written again from the weights, it would give the same answers."""
     weights = DATA / "band.safetensors"
     shipped, _ = open_network(weights, outputs=2)
@@ -53,7 +53,7 @@ def test_the_shipped_onnx_file_is_that_of_the_shipped_weights() -> None:
 
 
 @pytest.mark.large
-def test_the_model_of_the_default_detector_is_written_as_it_is_read(tmp_path: Path) -> None:
+def test_model_of_the_default_detector_round_trips(tmp_path: Path) -> None:
     model = CutModel.load()
     network, _ = read_network(PRODUCT / "cuts.safetensors")
     write_network(network, tmp_path / "model.safetensors", model.notes())
@@ -63,7 +63,7 @@ def test_the_model_of_the_default_detector_is_written_as_it_is_read(tmp_path: Pa
     assert np.array_equal(again.network.probabilities(FEATURES), model.network.probabilities(FEATURES))
 
 
-def test_blocks_of_the_trained_network_change_nothing() -> None:
+def test_blocks_do_not_change_the_results() -> None:
     network = TransitionNetwork.load(DATA / "band.safetensors")
     features = np.random.default_rng(1).random((9000, BAND_CHANNELS), np.float32)
     with torch.no_grad():
@@ -71,7 +71,7 @@ def test_blocks_of_the_trained_network_change_nothing() -> None:
     np.testing.assert_allclose(network.probabilities(features), expected, atol=1e-5)
 
 
-def test_weights_without_their_onnx_file_are_refused(stored: Path, tmp_path: Path) -> None:
+def test_weights_without_their_onnx_file_are_rejected(stored: Path, tmp_path: Path) -> None:
     alone = tmp_path / "alone.safetensors"
     alone.write_bytes(stored.read_bytes())
     with pytest.raises(InvalidArgumentError, match=r"alone\.onnx: is missing or of other weights .*; train it again"):
@@ -81,12 +81,12 @@ def test_weights_without_their_onnx_file_are_refused(stored: Path, tmp_path: Pat
         open_detector(f"band?weights={alone}")
 
 
-def test_weights_with_another_number_of_answers_are_refused(stored: Path) -> None:
+def test_weights_with_another_number_of_outputs_are_rejected(stored: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="it must give 5 answers a frame, got 2"):
         open_detector(f"cuts?weights={stored}")
 
 
-def test_the_shipped_files_run_where_torch_cannot_be_imported() -> None:
+def test_shipped_files_run_without_torch() -> None:
     code = (
         "import sys; sys.modules['torch'] = None; from vidkin.shots import open_detector; "
         "print(*(open_detector(name).finish().cuts for name in ('default', 'cuts', 'band')))"

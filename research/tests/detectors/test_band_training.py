@@ -24,7 +24,7 @@ def sequences(count: int, length: int = 64) -> list[LabeledSequence]:
     return made
 
 
-def test_training_learns_and_repeats() -> None:
+def test_training_learns_and_is_deterministic() -> None:
     made = sequences(40)
     losses: list[float] = []
     network = train_transitions(made[:32], epochs=40, seed=1, on_progress=lambda *args: losses.append(args[2]))

@@ -44,7 +44,7 @@ def test_hard_cuts_are_found_to_the_frame(tmp_path: Path) -> None:
     assert detection.cuts[0].confidence == pytest.approx(np.exp(4) / (np.exp(4) + 2))
 
 
-def test_a_dissolve_is_an_interval(tmp_path: Path) -> None:
+def test_dissolve_is_an_interval(tmp_path: Path) -> None:
     """Over frames 32 to 48: the segments from 24, 32 and 40 hold a good part of it."""
     from skimage import transform
 
@@ -57,7 +57,7 @@ def test_a_dissolve_is_an_interval(tmp_path: Path) -> None:
     assert (cut.kind, cut.start_frame, cut.end_frame) == ("gradual", 24, 55)
 
 
-def test_what_returns_to_the_same_colors_is_dropped(tmp_path: Path) -> None:
+def test_changes_that_return_to_the_same_colors_are_dropped(tmp_path: Path) -> None:
     """A flash of two frames at 28: the runs around it begin and end with the same picture."""
     images = [np.asarray(image) for image in pan("coffee", 1)] * 60
     images[28] = images[29] = np.full_like(images[0], 255)
@@ -89,7 +89,7 @@ def config(**changes: object) -> EncoderConfig:
     return EncoderConfig(**settings)  # type: ignore[arg-type]
 
 
-def test_a_saved_network_is_opened_by_its_folder(tmp_path: Path) -> None:
+def test_saved_network_can_be_opened_by_its_folder(tmp_path: Path) -> None:
     network = build_model(config(), weights="random", seed=3)
     folder = save_model(network, tmp_path / "model", class_names=["none", "gradual", "sharp"])
     source = cut_video(tmp_path / "film.mp4")
@@ -119,13 +119,15 @@ def test_a_saved_network_is_opened_by_its_folder(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_networks_of_another_form(tmp_path: Path, changes: dict[str, object], names: list[str], message: str) -> None:
+def test_other_networks_are_rejected(
+    tmp_path: Path, changes: dict[str, object], names: list[str], message: str
+) -> None:
     folder = save_model(build_model(config(**changes), weights="random"), tmp_path / "model", class_names=names)
     with pytest.raises(InvalidArgumentError, match=message):
         open_detector(f"deepsbd:{folder}")
 
 
-def test_a_folder_without_a_model(tmp_path: Path) -> None:
+def test_folder_without_a_model_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UnknownExtractorError, match="holds no model"):
         open_detector(f"deepsbd:{tmp_path}")
     for nothing in (tmp_path, tmp_path / "nothing"):
@@ -136,6 +138,6 @@ def test_a_folder_without_a_model(tmp_path: Path) -> None:
             open_detector(str(nothing))
 
 
-def test_the_similarity_is_a_share() -> None:
+def test_similarity_is_between_0_and_1() -> None:
     with pytest.raises(InvalidArgumentError, match=r"similarity must be above 0 and at most 1, got 1\.5"):
         DeepSbdBaseline(ByDifference(), similarity=1.5)

@@ -21,13 +21,13 @@ from vidkin_research.learned.recipes import load_shot_recipe, show_shot_recipe
         ({"segments": {}, "model": {"frames": 8}}, r"model\.frames must be 16 for DeepSBD, got 8"),
     ],
 )
-def test_settings_out_of_range_are_refused(content: dict[str, object], message: str) -> None:
+def test_settings_out_of_range_are_rejected(content: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         load_shot_recipe(content)
 
 
 @pytest.mark.parametrize("name", ["deepsbd", "deepsbd-svm"])
-def test_recipes_come_back_as_shown(name: str) -> None:
+def test_shown_recipes_round_trip(name: str) -> None:
     plan = load_shot_recipe(name)
     assert load_shot_recipe(tomllib.loads(show_shot_recipe(plan))) == plan
 
@@ -45,6 +45,6 @@ def test_every_method_has_a_default(method: str | None, expected: str) -> None:
     assert load_shot_recipe(method=method) == load_shot_recipe(expected)
 
 
-def test_a_recipe_of_another_method_is_refused() -> None:
+def test_recipe_of_another_method_is_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="the recipe is of method 'learned', got method 'deepsbd'"):
         load_shot_recipe("published", method="deepsbd")

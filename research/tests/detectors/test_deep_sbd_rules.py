@@ -25,13 +25,13 @@ def test_equal_neighbors_become_one_run() -> None:
     ]
 
 
-def test_the_last_segment_ends_with_the_video() -> None:
+def test_last_segment_ends_with_the_video() -> None:
     assert list(find_segment_runs(np.array([NONE, SHARP]), 12)) == [SegmentRun("hard", 8, 11, 0.9)]
     assert list(find_segment_runs(np.array([NONE, SHARP]), 9)) == []
     assert list(find_segment_runs(np.zeros((0, 3)), 1)) == []
 
 
-def test_the_cut_is_at_the_largest_difference_not_used_yet() -> None:
+def test_cut_is_at_the_largest_unused_difference() -> None:
     differences = np.array([99.0, 1.0, 2.0, 50.0, 3.0, 40.0, 1.0, 99.0])
     run = SegmentRun("hard", 0, 6, 0.9)
     assert largest_difference(differences, run) == 3
@@ -39,7 +39,7 @@ def test_the_cut_is_at_the_largest_difference_not_used_yet() -> None:
     assert largest_difference(differences, SegmentRun("hard", 2, 3, 0.9), used=[3]) == 3
 
 
-def test_likeness_of_histograms() -> None:
+def test_similarity_of_histograms_equals_hand_computed_values() -> None:
     flat, one = np.full(4, 0.25), np.array([1.0, 0.0, 0.0, 0.0])
     assert bhattacharyya(flat, flat) == pytest.approx(1.0)
     assert bhattacharyya(flat, one) == pytest.approx(0.5)

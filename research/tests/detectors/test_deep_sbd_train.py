@@ -62,7 +62,7 @@ def test_labels_become_a_detector(labels: list[VideoAnnotation], tmp_path: Path)
     assert len(detection.curve.values) == 7
 
 
-def test_the_svm_variant_is_a_detector_too(labels: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_svm_variant_becomes_a_detector(labels: list[VideoAnnotation], tmp_path: Path) -> None:
     report = train_deep_sbd(labels, plan(classifier="svm"), output=tmp_path)
     assert report.classifier == "svm"
     assert report.right > 0.5
@@ -70,7 +70,7 @@ def test_the_svm_variant_is_a_detector_too(labels: list[VideoAnnotation], tmp_pa
     assert detect(labels[0].video, f"deepsbd:{tmp_path}").curve is not None
 
 
-def test_an_interrupted_training_resumes_with_the_same_weights(labels: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_interrupted_training_resumes_with_the_same_weights(labels: list[VideoAnnotation], tmp_path: Path) -> None:
     def press(what: str, done: int, total: int) -> None:
         if total == 4 and done == 2:
             signal.raise_signal(signal.SIGINT)
@@ -87,7 +87,7 @@ def test_an_interrupted_training_resumes_with_the_same_weights(labels: list[Vide
     assert one == two
 
 
-def test_training_refuses_labels_without_cuts_or_beyond_the_video(
+def test_training_rejects_labels_without_cuts_or_beyond_the_video(
     labels: list[VideoAnnotation], tmp_path: Path
 ) -> None:
     uncut = [VideoAnnotation(labels[0].video, 10.0, (ShotAnnotation(0, 60),))]
@@ -98,7 +98,7 @@ def test_training_refuses_labels_without_cuts_or_beyond_the_video(
         train_deep_sbd(late, plan(), output=tmp_path / "model")
 
 
-def test_a_second_training_in_the_folder_is_refused(labels: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_second_training_in_the_folder_is_rejected(labels: list[VideoAnnotation], tmp_path: Path) -> None:
     with (
         hold_training_folder(tmp_path),
         pytest.raises(InvalidArgumentError, match="another training uses this folder"),

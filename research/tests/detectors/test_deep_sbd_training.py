@@ -39,7 +39,7 @@ def _one_thread() -> None:
         (285, 0),
     ],
 )
-def test_class_of_a_segment(first: int, expected: int) -> None:
+def test_segments_have_classes(first: int, expected: int) -> None:
     assert segment_class(first, 16, [100], [(200, 210), (300, 301)]) == expected
 
 
@@ -65,7 +65,7 @@ def network(seed: int = 0) -> DeepSBDNetwork:
 
 
 @pytest.mark.large
-def test_a_small_network_learns_the_classes() -> None:
+def test_small_network_learns_the_classes() -> None:
     model = network()
     seen: list[int] = []
     report = train_on_segments(
@@ -83,14 +83,14 @@ def test_a_small_network_learns_the_classes() -> None:
     assert not model.training
 
 
-def test_the_same_seed_gives_the_same_weights() -> None:
+def test_same_seed_gives_the_same_weights() -> None:
     models = [network(), network()]
     for model in models:
         train_on_segments(model, [film(1), film(2)], steps=2, batch=4, seed=5)
     assert torch.equal(models[0].classifier.weight, models[1].classifier.weight)
 
 
-def test_labels_without_gradual_transitions_are_enough() -> None:
+def test_labels_do_not_need_gradual_transitions() -> None:
     hard = LabeledFrames(film(1).images[:80], (40,))
     assert train_on_segments(network(), [hard], steps=2, batch=4).losses[1] > 0
 
@@ -104,7 +104,7 @@ def test_frames_may_be_decoded_again(tmp_path: Path) -> None:
     assert torch.equal(models[0].classifier.weight, models[1].classifier.weight)
 
 
-def test_a_linear_svm_takes_the_place_of_the_classifier() -> None:
+def test_linear_svm_replaces_the_classifier() -> None:
     model = network()
     films = [film(seed) for seed in range(6)]
     train_on_segments(model, films, steps=40, batch=18)
@@ -122,7 +122,7 @@ def test_a_linear_svm_takes_the_place_of_the_classifier() -> None:
     assert classes.tolist() == [0, 2]
 
 
-def test_an_svm_of_two_classes_never_says_the_third() -> None:
+def test_svm_of_two_classes_never_predicts_the_third() -> None:
     model = network()
     films = [LabeledFrames(film(seed).images[:80], (40,)) for seed in range(4)]
     train_on_segments(model, films, steps=20, batch=12)
@@ -130,7 +130,7 @@ def test_an_svm_of_two_classes_never_says_the_third() -> None:
     assert float(model.classifier.bias.detach()[1]) < -100
 
 
-def test_invalid_arguments_are_refused_with_the_accepted_values() -> None:
+def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
     video = film(0)
     calm = LabeledFrames(video.images[:40], ())
     with pytest.raises(

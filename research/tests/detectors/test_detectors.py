@@ -40,11 +40,11 @@ def test_short_videos_without_cuts(tmp_path: Path, name: str, count: int) -> Non
 
 
 @pytest.mark.parametrize("name", ["content", "adaptive", "shotdetect", "svd"])
-def test_a_detector_without_frames_finds_nothing(name: str) -> None:
+def test_detector_without_frames_finds_nothing(name: str) -> None:
     assert open_detector(name).finish().cuts == ()
 
 
-def test_the_color_difference_by_hand() -> None:
+def test_color_difference_equals_hand_computed_values() -> None:
     first = np.zeros((2, 2, 3), np.uint8)
     second = first.copy()
     second[0, 0] = (255, 10, 6)
@@ -52,7 +52,7 @@ def test_the_color_difference_by_hand() -> None:
     assert color_difference(first, second) == color_difference(second, first) == 67
 
 
-def test_shotdetect_wants_a_jump_of_the_score_too() -> None:
+def test_shotdetect_also_requires_a_jump_of_the_score() -> None:
     """Scores 0, 40, 80, 5, 40: at frame 1 it jumps by 40; at 2 by 40; at 3 it is low; at 4 it jumps by 35."""
     levels = np.cumsum([0, 40, 80, 5, 40])
     detector = open_detector("shotdetect")
@@ -67,14 +67,14 @@ def test_shotdetect_wants_a_jump_of_the_score_too() -> None:
 
 
 @pytest.mark.parametrize(("threshold", "expected"), [(30, [1, 2, 4]), (36, [1, 2]), (75, [])])
-def test_the_threshold_of_shotdetect(threshold: int, expected: list[int]) -> None:
+def test_threshold_of_shotdetect(threshold: int, expected: list[int]) -> None:
     detector = open_detector(f"shotdetect?threshold={threshold}")
     for index, level in enumerate(np.cumsum([0, 40, 80, 5, 40]).tolist()):
         detector.push(RgbFrame(index, index / 10, np.full((4, 4, 3), (level, 0, 0), np.uint8)))
     assert [cut.frame for cut in detector.finish().cuts] == expected
 
 
-def test_a_dissolve_is_gradual_for_svd(tmp_path: Path) -> None:
+def test_dissolve_is_gradual_for_svd(tmp_path: Path) -> None:
     """Over frames 40 to 60, from one still photograph to another."""
     from skimage import transform
 
@@ -97,12 +97,12 @@ def test_a_dissolve_is_gradual_for_svd(tmp_path: Path) -> None:
         ("shotdetect?min_scene_len=0", r"min_scene_len must be at least 1, got 0"),
     ],
 )
-def test_settings_out_of_range(name: str, message: str) -> None:
+def test_settings_out_of_range_are_rejected(name: str, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         open_detector(name)
 
 
-def test_pyscenedetect_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pyscenedetect_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scenedetect", None)
     with pytest.raises(
         MissingPartError,
@@ -115,7 +115,7 @@ def test_pyscenedetect_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("file", ["sintel_trailer.mp4", "bikes.mp4"])
 @pytest.mark.parametrize("length", [1, 15])
 @pytest.mark.large
-def test_the_cuts_are_those_of_pyscenedetect(shared_data: Path, file: str, length: int) -> None:
+def test_cuts_equal_pyscenedetect(shared_data: Path, file: str, length: int) -> None:
     scenedetect = pytest.importorskip("scenedetect")
     source = shared_data / "shots" / file
     for name, peer in (

@@ -28,7 +28,7 @@ def test_pure_colors(color: tuple[int, int, int], bins: tuple[int, int, int]) ->
     assert histogram.sum() == 1.0
 
 
-def test_random_colors_as_by_the_standard_library() -> None:
+def test_random_colors_equal_the_standard_library() -> None:
     image = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
     expected = np.zeros(HSV_BINS)
     for pixel in image.reshape(-1, 3).tolist():

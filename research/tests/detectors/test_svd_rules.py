@@ -16,14 +16,14 @@ from vidkin_research.detectors.svd_rules import (
 )
 
 
-def test_a_segment_above_its_groups_threshold_is_a_candidate() -> None:
+def test_segment_above_its_group_threshold_is_a_candidate() -> None:
     """mu = 1.9, sigma = 2.7: the threshold is 1.1 * 1.9 + 0.6 * 2.7 = 3.71."""
     distances = np.ones(10)
     distances[4] = 10.0
     assert candidate_segments(distances).nonzero()[0].tolist() == [4]
 
 
-def test_a_quiet_group_beside_a_loud_one_needs_more() -> None:
+def test_quiet_group_next_to_a_loud_one_has_a_higher_threshold() -> None:
     """mu_L = 1.1, sigma_L = 0.3: alone 1.21 + 0.6 * 0.3 = 1.39; with mu_G = 25.55 it is 1.21 + 0.6 * 23.2 * 0.3 = 5.4.
 
     Segment 10 is three times its neighbor before.
@@ -34,7 +34,7 @@ def test_a_quiet_group_beside_a_loud_one_needs_more() -> None:
     assert candidate_segments(np.concatenate([quiet, np.full(10, 50.0)])).nonzero()[0].tolist() == [10]
 
 
-def test_three_times_a_neighbor_is_enough_above_most_of_the_mean() -> None:
+def test_segment_three_times_its_neighbor_is_a_candidate_near_the_mean() -> None:
     """4 > 3 * 1; 4 > 0.8 * mean. The group's own threshold is not reached by any."""
     distances = np.array([1.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0])
     assert candidate_segments(distances).nonzero()[0].tolist() == [1]
@@ -62,7 +62,7 @@ def test_still_stretches_have_no_candidates(distances: np.ndarray) -> None:
         (10.0, (2.0, 2.9), ((1.0, 1.0), (1.0, 1.0)), None),
     ],
 )
-def test_bisection(whole, halves, quarters, expected) -> None:  # type: ignore[no-untyped-def]
+def test_candidates_are_bisected(whole, halves, quarters, expected) -> None:  # type: ignore[no-untyped-def]
     assert narrow(40, whole, halves, quarters) == expected
 
 
@@ -75,7 +75,7 @@ def test_reduced_columns_keep_the_angles_of_few_histograms() -> None:
     assert np.allclose(columns @ columns.T, plain @ plain.T)
 
 
-def test_reduced_columns_are_those_of_the_singular_value_decomposition() -> None:
+def test_reduced_columns_equal_the_singular_value_decomposition() -> None:
     histograms = np.random.default_rng(1).random((20, 40))
     _, scales, rows = np.linalg.svd(histograms.T, full_matrices=False)
     slow = (scales[:8, None] * rows[:8]).T
@@ -86,7 +86,7 @@ def test_reduced_columns_are_those_of_the_singular_value_decomposition() -> None
     assert np.allclose(cosines_to(columns, 3), slow @ slow[3])
 
 
-def test_the_cut_is_where_neighbors_are_least_alike() -> None:
+def test_cut_is_between_the_least_similar_neighbors() -> None:
     before, after = np.array([1.0, 0.1, 0.0]), np.array([0.0, 0.1, 1.0])
     columns = reduced_columns(np.stack([before, before, before, before, after, after]))
     cut = find_cut(columns)
@@ -97,7 +97,7 @@ def test_the_cut_is_where_neighbors_are_least_alike() -> None:
     assert find_cut(reduced_columns(np.stack([before, after, before]))) is None
 
 
-def test_a_dissolve_draws_an_inverted_triangle() -> None:
+def test_distances_in_a_dissolve_form_an_inverted_triangle() -> None:
     first, last = np.array([1.0, 0.0, 0.2]), np.array([0.0, 1.0, 0.2])
     weights = np.linspace(0.0, 1.0, 21)[:, None]
     confidence = find_transition(reduced_columns(first * (1 - weights) + last * weights))
@@ -106,12 +106,12 @@ def test_a_dissolve_draws_an_inverted_triangle() -> None:
 
 
 @pytest.mark.parametrize("jump", [1, 2, 18])
-def test_a_cut_near_the_end_is_not_found_as_a_dissolve(jump: int) -> None:
+def test_cut_near_the_end_is_not_found_as_a_dissolve(jump: int) -> None:
     first, last = np.array([1.0, 0.0, 0.2]), np.array([0.0, 1.0, 0.2])
     frames = np.stack([first] * jump + [last] * (21 - jump))
     assert find_transition(reduced_columns(frames)) is None
 
 
-def test_a_still_picture_has_no_dissolve() -> None:
+def test_still_image_has_no_dissolve() -> None:
     assert find_transition(reduced_columns(np.ones((21, 5)))) is None
     assert find_transition(reduced_columns(np.eye(2))) is None

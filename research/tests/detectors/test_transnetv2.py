@@ -21,22 +21,22 @@ def heads(length: int, single: list[int], many: list[int]) -> np.ndarray:  # typ
     return found
 
 
-def test_a_cut_lies_behind_the_frames_that_the_first_head_marks() -> None:
+def test_cut_follows_the_frames_marked_by_the_first_head() -> None:
     (cut,) = cuts_of_heads(heads(50, [19], [18, 19, 20]), 0.5)
     assert (cut.kind, cut.frame) == ("hard", 20)
     assert cut.confidence == pytest.approx(0.9)
 
 
-def test_the_second_head_tells_gradual_transitions() -> None:
+def test_second_head_distinguishes_gradual_transitions() -> None:
     (cut,) = cuts_of_heads(heads(50, [20, 21], list(range(15, 28))), 0.5)
     assert (cut.kind, cut.frame, cut.start_frame, cut.end_frame) == ("gradual", 22, 15, 27)
 
 
-def test_a_transition_that_reaches_the_end_makes_no_cut() -> None:
+def test_transition_up_to_the_end_is_no_cut() -> None:
     assert cuts_of_heads(heads(50, [49], []), 0.5) == ()
 
 
-def test_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> None:
         raise ImportError(name)
 

@@ -12,13 +12,13 @@ from vidkin.errors import InvalidArgumentError
 from vidkin_research.features import ColorHistogram
 
 
-def test_bins_of_rgb_by_hand() -> None:
+def test_rgb_bins_equal_hand_computed_values() -> None:
     histogram = ColorHistogram("rgb", 2).describe([np.array([[[0, 0, 255], [255, 200, 0]]], dtype=np.uint8)])[0]
     # 001 and 110
     assert histogram.tolist() == [0, 0.5, 0, 0, 0, 0, 0.5, 0]
 
 
-def test_distance_of_pictures_without_a_common_color_is_two() -> None:
+def test_distance_of_images_without_a_common_color_is_two() -> None:
     feature = ColorHistogram()
     red, blue = plain((255, 0, 0)), plain((0, 0, 255))
     both = np.concatenate([red, blue])
@@ -28,7 +28,7 @@ def test_distance_of_pictures_without_a_common_color_is_two() -> None:
     )
 
 
-def test_lab_histogram_is_that_of_a_loop() -> None:
+def test_lab_histogram_equals_a_plain_loop() -> None:
     picture = photographs(1)[0][::8, ::8]
     counts = np.zeros(4096)
     for lightness, a, b in rgb2lab(picture).reshape(-1, 3):
@@ -38,7 +38,7 @@ def test_lab_histogram_is_that_of_a_loop() -> None:
     np.testing.assert_allclose(found.numpy(), counts / counts.sum(), atol=1e-7)
 
 
-def test_size_does_not_matter_and_hue_has_a_space_of_its_own() -> None:
+def test_size_does_not_matter_and_hue_has_its_own_space() -> None:
     for space in ("lab", "hsv", "rgb"):
         feature = ColorHistogram(space)
         small, large = feature.describe([plain(height=3, width=5), plain(height=90, width=50)])

@@ -30,7 +30,7 @@ def test_frames_become_unit_vectors(feature: ImageFeature) -> None:
     assert features.fingerprint == extractor.fingerprint
 
 
-def test_names_settings_and_files_lead_to_an_extractor(features: dict[str, ImageFeature], tmp_path: Path) -> None:
+def test_extractor_can_be_opened_by_name_settings_or_file(features: dict[str, ImageFeature], tmp_path: Path) -> None:
     assert "classical:<feature>" in available_extractors()
     plain_color, hsv = open_extractor("classical:color"), open_extractor("classical:color?space=hsv")
     assert plain_color.name == "classical:color"
@@ -43,7 +43,7 @@ def test_names_settings_and_files_lead_to_an_extractor(features: dict[str, Image
     assert open_extractor("classical").fingerprint.startswith("classical-1-")
 
 
-def test_unknown_features_and_settings_are_refused() -> None:
+def test_unknown_features_and_settings_are_rejected() -> None:
     with pytest.raises(UnknownExtractorError, match="'sift' is not a classical feature; choose from wavelet"):
         open_extractor("classical:sift")
     with pytest.raises(InvalidArgumentError, match=r"'classical\?space=hsv' has no setting 'space'"):

@@ -12,7 +12,7 @@ from vidkin_research.features import ImageFeature
 from vidkin_research.features.feature import as_rgb, sample_rows, sketch, squares
 
 
-def test_one_picture_at_a_time_gives_the_same_numbers(feature: ImageFeature) -> None:
+def test_batches_and_single_images_give_the_same_values(feature: ImageFeature) -> None:
     pictures = photographs(12)[::4]
     together = feature.describe(pictures)
     alone = torch.cat([feature.describe([picture]) for picture in pictures])
@@ -20,7 +20,7 @@ def test_one_picture_at_a_time_gives_the_same_numbers(feature: ImageFeature) -> 
     assert feature.describe([]).shape == (0, together.shape[1])
 
 
-def test_embeddings_have_length_one_and_find_what_the_distances_find(feature: ImageFeature) -> None:
+def test_unit_embeddings_rank_like_the_distances(feature: ImageFeature) -> None:
     pictures = photographs(24)[::2]
     copies = [np.ascontiguousarray(picture[3:-3, 3:-3]) for picture in pictures]
     descriptors, copied = feature.describe(pictures), feature.describe(copies)
@@ -32,7 +32,7 @@ def test_embeddings_have_length_one_and_find_what_the_distances_find(feature: Im
     assert float((alike == nearest).double().mean()) >= 0.75
 
 
-def test_no_picture_is_nearer_than_itself(feature: ImageFeature) -> None:
+def test_no_image_is_nearer_than_the_image_itself(feature: ImageFeature) -> None:
     if feature.name == "oasis":
         pytest.skip("a bilinear similarity does not have to be largest for a picture with itself")
     descriptors = feature.describe(photographs(24)[::4])
@@ -53,7 +53,7 @@ def test_no_picture_is_nearer_than_itself(feature: ImageFeature) -> None:
     ],
     ids=["one color", "black", "one pixel", "one row", "gray", "alpha"],
 )
-def test_degenerate_pictures_are_described(feature: ImageFeature, picture: np.ndarray) -> None:
+def test_degenerate_images_have_features(feature: ImageFeature, picture: np.ndarray) -> None:
     descriptors = feature.describe([picture, *photographs(1)])
     assert bool(descriptors.isfinite().all())
     assert bool(feature.distances(descriptors, descriptors).isfinite().all())
@@ -64,7 +64,7 @@ def test_degenerate_pictures_are_described(feature: ImageFeature, picture: np.nd
     assert length == pytest.approx(1, abs=1e-5) or length == 0
 
 
-def test_gray_and_transparent_pictures_become_rgb() -> None:
+def test_gray_and_transparent_images_become_rgb() -> None:
     gray = np.array([[0, 100]], dtype=np.uint8)
     assert as_rgb(gray).tolist() == [[[0, 0, 0], [100, 100, 100]]]
     assert as_rgb(gray[..., None]).tolist() == as_rgb(gray).tolist()
@@ -82,19 +82,19 @@ def test_gray_and_transparent_pictures_become_rgb() -> None:
         np.zeros(4, np.uint8),
     ],
 )
-def test_other_arrays_are_refused(image: np.ndarray) -> None:
+def test_other_arrays_are_rejected(image: np.ndarray) -> None:
     with pytest.raises(InvalidArgumentError, match=r"an image must be \[H, W\], .* uint8 with pixels, got \["):
         as_rgb(image)
 
 
-def test_squares_are_squeezed_and_scaled() -> None:
+def test_squares_are_stretched_and_scaled() -> None:
     result = squares([plain((255, 0, 51), height=3, width=9)], 4)
     assert result.shape == (1, 4, 4, 3)
     assert result.dtype == np.float32
     np.testing.assert_allclose(result[0], np.broadcast_to([1, 0, 0.2], (4, 4, 3)), atol=1e-7)
 
 
-def test_a_sketch_keeps_inner_products_on_average() -> None:
+def test_sketch_keeps_inner_products_on_average() -> None:
     rows = torch.rand(2, 3000, generator=torch.Generator().manual_seed(0))
     exact = float(rows[0] @ rows[1])
     found = []
@@ -106,7 +106,7 @@ def test_a_sketch_keeps_inner_products_on_average() -> None:
     assert sketch(rows, 3000) is rows
 
 
-def test_sampled_rows_have_content() -> None:
+def test_sampled_rows_are_not_empty() -> None:
     groups = [torch.zeros(5, 2), torch.ones(9, 2), torch.full((3, 2), 2.0)]
     rows = sample_rows(groups, each=4, most=100, seed=0)
     assert sorted(rows[:, 0].tolist()) == [1, 1, 1, 1, 2, 2, 2]

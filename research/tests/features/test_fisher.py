@@ -24,7 +24,7 @@ def tensors(gmm: GaussianMixture) -> tuple[torch.Tensor, ...]:
     return tuple(torch.from_numpy(values) for values in (gmm.weights_, gmm.means_, gmm.covariances_))
 
 
-def test_it_is_that_of_scikit_image_with_the_sign_of_sigma_turned() -> None:
+def test_vector_equals_scikit_image_except_for_the_sign_of_sigma() -> None:
     gmm = mixture()
     rows = np.random.default_rng(1).normal(size=(50, 4))
     theirs = fisher_vector(rows, gmm)[3:]
@@ -34,7 +34,7 @@ def test_it_is_that_of_scikit_image_with_the_sign_of_sigma_turned() -> None:
     np.testing.assert_allclose(ours.numpy(), theirs / np.linalg.norm(theirs), atol=1e-9)
 
 
-def test_it_is_the_gradient_of_the_likelihood() -> None:
+def test_vector_is_the_gradient_of_the_likelihood() -> None:
     weights, means, variances = tensors(mixture())
     rows = torch.from_numpy(np.random.default_rng(2).normal(size=(20, 4)))
     means.requires_grad_()
@@ -49,7 +49,7 @@ def test_it_is_the_gradient_of_the_likelihood() -> None:
     torch.testing.assert_close(found, expected)
 
 
-def test_by_hand_for_one_gaussian() -> None:
+def test_vector_of_one_gaussian_equals_hand_computed_values() -> None:
     one = torch.ones(1, 1)
     # z = 3: gradients 3 and (9 - 1) / sqrt(2), then square roots.
     found = improved_fisher_vector(torch.tensor([[5.0]]), torch.ones(1), 2 * one, one)
@@ -57,7 +57,7 @@ def test_by_hand_for_one_gaussian() -> None:
     torch.testing.assert_close(found, expected / expected.norm())
 
 
-def test_no_rows_and_no_gradient_give_zeros() -> None:
+def test_vector_is_zero_without_rows_or_gradient() -> None:
     one = torch.ones(1, 1)
     assert improved_fisher_vector(torch.zeros(0, 1), torch.ones(1), one, one).tolist() == [0, 0]
     # Two rows one standard deviation to both sides fit exactly.
@@ -76,7 +76,7 @@ def test_descriptors_are_fisher_vectors_of_projected_patches(features: dict[str,
     assert not bool(found[1].any())
 
 
-def test_models_that_do_not_fit_are_refused(features: dict[str, ImageFeature]) -> None:
+def test_incompatible_models_are_rejected(features: dict[str, ImageFeature]) -> None:
     feature = features["fisher"]
     assert isinstance(feature, FisherVectors)
     with pytest.raises(InvalidArgumentError, match=r"means must be \[4, 8\], got \[3, 8\]"):

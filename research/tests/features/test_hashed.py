@@ -22,7 +22,7 @@ def hashed(features: dict[str, ImageFeature]) -> HashedHistograms:
 
 
 @pytest.mark.parametrize("spread", [0.05, 0.5, 2.0])
-def test_samples_agree_as_often_as_the_theorem_says(spread: float) -> None:
+def test_samples_agree_with_the_probability_of_the_theorem(spread: float) -> None:
     generator = np.random.default_rng(0)
     first = generator.random(60)
     second = first * np.exp(generator.normal(0, spread, 60))
@@ -34,7 +34,7 @@ def test_samples_agree_as_often_as_the_theorem_says(spread: float) -> None:
     assert found == pytest.approx((1 - distance / 2) / (1 + distance / 2), abs=0.025)
 
 
-def test_samples_by_hand() -> None:
+def test_samples_equal_hand_computed_values() -> None:
     rows = torch.tensor([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
     samples = consistent_samples(rows, 50)
     agreement = hash_agreement(samples, samples)
@@ -42,13 +42,13 @@ def test_samples_by_hand() -> None:
     assert agreement.tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
 
 
-def test_the_seed_decides_the_samples() -> None:
+def test_seed_determines_the_samples() -> None:
     rows = torch.tensor([[0.2, 0.3, 0.5]])
     assert torch.equal(consistent_samples(rows, 50), consistent_samples(rows, 50))
     assert not torch.equal(consistent_samples(rows, 50), consistent_samples(rows, 50, seed=1))
 
 
-def test_components_are_those_of_kernel_pca(hashed: HashedHistograms) -> None:
+def test_components_equal_kernel_pca(hashed: HashedHistograms) -> None:
     kernel = hash_agreement(hashed.anchors, hashed.anchors).double().numpy()
     pca = KernelPCA(8, kernel="precomputed").fit(kernel)
     pictures = photographs(40)[30:40:3]
@@ -68,7 +68,7 @@ def test_histograms_have_equal_shares(hashed: HashedHistograms) -> None:
     assert [part.sum().item() for part in rows[1].split([4096, 24, 1152])] == pytest.approx([1, 0, 0], abs=1e-6)
 
 
-def test_pictures_that_do_not_differ_are_refused(hashed: HashedHistograms) -> None:
+def test_identical_images_are_rejected(hashed: HashedHistograms) -> None:
     with pytest.raises(InvalidArgumentError, match="the images must differ"):
         HashedHistograms.fit([plain(), plain()], words=hashed.words)
     with pytest.raises(InvalidArgumentError, match="pictures must be at least 2, got 1"):

@@ -26,7 +26,7 @@ def of_skimage(picture: np.ndarray, *, orientations: int, side: int) -> np.ndarr
 
 
 @pytest.mark.parametrize("number", [0, 7, 14])
-def test_blocks_are_those_of_scikit_image(number: int) -> None:
+def test_blocks_equal_scikit_image(number: int) -> None:
     picture = photographs(15)[number]
     expected = of_skimage(picture, orientations=9, side=8)
     found = GradientHistogram("blocks").describe([picture])
@@ -34,7 +34,7 @@ def test_blocks_are_those_of_scikit_image(number: int) -> None:
     np.testing.assert_allclose(found[0].numpy(), expected.ravel(), atol=1e-4)
 
 
-def test_a_cell_has_its_numbers_in_each_of_four_blocks() -> None:
+def test_cell_is_part_of_four_blocks() -> None:
     picture = photographs(8)[7]
     blocks = of_skimage(picture, orientations=8, side=16)  # [5, 5, 2, 2, 8]
     cells = GradientHistogram().describe([picture]).reshape(6, 6, 4, 8).numpy()
@@ -52,7 +52,7 @@ def test_stripes_have_gradients_across_them(vertical: bool, bin_of_gradient: int
     assert set(cells.sum(dim=1).argmax(dim=1).tolist()) == {bin_of_gradient}
 
 
-def test_one_color_has_no_gradients_and_the_strongest_channel_counts() -> None:
+def test_one_color_has_no_gradient_and_the_strongest_channel_counts() -> None:
     assert not bool(GradientHistogram().describe([plain()]).any())
     red = stripes(16, side=96)
     red[..., 1:] = 128
@@ -61,7 +61,7 @@ def test_one_color_has_no_gradients_and_the_strongest_channel_counts() -> None:
     )
 
 
-def test_layouts() -> None:
+def test_layouts_have_the_expected_dimensions() -> None:
     assert GradientHistogram().describe([]).shape == (0, 1152)
     assert GradientHistogram("blocks").describe([]).shape == (0, 4356)
     with pytest.raises(InvalidArgumentError, match="layout must be one of 'cells', 'blocks', got 'rings'"):

@@ -16,7 +16,7 @@ from vidkin.training.draws import read_relevance
 from vidkin_research.features.relevance import relevance_by_feature
 
 
-def test_relevance_by_a_feature_is_how_alike_images_look() -> None:
+def test_relevance_by_a_feature_is_visual_similarity() -> None:
     colors = [(250, 0, 0), (250, 40, 0), (0, 0, 250), (250, 0, 0)]
     images = np.stack([np.full((8, 8, 3), color, np.uint8) for color in colors])
     images[1, :4] = colors[0]  # half of it has the color of the first
@@ -25,7 +25,7 @@ def test_relevance_by_a_feature_is_how_alike_images_look() -> None:
     assert not bool(relevance_by_feature("classical:color", images, torch.arange(4)).any())
 
 
-def test_recipes_name_it_by_the_feature(tmp_path: Path) -> None:
+def test_recipes_select_relevance_by_feature_name(tmp_path: Path) -> None:
     images = torch.zeros(4, 8, 8, 3, dtype=torch.uint8)
     assert read_relevance("classical:color", images, torch.arange(4)).shape == (4, 4)  # type: ignore[union-attr]
     with pytest.raises(UnknownExtractorError, match="'sift' is not a classical feature"):

@@ -24,7 +24,7 @@ from vidkin_research.features import (
 )
 
 
-def test_a_stored_feature_describes_as_before(feature: ImageFeature, tmp_path: Path) -> None:
+def test_stored_feature_gives_the_same_vectors(feature: ImageFeature, tmp_path: Path) -> None:
     path = tmp_path / "feature.safetensors"
     save_feature(feature, path)
     again = load_feature(path)
@@ -35,7 +35,7 @@ def test_a_stored_feature_describes_as_before(feature: ImageFeature, tmp_path: P
     assert torch.equal(open_feature(feature.name, weights=path).describe(pictures), feature.describe(pictures))
 
 
-def test_settings_are_part_of_name_file_and_digest(tmp_path: Path) -> None:
+def test_settings_affect_name_file_and_digest(tmp_path: Path) -> None:
     hsv = open_feature("color?space=hsv&bins=4")
     assert hsv == ColorHistogram("hsv", 4)
     assert open_feature("hog?layout=blocks") == GradientHistogram("blocks")
@@ -45,7 +45,7 @@ def test_settings_are_part_of_name_file_and_digest(tmp_path: Path) -> None:
     assert feature_digest(hsv) != feature_digest(ColorHistogram())
 
 
-def test_features_that_are_fitted_come_with_the_package() -> None:
+def test_fitted_features_are_included_in_the_package() -> None:
     assert available_features() == (
         "wavelet",
         "color",
@@ -82,12 +82,12 @@ def test_features_that_are_fitted_come_with_the_package() -> None:
         ("fisher?gaussians=3", InvalidArgumentError, r"'fisher\?gaussians=3' has no setting 'gaussians'"),
     ],
 )
-def test_names_that_stand_for_nothing(name: str, error: type[Exception], message: str) -> None:
+def test_unknown_names_are_rejected(name: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         open_feature(name)
 
 
-def test_a_file_of_another_feature_is_refused(features: dict[str, ImageFeature], tmp_path: Path) -> None:
+def test_file_of_another_feature_is_rejected(features: dict[str, ImageFeature], tmp_path: Path) -> None:
     path = tmp_path / "words.safetensors"
     save_feature(features["words"], path)
     with pytest.raises(InvalidArgumentError, match=r"holds the feature 'words' .* open it as 'classical:words'"):
@@ -107,7 +107,7 @@ def test_a_file_of_another_feature_is_refused(features: dict[str, ImageFeature],
     ],
     ids=lambda text: text[:40],
 )
-def test_damaged_files_are_errors(features: dict[str, ImageFeature], tmp_path: Path, settings: str) -> None:
+def test_damaged_files_are_rejected(features: dict[str, ImageFeature], tmp_path: Path, settings: str) -> None:
     path = tmp_path / "words.safetensors"
     save_file({"x": torch.zeros(2)}, path, {"format": "vidkin.image_feature", "feature": settings})
     with pytest.raises(InvalidArgumentError, match="damaged feature file"):
@@ -121,7 +121,7 @@ def test_damaged_files_are_errors(features: dict[str, ImageFeature], tmp_path: P
         load_feature(path)
 
 
-def test_half_precision_in_a_file_is_read_as_single(features: dict[str, ImageFeature], tmp_path: Path) -> None:
+def test_half_precision_is_read_as_single_precision(features: dict[str, ImageFeature], tmp_path: Path) -> None:
     path = tmp_path / "words.safetensors"
     save_feature(features["words"], path)
     halves = {"centers": load_file(path)["centers"].half()}

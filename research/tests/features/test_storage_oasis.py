@@ -13,7 +13,7 @@ from vidkin_research.features import BilinearSimilarity, ImageFeature, learn_bil
 ROWS = torch.eye(3)
 
 
-def test_one_step_by_hand() -> None:
+def test_one_step_equals_hand_computed_values() -> None:
     # p = e0, p+ = e1, p- = e2: the loss is 1 - 0 + 0, ||V||^2 = 1 * 2, tau = 1/2.
     matrix = learn_bilinear(ROWS, [(0, 1, 2)], aggressiveness=10.0)
     assert matrix.tolist() == [[1, 0.5, -0.5], [0, 1, 0], [0, 0, 1]]
@@ -28,13 +28,13 @@ def test_aggressiveness_limits_a_step() -> None:
     assert several[0].tolist() == pytest.approx([1, 0.3, -0.3])
 
 
-def test_nothing_is_learned_from_what_is_in_order_or_equal() -> None:
+def test_ordered_or_equal_triplets_teach_nothing() -> None:
     far = torch.tensor([[2.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
     assert torch.equal(learn_bilinear(far, [(0, 1, 2)]), torch.eye(2))
     assert torch.equal(learn_bilinear(far, [(0, 1, 1)]), torch.eye(2))
 
 
-def test_it_orders_by_the_direction_that_labels_are_about() -> None:
+def test_oasis_learns_the_direction_that_labels_depend_on() -> None:
     generator = torch.Generator().manual_seed(0)
     labels = torch.arange(60) % 2
     # The label is in the first column; nine others are larger, and about something else.

@@ -23,7 +23,7 @@ def pyramid(features: dict[str, ImageFeature]) -> TextonPyramid:
     return feature
 
 
-def test_descriptor_is_that_of_a_loop(pyramid: TextonPyramid) -> None:
+def test_descriptor_equals_a_plain_loop(pyramid: TextonPyramid) -> None:
     picture = photographs(7)[6]
     channels = np.pad(rgb2yiq(squares([picture], 128)[0]), ((1, 1), (1, 1), (0, 0)), mode="reflect")
     strengths = np.zeros((32, 32, 32))
@@ -43,14 +43,14 @@ def test_descriptor_is_that_of_a_loop(pyramid: TextonPyramid) -> None:
     np.testing.assert_allclose(pyramid.describe([picture])[0].numpy(), np.concatenate(levels), atol=2e-4)
 
 
-def test_the_distance_is_one_minus_the_intersection(pyramid: TextonPyramid) -> None:
+def test_distance_is_one_minus_the_intersection(pyramid: TextonPyramid) -> None:
     descriptors = pyramid.describe(photographs(12)[::4])
     torch.testing.assert_close(descriptors.sum(dim=1), torch.ones(3))
     minima = torch.minimum(descriptors[:, None], descriptors[None]).sum(dim=2)
     torch.testing.assert_close(pyramid.distances(descriptors, descriptors), 1 - minima, rtol=1e-4, atol=1e-5)
 
 
-def test_where_a_texton_is_matters(pyramid: TextonPyramid) -> None:
+def test_position_of_a_texton_matters(pyramid: TextonPyramid) -> None:
     picture = plain((20, 20, 20), height=128, width=128)
     picture[48:80, 16:48] = 250
     left, right = pyramid.describe([picture, np.roll(picture, 64, axis=1)])

@@ -26,7 +26,7 @@ def haar_by_hand(row: np.ndarray) -> np.ndarray:
     return row
 
 
-def test_the_transform_is_the_standard_one() -> None:
+def test_transform_equals_the_standard_transform() -> None:
     images = np.random.default_rng(0).random((1, 8, 8, 3)).astype(np.float32)
     # Gray: Y is the gray value, I and Q are 0.
     images[:] = images[..., :1]
@@ -38,7 +38,7 @@ def test_the_transform_is_the_standard_one() -> None:
     np.testing.assert_allclose(found[1:], 0, atol=1e-6)
 
 
-def test_a_picture_of_two_halves_has_one_coefficient() -> None:
+def test_image_of_two_halves_has_one_coefficient() -> None:
     picture = plain((255, 255, 255), height=128, width=128)
     picture[:, 64:] = 0
     signature = WaveletSignature(3).describe([picture])[0]
@@ -47,7 +47,7 @@ def test_a_picture_of_two_halves_has_one_coefficient() -> None:
     assert signature[3:].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0]
 
 
-def test_the_distance_is_the_published_sum() -> None:
+def test_distance_equals_the_published_sum() -> None:
     feature = WaveletSignature()
     signatures = feature.describe(photographs(24)[::3])
     found = feature.distances(signatures[:3], signatures)
@@ -63,13 +63,13 @@ def test_the_distance_is_the_published_sum() -> None:
             assert float(found[one, other]) == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_picture_of_one_color_has_only_means() -> None:
+def test_image_of_one_color_has_only_means() -> None:
     signature = WaveletSignature().describe([plain((255, 0, 0))])[0]
     assert signature[:3].tolist() == pytest.approx([0.299, 0.5959, 0.2115], abs=1e-3)
     assert not bool(signature[3:].any())
 
 
-def test_cosines_order_as_distances_do_where_only_means_differ() -> None:
+def test_cosines_and_distances_agree_in_order_if_only_means_differ() -> None:
     feature = WaveletSignature()
     grays = feature.describe([plain((value, value, value)) for value in (0, 60, 120, 255)])
     embedded = feature.embed(grays)

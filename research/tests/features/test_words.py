@@ -24,7 +24,7 @@ def test_patches_are_unit_vectors_without_a_large_entry() -> None:
 
 @pytest.mark.parametrize(("wavelength", "scale"), [(4, 0), (8, 1)])
 @pytest.mark.parametrize(("vertical", "orientation"), [(True, 0), (False, 4)])
-def test_stripes_answer_to_their_wavelength_and_direction(
+def test_stripes_respond_to_their_wavelength_and_direction(
     wavelength: int, scale: int, vertical: bool, orientation: int
 ) -> None:
     patches = describe_patches([stripes(wavelength, vertical=vertical)])[0]
@@ -36,7 +36,7 @@ def test_patches_of_one_color_are_zero() -> None:
     assert not bool(describe_patches([plain()]).any())
 
 
-def test_patches_do_not_see_contrast() -> None:
+def test_patches_do_not_depend_on_contrast() -> None:
     picture = photographs(1)[0]
     full, half = describe_patches([picture, (picture // 2).astype(np.uint8)])
     both = (full.abs().amax(1) > 0) & (half.abs().amax(1) > 0)
@@ -44,7 +44,7 @@ def test_patches_do_not_see_contrast() -> None:
     assert float(cosines.median()) > 0.99
 
 
-def test_histogram_is_that_of_a_loop() -> None:
+def test_histogram_equals_a_plain_loop() -> None:
     pictures = photographs(8)
     feature = VisualWords.fit(pictures, words=6)
     patches = describe_patches(pictures[:1])[0]
@@ -55,26 +55,26 @@ def test_histogram_is_that_of_a_loop() -> None:
     np.testing.assert_allclose(feature.describe(pictures[:1])[0].numpy(), counts / counts.sum(), atol=1e-6)
 
 
-def test_the_same_seed_gives_the_same_words() -> None:
+def test_same_seed_gives_the_same_words() -> None:
     pictures = photographs(4)
     first, again = (VisualWords.fit(pictures, words=5, seed=3) for _ in range(2))
     assert torch.equal(first.centers, again.centers)
     assert not torch.equal(first.centers, VisualWords.fit(pictures, words=5, seed=4).centers)
 
 
-def test_a_picture_without_texture_has_no_words() -> None:
+def test_image_without_texture_has_no_words() -> None:
     feature = VisualWords.fit(photographs(4), words=5)
     descriptors = feature.describe([plain(), *photographs(1)])
     assert not bool(descriptors[0].any())
     assert float(feature.distances(descriptors[:1], descriptors[1:])) == pytest.approx(1)
 
 
-def test_nearest_center_by_hand() -> None:
+def test_nearest_center_equals_hand_computed_value() -> None:
     centers = torch.tensor([[0.0, 0.0], [3.0, 0.0]])
     assert nearest_center(torch.tensor([[1.4, 5.0], [1.6, -5.0]]), centers).tolist() == [0, 1]
 
 
-def test_too_few_patches_are_refused() -> None:
+def test_too_few_patches_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="500 centers must be fitted on at least as many patches"):
         VisualWords.fit(photographs(2), words=500)
     with pytest.raises(InvalidArgumentError, match="images with content"):

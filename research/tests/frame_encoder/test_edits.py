@@ -29,7 +29,7 @@ def other() -> Image:
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("shape", [(270, 480), (300, 96)])
-def test_every_kind_changes_the_picture_and_returns_one(kind: EditKind, shape: tuple[int, int]) -> None:
+def test_every_kind_changes_the_image(kind: EditKind, shape: tuple[int, int]) -> None:
     image = np.ascontiguousarray(np.resize(page(3), (*shape, 3)))
     before = image.copy()
     for seed in range(4):
@@ -42,7 +42,7 @@ def test_every_kind_changes_the_picture_and_returns_one(kind: EditKind, shape: t
         assert (image == before).all()
 
 
-def test_the_same_generator_gives_the_same_edit_and_another_seed_another() -> None:
+def test_edits_depend_on_the_seed() -> None:
     first, kinds = edit_picture(page(), np.random.default_rng(5), other)
     again, same_kinds = edit_picture(page(), np.random.default_rng(5), other)
     assert kinds == same_kinds
@@ -51,7 +51,7 @@ def test_the_same_generator_gives_the_same_edit_and_another_seed_another() -> No
     assert len(other_kinds) > 6
 
 
-def test_kinds_are_mixed_in_the_order_of_real_life() -> None:
+def test_mixed_edits_are_in_a_realistic_order() -> None:
     stages = {kind.name: kind.stage for kind in KINDS}
     counts = set()
     for seed in range(40):
@@ -66,7 +66,7 @@ def test_held_back_kinds_are_edits_of_the_copy_benchmark() -> None:
     assert set(HELD_BACK_EDITS) < set(EDITS)
 
 
-def test_held_back_sources_are_a_part_of_each_collection() -> None:
+def test_every_collection_has_held_back_sources() -> None:
     assert [scene for scene in range(18) if is_held_back_clip(scene)] == [5, 11, 17]
     share = np.mean([is_held_back_photo(f"dress/{number}.jpg") for number in range(2000)])
     assert 0.07 < share < 0.13

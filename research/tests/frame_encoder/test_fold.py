@@ -39,7 +39,7 @@ def pooled(student: Student, images: NDArray[np.uint8]) -> torch.Tensor:
         return student.pooled(to_input(images))
 
 
-def test_normal_equations_find_a_linear_map_with_its_shift() -> None:
+def test_normal_equations_find_a_linear_map_with_an_offset() -> None:
     generator = torch.Generator().manual_seed(1)
     weight, shift = torch.randn(3, 5, generator=generator), torch.randn(3, generator=generator)
     normal = Normal(5, 3)
@@ -51,7 +51,7 @@ def test_normal_equations_find_a_linear_map_with_its_shift() -> None:
     assert torch.allclose(found_shift, shift, atol=1e-4)
 
 
-def test_products_are_summed_exactly_where_maps_are_in_bfloat16() -> None:
+def test_products_of_bfloat16_maps_are_summed_exactly() -> None:
     rows = torch.randn(500, 6, generator=torch.Generator().manual_seed(1))
     one, other = Normal(6, 1), Normal(6, 1)
     one.add(rows, rows[:, :1])
@@ -61,7 +61,7 @@ def test_products_are_summed_exactly_where_maps_are_in_bfloat16() -> None:
 
 
 @pytest.mark.parametrize("taps", [1, 9])
-def test_channels_that_others_can_make_up_for_leave_first(taps: int) -> None:
+def test_replaceable_channels_are_removed_first(taps: int) -> None:
     generator = torch.Generator().manual_seed(1)
     own = torch.randn(4000, 4 * taps, generator=generator)
     # Channels 4 and 5 are sums of the first two and of the last two, with large weights; 6 is of its own but unused.
@@ -78,14 +78,14 @@ def test_channels_that_others_can_make_up_for_leave_first(taps: int) -> None:
     assert len({0, 1, 4} & set(kept)) == len({2, 3, 5} & set(kept)) == 2
 
 
-def test_a_student_as_wide_as_the_teacher_is_the_teacher(teacher: Student, images: NDArray[np.uint8]) -> None:
+def test_student_as_wide_as_the_teacher_equals_it(teacher: Student, images: NDArray[np.uint8]) -> None:
     student = Student(WHOLE)
     fold_teacher(student, teacher, images, bfloat16=False)
     expected = pooled(teacher, images)
     assert float((pooled(student, images) - expected).square().sum() / expected.square().sum()) < 0.01
 
 
-def test_channels_that_say_the_same_twice_leave_without_a_loss(images: NDArray[np.uint8]) -> None:
+def test_redundant_channels_are_removed_without_loss(images: NDArray[np.uint8]) -> None:
     torch.manual_seed(3)
     teacher = Student(WHOLE).eval().requires_grad_(False)
     for stage in teacher.stages:
@@ -108,7 +108,7 @@ def test_channels_that_say_the_same_twice_leave_without_a_loss(images: NDArray[n
     assert lost[1] > 0.2
 
 
-def test_blocks_that_a_student_lacks_are_made_up_for(teacher: Student, images: NDArray[np.uint8]) -> None:
+def test_removed_blocks_are_compensated(teacher: Student, images: NDArray[np.uint8]) -> None:
     settings = replace(WHOLE, blocks=((0, 2), (0, 3), (0, 5), (0, 2)), outside=48)
     student = Student(settings)
     fold_teacher(student, teacher, images, bfloat16=False)

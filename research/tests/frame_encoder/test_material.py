@@ -19,31 +19,31 @@ from vidkin_research.frame_encoder.raw_vectors import Network, VectorStore, meas
 from vidkin_research.frame_encoder.teacher import open_pixel_encoder, teach, vectors_file
 
 
-def test_each_source_has_the_teachers_vectors_of_its_pictures(work: Path) -> None:
+def test_each_source_has_teacher_vectors_of_its_images(work: Path) -> None:
     assert read_sources(work) == ["made"]
     vectors = np.load(vectors_file(work, "made"))
     assert vectors.shape == (15, 512)
     assert np.allclose(np.linalg.norm(vectors.astype(np.float32), axis=1), 1, atol=1e-2)
 
 
-def test_vectors_that_are_there_are_not_computed_again(work: Path) -> None:
+def test_stored_vectors_are_not_recomputed(work: Path) -> None:
     def never(images: NDArray[np.uint8]) -> NDArray[np.float32]:
         raise AssertionError("asked again")
 
     teach(work, never, side=96)
 
 
-def test_without_pictures_the_message_says_which_steps_are_missing(tmp_path: Path) -> None:
+def test_error_without_images_names_the_missing_steps(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="no images with the teacher's vectors; run `pictures` and `teach`"):
         open_material(tmp_path)
 
 
-def test_the_teacher_must_be_a_file(tmp_path: Path) -> None:
+def test_teacher_must_be_a_file(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="teacher must be onnx:FILE with an existing file"):
         open_pixel_encoder(f"onnx:{tmp_path / 'none.onnx'}")
 
 
-def test_a_batch_has_three_levels(work: Path) -> None:
+def test_batch_has_three_levels(work: Path) -> None:
     material = open_material(work)
     batch = material.draw(np.random.default_rng(0), moments=8, paired=0.5, side=48)
     assert batch.images.shape == (16, 48, 48, 3)
@@ -60,7 +60,7 @@ def test_a_batch_has_three_levels(work: Path) -> None:
         assert abs(material.pictures[one].time - material.pictures[other].time) >= 1.0
 
 
-def test_a_batch_carries_the_teachers_vectors_of_the_pictures_as_they_are(work: Path) -> None:
+def test_batch_has_teacher_vectors_of_the_unedited_images(work: Path) -> None:
     material = open_material(work)
     batch = material.draw(np.random.default_rng(3), moments=6, paired=0.0, side=48)
     pictures = read_pictures(work, "made")
@@ -72,7 +72,7 @@ def test_a_batch_carries_the_teachers_vectors_of_the_pictures_as_they_are(work: 
     assert groups.shape == (5,)
 
 
-def test_the_teacher_sees_edited_views_as_the_student_sees_them(work: Path) -> None:
+def test_teacher_and_student_get_the_same_edited_views(work: Path) -> None:
     material = open_material(work)
     seen: list[NDArray[np.uint8]] = []
 
@@ -93,7 +93,7 @@ def test_the_teacher_sees_edited_views_as_the_student_sees_them(work: Path) -> N
     assert alone.seen.shape == (0, 512)
 
 
-def test_of_the_two_views_of_a_moment_one_is_always_edited_and_the_other_in_half_of_the_cases(work: Path) -> None:
+def test_first_view_is_always_edited_and_second_in_half_of_the_cases(work: Path) -> None:
     material = open_material(work)
     batch = material.draw(np.random.default_rng(5), moments=40, paired=0.0, side=48)
     plain = np.stack(
@@ -104,7 +104,7 @@ def test_of_the_two_views_of_a_moment_one_is_always_edited_and_the_other_in_half
     assert 10 <= unedited[::2].sum() <= 30
 
 
-def test_views_of_one_seed_are_the_same(work: Path) -> None:
+def test_views_depend_only_on_the_seed(work: Path) -> None:
     material = open_material(work)
     one, other = (material.draw(np.random.default_rng(7), moments=4, paired=0.5, side=48) for _ in range(2))
     assert np.array_equal(one.images, other.images)
@@ -113,9 +113,7 @@ def test_views_of_one_seed_are_the_same(work: Path) -> None:
     )
 
 
-def test_views_of_pictures_left_for_validation_are_found_by_a_network_that_sees_them(
-    work: Path, tmp_path: Path
-) -> None:
+def test_validation_views_are_found_better_than_by_chance(work: Path, tmp_path: Path) -> None:
     class Store(VectorStore):
         def encode(self, images: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
             return means_of_cells(np.stack([squared(image, 64) for image in images]))

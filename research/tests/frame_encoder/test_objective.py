@@ -36,12 +36,12 @@ def batch(plain: torch.Tensor, shown: tuple[int, ...] = (), seen: torch.Tensor |
 
 
 @pytest.mark.parametrize("order", [order_by_average_precision, order_by_radius])
-def test_vectors_in_the_order_of_the_three_levels_cost_nothing(order: Order) -> None:
+def test_vectors_in_the_order_of_the_three_levels_have_no_loss(order: Order) -> None:
     assert float(order(at(0, 2, 35, 37, 175, 178), MOMENTS, GROUPS)) == pytest.approx(0.0, abs=1e-4)
 
 
 @pytest.mark.parametrize("order", [order_by_average_precision, order_by_radius])
-def test_another_place_nearer_than_another_moment_costs(order: Order) -> None:
+def test_other_scene_nearer_than_other_moment_has_a_loss(order: Order) -> None:
     wrong = at(0, 2, 120, 122, 30, 33).requires_grad_()
     loss = order(wrong, MOMENTS, GROUPS)
     assert float(loss.detach()) > 0.2
@@ -49,12 +49,12 @@ def test_another_place_nearer_than_another_moment_costs(order: Order) -> None:
     assert float(gradient.abs().sum()) > 0
 
 
-def test_another_moment_nearer_than_the_same_one_costs_average_precision() -> None:
+def test_other_moment_nearer_than_the_same_moment_has_a_loss() -> None:
     right, wrong = at(0, 2, 35, 37, 175, 178), at(0, 30, 15, 45, 175, 178)
     assert order_by_average_precision(wrong, MOMENTS, GROUPS) > order_by_average_precision(right, MOMENTS, GROUPS) + 0.1
 
 
-def test_without_another_moment_of_a_place_the_radial_term_is_nothing_with_a_gradient() -> None:
+def test_radial_term_without_a_second_moment_is_zero_with_a_gradient() -> None:
     vectors = at(0, 2, 35, 37, 175, 178).requires_grad_()
     loss = order_by_radius(vectors, MOMENTS, MOMENTS)
     assert float(loss.detach()) == 0.0
@@ -62,13 +62,13 @@ def test_without_another_moment_of_a_place_the_radial_term_is_nothing_with_a_gra
     assert not gradient.any()
 
 
-def test_the_entropy_term_falls_when_moments_move_apart() -> None:
+def test_entropy_term_falls_when_moments_move_apart() -> None:
     assert spread(at(0, 1, 120, 121, 240, 241), MOMENTS) < spread(at(0, 1, 10, 11, 20, 21), MOMENTS)
     # Views of one moment may be equal.
     assert torch.isfinite(spread(at(0, 0, 120, 120, 240, 240), MOMENTS))
 
 
-def test_the_teachers_vectors_cost_least() -> None:
+def test_vectors_of_the_teacher_have_the_lowest_loss() -> None:
     plain = at(0, 0, 40, 40, 180, 180)
     settings = ObjectiveSettings()
     bank, bank_groups = at(90, 270), torch.tensor([7, 8])
@@ -79,7 +79,7 @@ def test_the_teachers_vectors_cost_least() -> None:
     assert all(right[name] < wrong[name] for name in ("plain", "contrast"))
 
 
-def test_a_view_that_the_teacher_saw_is_drawn_to_its_vector_of_that_view() -> None:
+def test_view_seen_by_the_teacher_is_attracted_to_its_vector_of_that_view() -> None:
     plain = at(0, 0, 40, 40, 180, 180)
     settings = ObjectiveSettings(same=0.5)
     bank, groups = at(90, 270), torch.tensor([7, 8])
@@ -92,7 +92,7 @@ def test_a_view_that_the_teacher_saw_is_drawn_to_its_vector_of_that_view() -> No
     assert "same" not in objective_terms(plain, batch(plain), bank, groups, settings)
 
 
-def test_vectors_of_the_own_place_in_the_bank_are_no_negatives() -> None:
+def test_vectors_of_the_same_scene_in_the_bank_are_no_negatives() -> None:
     plain = at(0, 0, 40, 40, 180, 180)
     settings = ObjectiveSettings(order="none")
     alone = objective_terms(plain, batch(plain), at(90), torch.tensor([7]), settings)
@@ -102,7 +102,7 @@ def test_vectors_of_the_own_place_in_the_bank_are_no_negatives() -> None:
     assert float(joined["contrast"]) < float(others["contrast"])
 
 
-def test_unknown_orders_and_temperatures_are_refused() -> None:
+def test_invalid_orders_and_temperatures_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="order must be quad_linear, radial or none, got 'best'"):
         ObjectiveSettings(order="best")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="temperature must be above 0, got 0"):

@@ -47,7 +47,7 @@ def one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def test_a_run_that_was_stopped_goes_on_as_if_it_had_not_been(work: Path, tmp_path: Path) -> None:
+def test_interrupted_run_resumes_to_the_same_weights(work: Path, tmp_path: Path) -> None:
     material = open_material(work)
     whole = open_run(tmp_path / "whole", SMALL)
     train(whole, tmp_path / "whole", material)
@@ -72,7 +72,7 @@ def test_run_with_other_settings_is_rejected(tmp_path: Path) -> None:
         open_run(tmp_path, changed)
 
 
-def test_the_recipe_that_comes_with_it_can_be_read() -> None:
+def test_included_recipe_can_be_read() -> None:
     import vidkin_research.frame_encoder.train as module
 
     recipe = read_recipe(Path(module.__file__).with_name("frame-encoder.toml"))
@@ -80,7 +80,7 @@ def test_the_recipe_that_comes_with_it_can_be_read() -> None:
     assert recipe.objective.order == "quad_linear"
 
 
-def test_an_exported_student_gives_nearly_the_same_vectors_for_bytes(work: Path, tmp_path: Path) -> None:
+def test_exported_student_gives_nearly_the_same_vectors_for_bytes(work: Path, tmp_path: Path) -> None:
     run = open_run(tmp_path / "run", SMALL)
     file = export_student(run, open_material(work), tmp_path / "student.onnx", teacher="made up")
     images = np.stack([each.read(work)[:32, :32] for each in open_material(work).pictures[:3]])
@@ -112,7 +112,7 @@ def test_an_exported_student_gives_nearly_the_same_vectors_for_bytes(work: Path,
     ]
 
 
-def test_a_run_goes_on_from_an_exported_student(work: Path, tmp_path: Path) -> None:
+def test_run_continues_from_an_exported_student(work: Path, tmp_path: Path) -> None:
     run = open_run(tmp_path / "run", SMALL)
     file = export_student(run, open_material(work), tmp_path / "student.onnx", teacher="made up")
     again = open_run(tmp_path / "again", SMALL, student=file)
@@ -128,7 +128,7 @@ def test_a_run_goes_on_from_an_exported_student(work: Path, tmp_path: Path) -> N
         load_student(Student(wider), file)
 
 
-def test_a_run_begins_as_the_teacher_folded_with_the_best_head(work: Path, tmp_path: Path) -> None:
+def test_run_begins_with_the_folded_teacher_and_the_best_head(work: Path, tmp_path: Path) -> None:
     material = open_material(work)
     settings = replace(SMALL, folded=24)
     torch.manual_seed(0)
@@ -150,14 +150,14 @@ def validate_all(student: Student, material: Material) -> float:
     return float((vectors * material.vectors.astype(np.float32)).sum(axis=1).mean())
 
 
-def test_students_take_any_side() -> None:
+def test_students_accept_any_side() -> None:
     student = Student(SMALL.student)
     with torch.no_grad():
         vectors = student(torch.randint(256, (2, 3, 48, 40)).float())
     assert torch.allclose(vectors.norm(dim=1), torch.ones(2), atol=1e-5)
 
 
-def test_frozen_stages_stay_as_they_are(work: Path, tmp_path: Path) -> None:
+def test_frozen_stages_do_not_change(work: Path, tmp_path: Path) -> None:
     run = open_run(tmp_path, SMALL)
     before = {name: value.clone() for name, value in run.student.state_dict().items()}
     train(run, tmp_path, open_material(work), until=2)
@@ -203,7 +203,7 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Layers]:
     return file, layers
 
 
-def test_the_teacher_is_read_with_its_weights(teacher: tuple[Path, Layers]) -> None:
+def test_teacher_is_read_with_its_weights(teacher: tuple[Path, Layers]) -> None:
     file, layers = teacher
     whole = load_teacher(file, side=32)
     kernels = [value for value in whole.state_dict().values() if value.ndim == 4]
@@ -214,7 +214,7 @@ def test_the_teacher_is_read_with_its_weights(teacher: tuple[Path, Layers]) -> N
     assert sums[0] == pytest.approx(sums[1])
 
 
-def test_the_first_layer_of_the_teacher_takes_bytes_for_colors_of_imagenet(teacher: tuple[Path, Layers]) -> None:
+def test_first_layer_of_the_teacher_accepts_bytes(teacher: tuple[Path, Layers]) -> None:
     file, layers = teacher
     weight, scale, bias = layers[0]
     image = torch.randint(256, (1, 3, 40, 40)).float()
@@ -228,7 +228,7 @@ def test_the_first_layer_of_the_teacher_takes_bytes_for_colors_of_imagenet(teach
     assert torch.allclose(found, expected, atol=1e-4)
 
 
-def test_another_network_is_no_teacher(tmp_path: Path) -> None:
+def test_other_networks_are_rejected_as_teacher(tmp_path: Path) -> None:
     file = tmp_path / "other.onnx"
     tensors = [onnx.numpy_helper.from_array(np.zeros((4, 4), np.float32), name) for name in ("w", "b")]
     node = onnx.helper.make_node("Gemm", ["x", "w", "b"], ["y"])
@@ -249,19 +249,19 @@ def test_another_network_is_no_teacher(tmp_path: Path) -> None:
         ({"frozen": 5}, "frozen must be from 0 to 4, got 5"),
     ],
 )
-def test_students_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
+def test_invalid_students_are_rejected(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         StudentSettings(**settings)
 
 
-def test_the_score_of_a_pair_is_the_mean_of_each_query_frames_best() -> None:
+def test_pair_score_is_the_mean_of_the_best_scores_of_query_frames() -> None:
     query = np.eye(4, dtype=np.float32)[:2]
     target = np.eye(4, dtype=np.float32)[[0, 3, 3]]
     assert mean_of_best(query, target) == pytest.approx(0.5)
     assert mean_of_best(target, query) == pytest.approx(1 / 3)
 
 
-def test_moments_count_where_the_nearest_frame_is_within_a_second() -> None:
+def test_moments_need_the_nearest_frame_within_a_second() -> None:
     frames = np.eye(5, dtype=np.float32)
     times = [0.0, 1.0, 2.0, 3.0, 4.0]
     later = [time + 0.5 for time in times]

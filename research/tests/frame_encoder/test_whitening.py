@@ -31,7 +31,7 @@ def test_edits_matter_less_after_whitening(dimension: int) -> None:
     assert recall(plain @ projection.T + shift, view @ projection.T + shift) > recall(plain, view) + 0.5
 
 
-def test_no_power_keeps_all_angles_around_the_mean() -> None:
+def test_whitening_with_power_zero_keeps_angles_around_the_mean() -> None:
     plain, edited = draw(1)
     plain, edited = plain + 2.0, edited + 2.0
     projection, shift = fit_whitening(plain, edited, dimension=12, ridge=1e-3, power=0.0)
@@ -54,7 +54,7 @@ def test_whitened_differences_have_the_same_variance_in_all_directions() -> None
         ({"edited": np.zeros((2, 3, 12))}, r"of the same images, got \(400, 12\) and \(2, 3, 12\)"),
     ],
 )
-def test_wrong_arguments_are_refused(changes: dict[str, object], message: str) -> None:
+def test_invalid_arguments_are_rejected(changes: dict[str, object], message: str) -> None:
     plain, edited = draw(1)
     given = {"plain": plain, "edited": edited, "dimension": 4, "ridge": 0.1, **changes}
     with pytest.raises(InvalidArgumentError, match=message):

@@ -39,7 +39,7 @@ def test_each_feature_has_a_row() -> None:
 
 @pytest.mark.parametrize("name", ["color", "HOG", "SPMK textons", "OASIS"])
 @pytest.mark.large
-def test_a_row_knows_the_scene_again(task: ImageTask, name: str) -> None:
+def test_row_recognizes_the_scene(task: ImageTask, name: str) -> None:
     row = next(row for row in CLASSICAL_ROWS if row.name == f"classical: {name}")
     fitted = row.fit(task, 0)
     test, train = fitted.describe(task.test.images), fitted.describe(task.train.images)
@@ -49,7 +49,7 @@ def test_a_row_knows_the_scene_again(task: ImageTask, name: str) -> None:
     assert float(distances[same].mean()) < float(distances[~same].mean())
 
 
-def test_triplets_have_the_labels_that_they_should() -> None:
+def test_triplets_have_the_expected_labels() -> None:
     labels = torch.tensor([0, 0, 0, 1, 1, 2])
     triplets = np.array(draw_label_triplets(labels, 500, seed=1))
     classes = labels.numpy()[triplets]

@@ -67,7 +67,7 @@ def measure(fitted: Line, given: Task) -> dict[str, object]:
     }
 
 
-def test_the_class_is_that_of_the_nearest_training_image() -> None:
+def test_class_is_taken_from_the_nearest_training_image() -> None:
     """Nearest to 10, 15 and 90 are 0, 0 and 100: classes 0, 0 and 1."""
     found = measure(Line(), task([10, 15, 90, 95], [0, 1, 1, 1]))
     assert found["top_1"] == 0.75
@@ -75,7 +75,7 @@ def test_the_class_is_that_of_the_nearest_training_image() -> None:
     assert found["macro"] == pytest.approx((1 + 2 / 3) / 2)
 
 
-def test_a_row_that_classifies_is_asked_itself() -> None:
+def test_classifying_row_predicts_its_own_classes() -> None:
     found = measure(Classifier(), task([10, 45, 60, 90], [0, 0, 0, 1]))
     assert found["top_1"] == 0.75
     # By the nearest training image 45 and 60 would be of class 1.
@@ -83,7 +83,7 @@ def test_a_row_that_classifies_is_asked_itself() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_retrieval_is_that_of_plain_loops(seed: int) -> None:
+def test_retrieval_equals_plain_loops(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     values = torch.randperm(200, generator=generator)[:9].tolist()
     classes = torch.randint(0, 3, (9,), generator=generator).tolist()
@@ -114,7 +114,7 @@ def test_times_and_names_are_passed_on() -> None:
     assert figures.milliseconds >= 0
 
 
-def test_an_excerpt_of_the_rankings_leaves_out_the_query() -> None:
+def test_rankings_omit_the_query() -> None:
     given = task([0, 10, 21, 33, 46, 60, 75, 91, 108, 126, 145], [0] * 11)
     measured = measure_row(Line(), given, row="line", group="made", seed=0, seconds_to_fit=0)  # type: ignore[arg-type]
     # Four of eleven, from the first to the last, with the eight nearest of the ten others.

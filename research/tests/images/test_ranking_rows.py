@@ -33,7 +33,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> ImageTask:
 
 
 @pytest.mark.parametrize("kind", ["deep_ranking", "image"])
-def test_training_brings_triplets_into_order(task: ImageTask, kind: str) -> None:
+def test_training_orders_triplets(task: ImageTask, kind: str) -> None:
     def precision(steps: int) -> float:
         row = RankingRow(task, 0, kind=kind, steps=steps, backbone="small")
         return measure_row(row, task, row=kind, group="", seed=0, seconds_to_fit=0).figures.triplet_precision
@@ -52,7 +52,7 @@ def test_tuning_trains_the_deep_path_too(task: ImageTask) -> None:
     assert not torch.equal(before, after)
 
 
-def test_the_seed_decides_the_weights(task: ImageTask) -> None:
+def test_seed_determines_the_weights(task: ImageTask) -> None:
     first, again, other = (
         RankingRow(task, seed, kind="deep_ranking", steps=2, backbone="small").describe(task.test.images)
         for seed in (0, 0, 1)
@@ -62,7 +62,7 @@ def test_the_seed_decides_the_weights(task: ImageTask) -> None:
     torch.testing.assert_close(first.norm(dim=1), torch.ones(24))
 
 
-def test_rows_and_their_kinds(task: ImageTask) -> None:
+def test_rows_have_names_and_checked_kinds(task: ImageTask) -> None:
     assert [row.name for row in RANKING_ROWS] == ["single-scale ranking", "deep ranking"]
     with pytest.raises(InvalidArgumentError, match="kind must be 'deep_ranking' or 'image', got 'clip'"):
         RankingRow(task, 0, kind="clip")

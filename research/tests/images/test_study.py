@@ -65,7 +65,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_figures_that_can_be_checked_by_hand(folder: Path, tmp_path: Path) -> None:
+def test_figures_equal_hand_computed_values(folder: Path, tmp_path: Path) -> None:
     task = open_task(PICTURES, folder, size=32)
     rows = [ImageRow("red", Red, is_seeded=False), ImageRow("guess", Guess)]
     told: list[str] = []
@@ -87,7 +87,7 @@ def test_figures_that_can_be_checked_by_hand(folder: Path, tmp_path: Path) -> No
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")} == before
 
 
-def test_the_page_has_a_table_for_each_set(folder: Path, tmp_path: Path) -> None:
+def test_page_has_a_table_for_each_set(folder: Path, tmp_path: Path) -> None:
     report = run_image_study([ImageRow("red", Red)], [open_task(PICTURES, folder, size=32)], tmp_path, seeds=(0, 1))
     page = as_page(report, notes=["Made by hand."])
     assert "## pictures\n\n2 classes, 10 training and 6 test images." in page
@@ -95,7 +95,7 @@ def test_the_page_has_a_table_for_each_set(folder: Path, tmp_path: Path) -> None
     assert page.endswith("Made by hand.\n")
 
 
-def test_rankings_of_stored_runs(folder: Path, tmp_path: Path) -> None:
+def test_rankings_are_made_from_stored_runs(folder: Path, tmp_path: Path) -> None:
     task = open_task(PICTURES, folder, size=32)
     rows = [ImageRow("red", Red, is_seeded=False), ImageRow("guess", Guess)]
     run_image_study(rows, [task], tmp_path, seeds=(0, 1))
@@ -112,7 +112,7 @@ def test_rankings_of_stored_runs(folder: Path, tmp_path: Path) -> None:
     assert len(run_image_study(rows, [task], tmp_path, seeds=(0, 1)).runs) == 3
 
 
-def test_fewer_images_and_a_long_tail(folder: Path) -> None:
+def test_images_can_be_reduced_and_made_long_tailed(folder: Path) -> None:
     task = open_task(PICTURES, folder, size=32, per_class=2)
     assert (len(task.train), len(task.test), task.name) == (4, 4, "pictures")
     tail = open_task(PICTURES, folder, size=32, long_tail=0.4)
@@ -152,7 +152,7 @@ class Learner(Guess):
         return (described > 0).long() if self.is_good else torch.zeros(len(described), dtype=torch.long)
 
 
-def test_a_rate_is_chosen_on_validation_images_and_the_earlier_of_equal_ones(folder: Path, tmp_path: Path) -> None:
+def test_rate_is_chosen_on_validation_images_and_the_first_of_equals(folder: Path, tmp_path: Path) -> None:
     row = ImageRow("learner", Learner)
     judged = {"pictures": open_task(PICTURES, folder, size=32, validation=True)}
     chosen = choose_rates([row], judged, tmp_path, rates=(0.1, 0.3, 0.9))
@@ -173,7 +173,7 @@ class Layered(Guess):
         return {"embedding": good, "penultimate": torch.eye(2)[torch.arange(len(described)) % 2]}
 
 
-def test_each_layer_of_two_heads_has_its_figures(folder: Path, tmp_path: Path) -> None:
+def test_each_layer_of_two_heads_is_measured(folder: Path, tmp_path: Path) -> None:
     task = open_task(PICTURES, folder, size=32, learning_rate=0.5)
     report = run_image_study([ImageRow("layered", Layered)], [task], tmp_path, seeds=(0, 1))
     run = report.runs[0]
@@ -191,13 +191,13 @@ def test_each_layer_of_two_heads_has_its_figures(folder: Path, tmp_path: Path) -
     assert "embedding NMI | penultimate R@1" in page
 
 
-def test_one_class_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_single_class_is_rejected(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder / "train" / "dark", tmp_path / "dark")
     with pytest.raises(DatasetError, match=r"at least 2 classes with training images.*got \d+ training and \d+ test"):
         open_task(PICTURES, tmp_path, size=32)
 
 
-def test_features_of_a_network_are_compared_by_the_cosine(folder: Path) -> None:
+def test_network_features_are_compared_by_cosine(folder: Path) -> None:
     task = open_task(PICTURES, folder, size=64)
     fitted: Any = NETWORK_ROWS[0].fit(task, 0)
     vectors = fitted.describe(task.train.images)

@@ -39,7 +39,7 @@ CHOSEN = [row for row in TWO_HEAD_ROWS if row.name in ("softmax alone, balanced 
 
 
 @pytest.mark.parametrize("row", CHOSEN, ids=lambda row: row.name)
-def test_a_variant_takes_steps_and_is_measured(task: ImageTask, row: object) -> None:
+def test_variant_is_trained_and_measured(task: ImageTask, row: object) -> None:
     fitted = row.fit(task, 0)  # type: ignore[attr-defined]
     terms = read_terms(fitted.steps)
     variant = VARIANTS[row.name]  # type: ignore[attr-defined]
@@ -57,7 +57,7 @@ def test_a_variant_takes_steps_and_is_measured(task: ImageTask, row: object) -> 
     assert fitted.model.dimension == (256 if variant.loss else 1280)
 
 
-def test_the_learning_rate_of_the_task_is_the_step_of_the_weights(task: ImageTask) -> None:
+def test_learning_rate_of_the_task_determines_the_step_of_its_weights(task: ImageTask) -> None:
     # One step of SGD changes each weight by the rate times its gradient, which is the same for the same seed.
     row = next(row for row in TWO_HEAD_ROWS if row.name == "softmax alone, balanced batches")
     heads = []
@@ -99,7 +99,7 @@ def test_sweeps_are_stored_and_written_as_a_page(
     assert len(list(tmp_path.rglob("*.json"))) == 4
 
 
-def test_the_picture_of_sweeps(tmp_path: Path) -> None:
+def test_sweeps_are_drawn(tmp_path: Path) -> None:
     runs = [
         RowFigures("made", name, "two-head", 0, top_1, top_1, 0.9, (0.4, 0.8, 0.9, 1.0), 1.0, 1.0)
         for name, top_1 in (("lambda 0.1", 0.5), ("lambda 1", 0.6), ("embedding of 16", 0.5))

@@ -18,7 +18,7 @@ def write(path: Path, document: object) -> Path:
     return path
 
 
-def test_labels_come_back_as_written_with_names_relative_to_the_file(tmp_path: Path) -> None:
+def test_labels_round_trip_with_names_relative_to_the_file(tmp_path: Path) -> None:
     labels = [
         VideoAnnotation(
             tmp_path / "clips" / "a é.mp4", 25.0, (ShotAnnotation(0, 90, (60, 90)), ShotAnnotation(90, 200))
@@ -34,12 +34,12 @@ def test_labels_come_back_as_written_with_names_relative_to_the_file(tmp_path: P
     assert [path.name for path in made_in(tmp_path)] == ["labels.json"]
 
 
-def test_cuts_are_hard_where_shots_touch_and_gradual_where_frames_lie_between() -> None:
+def test_cuts_are_hard_if_shots_touch_and_gradual_otherwise() -> None:
     shots = (ShotAnnotation(0, 10), ShotAnnotation(10, 20), ShotAnnotation(26, 40))
     assert VideoAnnotation(Path("a.mp4"), 25, shots).cuts == (10, (20, 25))
 
 
-def test_one_video_alone_is_a_file_too(tmp_path: Path) -> None:
+def test_single_video_is_accepted(tmp_path: Path) -> None:
     path = write(tmp_path / "one.json", {"video": "a.mp4", "fps": 20, "shots": [{"start": 0, "end": 5}]})
     assert read_shot_annotations(path) == [VideoAnnotation(tmp_path / "a.mp4", 20.0, (ShotAnnotation(0, 5),))]
 
@@ -68,13 +68,13 @@ def test_one_video_alone_is_a_file_too(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_contradictory_labels_are_refused(tmp_path: Path, shots: object, message: str) -> None:
+def test_contradictory_labels_are_rejected(tmp_path: Path, shots: object, message: str) -> None:
     path = write(tmp_path / "bad.json", {"video": "a.mp4", "fps": 20, "shots": shots})
     with pytest.raises(InvalidArgumentError, match=message):
         read_shot_annotations(path)
 
 
-def test_files_without_annotations_are_refused_with_the_cause(tmp_path: Path) -> None:
+def test_files_without_annotations_are_rejected_with_the_cause(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"none\.json: cannot be read, No such file or directory"):
         read_shot_annotations(tmp_path / "none.json")
     (tmp_path / "text.json").write_text("shots: 1", encoding="utf-8")

@@ -33,7 +33,7 @@ Interval = tuple[int, int] | None
         ([(5, 6)], (5, 6)),
     ],
 )
-def test_the_rule_of_the_paper(marked: list[Interval], expected: Interval) -> None:
+def test_published_rule_merges_annotators(marked: list[Interval], expected: Interval) -> None:
     assert merge_critical((0, 100), marked) == expected
 
 

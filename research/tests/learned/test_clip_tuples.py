@@ -31,7 +31,7 @@ def windows(video: int, start: int, end: int, length: int) -> list[ClipWindow]:
     return [ClipWindow(video, first, first + length) for first in range(start, end - length + 1)]
 
 
-def test_every_critical_quadlet_is_as_likely() -> None:
+def test_critical_quadlets_are_equally_likely() -> None:
     # Non-critical windows of 3 in 0..6 (9..10 is too short), critical 6..9, next shot 10..14. The critical
     # shot of video 1 has no next shot.
     quiet, event, after = windows(0, 0, 6, 3), windows(0, 6, 9, 3), windows(0, 10, 14, 3)
@@ -52,7 +52,7 @@ def test_both_sides_of_the_critical_frames_are_not_critical() -> None:
     assert {quadlet.intermediate for quadlet in drawn} == {ClipWindow(0, 4, 8)}
 
 
-def test_shot_triplets_come_from_shots_that_are_not_critical() -> None:
+def test_shot_triplets_come_from_uncritical_shots() -> None:
     # Video 0's quiet shot is its last; video 1's is followed by a critical one, all of whose windows serve.
     possible = {
         ClipTriplet(q, p, n): 1.0
@@ -62,7 +62,7 @@ def test_shot_triplets_come_from_shots_that_are_not_critical() -> None:
     assert_follows(drawn, possible)
 
 
-def test_short_stretches_are_one_window_where_allowed() -> None:
+def test_short_stretches_can_be_one_window() -> None:
     shots = [AnnotatedShot(0, 0, 60, critical=(50, 60)), AnnotatedShot(0, 60, 75)]
     with pytest.raises(InvalidArgumentError, match=r"no critical shot is eligible at 40 frames a clip: no window of"):
         sample_critical_quadlets(shots, 1, seed=0)
@@ -73,7 +73,7 @@ def test_short_stretches_are_one_window_where_allowed() -> None:
     assert quadlet.query != quadlet.positive
 
 
-def test_a_seed_gives_the_same() -> None:
+def test_same_seed_draws_the_same() -> None:
     def drawn(seed: int) -> list[ClipQuadlet]:
         return sample_critical_quadlets(SHOTS, 20, seed=seed, clip_frames=2)
 
@@ -82,7 +82,7 @@ def test_a_seed_gives_the_same() -> None:
     assert sample_critical_quadlets(SHOTS, 0, seed=0, clip_frames=2) == []
 
 
-def test_nothing_eligible_says_why() -> None:
+def test_error_without_eligible_tuples_names_the_cause() -> None:
     with pytest.raises(InvalidArgumentError, match="there is no critical shot to draw from"):
         sample_critical_quadlets(SHOTS[:1], 1, seed=0)
     with pytest.raises(InvalidArgumentError, match=r"no window in a next shot \(1 shots\)"):

@@ -25,7 +25,7 @@ def curve(seed: int, *, event: bool) -> np.ndarray:
     return values
 
 
-def test_numbers_of_a_line() -> None:
+def test_trend_of_a_line_equals_hand_computed_values() -> None:
     # The first value is left out; the rest rises by 1 at each of 7 steps.
     numbers = trend_numbers(np.arange(9.0))
     assert numbers == {"tau": 1.0, "rise": pytest.approx(7.0), "end": pytest.approx(7.5 - 2.5)}
@@ -33,7 +33,7 @@ def test_numbers_of_a_line() -> None:
 
 
 @pytest.mark.parametrize("test", TREND_TESTS)
-def test_fitted_on_labelled_curves_every_test_tells_others_apart(test: TrendTest) -> None:
+def test_every_test_fitted_on_labeled_curves_separates_others(test: TrendTest) -> None:
     fit = [curve(seed, event=seed % 2 == 0) for seed in range(20)]
     rule = fit_trend(fit, [seed % 2 == 0 for seed in range(20)], test=test)
     assert set(rule.weights) == set(TREND_TESTS[test])
@@ -43,7 +43,7 @@ def test_fitted_on_labelled_curves_every_test_tells_others_apart(test: TrendTest
 
 
 @pytest.mark.parametrize("test", TREND_TESTS)
-def test_a_curve_that_falls_or_is_flat_is_not_critical_whatever_the_labels_say(test: TrendTest) -> None:
+def test_falling_or_flat_curve_is_never_critical(test: TrendTest) -> None:
     """Labels by which critical curves fall, and labels by which nearly every curve is critical."""
     curves = [curve(seed, event=seed % 2 == 0) for seed in range(20)]
     fall = 0.6 - np.linspace(0, 0.5, 60)
@@ -54,7 +54,7 @@ def test_a_curve_that_falls_or_is_flat_is_not_critical_whatever_the_labels_say(t
         assert critical_score(np.full(60, 0.3), rule) < 0.5
 
 
-def test_the_event_begins_where_the_curve_leaves_its_calm_part() -> None:
+def test_event_begins_at_the_end_of_the_calm_part() -> None:
     # Calm 0, ends at 4: half the way is 2, which the curve leaves with its seventh value; the peak before was short.
     assert rise_moment(np.array([0.0, 0, 3, 0, 0, 0, 2.5, 3, 4, 4, 4, 4])) == 6
     assert rise_moment(np.zeros(8)) == 7
@@ -62,7 +62,7 @@ def test_the_event_begins_where_the_curve_leaves_its_calm_part() -> None:
     assert rise_moment(np.array([1.0, 2.0])) == 1
 
 
-def test_invalid_arguments_are_refused_with_the_accepted_values() -> None:
+def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
     with pytest.raises(
         InvalidArgumentError,
         match=r"test must be one of 'mann-kendall', .* got 'slope'",

@@ -13,7 +13,7 @@ from vidkin_research.learned.windows import ShotWindows
 TRUTH = [[TrueShot(0, 50, 4.0), TrueShot(50, 80, None), TrueShot(80, 120, 11.0), TrueShot(120, 150, None)]]
 
 
-def test_judgments_of_the_labelled_shots() -> None:
+def test_labeled_shots_are_judged() -> None:
     judged = [
         [JudgedShot(0, 50, 0.9, 4.4), JudgedShot(50, 80, 0.8, 6.0)],
         [JudgedShot(0, 40, 0.7, 2.0), JudgedShot(40, 70, 0.1, 6.0)],
@@ -38,7 +38,7 @@ def test_judgments_of_the_labelled_shots() -> None:
     }
 
 
-def test_found_shots_match_by_what_they_share() -> None:
+def test_detected_shots_match_by_overlap() -> None:
     judged = [
         [
             JudgedShot(0, 26, 0.9, 4.2),  # 26 of 50 frames: over half
@@ -65,7 +65,7 @@ def test_scoring_requires_the_labeled_shots() -> None:
         score_critical([[JudgedShot(0, 50, 0.9, 4.4)]], TRUTH)
 
 
-def test_a_shot_is_judged_by_its_own_curve() -> None:
+def test_shot_is_judged_by_its_own_curve() -> None:
     """Windows of 5 frames, embedded as the mean of their frames: 0 until frame 40, 1 from there on."""
     features = np.zeros((54, 1), np.float32)
     features[40:50] = 1.0
@@ -82,7 +82,7 @@ def test_a_shot_is_judged_by_its_own_curve() -> None:
     assert 5.0 <= short.moment < 5.4
 
 
-def test_without_critical_shots_there_is_nothing_to_rank() -> None:
+def test_ranking_needs_critical_shots() -> None:
     scores = score_detected_critical([[JudgedShot(0, 40, 0.9, 2.0)]], [[TrueShot(0, 50, None)]])
     assert (scores.clips.true_positives, scores.clips.false_positives, scores.clips.false_negatives) == (
         0,

@@ -34,7 +34,7 @@ def test_right_false_and_missed_are_counted() -> None:
     assert (scores.gradual_found, scores.gradual_total) == (1, 2)
 
 
-def test_a_hard_cut_inside_a_transition_counts_as_found_and_not_as_false() -> None:
+def test_hard_cut_inside_a_transition_counts_as_found_and_not_as_false() -> None:
     scores = evaluate_cuts([([cut(50), cut(100), cut(150), cut(210)], LABELS)])
     assert (scores.hard.false_positives, scores.gradual_found) == (0, 1)
 
@@ -68,7 +68,7 @@ def test_labels_are_read(tmp_path: Path) -> None:
     ["", "[]", '{"videos": {"a": {}}}', '{"videos": {"a": {"hard": ["x"]}}}', "[" * 100_000],
     ids=lambda text: text[:30],
 )
-def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
+def test_other_files_are_rejected(tmp_path: Path, text: str) -> None:
     path = tmp_path / "labels.json"
     path.write_text(text)
     with pytest.raises(InvalidArgumentError, match=r"labels\.json: not a file of cuts .* it must have the form"):

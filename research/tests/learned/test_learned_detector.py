@@ -71,7 +71,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "model"
 
 
-def test_a_model_folder_cuts_a_film_it_has_not_seen(folder: Path, tmp_path: Path) -> None:
+def test_model_folder_cuts_an_unseen_film(folder: Path, tmp_path: Path) -> None:
     shots = film(tmp_path / "film.mp4", ("coffee", 30), ("rocket", 25), ("chelsea", 40), seed=77)
     detection = detect(tmp_path / "film.mp4", f"learned:{folder}")
     assert detection.detector == f"learned:{folder}"
@@ -90,7 +90,7 @@ def test_a_model_folder_cuts_a_film_it_has_not_seen(folder: Path, tmp_path: Path
 
 
 @pytest.mark.process
-def test_a_model_folder_cuts_a_film_without_torch(folder: Path, tmp_path: Path) -> None:
+def test_model_folder_cuts_a_film_without_torch(folder: Path, tmp_path: Path) -> None:
     film(tmp_path / "film.mp4", ("coffee", 30), ("rocket", 25), seed=77)
     code = (
         "import sys; sys.modules['torch'] = None; from vidkin.shots import detect; "
@@ -116,7 +116,7 @@ class Colors:
         return mean / np.linalg.norm(mean, axis=1, keepdims=True)
 
 
-def test_every_frame_goes_through_the_frame_network_once() -> None:
+def test_frame_network_runs_once_per_frame() -> None:
     class Counting(Colors):
         """Counts frames."""
 
@@ -139,7 +139,7 @@ def test_every_frame_goes_through_the_frame_network_once() -> None:
     assert LearnedDetector(model, rules, size=16).finish().cuts == ()
 
 
-def test_a_rate_passes_frames_over_and_keeps_their_numbers() -> None:
+def test_rate_skips_frames_and_keeps_frame_numbers() -> None:
     rules = ShotRules(window=2, rate=10.0, cut=FittedRule({"jump": 2.0, "across": 10.0}, -12.0))
     detector = LearnedDetector(Colors(), rules, size=16)
     for index in range(90):
@@ -150,7 +150,7 @@ def test_a_rate_passes_frames_over_and_keeps_their_numbers() -> None:
     assert cut.frame == 45
 
 
-def test_invalid_arguments_are_refused_with_the_accepted_values(folder: Path, tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected_with_the_accepted_values(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownExtractorError, match="holds no model"):
         open_learned(tmp_path)
     picture = EncoderConfig(kind="image", backbone="small", width=0.5, hidden=16, size=32)
@@ -167,9 +167,7 @@ def test_invalid_arguments_are_refused_with_the_accepted_values(folder: Path, tm
         LearnedDetector(Colors(), ShotRules.load(folder), size=4)
 
 
-def test_the_default_detector_can_find_the_cuts_so_that_only_what_is_critical_is_learned(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_default_detector_can_find_the_cuts_of_learned_critical_shots(folder: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
     shutil.copytree(folder, model)
     rules = replace(ShotRules.load(folder), method="default", cut=None, gradual=None)

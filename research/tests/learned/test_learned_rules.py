@@ -62,7 +62,7 @@ def test_rules_fitted_on_some_videos_cut_another() -> None:
     assert analysis.curve[37:44].tolist() == [0.0] * 7
 
 
-def test_rules_survive_their_file(tmp_path: Path) -> None:
+def test_rules_round_trip(tmp_path: Path) -> None:
     rules = fitted()
     assert rules.save(tmp_path) == tmp_path / "shots.json"
     assert ShotRules.load(tmp_path) == rules
@@ -75,14 +75,14 @@ def test_rules_survive_their_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["shots.json"]
 
 
-def test_labels_without_transitions_or_criticals_give_rules_without() -> None:
+def test_rules_are_omitted_without_transitions_or_critical_shots() -> None:
     videos = [np.concatenate([scene(n, 30), scene(n + 50, 30)]) for n in range(4)]
     rules = fit_shot_rules(videos, [[(0, 30), (30, 60)]] * 4, mean_direction, window=4)
     assert rules.gradual is None
     assert rules.critical is None
 
 
-def test_invalid_arguments_are_refused_with_the_accepted_values(tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected_with_the_accepted_values(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidArgumentError,
         match=r"shots\.json: cannot be read .*does not detect shots; train one that does",
@@ -110,7 +110,7 @@ def test_invalid_arguments_are_refused_with_the_accepted_values(tmp_path: Path) 
         fit_shot_rules([scene(1, 20)], [], mean_direction, window=4)
 
 
-def test_rules_of_earlier_versions_are_extended_ones(tmp_path: Path) -> None:
+def test_rules_of_earlier_versions_are_extended_rules(tmp_path: Path) -> None:
     path = fitted().save(tmp_path)
     document = json.loads(path.read_text(encoding="utf-8"))
     del document["method"]

@@ -48,7 +48,7 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def test_quadlets_and_triplets_come_from_the_right_frames() -> None:
+def test_quadlets_and_triplets_come_from_the_expected_frames() -> None:
     batch = ShotClips([numbered()], [LABELS], window=4).draw(quadlets=50, triplets=50, generator=generator())
     assert batch.quadlets is not None
     assert batch.triplets is not None
@@ -67,7 +67,7 @@ def test_quadlets_and_triplets_come_from_the_right_frames() -> None:
     assert batch.triplets[2, ..., 0].min() >= 20
 
 
-def test_triplets_may_forget_what_is_critical() -> None:
+def test_triplets_may_ignore_critical_labels() -> None:
     clips = ShotClips([numbered()], [LABELS], window=4)
     batch = clips.draw(quadlets=0, triplets=200, generator=generator(), critical_triplets=True)
     assert batch.quadlets is None
@@ -76,7 +76,7 @@ def test_triplets_may_forget_what_is_critical() -> None:
     assert clips.has_critical
 
 
-def test_short_stretches_are_filled_with_their_first_frame() -> None:
+def test_short_clips_are_padded_with_their_first_frame() -> None:
     clips = ShotClips([numbered()], [LABELS], window=6, minimum=3)
     batch = clips.draw(quadlets=20, triplets=0, generator=generator())
     assert batch.quadlets is not None
@@ -120,7 +120,7 @@ def events(videos: int, seed: int) -> tuple[list[Tensor], list[VideoAnnotation]]
     return features, labels
 
 
-def test_quadlets_teach_which_change_matters() -> None:
+def test_quadlets_teach_relevant_changes() -> None:
     features, labels = events(6, seed=3)
     model = Head(seed=2)
     clips = ShotClips(features, labels, window=4)
@@ -141,7 +141,7 @@ def test_quadlets_teach_which_change_matters() -> None:
     assert min(rises[True]) > max(rises[False])
 
 
-def test_the_same_recipe_gives_the_same_weights() -> None:
+def test_same_recipe_gives_the_same_weights() -> None:
     features, labels = events(2, seed=3)
     clips = ShotClips(features, labels, window=4)
     models = [Head(), Head()]
@@ -151,7 +151,7 @@ def test_the_same_recipe_gives_the_same_weights() -> None:
     assert not torch.equal(models[0].linear.weight, Head().linear.weight)
 
 
-def test_the_report_marks_a_collapsed_training() -> None:
+def test_report_marks_a_collapsed_training() -> None:
     features, labels = events(2, seed=3)
     model = Head()
     with torch.no_grad():
@@ -162,14 +162,14 @@ def test_the_report_marks_a_collapsed_training() -> None:
     assert report.distance < 1e-3
 
 
-def test_a_loss_that_is_not_finite_ends_the_training() -> None:
+def test_loss_that_is_not_finite_ends_the_training() -> None:
     features, labels = events(2, seed=3)
     clips = ShotClips([rows * math.nan for rows in features], labels, window=4)
     with pytest.raises(TrainingError, match=r"step 1: the loss is nan .* lower the learning rate"):
         train_on_shots(Head(), clips, ShotRecipe(loss="quadlet", window=4, steps=5))
 
 
-def test_invalid_arguments_are_refused_with_the_accepted_values() -> None:
+def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
     with pytest.raises(InvalidArgumentError, match="one entry per video and at least one, got 0 for 1 videos"):
         ShotClips([numbered()], [], window=4)
     with pytest.raises(InvalidArgumentError, match=r"a\.mp4: .* ends at frame 30, but the video has 29 frames"):

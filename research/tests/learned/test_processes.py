@@ -32,7 +32,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 TOLERANCE = 1e-4
 
 
-def test_two_processes_train_the_detectors_of_one(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_two_processes_train_the_same_detectors_as_one(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     torch.set_num_threads(1)
     labels = str(tmp_path / "labels.json")
     write_shot_annotations(labels, annotations)

@@ -23,7 +23,7 @@ weights = "frames.safetensors"
 """
 
 
-def test_a_recipe_has_every_default_and_comes_back_as_shown(tmp_path: Path) -> None:
+def test_shown_recipe_has_all_defaults_and_round_trips(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text(TEXT, encoding="utf-8")
     plan = load_shot_recipe(tmp_path / "recipe.toml")
     assert isinstance(plan, ShotPlan)
@@ -61,12 +61,12 @@ def test_a_recipe_has_every_default_and_comes_back_as_shown(tmp_path: Path) -> N
         ),
     ],
 )
-def test_invalid_arguments_are_refused_with_the_accepted_values(content: dict[str, object], message: str) -> None:
+def test_invalid_arguments_are_rejected_with_the_accepted_values(content: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         load_shot_recipe(content)
 
 
-def test_files_that_hold_no_recipe_are_refused(tmp_path: Path) -> None:
+def test_files_without_a_recipe_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"none\.toml' is not a recipe; choose a TOML file, or one of deep"):
         load_shot_recipe(tmp_path / "none.toml")
     (tmp_path / "bad.toml").write_text("[shots", encoding="utf-8")
@@ -75,12 +75,12 @@ def test_files_that_hold_no_recipe_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["extended", "published"])
-def test_recipes_of_the_package_come_back_as_shown(name: str) -> None:
+def test_recipes_of_the_package_round_trip(name: str) -> None:
     plan = load_shot_recipe(name)
     assert load_shot_recipe(tomllib.loads(show_shot_recipe(plan))) == plan
 
 
-def test_the_published_recipe_has_the_settings_of_the_paper() -> None:
+def test_published_recipe_has_the_settings_of_the_paper() -> None:
     plan = load_shot_recipe("published")
     assert isinstance(plan, ShotPlan)
     shots, model = plan.shots, plan.model
@@ -94,7 +94,7 @@ def test_recipes_of_all_methods_are_listed() -> None:
     assert load_shot_recipe(method="learned") == load_shot_recipe() == load_shot_recipe("extended")
 
 
-def test_an_unknown_method_or_recipe_is_refused() -> None:
+def test_unknown_methods_and_recipes_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="'boosted' is not a method of training shots; choose from deepsbd"):
         load_shot_recipe(method="boosted")
     with pytest.raises(InvalidArgumentError, match="'boosted' is not a recipe; choose a TOML file, or one of deepsbd"):

@@ -86,7 +86,7 @@ def test_labels_become_a_detector_with_a_report(annotations: list[VideoAnnotatio
     assert shots[0].critical is not None
 
 
-def test_a_file_of_labels_and_a_plan_give_the_same_detector(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_file_of_labels_and_a_plan_give_the_same_detector(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     write_shot_annotations(tmp_path / "labels.json", annotations)
     first = train_shots(annotations, RECIPE, output=tmp_path / "a")
     plan = load_shot_recipe(RECIPE)
@@ -98,9 +98,7 @@ def test_a_file_of_labels_and_a_plan_give_the_same_detector(annotations: list[Vi
     assert 'labels = "labels.json"' in (tmp_path / "b" / "config.toml").read_text()
 
 
-def test_an_interrupted_training_leaves_the_folder_as_it_was(
-    annotations: list[VideoAnnotation], tmp_path: Path
-) -> None:
+def test_interrupted_training_does_not_change_the_folder(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     (tmp_path / "config.toml").write_text("an older detector")
 
     def interrupt(progress: ShotTrainingProgress) -> None:
@@ -113,7 +111,7 @@ def test_an_interrupted_training_leaves_the_folder_as_it_was(
     assert (tmp_path / "config.toml").read_text() == "an older detector"
 
 
-def test_other_files_in_the_folder_stay(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_other_files_in_the_folder_are_kept(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / "shots.json").write_text("an older detector")
     train_shots(annotations, RECIPE, output=tmp_path)
@@ -121,7 +119,7 @@ def test_other_files_in_the_folder_stay(annotations: list[VideoAnnotation], tmp_
     assert ShotRules.load(tmp_path).window == 6
 
 
-def test_a_missing_rule_for_critical_shots_is_a_warning(
+def test_missing_rule_for_critical_shots_gives_a_warning(
     annotations: list[VideoAnnotation], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     plain = tuple(ShotAnnotation(shot.start, shot.end) for shot in annotations[3].shots)
@@ -164,7 +162,7 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.large
-def test_the_published_rule_is_a_detector_too(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_published_rule_becomes_a_detector(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     report = train_shots(annotations, PUBLISHED, output=tmp_path / "model")
     assert (report.has_gradual, report.has_critical) == (False, True)
     rules = ShotRules.load(tmp_path / "model")
@@ -187,9 +185,7 @@ def test_the_published_rule_is_a_detector_too(annotations: list[VideoAnnotation]
     ).read_bytes()
 
 
-def test_an_interrupted_training_resumes_with_the_same_weights(
-    annotations: list[VideoAnnotation], tmp_path: Path
-) -> None:
+def test_interrupted_training_resumes_with_the_same_weights(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     def press(progress: ShotTrainingProgress) -> None:
         if progress.phase == "training" and progress.done == 2:
             signal.raise_signal(signal.SIGINT)
@@ -215,14 +211,14 @@ def test_an_interrupted_training_resumes_with_the_same_weights(
     assert not (tmp_path / "model" / "checkpoint.safetensors").exists()
 
 
-def test_a_training_can_start_over(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_training_can_start_over(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     (tmp_path / "checkpoint.safetensors").write_bytes(b"of something else")
     with pytest.raises(InvalidArgumentError, match="the checkpoint is damaged"):
         train_shots(annotations, RECIPE, output=tmp_path)
     assert train_shots(annotations, RECIPE, output=tmp_path, resume=False).loss > 0
 
 
-def test_a_second_training_in_the_folder_is_refused(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_second_training_in_the_folder_is_rejected(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     with (
         hold_training_folder(tmp_path),
         pytest.raises(InvalidArgumentError, match="another training uses this folder"),
@@ -230,7 +226,7 @@ def test_a_second_training_in_the_folder_is_refused(annotations: list[VideoAnnot
         train_shots(annotations, RECIPE, output=tmp_path)
 
 
-def test_only_what_is_critical_can_be_learned_while_the_default_detector_cuts(
+def test_critical_shots_can_be_learned_with_cuts_of_the_default_detector(
     annotations: list[VideoAnnotation], tmp_path: Path
 ) -> None:
     recipe = {**RECIPE, "shots": {**RECIPE["shots"], "rule": "default"}}

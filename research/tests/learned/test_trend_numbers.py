@@ -10,7 +10,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin_research.learned.trend import end_rise, mann_kendall, theil_sen
 
 
-def test_a_series_that_always_rises_has_tau_one() -> None:
+def test_series_that_always_rises_has_tau_one() -> None:
     trend = mann_kendall(np.array([1.0, 2.0, 4.0, 8.0]))
     # 6 pairs, all rising; Var = 4*3*13/18 = 26/3; z = 5 / sqrt(26/3).
     assert (trend.statistic, trend.tau) == (6, 1.0)
@@ -59,26 +59,26 @@ def test_equal_to_scipy_with_ties(seed: int) -> None:
     assert theil_sen(values) == stats.theilslopes(values).slope
 
 
-def test_an_outlier_does_not_turn_the_slope() -> None:
+def test_outlier_does_not_reverse_the_slope() -> None:
     values = 0.5 * np.arange(20)
     values[7] = 100.0
     assert theil_sen(values) == pytest.approx(0.5)
     assert theil_sen(np.array([1.0])) == 0.0
 
 
-def test_long_series_are_thinned_and_say_the_same() -> None:
+def test_thinning_long_series_does_not_change_the_trend() -> None:
     values = np.arange(20_000) * 0.25
     assert mann_kendall(values).tau == 1.0
     assert theil_sen(values) == pytest.approx(0.25)
 
 
-def test_end_rise_sees_a_step_at_the_end() -> None:
+def test_end_rise_detects_a_step_at_the_end() -> None:
     # First half 1, last quarter 3.
     assert end_rise(np.array([1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 3.0, 3.0])) == 2.0
     assert end_rise(np.array([1.0, 9.0])) == 0.0
 
 
-def test_invalid_arguments_are_refused_with_the_accepted_values() -> None:
+def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
     with pytest.raises(InvalidArgumentError, match=r"one row \[N\] of finite numbers, got \[2, 2\]"):
         mann_kendall(np.zeros((2, 2)))
     with pytest.raises(InvalidArgumentError, match="finite numbers"):

@@ -33,7 +33,7 @@ def test_frames_are_taken_at_most_at_the_rate(clip: Path) -> None:
     assert every.numbers.tolist() == faster.numbers.tolist() == list(range(20))
 
 
-def test_frames_that_are_not_kept_are_decoded_again(clip: Path) -> None:
+def test_discarded_frames_are_decoded_again(clip: Path) -> None:
     kept, _ = read_video_frames(clip, size=16, rate=5.0)
     again, _ = read_video_frames(clip, size=16, rate=5.0, most_bytes=kept.nbytes - 1)
     assert again.images is None
@@ -42,7 +42,7 @@ def test_frames_that_are_not_kept_are_decoded_again(clip: Path) -> None:
         assert np.array_equal(kept[part], again[part])
 
 
-def test_a_file_replaced_while_it_is_read_is_refused(tmp_path: Path) -> None:
+def test_file_replaced_during_reading_is_rejected(tmp_path: Path) -> None:
     path = counting_clip(tmp_path / "a.mp4", 20)
     frames, _ = read_video_frames(path, size=16, most_bytes=0)
     counting_clip(path, 5)
@@ -50,7 +50,7 @@ def test_a_file_replaced_while_it_is_read_is_refused(tmp_path: Path) -> None:
         frames[10:14]
 
 
-def test_the_detector_looks_at_the_same_frames(clip: Path) -> None:
+def test_detector_uses_the_same_frames(clip: Path) -> None:
     """The rule is fitted on the frames of `read_video_frames`; the detector gets all frames and chooses itself."""
 
     class Counting:

@@ -45,7 +45,7 @@ def windows_of(*parts: Array, window: int = 4) -> ShotWindows:
     return ShotWindows(np.concatenate(parts), window, mean_direction)
 
 
-def test_every_frame_has_a_window_that_ends_and_one_that_starts_there() -> None:
+def test_window_ends_and_starts_at_every_frame() -> None:
     features = scene(0, 10)
     windows = ShotWindows(features, 4, mean_direction)
     assert windows.embeddings.shape == (13, 32)
@@ -70,7 +70,7 @@ def test_curve_is_the_distance_to_the_first_window_of_the_shot() -> None:
     assert len(ShotWindows(features, 4, mean_direction).curve(0, 3)) == 0
 
 
-def test_cuts_lie_between_the_last_two_frames_of_the_window_where_the_slope_changes() -> None:
+def test_cuts_are_between_the_last_two_frames_of_the_window_with_changed_slope() -> None:
     cuts = find_cuts(windows_of(scene(1, 40), scene(2, 30), scene(3, 25)), RULE)
     assert [cut.frame for cut in cuts] == [40, 70]
     assert all(0.5 <= cut.confidence <= 1 for cut in cuts)
@@ -81,7 +81,7 @@ def test_shots_shorter_than_a_window_are_found_after_a_reset() -> None:
     assert [cut.frame for cut in find_cuts(windows, RULE)] == [30, 35, 39]
 
 
-def test_flashes_and_fast_motion_make_no_cuts() -> None:
+def test_flashes_and_fast_motion_are_no_cuts() -> None:
     calm = scene(1, 30)
     flash = calm.copy()
     flash[15:17] = scene(9, 2)
@@ -99,7 +99,7 @@ def test_one_frame_has_no_cuts() -> None:
     assert find_cuts(windows_of(scene(1, 2)), RULE) == []
 
 
-def test_rule_fitted_on_true_shots_finds_the_cuts_of_other_scenes() -> None:
+def test_rule_fitted_on_true_shots_finds_cuts_of_other_scenes() -> None:
     examples, labels = [], []
     for seed in range(6):
         lengths = [20 + 3 * seed, 12, 30]
@@ -129,7 +129,7 @@ def dissolve(old: Array, new: Array, frames: int) -> Array:
     return np.concatenate([old, blend, new])
 
 
-def test_a_dissolve_is_an_interval_between_two_sides_that_differ() -> None:
+def test_dissolve_is_an_interval_between_different_shots() -> None:
     features = dissolve(scene(1, 60), scene(2, 60), 12)
     windows = ShotWindows(features, 8, mean_direction)
     rule = FittedRule({"near": 10.0}, bias=-8.0)
@@ -153,7 +153,7 @@ def test_candidates_of_a_calm_stretch_are_low_and_labels_follow_the_intervals() 
     assert gradual_candidates(windows, 20, 24) == []
 
 
-def test_invalid_arguments_are_refused_with_the_accepted_values() -> None:
+def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
     with pytest.raises(InvalidArgumentError, match=r"features must be \[T, F\] with at least one frame"):
         ShotWindows(np.zeros((0, 4), dtype=np.float32), 4, mean_direction)
     with pytest.raises(InvalidArgumentError, match="window must be at least 2, got 1"):

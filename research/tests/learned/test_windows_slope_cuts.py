@@ -19,7 +19,7 @@ def film(seed: int, *lengths: int) -> tuple[Array, list[tuple[int, int]]]:
     return np.concatenate(parts), list(zip([0, *ends[:-1]], ends, strict=True))
 
 
-def test_slopes_are_those_of_full_windows_of_the_shot() -> None:
+def test_slopes_are_of_full_windows_in_the_shot() -> None:
     features, _ = film(3, 20, 20)
     windows = ShotWindows(features, 8, mean_direction)
     found = dict(windows.slopes(0))
@@ -32,7 +32,7 @@ def test_slopes_are_those_of_full_windows_of_the_shot() -> None:
     assert list(windows.slopes(33)) == []
 
 
-def test_the_cut_lies_between_the_last_two_frames_of_the_window() -> None:
+def test_cut_is_between_the_last_two_frames_of_the_window() -> None:
     features, _ = film(5, 30, 25, 40)
     windows = ShotWindows(features, 8, mean_direction)
     cuts = find_slope_cuts(windows, FittedRule({"jump": 1.0}, -1.2))
@@ -40,7 +40,7 @@ def test_the_cut_lies_between_the_last_two_frames_of_the_window() -> None:
     assert all(cut.confidence >= 0.5 for cut in cuts)
 
 
-def test_a_cut_within_a_window_of_the_last_one_is_missed() -> None:
+def test_cut_within_a_window_of_the_previous_cut_is_missed() -> None:
     features, shots = film(5, 30, 6, 40)
     windows = ShotWindows(features, 8, mean_direction)
     assert find_slope_cuts(windows, FittedRule({"jump": 1.0}, -1.2))[0].frame == 30
@@ -50,7 +50,7 @@ def test_a_cut_within_a_window_of_the_last_one_is_missed() -> None:
     assert len(examples) == len(labels)
 
 
-def test_rules_of_the_published_method_use_the_slope_alone() -> None:
+def test_rules_of_the_published_method_only_use_the_slope() -> None:
     films = [film(100 * number, 30, 25, 40) for number in range(1, 5)]
     # Frames between two shots are a gradual transition, which this rule does not know.
     labels = [shots if number else [(0, 28), (30, 55), (55, 95)] for number, (_, shots) in enumerate(films)]

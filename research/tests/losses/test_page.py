@@ -39,7 +39,7 @@ def report() -> LossReport:
     return LossReport(study, (4, 9), (2, 5), runs)
 
 
-def test_losses_are_ordered_by_micro_ap_and_parts_as_they_are(report: LossReport) -> None:
+def test_losses_are_ordered_by_micro_ap_and_parts_keep_their_order(report: LossReport) -> None:
     lines = as_page(report, notes=["Measured somewhere."]).splitlines()
     rows = [line for line in lines if line.startswith("| ") and "mAP" not in line]
     assert [row.split(" | ")[0] for row in rows] == ["| circle", "| MAE", "| Chamfer alone", "| base"]
@@ -75,13 +75,13 @@ def test_rows_of_regions_have_a_table(report: LossReport) -> None:
     assert "## Parts" not in page
 
 
-def test_a_group_without_runs_has_no_table(report: LossReport) -> None:
+def test_group_without_runs_has_no_table(report: LossReport) -> None:
     page = as_page(LossReport(report.study, report.train, report.test, report.runs[:2]))
     assert "Parts of the full objective" not in page
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_a_picture_shows_the_first_seed(report: LossReport, tmp_path: Path, suffix: str) -> None:
+def test_chart_shows_the_first_seed(report: LossReport, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"losses{suffix}"
     draw_losses(report, path)
     assert path.stat().st_size > 1000
@@ -90,6 +90,6 @@ def test_a_picture_shows_the_first_seed(report: LossReport, tmp_path: Path, suff
         assert all(drawn.count(f"<!-- {name} -->") == 1 for name in ("MAE", "circle", "base", "Chamfer alone"))
 
 
-def test_another_extension_is_refused(report: LossReport, tmp_path: Path) -> None:
+def test_other_extensions_are_rejected(report: LossReport, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="not an image format"):
         draw_losses(report, tmp_path / "losses.docx")

@@ -21,7 +21,7 @@ ROWS = [*LOSSES, *_MODULES, *_K, *(method for methods in SWEEPS.values() for met
 
 
 @pytest.mark.parametrize("method", ROWS, ids=lambda method: method.name)
-def test_every_row_is_the_published_recipe_with_its_own_terms(method: object, tmp_path: Path) -> None:
+def test_every_row_is_the_published_recipe_with_other_terms(method: object, tmp_path: Path) -> None:
     study = PublishedStudy(methods=[method])  # type: ignore[list-item]
     recipe = method_recipe(study, method, 1, [tmp_path / "a.mp4", tmp_path / "b.mp4"], tmp_path / "w")  # type: ignore[arg-type]
     plain = load_recipe("published-self-supervised")

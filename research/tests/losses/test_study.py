@@ -75,7 +75,7 @@ def test_every_method_is_a_recipe() -> None:
             )
 
 
-def test_a_row_of_two_tables_is_trained_once(footage: Path, tmp_path: Path) -> None:
+def test_row_of_two_tables_is_trained_once(footage: Path, tmp_path: Path) -> None:
     twice = [method for method in METHODS if method.name in ("QuadLinear-AP", "+ video AP")]
     report = run_loss_study(study(methods=twice, seeds=(0,)), [footage], tmp_path)
     assert [run.method for run in report.runs] == ["QuadLinear-AP", "+ video AP"]
@@ -83,7 +83,7 @@ def test_a_row_of_two_tables_is_trained_once(footage: Path, tmp_path: Path) -> N
     assert len(list((tmp_path / "runs").iterdir())) == 1
 
 
-def test_regions_are_averaged_as_k_says(footage: Path, tmp_path: Path) -> None:
+def test_regions_are_averaged_according_to_k(footage: Path, tmp_path: Path) -> None:
     rows = [method for method in METHODS if not method.terms]
     report = run_loss_study(study(methods=rows, seeds=(0,), extractor="classical"), [footage], tmp_path)
     assert [run.method for run in report.runs][1:] == [method.name for method in SPACE if not method.terms]
@@ -93,14 +93,14 @@ def test_regions_are_averaged_as_k_says(footage: Path, tmp_path: Path) -> None:
     assert len(set(medians)) == 4
 
 
-def test_stretches_are_long_enough_and_spread_over_a_video() -> None:
+def test_stretches_have_the_minimum_length_and_are_spread_over_a_video() -> None:
     long = [Window(number, 0, 10 * number, 10 * number + 10) for number in range(5)]
     short = [Window(5, 1, 0, 9), Window(6, 2, 0, 12)]
     chosen = choose_windows([*long, *short], shortest=10, per_video=2)
     assert [(window.number, window.video, window.start) for window in chosen] == [(0, 0, 10), (1, 0, 30), (2, 2, 0)]
 
 
-def test_scores_with_other_times_are_those_of_a_model_of_that_k() -> None:
+def test_scores_with_another_k_equal_a_model_of_that_k() -> None:
     videos = torch.nn.functional.normalize(
         torch.rand(4, 9, 2, 8, generator=torch.Generator().manual_seed(1)) - 0.3, dim=-1
     )
@@ -146,7 +146,7 @@ def test_every_run_is_measured_on_other_videos_and_stored(footage: Path, tmp_pat
     assert (tmp_path / "losses.png").stat().st_size > 5000
 
 
-def test_the_page_has_the_best_loss_first_and_parts_in_their_order() -> None:
+def test_page_lists_the_best_loss_first_and_parts_in_order() -> None:
     runs = [figures(name, seed, value + seed / 10) for name, value in (("MAE", 0.3), ("MSE", 0.5)) for seed in (0, 1)]
     runs += [figures("base", 0, 0.2), figures("+ video AP", 0, 0.7)]
     page = as_page(LossReport(study(), (3, 6), (2, 4), runs), notes=["Made by hand."])
@@ -161,7 +161,7 @@ def test_the_page_has_the_best_loss_first_and_parts_in_their_order() -> None:
     assert page.endswith("Made by hand.\n")
 
 
-def test_settings_that_are_refused(footage: Path, tmp_path: Path) -> None:
+def test_invalid_settings_are_rejected(footage: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="test must be above 0 and below 1"):
         study(test=1.0)
     with pytest.raises(

@@ -24,14 +24,14 @@ def numbers(pictures: np.ndarray) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(8))
 class TestEachKind:
-    def test_the_same_seed_disturbs_alike(self, seed: int) -> None:
+    def test_same_seed_gives_the_same_disturbances(self, seed: int) -> None:
         for kind in DISTURBANCES:
             first, second = (disturb(counting(), kind, np.random.default_rng(seed)) for _ in range(2))
             assert np.array_equal(first, second)
             assert first.shape == counting().shape
             assert 0 <= first.min() <= first.max() <= 255
 
-    def test_dropped_frames_are_skipped_and_the_end_stands_still(self, seed: int) -> None:
+    def test_dropped_frames_are_skipped_and_the_last_frame_repeated(self, seed: int) -> None:
         shown = numbers(disturb(counting(), "dropped", np.random.default_rng(seed)))
         steps = np.diff(shown)
         moving = [step for step, number in zip(steps, shown[1:], strict=True) if number < LENGTH - 1]
@@ -41,21 +41,21 @@ class TestEachKind:
         assert shown[:3] == [0, 1, 2]
         assert shown[-1] == LENGTH - 1
 
-    def test_repeated_frames_never_run_ahead_and_catch_up(self, seed: int) -> None:
+    def test_repeated_frames_lag_and_catch_up(self, seed: int) -> None:
         shown = numbers(disturb(counting(), "repeated", np.random.default_rng(seed)))
         behind = np.arange(LENGTH) - np.array(shown)
         assert behind.min() >= 0
         assert 1 <= behind.max() <= 8
         assert shown == sorted(shown)
 
-    def test_a_flash_brightens_or_darkens_a_few_frames_and_they_come_back(self, seed: int) -> None:
+    def test_flash_brightens_or_darkens_only_a_few_frames(self, seed: int) -> None:
         change = np.abs(disturb(counting(), "flash", np.random.default_rng(seed)) - counting()).max((1, 2, 3))
         disturbed = int((change > 0).sum())
         assert 1 <= disturbed <= 15
         assert change[:3].max() == 0
         assert change[-1] == 0
 
-    def test_exposure_changes_luma_alone_and_settles(self, seed: int) -> None:
+    def test_exposure_only_changes_luma_and_settles(self, seed: int) -> None:
         flat = np.full((LENGTH, 3, 4, 4), 100, np.float32)
         seen = disturb(flat.copy(), "exposure", np.random.default_rng(seed))
         assert np.array_equal(seen[:, 1:], flat[:, 1:])
@@ -66,7 +66,7 @@ class TestEachKind:
         assert luma[0] == 100
         assert 100 * np.exp(-0.6) - 1e-3 <= luma.min() <= luma.max() <= 100 * np.exp(0.6) + 1e-3
 
-    def test_a_pop_up_is_there_at_once_and_a_logo_fades_in(self, seed: int) -> None:
+    def test_pop_up_appears_at_once_and_logo_fades_in(self, seed: int) -> None:
         black = np.zeros((LENGTH, 3, 16, 24), np.float32)
         popped = disturb(black.copy(), "pop-up", np.random.default_rng(seed)).max((1, 2, 3))
         values = sorted(set(popped.round(3).tolist()))
@@ -75,7 +75,7 @@ class TestEachKind:
         faded = disturb(black.copy(), "logo fade", np.random.default_rng(seed)).max((1, 2, 3))
         assert len(set(faded.round(3).tolist())) > 3
 
-    def test_compression_takes_detail_and_brings_it_back_at_key_frames(self, seed: int) -> None:
+    def test_compression_removes_detail_between_key_frames(self, seed: int) -> None:
         noise = np.random.default_rng(9).uniform(0, 255, (1, 3, 16, 24)).astype(np.float32)
         still = np.repeat(noise, LENGTH, 0)
         seen = disturb(still.copy(), "compression", np.random.default_rng(seed))
@@ -87,7 +87,7 @@ class TestEachKind:
         assert detail.min() < 0.95 * detail.max()
 
 
-def test_short_shots_are_left_alone() -> None:
+def test_short_shots_are_not_disturbed() -> None:
     short = counting()[:11]
     for kind in DISTURBANCES:
         assert disturb(short, kind, np.random.default_rng(0)) is short

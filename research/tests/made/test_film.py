@@ -40,7 +40,7 @@ def change(film: np.ndarray, frame: int) -> float:  # type: ignore[type-arg]
 
 
 @pytest.mark.parametrize("kind", HARD_JOINS)
-def test_hard_joins_change_the_picture_where_they_are_labelled(footage: Footage, kind: str) -> None:
+def test_image_changes_at_labeled_hard_cuts(footage: Footage, kind: str) -> None:
     recipe = FilmRecipe(joins={kind: 1}, disturbances={})
     joins = 0
     for seed in range(4):
@@ -57,7 +57,7 @@ def test_hard_joins_change_the_picture_where_they_are_labelled(footage: Footage,
 
 
 @pytest.mark.parametrize("kind", GRADUAL_JOINS)
-def test_gradual_joins_lie_inside_the_film(footage: Footage, kind: str) -> None:
+def test_gradual_transitions_are_inside_the_film(footage: Footage, kind: str) -> None:
     films = [
         compose_film(footage, 120, seed=seed, recipe=FilmRecipe(joins={kind: 1}, disturbances={}, near_ends=0))
         for seed in range(4)
@@ -75,7 +75,7 @@ def test_fades_do_not_overlap(footage: Footage) -> None:
         assert all(last < first for (_, last), (first, _) in itertools.pairwise(spans))
 
 
-def test_a_dissolve_begins_with_what_disturbs_the_shot_before(footage: Footage) -> None:
+def test_dissolve_begins_with_the_disturbance_of_the_previous_shot(footage: Footage) -> None:
     """A still photograph, dark since its exposure changed: the dissolve begins as dark."""
     still = Footage(HEIGHT, WIDTH, footage.clips[1:], footage.photographs)
     recipe = FilmRecipe(
@@ -89,7 +89,7 @@ def test_a_dissolve_begins_with_what_disturbs_the_shot_before(footage: Footage) 
             assert abs(bright[first] - bright[first - 1]) < 3 * abs(step) + 4
 
 
-def test_a_sprite_seen_twice_in_a_mirrored_background_leaves_free_what_lies_between() -> None:
+def test_sprite_mirrored_in_the_background_does_not_cover_the_area_between() -> None:
     """The picture shows columns 4 to 7 of the background and, mirrored, 7 to 4 again; the sprite lies in 4 and 5."""
     background = np.full((3, 8, 8), 100, np.uint8)
     sprite = Sprite(
@@ -103,7 +103,7 @@ def test_a_sprite_seen_twice_in_a_mirrored_background_leaves_free_what_lies_betw
     assert seen[0].tolist() == [200, 200, 100, 100, 100, 100, 200, 200]
 
 
-def test_people_move_before_a_wall_that_stays(footage: Footage) -> None:
+def test_people_move_in_front_of_a_static_wall(footage: Footage) -> None:
     """Between jump cuts and over them most of the picture is the same, and some of it moves."""
     recipe = FilmRecipe(joins={"same": 1}, disturbances={}, near_ends=0, close=0, shortest=15, people=1)
     still, moving = [], []
@@ -116,11 +116,11 @@ def test_people_move_before_a_wall_that_stays(footage: Footage) -> None:
     assert all(moving)
 
 
-def test_a_film_without_joins_is_one_shot(footage: Footage) -> None:
+def test_film_without_transitions_is_one_shot(footage: Footage) -> None:
     assert compose_film(footage, 40, seed=0, recipe=FilmRecipe(joins={})).joins == ()
 
 
-def test_cuts_lie_near_the_ends_if_asked_for(footage: Footage) -> None:
+def test_cuts_are_near_the_ends_on_request(footage: Footage) -> None:
     recipe = FilmRecipe(joins={"other": 1}, disturbances={}, near_ends=1, close=0)
     for seed in range(5):
         frames = compose_film(footage, 60, seed=seed, recipe=recipe).hard
@@ -128,13 +128,13 @@ def test_cuts_lie_near_the_ends_if_asked_for(footage: Footage) -> None:
         assert 55 <= frames[-1] <= 58
 
 
-def test_the_same_seed_gives_the_same_film(footage: Footage) -> None:
+def test_same_seed_gives_the_same_film(footage: Footage) -> None:
     one, two = (compose_film(footage, 50, seed=3) for _ in range(2))
     assert np.array_equal(one.pictures, two.pictures)
     assert one.joins == two.joins
 
 
-def test_wrong_recipes_and_lengths_are_refused(footage: Footage) -> None:
+def test_invalid_recipes_and_lengths_are_rejected(footage: Footage) -> None:
     with pytest.raises(InvalidArgumentError, match=r"must be among other, same.* got 'morph'"):
         FilmRecipe(joins={"morph": 1})
     with pytest.raises(InvalidArgumentError, match="length must be at least 2 frames, got 1"):
@@ -142,7 +142,7 @@ def test_wrong_recipes_and_lengths_are_refused(footage: Footage) -> None:
 
 
 @pytest.mark.parametrize("kind", DISTURBANCES)
-def test_a_disturbance_changes_pictures_and_not_their_number(kind: str) -> None:
+def test_disturbance_changes_frames_but_not_their_number(kind: str) -> None:
     random = np.random.default_rng(1)
     pictures = random.uniform(16, 235, (40, 3, 16, 24)).astype(np.float32)
     found = disturb(pictures.copy(), kind, np.random.default_rng(2))
@@ -152,12 +152,12 @@ def test_a_disturbance_changes_pictures_and_not_their_number(kind: str) -> None:
     assert np.array_equal(disturb(pictures[:5].copy(), kind, random), pictures[:5])
 
 
-def test_an_unknown_disturbance_is_refused() -> None:
+def test_unknown_disturbances_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match=r"kind must be one of flash.*got 'rain'"):
         disturb(np.zeros((20, 3, 8, 8), np.float32), "rain", np.random.default_rng(0))
 
 
-def test_a_framing_shows_a_part_and_grades_it(footage: Footage) -> None:
+def test_framing_shows_a_part_and_grades_it(footage: Footage) -> None:
     scene = ClipScene(footage.clips[0])
     whole = scene.pictures(np.zeros(1), Framing())
     assert np.array_equal(whole[0, 0], footage.clips[0].luma[0])
@@ -165,6 +165,6 @@ def test_a_framing_shows_a_part_and_grades_it(footage: Footage) -> None:
     assert np.array_equal(corner[0, 0, ::2, ::2], footage.clips[0].luma[0, :18, :32] * np.float32(0.5) + 10)
 
 
-def test_a_quick_move_ends_where_it_goes() -> None:
+def test_quick_move_ends_at_its_target() -> None:
     course = Course(step=0.5, step_at=10, step_span=4)
     assert course.at(np.array([0.0, 10, 12, 14, 50])).tolist() == pytest.approx([0, 0, 0.25, 0.5, 0.5])

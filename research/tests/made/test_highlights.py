@@ -28,14 +28,14 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_activities_are_apart_and_in_order() -> None:
+def test_activities_are_ordered_and_do_not_overlap() -> None:
     assert len(ACTIVITIES) == 22
     for before, after in pairwise(ACTIVITIES):
         assert before.start < before.end
         assert before.place != after.place or before.end < after.start
 
 
-def test_labels_fit_the_files(recordings: Path, tmp_path: Path) -> None:
+def test_labels_match_the_files(recordings: Path, tmp_path: Path) -> None:
     labels = build_highlights(recordings, tmp_path, part="train", videos=3, shots=6, seed=2, rate=5)
     assert read_shot_annotations(tmp_path / "labels.json") == labels
     assert sorted(path.name for path in tmp_path.glob("[!.]*")) == [
@@ -60,7 +60,7 @@ def test_labels_fit_the_files(recordings: Path, tmp_path: Path) -> None:
             assert shot.end - shot.critical[0] >= 5
 
 
-def test_the_calm_before_a_change_is_as_long_as_asked_for(recordings: Path, tmp_path: Path) -> None:
+def test_calm_part_before_a_change_has_the_requested_length(recordings: Path, tmp_path: Path) -> None:
     labels = build_highlights(recordings, tmp_path, part="train", videos=2, shots=6, rate=5, calm_before=(2.0, 2.0))
     calm = [shot.critical[0] - shot.start for video in labels for shot in video.shots if shot.critical]
     # 2 s of 5 frames, or all that the recording has.
@@ -74,7 +74,7 @@ def shapes(found: list[VideoAnnotation]) -> list[tuple[int, int]]:
     return [(shot.start, shot.end) for video in found for shot in video.shots]
 
 
-def test_a_seed_gives_the_same_videos_and_another_seed_others(recordings: Path, tmp_path: Path) -> None:
+def test_videos_depend_on_the_seed(recordings: Path, tmp_path: Path) -> None:
     def build(name: str, seed: int) -> list[VideoAnnotation]:
         return build_highlights(recordings, tmp_path / name, part="test", videos=1, shots=4, seed=seed, rate=5)
 
@@ -89,7 +89,7 @@ def test_places_can_be_chosen(recordings: Path, tmp_path: Path) -> None:
         build_highlights(recordings, tmp_path, part="test", places=["sea"])
 
 
-def test_invalid_arguments_are_refused_with_the_accepted_values(recordings: Path, tmp_path: Path) -> None:
+def test_invalid_arguments_are_rejected_with_the_accepted_values(recordings: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"lacks one-by-one-person-detection\.mp4, .*sample-videos"):
         build_highlights(tmp_path, tmp_path / "out", part="train")
     with pytest.raises(InvalidArgumentError, match="part must be 'train' or 'test', got 'all'"):
@@ -101,7 +101,7 @@ def test_invalid_arguments_are_refused_with_the_accepted_values(recordings: Path
 
 
 @pytest.mark.data
-def test_in_the_real_recordings_critical_frames_move_and_calm_ones_do_not(shared_data: Path, tmp_path: Path) -> None:
+def test_critical_frames_of_real_recordings_move_and_calm_frames_do_not(shared_data: Path, tmp_path: Path) -> None:
     (video,) = build_highlights(
         shared_data / "videos", tmp_path, part="test", videos=1, shots=6, places=["road", "bottles"]
     )

@@ -27,7 +27,7 @@ def maker(made_of: Footage, seed: int = 0) -> SceneMaker:
     return SceneMaker(made_of, np.random.default_rng(seed))
 
 
-def test_a_turntable_is_shown_whole_and_only_if_asked_for() -> None:
+def test_turntable_is_shown_whole_and_only_on_request() -> None:
     both = footage("axis-1", "street", photographs=2)
     for seed in range(10):
         table = maker(both, seed).scene("turntable")
@@ -42,19 +42,19 @@ def test_footage_without_turntables_has_another_scene_instead() -> None:
     assert isinstance(maker(footage("street", photographs=1)).scene("turntable"), StageScene)
 
 
-def test_footage_of_turntables_alone_shows_them_for_every_kind() -> None:
+def test_footage_of_only_turntables_shows_them_for_every_kind() -> None:
     only = footage("axis-1", "axis-2")
     assert {maker(only, seed).scene("walkers").clip.name for seed in range(20)} == {"axis-1", "axis-2"}
 
 
-def test_walkers_need_somebody_who_walks() -> None:
+def test_walkers_need_footage_of_walking_people() -> None:
     for seed in range(10):
         scene = maker(footage("street", photographs=2), seed).scene("walkers")
         assert isinstance(scene, StageScene)
         assert 1 <= len(scene.sprites) <= 3
 
 
-def test_a_whip_pan_moves_sideways_once_and_fast() -> None:
+def test_whip_pan_moves_sideways_once_and_fast() -> None:
     for seed in range(10):
         scene = maker(footage("street", photographs=2), seed).scene("whip pan")
         assert isinstance(scene, StageScene)
@@ -73,7 +73,7 @@ def test_every_kind_can_be_filmed(kind: str) -> None:
 
 
 @given(st.integers(min_value=0, max_value=300))
-def test_framings_and_what_is_made_of_them_stay_inside_the_scene(seed: int) -> None:
+def test_framings_and_their_moves_stay_inside_the_scene(seed: int) -> None:
     made = maker(footage("street"), seed)
     framing = made.framing(widest=0.9, closest=0.5)
     assert 0.5 <= framing.scale <= 0.9
@@ -85,7 +85,7 @@ def test_framings_and_what_is_made_of_them_stay_inside_the_scene(seed: int) -> N
         assert framing.gain > 0
 
 
-def test_another_camera_sees_the_same_scene_nearer_or_farther() -> None:
+def test_second_camera_shows_the_scene_nearer_or_farther() -> None:
     scales = [maker(footage("street"), seed).reframe(Framing(scale=0.6)).scale for seed in range(300)]
     # Factors between .45 and 1.6.
     assert 0.27 <= min(scales) < 0.3

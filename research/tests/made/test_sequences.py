@@ -31,20 +31,20 @@ def footage(tmp_path_factory: pytest.TempPathFactory) -> Footage:
     return read_footage(clips, pictures, height=36, width=64)
 
 
-def test_footage_has_one_size(footage: Footage) -> None:
+def test_footage_has_the_same_size(footage: Footage) -> None:
     assert [clip.luma.shape for clip in footage.clips] == [(60, 36, 64)] * 4
     assert [clip.name for clip in footage.clips][:2] == ["coffee.mp4", "chelsea.mp4"]
     assert all(picture.shape[0] == 3 and min(picture.shape[1:]) == 81 for picture in footage.photographs)
 
 
-def test_the_seed_decides(footage: Footage) -> None:
+def test_seed_determines_the_sequence(footage: Footage) -> None:
     one, same, other = (compose(footage, 200, seed=seed) for seed in (1, 1, 2))
     assert np.array_equal(one.pictures, same.pictures)
     assert (one.hard, one.gradual) == (same.hard, same.gradual)
     assert (one.hard, one.gradual) != (other.hard, other.gradual)
 
 
-def test_labels_are_in_order_and_apart(footage: Footage) -> None:
+def test_labels_are_ordered_and_do_not_overlap(footage: Footage) -> None:
     for seed in range(12):
         made = compose(footage, 300, seed=seed)
         assert made.pictures.shape == (300, 3, 36, 64)
@@ -59,7 +59,7 @@ def test_labels_are_in_order_and_apart(footage: Footage) -> None:
         assert taken.max() == 1, "no frame belongs to two transitions"
 
 
-def test_pictures_change_at_hard_cuts(footage: Footage) -> None:
+def test_images_change_at_hard_cuts(footage: Footage) -> None:
     at_cuts, elsewhere = [], []
     for seed in range(8):
         made = compose(footage, 300, seed=seed, degrade=False)
@@ -111,7 +111,7 @@ def test_unreadable_photographs_are_left_out_with_a_warning(tmp_path: Path, capl
     assert f"{text} is left out: not readable as an image" in caplog.text
 
 
-def test_videos_are_written_with_labels_that_hold(tmp_path: Path, footage: Footage) -> None:
+def test_labels_agree_with_written_videos(tmp_path: Path, footage: Footage) -> None:
     done: list[tuple[int, int]] = []
     path = build_composed(tmp_path, footage, videos=2, frames=150, seed=5, on_progress=lambda *pair: done.append(pair))
     assert path == tmp_path / COMPOSED_LABELS
@@ -126,7 +126,7 @@ def test_videos_are_written_with_labels_that_hold(tmp_path: Path, footage: Foota
         assert entry["times"] == pytest.approx([cut / 25 for cut in entry["hard"]])
 
 
-def test_a_variable_rate_keeps_times_with_the_cuts(tmp_path: Path, footage: Footage) -> None:
+def test_variable_rate_keeps_times_with_the_cuts(tmp_path: Path, footage: Footage) -> None:
     path = build_composed(tmp_path, footage, videos=1, frames=150, variable=True, seed=6)
     entry = json.loads(path.read_text())["videos"]["composed_000.mp4"]
     times = np.concatenate([block.timestamps for block in iter_planes(tmp_path / "composed_000.mp4")])
@@ -134,6 +134,6 @@ def test_a_variable_rate_keeps_times_with_the_cuts(tmp_path: Path, footage: Foot
     assert entry["times"] == pytest.approx(times[entry["hard"]], abs=0.001)
 
 
-def test_no_videos_are_refused(tmp_path: Path, footage: Footage) -> None:
+def test_empty_list_of_videos_is_rejected(tmp_path: Path, footage: Footage) -> None:
     with pytest.raises(InvalidArgumentError, match="videos must be at least 1, got 0"):
         build_composed(tmp_path, footage, videos=0)

@@ -29,7 +29,7 @@ def draws(count: int, length: int = 20, seed: int = 0, **made_of: int) -> list[n
 
 
 @pytest.mark.parametrize("length", [1, 2, 13, 60])
-def test_shots_have_the_length_asked_for(length: int) -> None:
+def test_shots_have_the_requested_length(length: int) -> None:
     for shot in draws(25, length):
         assert shot.shape == (length, 3, 18, 32)
         assert shot.dtype == np.float32
@@ -41,22 +41,22 @@ def test_luma_is_in_range() -> None:
         assert 0 <= shot[:, 0].min() <= shot[:, 0].max() <= 255
 
 
-def test_the_same_seed_gives_the_same_shots_and_another_one_others() -> None:
+def test_shots_depend_on_the_seed() -> None:
     first, again, other = draws(5, seed=1), draws(5, seed=1), draws(5, seed=2)
     assert all(np.array_equal(one, two) for one, two in zip(first, again, strict=True))
     assert not all(np.array_equal(one, two) for one, two in zip(first, other, strict=True))
 
 
-def test_some_shots_are_still_cards_and_most_are_not() -> None:
+def test_few_shots_are_still_cards() -> None:
     still = sum(bool((shot == shot[:1]).all()) for shot in draws(200))
     # Seven in a hundred are title cards.
     assert 3 <= still <= 40
 
 
-def test_footage_without_photographs_has_clips_and_cards_alone() -> None:
+def test_footage_without_photographs_has_only_clips_and_cards() -> None:
     assert len(draws(30, photographs=0)) == 30
 
 
-def test_a_shot_may_be_longer_than_its_clip() -> None:
+def test_shot_may_be_longer_than_its_clip() -> None:
     for shot in draws(10, 200, photographs=0):
         assert len(shot) == 200

@@ -37,7 +37,7 @@ def test_only_frames_of_the_extent_differ_from_both_shots(takes: TakeReader, fam
         assert abs(course[(start + end) // 2] - 170) > 40
 
 
-def test_a_fade_in_begins_in_black_and_a_fade_out_ends_in_it(takes: TakeReader) -> None:
+def test_fade_in_begins_in_black_and_a_fade_out_ends_in_it(takes: TakeReader) -> None:
     made = make_transition(takes, "fade in", seed=0)
     assert made.start == 0
     assert made.pictures[0].max() == 0
@@ -47,13 +47,13 @@ def test_a_fade_in_begins_in_black_and_a_fade_out_ends_in_it(takes: TakeReader) 
     assert made.pictures[-1].max() == 0
 
 
-def test_the_same_seed_gives_the_same_video(takes: TakeReader) -> None:
+def test_same_seed_gives_the_same_video(takes: TakeReader) -> None:
     one, other, third = (make_transition(takes, "wipe", seed=seed) for seed in (5, 5, 6))
     assert np.array_equal(one.pictures, other.pictures)
     assert len(one.pictures) != len(third.pictures) or one.look != third.look
 
 
-def test_the_families_that_are_held_back_use_other_looks() -> None:
+def test_held_back_families_use_other_looks() -> None:
     held, known = (
         {look for family in TRANSITION_FAMILIES.values() if family.held_back == held for look in family.looks}
         for held in (True, False)

@@ -39,7 +39,7 @@ def made_frames(seed: int, *, places: int = 12, moments: int = 4, views: int = 5
 
 
 @pytest.mark.parametrize("loss", [loss for loss in get_args(EncoderLoss) if loss != "radial"])
-def test_every_loss_learns_what_edits_leave_alone(loss: EncoderLoss) -> None:
+def test_every_loss_learns_invariance_to_edits(loss: EncoderLoss) -> None:
     seen, unseen = made_frames(0), made_frames(1)
     whitening = Whitening(seen.features, 32)
     before = measure_order(unseen, unit_vectors(whitening(unseen.features)))
@@ -48,7 +48,7 @@ def test_every_loss_learns_what_edits_leave_alone(loss: EncoderLoss) -> None:
     assert after["quadlets"] > before["quadlets"] + 0.03
 
 
-def test_training_follows_from_its_seed() -> None:
+def test_training_depends_only_on_its_seed() -> None:
     frames = made_frames(0)
     whitening = Whitening(frames.features, 8)
     one, other, another = (train_encoder(frames, whitening, "quadlet", seed, steps=5) for seed in (0, 0, 1))
@@ -65,14 +65,14 @@ def test_whitening_gives_components_of_unit_variance() -> None:
     assert np.allclose(np.cov(components.T, bias=True), np.eye(6), atol=1e-3)
 
 
-def test_frames_that_cannot_be_told_apart_are_in_order_by_chance() -> None:
+def test_indistinguishable_frames_are_ordered_by_chance() -> None:
     frames = made_frames(3)
     figures = measure_order(frames, np.random.default_rng(0).standard_normal((len(frames), 4)).astype(np.float32))
     assert figures["quadlets"] == pytest.approx(1 / 6, abs=0.06)
     assert figures["moment"] < 0.1
 
 
-def test_frames_show_the_second_of_the_source_that_the_edit_put_there() -> None:
+def test_frames_show_the_second_of_the_source_after_the_edit() -> None:
     recording = Recording(Path("a.mp4"), "a", "kitchen", 4.0)
     query = QueryClip("a 0", Path("query.mp4"), recording, 0.0, 4.0)
     # A copy at twice the speed, from second 1 of the source to second 4, after half a second of something else.

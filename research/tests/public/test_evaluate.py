@@ -31,7 +31,7 @@ def benchmark(**others: object) -> RetrievalBenchmark:
 SCORES = BenchmarkScores(("p", "q"), ("a", "b", "c", "p"), torch.tensor([[0.9, 0.8, 0.7, 1.0], [0.1, 0.4, 0.3, 0.6]]))
 
 
-def test_average_precision_over_the_videos_that_are_there() -> None:
+def test_average_precision_is_over_available_videos() -> None:
     found = values(benchmark(), SCORES)
     # p: a, b, c -> (1 + 2/3) / 2. q: p, b -> 1/2.
     assert found["mAP"] == pytest.approx((5 / 6 + 1 / 2) / 2)
@@ -41,7 +41,7 @@ def test_average_precision_over_the_videos_that_are_there() -> None:
     assert (figure.queries, figure.skipped) == (2, 1)
 
 
-def test_trapezoids_and_groups_as_of_evve() -> None:
+def test_evve_uses_trapezoids_and_groups() -> None:
     found = values(benchmark(has_trapezoids=True, groups={"p": "one", "q": "two", "r": "two"}), SCORES)
     # p: a at rank 1: (1 + 1) / 2; c at rank 3: (1/2 + 2/3) / 2; each half. q: b at rank 2: (0 + 1/2) / 2.
     p, q = (1 + 7 / 12) / 2, 1 / 4
@@ -57,7 +57,7 @@ def test_only_candidates_are_ranked() -> None:
     assert values(made, scores)["mAP"] == 1.0
 
 
-def test_without_a_positive_a_figure_is_not_a_number() -> None:
+def test_figure_without_a_positive_is_nan() -> None:
     scores = BenchmarkScores(("r",), ("a",), torch.tensor([[0.5]]))
     assert math.isnan(values(benchmark(), scores)["mAP"])
     with pytest.raises(InvalidArgumentError, match=r"scores must be \[1, 2\], got \[1, 1\]"):
@@ -76,7 +76,7 @@ def test_segments_of_labeled_pairs() -> None:
     assert (figures["segment F"].queries, figures["segment F"].skipped) == (2, 1)
 
 
-def test_published_rows_are_shares() -> None:
+def test_published_figures_are_shares() -> None:
     rows = [value for systems in PUBLISHED.values() for row in systems.values() for value in row.values()]
     assert len(rows) > 90
     assert all(0.2 < value < 1 for value in rows)
@@ -85,7 +85,7 @@ def test_published_rows_are_shares() -> None:
 
 
 @pytest.mark.data
-def test_figures_of_fivr_are_those_of_the_public_evaluators(shared_data: Path) -> None:
+def test_figures_of_fivr_equal_the_public_evaluators(shared_data: Path) -> None:
     """Scores drawn from hashes of the ids, with a bonus for each label, as the anchor's recipe says."""
     made = open_benchmark("fivr-5k", shared_data / "annotations")
     labels = json.loads((shared_data / "annotations" / "fivr" / "annotation.json").read_text())

@@ -24,7 +24,7 @@ def write(folder: Path, **files: object) -> Path:
     return folder
 
 
-def test_fivr_adds_labels_task_by_task_and_leaves_the_query_out(tmp_path: Path) -> None:
+def test_fivr_adds_labels_task_by_task_and_omits_the_query(tmp_path: Path) -> None:
     labels = {
         "q1": {"ND": ["a", "q1"], "DS": ["b"], "CS": ["c"], "IS": ["d"], "DA": ["x"]},
         "q2": {"DS": ["c"]},
@@ -46,7 +46,7 @@ def test_fivr_adds_labels_task_by_task_and_leaves_the_query_out(tmp_path: Path) 
     assert large.videos == ("a", "b", "c", "q1", "q2")
 
 
-def test_evve_knows_events(tmp_path: Path) -> None:
+def test_evve_has_events(tmp_path: Path) -> None:
     document = {
         "annotation": {"riot": [["q1"], ["a", "b"], ["n"]], "flood": [["q2"], ["c"], []]},
         "queries": ["q2", "q1"],
@@ -58,7 +58,7 @@ def test_evve_knows_events(tmp_path: Path) -> None:
     assert benchmark.tasks[0].positives == {"q1": {"a", "b"}, "q2": {"c"}}
 
 
-def test_svd_ranks_the_labeled_videos_of_a_query_and_those_without_labels(tmp_path: Path) -> None:
+def test_svd_ranks_labeled_and_unlabeled_videos(tmp_path: Path) -> None:
     folder = write(tmp_path, test_groundtruth="1.mp4 2.mp4 1\n1.mp4 3.mp4 0\n4.mp4 5.mp4 1\n")
     task = open_benchmark("svd", folder).tasks[0]
     assert task.positives == {"1": {"2"}, "4": {"5"}}
@@ -69,7 +69,7 @@ def test_svd_ranks_the_labeled_videos_of_a_query_and_those_without_labels(tmp_pa
     assert larger.database == ("2", "3", "5", "9")
 
 
-def test_cc_web_video_has_a_list_for_each_query_and_one_of_all(tmp_path: Path) -> None:
+def test_cc_web_video_has_a_list_per_query_and_one_of_all_videos(tmp_path: Path) -> None:
     names = "".join(
         f"{number}\t{query}\tYouTube\t{name}\turl\n"
         for number, query, name in (
@@ -99,7 +99,7 @@ def test_vcdb_and_vcsl_have_boxes(tmp_path: Path) -> None:
     assert (pairs.queries, pairs.database, pairs.tasks) == (("a", "b"), ("b", "c"), ())
 
 
-def test_vsc2022_takes_videos_without_a_copy_from_its_lists(tmp_path: Path) -> None:
+def test_vsc2022_includes_videos_without_a_copy(tmp_path: Path) -> None:
     truth = "query_id,ref_id,query_start,query_end,ref_start,ref_end\nQ1,R1,0.0,4.5,2.0,6.5\n"
     folder = write(tmp_path, train_matching_ground_truth__csv=truth)
     assert open_benchmark("vsc2022", folder).queries == ("Q1",)
@@ -167,7 +167,7 @@ def test_vsc2022_takes_videos_without_a_copy_from_its_lists(tmp_path: Path) -> N
         ),
     ],
 )
-def test_invalid_content_is_refused_with_its_cause(
+def test_invalid_content_is_rejected_with_the_cause(
     tmp_path: Path, name: str, files: dict[str, object], message: str
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
@@ -185,7 +185,7 @@ _VALUES = st.recursive(
 
 
 @given(_VALUES)
-def test_whatever_the_annotations_hold_there_is_a_benchmark_or_an_error_of_ours(content: object) -> None:
+def test_any_annotations_give_a_benchmark_or_a_vidkin_error(content: object) -> None:
     readers = {"evve": "evve", "vcdb": "label_file", "fivr-200k": "annotation"}
     for name, file in readers.items():
         with TemporaryDirectory() as folder:

@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
-def test_features_by_the_ids_of_videos(folder: Path) -> None:
+def test_features_are_found_by_video_id(folder: Path) -> None:
     stored = StoredFeatures.open(folder)
     assert {video for video in BENCHMARK.videos if video in stored} == {"q", "copy", "other"}
     np.testing.assert_allclose(stored.read("other").whole, unit(2, 5))
@@ -62,7 +62,7 @@ def test_features_by_the_ids_of_videos(folder: Path) -> None:
         StoredFeatures.open(folder)
 
 
-def test_damaged_stored_features_are_refused_with_the_cause(tmp_path: Path) -> None:
+def test_damaged_stored_features_are_rejected_with_the_cause(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="has no safetensors or HDF5 files"):
         StoredFeatures.open(tmp_path)
     save_file({"vectors": unit(1)}, tmp_path / "q.safetensors")
@@ -73,7 +73,7 @@ def test_damaged_stored_features_are_refused_with_the_cause(tmp_path: Path) -> N
         StoredFeatures.open(tmp_path)
 
 
-def test_a_run_reports_what_is_missing(folder: Path) -> None:
+def test_run_reports_what_is_missing(folder: Path) -> None:
     report = run_benchmark(BENCHMARK, StoredFeatures.open(folder), ChamferSystem())
     assert (report.queries, report.videos) == (1, 3)
     assert (report.missing_queries, report.missing_videos) == (("gone",), ("lost",))
@@ -83,7 +83,7 @@ def test_a_run_reports_what_is_missing(folder: Path) -> None:
         run_benchmark(strangers, StoredFeatures.open(folder), ChamferSystem())
 
 
-def test_systems(folder: Path, tmp_path: Path) -> None:
+def test_system_scores_equal_hand_computed_values(folder: Path, tmp_path: Path) -> None:
     stored = StoredFeatures.open(folder)
     videos = [stored.read(name) for name in ("q", "copy", "other")]
 
@@ -112,7 +112,7 @@ def test_systems(folder: Path, tmp_path: Path) -> None:
         choose_system(open_extractor("classical"), spatial_share=0.3)
 
 
-def test_videos_are_described_once_and_broken_ones_reported(tmp_path: Path) -> None:
+def test_features_are_extracted_once_and_broken_videos_reported(tmp_path: Path) -> None:
     videos = tmp_path / "videos" / "copy"
     videos.mkdir(parents=True)
     encode(videos / "video.mp4", pan("coffee", 20))
@@ -137,7 +137,7 @@ class CountedSystem(ChamferSystem):
         return super().prepare(features)
 
 
-def test_every_video_is_prepared_once_however_many_queries_there_are(tmp_path: Path) -> None:
+def test_every_video_is_prepared_once_for_all_queries(tmp_path: Path) -> None:
     names = [f"v{number}" for number in range(5)]
     for number, name in enumerate(names):
         save_file({"values": unit(number, 3 + number)}, tmp_path / f"{name}.safetensors")
@@ -149,7 +149,7 @@ def test_every_video_is_prepared_once_however_many_queries_there_are(tmp_path: P
 
 
 @pytest.mark.parametrize("settings", [{}, {"symmetric": True}, {"padding": "replicate"}, {"remainder": "dropped"}])
-def test_blocks_of_a_comparator_give_the_scores_of_single_pairs(settings: dict[str, Any], tmp_path: Path) -> None:
+def test_blocks_of_a_comparator_equal_single_pairs(settings: dict[str, Any], tmp_path: Path) -> None:
     config = ComparatorConfig(unrelated=(0.0, 0.5), temporal_share=0.3, weighting="attention", **settings)
     model = save_comparator(build_comparator(config, weights="random", seed=3), tmp_path / "model")
     extractor = open_extractor(str(model))
@@ -186,7 +186,7 @@ def test_features_of_public_systems_are_read_from_hdf5(tmp_path: Path) -> None:
         StoredFeatures.open(tmp_path)
 
 
-def test_hdf5_without_h5py_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_for_hdf5_without_h5py_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "features.hdf5").touch()
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(MissingPartError, match="HDF5 files need h5py; install it with"):

@@ -21,7 +21,7 @@ def naive_score(query: torch.Tensor, target: torch.Tensor, spatial: float | None
 
 
 @pytest.mark.parametrize(("spatial", "temporal"), [(None, None), (0.35, 0.3), (1.0, 1.0)])
-def test_one_pair_equals_the_naive_form(spatial: float | None, temporal: float | None) -> None:
+def test_one_pair_equals_a_plain_loop(spatial: float | None, temporal: float | None) -> None:
     query, target = features(5, 4, 8), features(11, 4, 8, seed=1)
     options: dict[str, Any] = {"spatial_share": spatial, "temporal_share": temporal}
     forth, back = naive_score(query, target, spatial, temporal), naive_score(target, query, spatial, temporal)
@@ -33,7 +33,7 @@ def test_one_pair_equals_the_naive_form(spatial: float | None, temporal: float |
         assert both == pytest.approx((forth + back) / 2, abs=1e-6)
 
 
-def test_a_video_with_itself_is_one_and_contains_its_parts() -> None:
+def test_video_has_similarity_one_to_itself_and_contains_its_parts() -> None:
     video = features(30, 9, 32)
     assert video_similarity(video, video).item() == pytest.approx(1.0)
     assert video_similarity(video[7:9], video).item() == pytest.approx(1.0)
@@ -54,7 +54,7 @@ def test_pairwise_equals_pair_by_pair(symmetric: bool, map_bytes: int, monkeypat
         assert row == pytest.approx(line, abs=1e-6)
 
 
-def test_pairwise_of_queries_with_unequal_regions() -> None:
+def test_pairwise_accepts_queries_with_different_numbers_of_regions() -> None:
     queries = [features(3, 4, 8), features(2, 9, 8, seed=1)]
     targets = [features(5, 2, 8, seed=2)]
     similarities = video_similarity_pairwise(queries, targets)
@@ -63,7 +63,7 @@ def test_pairwise_of_queries_with_unequal_regions() -> None:
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
-def test_gradients_of_the_pairwise_form(symmetric: bool) -> None:
+def test_pairwise_has_gradients(symmetric: bool) -> None:
     videos = [features(length, 2, 2, seed=length, dtype=torch.float64).requires_grad_() for length in (2, 3, 2)]
     assert torch.autograd.gradcheck(
         lambda *items: video_similarity_pairwise(
@@ -73,7 +73,7 @@ def test_gradients_of_the_pairwise_form(symmetric: bool) -> None:
     )
 
 
-def test_refusals() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     video = features(3, 2, 4)
     with pytest.raises(InvalidArgumentError, match="queries must not be empty"):
         video_similarity_pairwise([], [video])
@@ -82,7 +82,7 @@ def test_refusals() -> None:
 
 
 @pytest.mark.parametrize("share", [None, 0.5, 2.0])
-def test_numpy_gives_the_numbers_of_torch(share: float | None) -> None:
+def test_numpy_equals_torch(share: float | None) -> None:
     videos = [features(length, 3, 8, seed=length) for length in (5, 4, 7, 4)]
     options: dict[str, Any] = {"spatial_share": share, "temporal_share": share, "symmetric": True}
     found = video_similarity_pairwise(

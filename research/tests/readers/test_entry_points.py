@@ -31,7 +31,7 @@ def test_all_readers_are_installed() -> None:
 
 
 @pytest.mark.parametrize("reader", PUBLIC)
-def test_every_reader_says_what_is_missing(reader: str, tmp_path: Path) -> None:
+def test_every_reader_names_missing_files(reader: str, tmp_path: Path) -> None:
     with pytest.raises(
         DatasetError,
         match=r"nowhere: does not exist; choose the folder of ",
@@ -62,7 +62,7 @@ def test_every_reader_says_what_is_missing(reader: str, tmp_path: Path) -> None:
         ("vb100", ("birds",), r"has no species/\*.mp4; get VB100 Bird Dataset"),
     ],
 )
-def test_folders_without_files_are_refused(tmp_path: Path, reader: str, folders: tuple[str, ...], message: str) -> None:
+def test_empty_folders_are_rejected(tmp_path: Path, reader: str, folders: tuple[str, ...], message: str) -> None:
     for folder in folders:
         (tmp_path / folder).mkdir(parents=True)
     with pytest.raises(DatasetError, match=message):

@@ -35,7 +35,7 @@ def omniglot(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_nobody_writes_on_two_sides(omniglot: Path) -> None:
+def test_each_writer_is_in_one_split(omniglot: Path) -> None:
     labelled = open_labelled(omniglot, reader="omniglot")
     assert labelled.kind == "image"
     assert labelled.subcategories()[0] == "Greek/character01"
@@ -61,7 +61,7 @@ def test_strokes_are_films(omniglot: Path) -> None:
     assert (film[-1] < 128).sum() > (film[0] < 128).sum() > 0
 
 
-def test_unseen_characters(omniglot: Path) -> None:
+def test_unseen_characters_are_in_the_test_split(omniglot: Path) -> None:
     labelled = open_labelled(omniglot, reader="omniglot", split="character")
     held = {item.label for item in labelled.items if item.split == "test"}
     trained = {item.label for item in labelled.items if item.split == "train"}
@@ -71,7 +71,7 @@ def test_unseen_characters(omniglot: Path) -> None:
     assert labelled.split_counts()["test"] == 20 * len(held)
 
 
-def test_unpacked_is_the_same_and_overlaps_count_once(omniglot: Path) -> None:
+def test_archive_equals_its_folder_and_overlaps_count_once(omniglot: Path) -> None:
     packed = open_labelled(omniglot, reader="omniglot")
     with zipfile.ZipFile(omniglot / "images_small1.zip") as archive:
         archive.extractall(omniglot)
@@ -83,7 +83,7 @@ def test_unpacked_is_the_same_and_overlaps_count_once(omniglot: Path) -> None:
     assert open_labelled(omniglot, reader="omniglot").categories() == ("Greek",)
 
 
-def test_what_is_wrong_is_named(omniglot: Path, tmp_path: Path) -> None:
+def test_invalid_data_is_named(omniglot: Path, tmp_path: Path) -> None:
     for options, message in (
         ({"kind": "films"}, r"kind must be images or strokes, got 'films'"),
         ({"split": "alphabet"}, r"split must be drawer or character, got 'alphabet'"),
@@ -107,7 +107,7 @@ def test_what_is_wrong_is_named(omniglot: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.data
-def test_the_small_background_sets(shared_data: Path) -> None:
+def test_small_background_sets_are_read(shared_data: Path) -> None:
     folder = shared_data / "labelled" / "omniglot"
     images = open_labelled(folder, reader="omniglot")
     strokes = open_labelled(folder, reader="omniglot", kind="strokes")

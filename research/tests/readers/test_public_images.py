@@ -37,7 +37,7 @@ def pet(tmp_path: Path) -> Path:
 
 
 class TestPet:
-    def test_species_and_breeds(self, pet: Path) -> None:
+    def test_labels_are_species_and_breeds(self, pet: Path) -> None:
         labelled = open_labelled(pet, reader="pet")
         assert labelled.kind == "image"
         assert labelled.subcategories() == ("cat/Abyssinian", "dog/great_pyrenees")
@@ -56,7 +56,7 @@ class TestPet:
         assert counts["cat/Abyssinian", "validation"] == 3
         assert counts["cat/Abyssinian", "test"] == 1
 
-    def test_what_is_missing_is_named(self, pet: Path) -> None:
+    def test_missing_files_are_named(self, pet: Path) -> None:
         (pet / "images" / "Abyssinian_2.jpg").unlink()
         with pytest.raises(DatasetError, match=r"lacks 1 of 6 photographs, the first is Abyssinian_2.jpg; get www.rob"):
             open_labelled(pet, reader="pet")
@@ -64,7 +64,7 @@ class TestPet:
         with pytest.raises(DatasetError, match=r"lacks annotations/test.txt; get www.robots.ox.ac.uk/~vgg/data/pets"):
             open_labelled(pet, reader="pet")
 
-    def test_a_bad_line_is_named(self, pet: Path) -> None:
+    def test_invalid_line_is_named(self, pet: Path) -> None:
         (pet / "annotations" / "test.txt").write_text("Abyssinian_3 1 3 1\n")
         with pytest.raises(DatasetError, match=r"test.txt, line 1: 'Abyssinian_3 1 3 1' is not 'Breed_number class"):
             open_labelled(pet, reader="pet")
@@ -79,7 +79,7 @@ class TestZappos:
                     picture(tmp_path / "ut-zap50k-images-square" / label / "Acme" / f"{product}.{color}.jpg")
         return tmp_path
 
-    def test_types_and_products(self, shoes: Path) -> None:
+    def test_labels_are_types_and_products(self, shoes: Path) -> None:
         labelled = open_labelled(shoes, reader="zappos")
         assert labelled.categories() == ("Boots", "Sandals", "Shoes", "Slippers")
         assert len(labelled) == 120
@@ -92,7 +92,7 @@ class TestZappos:
         inner = open_labelled(shoes / "ut-zap50k-images-square", reader="zappos")
         assert splits_of(inner) == splits_of(labelled)
 
-    def test_what_is_missing_is_named(self, shoes: Path) -> None:
+    def test_missing_files_are_named(self, shoes: Path) -> None:
         picture(shoes / "ut-zap50k-images-square" / "Boots" / "Ankle" / "stray.jpg")
         with pytest.raises(DatasetError, match=r"stray\.jpg: is not at category/subcategory/brand/file; get"):
             open_labelled(shoes, reader="zappos")
@@ -113,7 +113,7 @@ class TestHeadPose:
         picture(tmp_path / "Front" / "person01146+0+0.jpg")
         return tmp_path
 
-    def test_angles_become_poses_and_series_the_split(self, pointing: Path) -> None:
+    def test_angles_become_poses_and_series_determine_splits(self, pointing: Path) -> None:
         labelled = open_labelled(pointing, reader="head_pose", validation=0.0)
         assert len(labelled) == 20
         assert Counter(item.category for item in labelled.items) == {"front": 12, "left": 4, "right": 4}
@@ -126,11 +126,11 @@ class TestHeadPose:
         labelled = open_labelled(pointing, reader="head_pose", validation=0.3)
         assert labelled.split_counts() == {"train": 8, "validation": 2, "test": 10}
 
-    def test_the_limit_and_the_side(self, pointing: Path) -> None:
+    def test_front_and_negative_are_applied(self, pointing: Path) -> None:
         labelled = open_labelled(pointing, reader="head_pose", front=0, negative="right", validation=0.0)
         assert Counter(item.category for item in labelled.items) == {"front": 4, "left": 8, "right": 8}
 
-    def test_the_set_of_the_paper(self, tmp_path: Path) -> None:
+    def test_published_set_has_21_photographs_per_subject(self, tmp_path: Path) -> None:
         for subject in (1, 2, 90):
             for pan in range(-90, 91, 5):
                 angle = f"{pan:+03d}" if pan else "0"
@@ -147,7 +147,7 @@ class TestHeadPose:
         assert len(whole) == 3 * 37
         assert {item.category for item in whole.items if "-90" in item.path.name} == {"left"}
 
-    def test_names_of_your_own(self, tmp_path: Path) -> None:
+    def test_own_names_are_accepted(self, tmp_path: Path) -> None:
         for person in range(3):
             for pan in range(-60, 61, 10):
                 picture(tmp_path / f"s{person}_{pan}.png")
@@ -158,7 +158,7 @@ class TestHeadPose:
         assert Counter(item.label for item in labelled.items)["front/0"] == 3
         assert set(labelled.split_counts()) == {"train", "validation", "test"}
 
-    def test_folders_sorted_by_hand(self, tmp_path: Path) -> None:
+    def test_folders_become_classes(self, tmp_path: Path) -> None:
         for pose in ("front", "left", "right"):
             for number in range(6):
                 picture(tmp_path / pose / "anna" / f"{number}.png")
@@ -166,7 +166,7 @@ class TestHeadPose:
         assert labelled.subcategories() == ("front/anna", "left/anna", "right/anna")
         assert labelled.split_counts() == {"train": 12, "test": 6}
 
-    def test_what_is_wrong_is_named(self, tmp_path: Path) -> None:
+    def test_invalid_data_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "front").mkdir()
         with pytest.raises(DatasetError, match=r"has front but lacks left, right; get the set of the paper, robotics"):
             open_labelled(tmp_path, reader="head_pose")
@@ -189,7 +189,7 @@ class TestGrocery:
                 picture(tmp_path / split / f"{name}.jpg")
         return tmp_path
 
-    def test_levels(self, shop: Path) -> None:
+    def test_levels_of_labels_can_be_chosen(self, shop: Path) -> None:
         labelled = open_labelled(shop, reader="grocery")
         # A coarse class without fine ones is its own fine class.
         assert labelled.subcategories() == ("Fruit/Lime", "Packages/Skim", "Packages/Whole")
@@ -199,12 +199,12 @@ class TestGrocery:
         high = open_labelled(shop, reader="grocery", subcategory="coarse")
         assert high.subcategories() == ("Fruit/Lime", "Packages/Milk")
 
-    def test_a_fine_class_has_one_coarse_class(self, shop: Path) -> None:
+    def test_fine_class_has_one_coarse_class(self, shop: Path) -> None:
         shutil.move(shop / "val" / "Packages" / "Milk" / "Skim", shop / "val" / "Packages" / "Dairy" / "Skim")
         labelled = open_labelled(shop, reader="grocery", category="coarse")
         assert labelled.categories() == ("Lime", "Milk")
 
-    def test_what_is_wrong_is_named(self, shop: Path) -> None:
+    def test_invalid_data_is_named(self, shop: Path) -> None:
         with pytest.raises(
             InvalidArgumentError,
             match=r"must be super and coarse, .*, got 'coarse' and 'coarse'",
@@ -219,7 +219,7 @@ class TestGrocery:
 
 
 @pytest.mark.data
-def test_the_grocery_set(shared_data: Path) -> None:
+def test_grocery_set(shared_data: Path) -> None:
     labelled = open_labelled(shared_data / "labelled" / "grocery", reader="grocery")
     assert labelled.split_counts() == {"train": 2640, "validation": 296, "test": 2485}
     assert (len(labelled.categories()), len(labelled.subcategories())) == (3, 81)

@@ -28,7 +28,7 @@ class TestFruit:
             counting_clip(tmp_path / f"{name}.mp4", 20)
         return tmp_path
 
-    def test_the_first_axis_trains(self, fruit: Path) -> None:
+    def test_first_axis_is_the_training_split(self, fruit: Path) -> None:
         labelled = open_labelled(fruit, reader="fruit")
         assert {item.group: item.split for item in labelled.items} == {
             "apple-1/axis0": "train",
@@ -50,7 +50,7 @@ class TestFruit:
         assert set(shown(read_item(before, "video", size=16, frames=100))) == set(range(15))
         assert set(shown(read_item(after, "video", size=16, frames=100))) == set(range(15, 20))
 
-    def test_shares_that_leave_nothing_are_refused(self, fruit: Path) -> None:
+    def test_shares_that_leave_a_split_empty_are_rejected(self, fruit: Path) -> None:
         with pytest.raises(InvalidArgumentError, match=r"validation must be at least 0 and below 1, got 1\.0"):
             open_labelled(fruit, reader="fruit", validation=1.0)
         with pytest.raises(InvalidArgumentError, match=r"validation 0.01 leaves 20 of the 20 frames of .*axis0.mp4"):
@@ -75,14 +75,14 @@ class TestAerial:
         assert group["v_bird_003"] == "v_bird_2-3"
         assert group["v_bird_004"] == "v_bird_4"
 
-    def test_shares_and_labels(self, sky: Path) -> None:
+    def test_labels_and_shares_are_applied(self, sky: Path) -> None:
         labelled = read_aerial(sky, test=0.25, validation=0.25)
         assert labelled.subcategories() == ("bird/infrared", "bird/visible")
         counts = Counter((item.subcategory, item.split) for item in labelled.items)
         assert counts["visible", "test"] in (5, 6)
         assert counts["visible", "validation"] in (5, 6)
 
-    def test_foreign_host_names_are_refused(self, sky: Path) -> None:
+    def test_foreign_host_names_are_rejected(self, sky: Path) -> None:
         counting_clip(sky / "bird" / "visible" / "holiday.mp4", 1)
         with pytest.raises(
             DatasetError, match=r"holiday\.mp4: is not named <ir\|v>_<object>_<number>; get the clips from"
@@ -97,13 +97,13 @@ class TestVb100:
                 counting_clip(folder / name / f"{number}.mp4", 1, width=16, height=16)
         return folder
 
-    def test_one_folder_of_several_classes(self, tmp_path: Path) -> None:
+    def test_folder_can_have_several_classes(self, tmp_path: Path) -> None:
         self.make(tmp_path, ["birds/Auk", "birds/Tern", "birds/Wren", "dogs/Pug"])
         labelled = open_labelled(tmp_path, reader="vb100", species=2)
         assert labelled.subcategories() == ("birds/Auk", "birds/Tern", "dogs/Pug")
         assert labelled.split_counts() == {"train": 6, "test": 3}
 
-    def test_vb100_beside_your_dogs(self, tmp_path: Path) -> None:
+    def test_vb100_can_be_combined_with_own_videos(self, tmp_path: Path) -> None:
         birds = self.make(tmp_path / "VB100_video", ["Auk", "Tern"])
         dogs = self.make(tmp_path / "mine", ["Pug"], 6)
         labelled = open_labelled(birds, reader="vb100", dogs=str(dogs))
@@ -111,7 +111,7 @@ class TestVb100:
         assert Counter(item.label for item in labelled.part("test").items)["dogs/Pug"] == 2
         assert open_labelled(birds, reader="vb100").categories() == ("birds",)
 
-    def test_what_is_wrong_is_named(self, tmp_path: Path) -> None:
+    def test_invalid_data_is_named(self, tmp_path: Path) -> None:
         self.make(tmp_path, ["birds/Auk"])
         with pytest.raises(InvalidArgumentError, match=r"has birds and other classes in it; leave out dogs"):
             open_labelled(tmp_path, reader="vb100", dogs=tmp_path)
@@ -123,7 +123,7 @@ class TestVb100:
 
 
 @pytest.mark.data
-def test_the_fruit_set(shared_data: Path) -> None:
+def test_fruit_set_is_read(shared_data: Path) -> None:
     labelled = open_labelled(shared_data / "labelled" / "fruit", reader="fruit")
     assert len(labelled) == 162
     assert labelled.categories() == ("apple", "cherry", "tomato")
@@ -137,7 +137,7 @@ def test_the_fruit_set(shared_data: Path) -> None:
 
 
 @pytest.mark.data
-def test_the_aerial_set(shared_data: Path) -> None:
+def test_aerial_set_is_read(shared_data: Path) -> None:
     labelled = open_labelled(shared_data / "labelled" / "aerial", reader="aerial")
     assert len(labelled) == 310
     assert labelled.categories() == ("airplane", "bird", "drone", "helicopter")
@@ -150,7 +150,7 @@ def test_the_aerial_set(shared_data: Path) -> None:
 
 
 @pytest.mark.data
-def test_aerial_clips_that_continue_one_another_are_one_group(shared_data: Path) -> None:
+def test_consecutive_aerial_clips_are_one_group(shared_data: Path) -> None:
     """Measured anew on one family: where a clip begins as its forerunner ends, they are one recording."""
     labelled = open_labelled(shared_data / "labelled" / "aerial", reader="aerial")
     birds = [item for item in labelled.items if item.path.stem.startswith("v_bird")]

@@ -124,7 +124,7 @@ def listed(labelled: LabelledSet) -> list[tuple[str, str, str]]:
         ),
     ],
 )
-def test_the_published_layout(tmp_path: Path, name: str, items: list[tuple[str, str, str]]) -> None:
+def test_published_layout_is_read(tmp_path: Path, name: str, items: list[tuple[str, str, str]]) -> None:
     MAKERS[name](tmp_path)
     labelled = open_labelled(tmp_path, reader=name)
     assert (labelled.name, labelled.kind, labelled.has_one_level) == (name, "image", True)
@@ -132,7 +132,7 @@ def test_the_published_layout(tmp_path: Path, name: str, items: list[tuple[str, 
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_a_missing_photograph_is_named(tmp_path: Path, name: str) -> None:
+def test_missing_photograph_is_named(tmp_path: Path, name: str) -> None:
     MAKERS[name](tmp_path)
     gone = sorted(tmp_path.rglob("*.jpg"))[0]
     gone.unlink()
@@ -141,12 +141,12 @@ def test_a_missing_photograph_is_named(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_an_empty_folder_says_what_is_missing(tmp_path: Path, name: str) -> None:
+def test_error_for_an_empty_folder_lists_missing_files(tmp_path: Path, name: str) -> None:
     with pytest.raises(DatasetError, match=r"lacks .*; get it from"):
         open_labelled(tmp_path, reader=name)
 
 
-def test_levels_of_aircraft_and_validation_of_sets_without_one(tmp_path: Path) -> None:
+def test_aircraft_has_levels_and_sets_without_validation_get_one(tmp_path: Path) -> None:
     aircraft(tmp_path / "planes")
     labelled = open_labelled(tmp_path / "planes" / "data", reader="aircraft", level="family")
     assert labelled.categories() == ("Boeing 707", "F-A-18")
@@ -179,14 +179,14 @@ def test_levels_of_aircraft_and_validation_of_sets_without_one(tmp_path: Path) -
         ("dogs", "test_list.mat", b"", "cannot be read as a MATLAB file with file_list"),
     ],
 )
-def test_damaged_lists(tmp_path: Path, name: str, file: str, content: bytes, message: str) -> None:
+def test_damaged_lists_are_rejected(tmp_path: Path, name: str, file: str, content: bytes, message: str) -> None:
     MAKERS[name](tmp_path)
     (tmp_path / file).write_bytes(content)
     with pytest.raises(DatasetError, match=message):
         open_labelled(tmp_path, reader=name)
 
 
-def test_numbers_without_an_image_or_a_name(tmp_path: Path) -> None:
+def test_numbers_without_an_image_or_a_name_are_rejected(tmp_path: Path) -> None:
     flowers102(tmp_path / "f")
     savemat(tmp_path / "f" / "setid.mat", {"trnid": [[1, 9]], "valid": [[5]], "tstid": [[2]]})
     with pytest.raises(DatasetError, match="has image 9 of 6"):
@@ -200,7 +200,7 @@ def test_numbers_without_an_image_or_a_name(tmp_path: Path) -> None:
         open_labelled(tmp_path / "c", reader="cars")
 
 
-def test_files_of_matlab_7_3_are_refused(tmp_path: Path) -> None:
+def test_files_of_matlab_7_3_are_rejected(tmp_path: Path) -> None:
     flowers102(tmp_path)
     header = b"MATLAB 7.3 MAT-file".ljust(124) + b"\x00\x02IM"
     (tmp_path / "setid.mat").write_bytes(header + bytes(512))

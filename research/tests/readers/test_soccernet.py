@@ -32,7 +32,7 @@ def event(label: str, clock: str, position: int, visibility: str = "visible") ->
     }
 
 
-def test_soccernet_event_makes_its_shot_critical_up_to_the_event(tmp_path: Path) -> None:
+def test_shot_is_critical_up_to_its_event(tmp_path: Path) -> None:
     # 10 fps: camera changes at 4 s and 9 s; a goal at 7.5 s lies in the second shot, [40, 90).
     labels = soccernet(
         tmp_path / "Labels-v2.json",
@@ -54,7 +54,7 @@ def test_soccernet_event_makes_its_shot_critical_up_to_the_event(tmp_path: Path)
     assert second.shots == (ShotAnnotation(0, 10), ShotAnnotation(10, 50, (21, 31)))
 
 
-def test_soccernet_with_shots_of_a_detector_and_other_events(tmp_path: Path) -> None:
+def test_detected_shots_and_other_events_are_accepted(tmp_path: Path) -> None:
     labels = soccernet(
         tmp_path / "Labels-v2.json",
         event("Corner", "1 - 00:01", 1000),
@@ -68,13 +68,13 @@ def test_soccernet_with_shots_of_a_detector_and_other_events(tmp_path: Path) -> 
     assert found.shots == (ShotAnnotation(0, 50, (6, 31)), ShotAnnotation(50, 100))
 
 
-def test_soccernet_without_positions_takes_the_clock_of_the_game(tmp_path: Path) -> None:
+def test_labels_without_positions_use_the_game_clock(tmp_path: Path) -> None:
     labels = soccernet(tmp_path / "Labels-v2.json", {"gameTime": "1 - 01:05", "label": "Goal"})
     found = read_soccernet(labels, "1.mkv", fps=2, frames=200, shots=[(0, 200)])
     assert found.shots == (ShotAnnotation(0, 200, (0, 131)),)
 
 
-def test_invalid_soccernet_labels_are_refused(tmp_path: Path) -> None:
+def test_invalid_soccernet_labels_are_rejected(tmp_path: Path) -> None:
     labels = soccernet(tmp_path / "Labels-v2.json", {"gameTime": "half time", "label": "Goal"})
     whole = [(0, 10)]
     with pytest.raises(InvalidArgumentError, match="has no 'gameTime' as '1 - 12:34'"):

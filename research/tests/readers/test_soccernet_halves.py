@@ -46,7 +46,7 @@ def test_halves_become_labeled_videos(game: Path, tmp_path: Path) -> None:
     assert find_soccernet_halves(game) == halves
 
 
-def test_the_smaller_video_is_taken_and_the_untrimmed_one_never(game: Path) -> None:
+def test_smaller_video_is_preferred_and_untrimmed_video_never_used(game: Path) -> None:
     (game / "1_224p.mkv").rename(game / "1_HQ.mkv")
     assert [half.half for half in find_soccernet_halves(game)] == [2]
     counting_clip(game / "1_720p.mkv", 20)
@@ -54,7 +54,7 @@ def test_the_smaller_video_is_taken_and_the_untrimmed_one_never(game: Path) -> N
     assert [half.video.name for half in find_soccernet_halves(game)] == ["1_720p.mkv", "2_224p.mkv"]
 
 
-def test_shots_of_a_detector_take_the_place_of_camera_changes(game: Path) -> None:
+def test_detected_shots_replace_camera_changes(game: Path) -> None:
     (game / "Labels-cameras.json").unlink()
     half = find_soccernet_halves(game)[0]
     with pytest.raises(InvalidArgumentError, match=r"has no Labels-cameras\.json, so its shots must be found"):

@@ -30,7 +30,7 @@ def test_points_times_and_strokes_are_read() -> None:
     assert drawing.duration == 2.0
 
 
-def test_time_does_not_run_backwards() -> None:
+def test_times_never_decrease() -> None:
     drawing = parse_strokes("START\n0,0,0\n1,-1,50\n2,-2,40\n3,-3,60\nBREAK")
     assert drawing.times.tolist() == [0.0, 0.05, 0.05, 0.06]
 
@@ -44,7 +44,7 @@ def test_time_does_not_run_backwards() -> None:
         ("1,nan,3", r"c1 contains numbers that are not finite"),
     ],
 )
-def test_other_text_is_refused(text: str, message: str) -> None:
+def test_other_text_is_rejected(text: str, message: str) -> None:
     with pytest.raises(DatasetError, match=message):
         parse_strokes(text, name="c1")
 
@@ -72,7 +72,7 @@ def test_strokes_are_not_joined() -> None:
     assert frame[50, 50, 0] == 255
 
 
-def test_a_size_of_nothing_is_refused() -> None:
+def test_size_of_zero_is_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="size must be at least 1 pixel, got 0"):
         draw_strokes(parse_strokes(CORNER), np.array([0.0]), size=0)
 

@@ -39,7 +39,7 @@ def recipe_for_fruit(shared_data: Path) -> dict[str, Any]:
     }
 
 
-def test_a_frozen_network_learns_an_order_from_one_video_of_a_variety(shared_data: Path, tmp_path: Path) -> None:
+def test_frozen_network_learns_an_order_from_one_video_per_variety(shared_data: Path, tmp_path: Path) -> None:
     recipe = load_recipe(recipe_for_fruit(shared_data))
     told: list[TrainingProgress] = []
     report = train(recipe, output=tmp_path / "model", on_progress=told.append)

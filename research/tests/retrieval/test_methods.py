@@ -16,11 +16,11 @@ def test_every_method_has_its_own_name_and_known_objectives() -> None:
     assert [method.name for method in METHODS if not method.objectives] == ["backbone", "untrained"]
 
 
-def test_both_forms_of_radial_stand_beside_the_published_figure() -> None:
+def test_both_forms_of_radial_are_next_to_the_published_figure() -> None:
     assert method_named("radial").published == method_named("radial_detached").published == (60.70, 75.80)
     assert [term.name for term in method_named("radial_detached").objectives] == ["radial_detached"]
 
 
-def test_an_unknown_method_is_refused_with_the_list_of_methods() -> None:
+def test_error_for_an_unknown_method_lists_all_methods() -> None:
     with pytest.raises(InvalidArgumentError, match=r"a method must be one of backbone, untr.*; got 'radial2'"):
         method_named("radial2")

@@ -78,7 +78,7 @@ def test_rows_are_means_and_deviations_over_seeds(summary: Summary) -> None:
     assert summary.video
 
 
-def test_the_verdict_by_hand(summary: Summary) -> None:
+def test_verdict_equals_a_hand_computed_one(summary: Summary) -> None:
     verdict = summary.verdict
     assert verdict.radial_over_triplet == 18.0
     assert verdict.needed == pytest.approx(2 * math.sqrt(2.0**2 + 0.0**2))
@@ -112,7 +112,7 @@ def test_few_methods_have_no_verdict(plan: ComparisonPlan) -> None:
     assert verdict.radial_over_triplet is verdict.ours is verdict.ours_over_radial is verdict.order is None
 
 
-def test_the_page_says_what_was_found(plan: ComparisonPlan, summary: Summary) -> None:
+def test_page_states_the_findings(plan: ComparisonPlan, summary: Summary) -> None:
     page = as_page([summary], plan, title="Fine-grained video retrieval", machine="A machine.")
     assert page.startswith("# Fine-grained video retrieval\n")
     assert "| Triplet | 62.0 +- 2.0 | 62.0 +- 2.0 |" in page
@@ -132,7 +132,7 @@ def test_the_page_says_what_was_found(plan: ComparisonPlan, summary: Summary) ->
     assert "500 steps of 32 quadlets" in page
 
 
-def test_the_page_says_what_came_of_our_claim(plan: ComparisonPlan, runs: list[ComparisonRun]) -> None:
+def test_page_states_the_result_of_our_claim(plan: ComparisonPlan, runs: list[ComparisonRun]) -> None:
     ours = [run_of("quadlets_and_ap", seed, 96.0) for seed in (0, 1, 2)]
     (summary,) = summarize([*runs, *ours], plan)
     line = next(line for line in as_page([summary], plan, title="T", machine="m").splitlines() if "Claim" in line)
@@ -146,7 +146,7 @@ def test_the_page_says_what_came_of_our_claim(plan: ComparisonPlan, runs: list[C
     assert "Claim" not in as_page(summarize(runs, plan), plan, title="T", machine="m")
 
 
-def test_a_page_names_only_reductions_of_its_own_comparison(summary: Summary) -> None:
+def test_page_names_only_reductions_of_its_own_comparison(summary: Summary) -> None:
     plan = ComparisonPlan(sets=("fruit",), methods=("triplet",))
     assert "3D-CNN is reduced" not in as_page([summary], plan, title="T", machine="M")
 
@@ -157,7 +157,7 @@ def test_without_test_quadlets_in_the_validation_part_gallery_quadlets_choose() 
     assert replace(run, validation={"qp": math.nan, "qp_gallery": 40.0}).choice == 40.0
 
 
-def test_a_figure_that_has_nothing_to_count_is_left_out(plan: ComparisonPlan) -> None:
+def test_figure_without_cases_is_omitted(plan: ComparisonPlan) -> None:
     run = run_of("triplet", 0, 60.0)
     (found,) = summarize([replace(run, test=run.test | {"tp": math.nan})], plan)
     assert "| Triplet | **60.0** | 60.0 |  | 60.0 |" in as_page([found], plan, title="T", machine="M")

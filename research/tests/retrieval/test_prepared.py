@@ -68,7 +68,7 @@ def test_drawings_of_one_archive_have_different_sources(tmp_path: Path) -> None:
     assert len({clip.numpy().tobytes() for clip in clips}) == 24
 
 
-def test_what_is_measured_stays_the_same(prepared: PreparedSet) -> None:
+def test_only_training_clips_move(prepared: PreparedSet) -> None:
     parts = prepared.parts(method_named("c3d"))
     starts = [shown(clip.movedim(-3, -1).numpy())[0] for clip in parts["train"].inputs[:3]]
     assert starts == [0, 8, 16]

@@ -25,14 +25,14 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return two_by_two(tmp_path_factory.mktemp("pictures"), each=8)
 
 
-def test_names_of_sets_are_unique_and_unknown_names_are_refused() -> None:
+def test_names_of_sets_are_unique_and_unknown_names_are_rejected() -> None:
     names = [known.name for known in COMPARISON_SETS]
     assert len(set(names)) == len(names)
     with pytest.raises(InvalidArgumentError, match=r"a set must be one of fruit, strokes, .*; got 'cats'"):
         comparison_set("cats")
 
 
-def test_own_pictures_are_divided_into_three_parts(pictures: Path) -> None:
+def test_own_images_are_divided_into_three_parts(pictures: Path) -> None:
     labelled = open_set(comparison_set("pictures"), pictures)
     counts = labelled.split_counts()
     assert sum(counts.values()) == 32
@@ -41,14 +41,14 @@ def test_own_pictures_are_divided_into_three_parts(pictures: Path) -> None:
         assert len({item.label for item in labelled.part(split).items}) == 4
 
 
-def test_a_collection_that_is_absent_or_of_another_kind_is_refused(pictures: Path) -> None:
+def test_missing_collections_and_other_kinds_are_rejected(pictures: Path) -> None:
     with pytest.raises(DatasetError, match="Grocery"):
         open_set(comparison_set("grocery"), pictures)
     with pytest.raises(InvalidArgumentError, match="items of kind image, but set videos is for videos"):
         open_set(comparison_set("videos"), pictures)
 
 
-def test_features_are_made_once_and_are_those_of_the_backbone(pictures: Path, tmp_path: Path) -> None:
+def test_features_are_computed_once_by_the_backbone(pictures: Path, tmp_path: Path) -> None:
     labelled = open_set(comparison_set("pictures"), pictures)
     config = EncoderConfig(kind="image", backbone="small", trainable="head", size=32)
     model = build_model(config, seed=0)
@@ -67,7 +67,7 @@ def test_features_are_made_once_and_are_those_of_the_backbone(pictures: Path, tm
     torch.testing.assert_close(first, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_other_weights_do_not_meet_old_features(pictures: Path, tmp_path: Path) -> None:
+def test_other_weights_do_not_use_cached_features(pictures: Path, tmp_path: Path) -> None:
     labelled = open_set(comparison_set("pictures"), pictures)
     config = EncoderConfig(kind="image", backbone="small", trainable="head", size=32)
     found = [stored_frame_features(build_model(config, seed=seed), labelled, cache=tmp_path) for seed in (0, 1)]
@@ -85,7 +85,7 @@ def test_other_weights_do_not_meet_old_features(pictures: Path, tmp_path: Path) 
         ("omniglot", {"train": 2904, "validation": 726, "test": 1210}, 8, 242),
     ],
 )
-def test_the_collections_at_hand(
+def test_available_collections_are_read(
     shared_data: Path, name: str, counts: dict[str, int], categories: int, subcategories: int
 ) -> None:
     labelled = open_set(comparison_set(name), shared_data)
@@ -95,7 +95,7 @@ def test_the_collections_at_hand(
 
 
 @pytest.mark.data
-def test_fruit_gives_every_axis_to_one_side(shared_data: Path) -> None:
+def test_every_fruit_video_is_in_one_split(shared_data: Path) -> None:
     labelled = open_set(comparison_set("fruit"), shared_data)
     sides: dict[Path, set[str]] = {}
     for item in labelled.items:

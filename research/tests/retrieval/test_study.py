@@ -94,7 +94,7 @@ def test_every_method_runs_and_is_stored(plan: ComparisonPlan, pictures: Path, t
 
 
 @pytest.mark.large
-def test_an_interrupted_comparison_goes_on(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
+def test_interrupted_comparison_resumes(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
     class StopError(Exception):
         pass
 
@@ -115,7 +115,7 @@ def test_an_interrupted_comparison_goes_on(plan: ComparisonPlan, pictures: Path,
     assert [run.test for run in runs] == [run.test for run in whole]
 
 
-def test_runs_of_other_settings_are_not_mixed_in(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
+def test_runs_with_other_settings_are_repeated(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
     small = replace(plan, methods=("untrained",), seeds=(0,))
     run_comparison(small, pictures, output=tmp_path)
     other = replace(small, hidden=24)
@@ -127,7 +127,7 @@ def test_runs_of_other_settings_are_not_mixed_in(plan: ComparisonPlan, pictures:
     assert replace(small, learning_rates=(1.0,), seeds=(3,)).protocol() == small.protocol()
 
 
-def test_runs_on_other_data_are_not_mixed_in(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
+def test_runs_on_other_data_are_repeated(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
     small = replace(plan, methods=("backbone", "triplet"), seeds=(0,), learning_rates=(1e-3,))
     other = tmp_path / "other" / pictures.name
     shutil.copytree(pictures, other)
@@ -145,7 +145,7 @@ def test_runs_on_other_data_are_not_mixed_in(plan: ComparisonPlan, pictures: Pat
     assert [run.method for run in read_runs(small, tmp_path / "runs")] == ["triplet"]
 
 
-def test_a_collapse_is_warned_of(
+def test_collapse_gives_a_warning(
     plan: ComparisonPlan, pictures: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     steep = replace(
@@ -168,14 +168,14 @@ def test_a_collapse_is_warned_of(
     ]
 
 
-def test_the_learning_rate_is_chosen_by_validation_alone() -> None:
+def test_learning_rate_is_chosen_on_validation_only() -> None:
     plan = ComparisonPlan(sets=("grocery",), learning_rates=(1e-3, 1e-4))
     assert choose_rate([run_of(50.0, 1e-3), run_of(60.0, 1e-4)], plan) == 1e-4
     assert choose_rate([run_of(50.0, 1e-3), run_of(50.0, 1e-4)], plan) == 1e-3  # the first on a tie
     assert choose_rate([run_of(50.0, 1e-3), run_of(60.0, 1e-4, seed=1)], plan) == 1e-3  # first seed only
 
 
-def test_plans_that_cannot_be_are_refused() -> None:
+def test_invalid_plans_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match=r"a set must be one of fruit, .*; got 'x'"):
         ComparisonPlan(sets=("x",))
     with pytest.raises(InvalidArgumentError, match=r"a method must be one of backbone, .*; got 'x'"):
@@ -189,13 +189,13 @@ def test_plans_that_cannot_be_are_refused() -> None:
             ComparisonPlan(sets=("fruit",), learning_rates=(1e-3, rate))
 
 
-def test_an_output_that_cannot_be_written_is_refused(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
+def test_unwritable_output_is_rejected(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidArgumentError, match="Not a directory; choose an output folder that can be written"):
         run_comparison(plan, pictures, output=tmp_path / "file" / "out")
 
 
-def test_videos_are_compared_with_c3d_too(tmp_path: Path) -> None:
+def test_videos_can_be_compared_with_c3d(tmp_path: Path) -> None:
     random = np.random.default_rng(0)
     for category in range(2):
         for subcategory in range(2):
@@ -221,7 +221,7 @@ def test_videos_are_compared_with_c3d_too(tmp_path: Path) -> None:
     assert runs[1].training["loss"] is not None
 
 
-def test_the_frame_network_can_be_trained_along(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
+def test_frame_network_can_be_trained_too(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
     schedule = replace(plan.schedule, steps=3, optimizer="adam", head_factor=10.0, clip=0.0)
     small = replace(plan, methods=("backbone", "untrained", "quadlet"), seeds=(0,), learning_rates=(1e-2,))
     whole = replace(small, trainable="all", size=32, schedule=schedule)
@@ -239,7 +239,7 @@ def test_the_frame_network_can_be_trained_along(plan: ComparisonPlan, pictures: 
         assert any(not torch.equal(before[name], after[name]) for name in before) is changes
 
 
-def test_settings_that_came_later_leave_stored_runs_valid() -> None:
+def test_stored_runs_without_newer_settings_are_valid() -> None:
     # The protocol of runs/ before these settings existed.
     assert ComparisonPlan(sets=("fruit",)).protocol() == "a81fe376b6e2"
     assert ComparisonPlan(sets=("fruit",), device="cuda").protocol() == "a81fe376b6e2"

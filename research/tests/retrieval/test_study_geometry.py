@@ -18,7 +18,7 @@ def on_the_circle(*angles: float) -> Tensor:
     return torch.stack([given.cos(), given.sin()], dim=1)
 
 
-def test_orders_and_distances_by_hand() -> None:
+def test_orders_and_distances_equal_hand_computed_values() -> None:
     labels = torch.tensor([[0, 0], [0, 0], [0, 1], [1, 2]])
     figures = order_and_distances(on_the_circle(0.0, 0.1, 0.4, 0.3), labels, on_the_circle(0.0), labels[:1])
     # (q, p, i): of 0.0 and of 0.1 the other one is nearer than 0.4; 0.4 has no positive.
@@ -31,7 +31,7 @@ def test_orders_and_distances_by_hand() -> None:
     assert figures["distance_negative"] == pytest.approx(2 - 2 * (math.cos(0.3) + math.cos(0.2) + math.cos(0.1)) / 3)
 
 
-def test_orders_are_those_of_test_quadlets_whatever_the_gallery_is() -> None:
+def test_orders_of_test_quadlets_do_not_depend_on_the_gallery() -> None:
     angles = on_the_circle(0.0, 0.1, 0.4, 0.5, 1.0, 1.1, 1.4, 1.5)
     first = order_and_distances(angles, LABELS, angles, LABELS)
     second = order_and_distances(angles, LABELS, angles.flip(0), LABELS)
@@ -39,7 +39,7 @@ def test_orders_are_those_of_test_quadlets_whatever_the_gallery_is() -> None:
     assert first["distance_positive"] == second["distance_positive"]
 
 
-def test_radial_cannot_be_met_where_intermediates_are_far() -> None:
+def test_radial_order_is_impossible_if_intermediates_are_far() -> None:
     # q and p at one place, i on the other side: X = 1/3, R = 4/3, and no unit vector is 4 away from X.
     far = on_the_circle(0.0, 0.0, math.pi, math.pi, 0.0, 0.0, math.pi, math.pi)
     near = on_the_circle(0.0, 0.0, 0.1, 0.1, 3.0, 3.0, 3.1, 3.1)

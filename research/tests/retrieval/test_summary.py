@@ -33,7 +33,7 @@ def conclusion(*runs: ComparisonRun, plan: ComparisonPlan = PLAN) -> Conclusion:
     return summary.verdict
 
 
-def test_a_row_is_the_mean_over_the_seeds() -> None:
+def test_row_is_the_mean_over_seeds() -> None:
     (summary,) = summarize([run("triplet", 60.0), run("triplet", 64.0, seed=1)], PLAN)
     (row,) = summary.common
     assert (row.method, row.seeds, row.collapsed, row.learning_rate) == ("triplet", 2, 1, 0.001)
@@ -43,14 +43,14 @@ def test_a_row_is_the_mean_over_the_seeds() -> None:
     assert summary.chosen == ()
 
 
-def test_one_run_has_no_deviation_and_a_set_without_runs_no_summary() -> None:
+def test_single_run_has_no_deviation_and_a_set_without_runs_no_summary() -> None:
     (summary,) = summarize([run("triplet", 60.0)], PLAN)
     assert summary.common[0].deviation["qp"] == 0.0
     assert summarize([], PLAN) == []
     assert summarize([replace(run("triplet", 60.0), set="strokes")], PLAN) == []
 
 
-def test_differences_come_with_two_of_their_deviations() -> None:
+def test_differences_have_two_standard_deviations() -> None:
     """Both methods deviate by sqrt(8), so the difference does by sqrt(16) and two of these are 8."""
     verdict = conclusion(
         run("triplet", 60.0),
@@ -63,7 +63,7 @@ def test_differences_come_with_two_of_their_deviations() -> None:
     assert (verdict.ours, verdict.ours_over_radial) == (None, None)
 
 
-def test_what_was_not_run_is_not_concluded() -> None:
+def test_missing_runs_have_no_conclusions() -> None:
     verdict = conclusion(run("triplet", 60.0))
     assert verdict.radial_over_triplet is None
     assert verdict.needed is None
@@ -71,7 +71,7 @@ def test_what_was_not_run_is_not_concluded() -> None:
     assert verdict.reversed_pairs == ()
 
 
-def test_ours_is_chosen_on_validation_and_compared_on_test() -> None:
+def test_our_method_is_chosen_on_validation_and_compared_on_test() -> None:
     verdict = conclusion(
         run("radial_detached", 70.0),
         run("all_quadlets", 66.0, validation=80.0),
@@ -80,7 +80,7 @@ def test_ours_is_chosen_on_validation_and_compared_on_test() -> None:
     assert (verdict.ours, verdict.ours_over_radial) == ("all_quadlets", -4.0)
 
 
-def test_our_claim_is_against_the_best_published_loss_and_needs_all_of_them() -> None:
+def test_our_claim_needs_all_published_losses() -> None:
     names = ["classification", "triplet", "quadruplet1", "quadruplet2a", "quadruplet2b", "quadlet", "radial"]
     names += ["radial_detached", "angular"]
     # Quadruplet-1 has the highest, 70 and 74; ours 74 and 78, or 75 and 79.
@@ -101,7 +101,7 @@ def test_our_claim_is_against_the_best_published_loss_and_needs_all_of_them() ->
     assert conclusion(*published, run("all_quadlets", 99.0)).claim is None
 
 
-def test_only_pairs_that_are_clearly_reversed_are_named() -> None:
+def test_only_clearly_reversed_pairs_are_named() -> None:
     """Published on videos: Quadlet above Triplet. The deviations here are 0 with one seed, sqrt(8) with two."""
     clear = conclusion(run("triplet", 71.0), run("quadlet", 70.0))
     assert clear.reversed_pairs == (("Triplet", "Quadlet"),)
@@ -115,7 +115,7 @@ def test_only_pairs_that_are_clearly_reversed_are_named() -> None:
     assert conclusion(run("triplet", 70.0), run("quadlet", 71.0)).reversed_pairs == ()
 
 
-def test_the_rate_of_a_method_is_chosen_by_its_validation() -> None:
+def test_rate_of_a_method_is_chosen_on_validation() -> None:
     plan = replace(PLAN, learning_rates=(0.001, 0.003))
     runs = [run("triplet", 60.0, validation=40.0), run("triplet", 62.0, rate=0.003, validation=41.0)]
     (summary,) = summarize(runs, plan)
@@ -124,7 +124,7 @@ def test_the_rate_of_a_method_is_chosen_by_its_validation() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_order_is_compared_as_scipy_does(seed: int) -> None:
+def test_order_is_compared_like_scipy(seed: int) -> None:
     """Few values, so that many are tied."""
     generator = torch.Generator().manual_seed(seed)
     count = 3 + seed % 6

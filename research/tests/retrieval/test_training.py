@@ -83,7 +83,7 @@ def test_training_raises_the_quadlet_precision_of_new_items(name: str, config: E
     assert values[1] > values[0] + 10
 
 
-def test_the_published_gradient_collapses_and_the_detached_one_does_not(config: EncoderConfig) -> None:
+def test_published_gradient_collapses_unlike_the_detached_one(config: EncoderConfig) -> None:
     """On labels that say nothing, where no arrangement is better than all at one place."""
     found = {}
     for name in ("radial", "radial_detached"):
@@ -95,7 +95,7 @@ def test_the_published_gradient_collapses_and_the_detached_one_does_not(config: 
     assert not found["radial_detached"].collapsed
 
 
-def test_what_is_not_trained_stays_as_it_is(config: EncoderConfig) -> None:
+def test_frozen_weights_do_not_change(config: EncoderConfig) -> None:
     model = head(config, 0)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     training = train_method(model, method_named("untrained"), made(0), RunSchedule(steps=5), seed=0)
@@ -130,7 +130,7 @@ def circle(*angles: float) -> Tensor:
     return torch.stack([given.cos(), given.sin()], dim=1)
 
 
-def test_gallery_quadlets_by_hand() -> None:
+def test_gallery_quadlets_equal_hand_computed_values() -> None:
     """One query at angle 0 and a gallery of p, i and two n on the circle: one n is nearer than i."""
     labels = torch.tensor([[0, 0], [0, 1], [1, 2], [1, 3]])
     figures = score_retrieval(circle(0.0), torch.tensor([[0, 0]]), circle(0.1, 0.5, 0.3, 2.0), labels)
@@ -143,7 +143,7 @@ def test_gallery_quadlets_by_hand() -> None:
     assert math.isnan(figures["qp"])  # a single query has no quadlet in its own part
 
 
-def test_test_quadlets_by_hand() -> None:
+def test_test_quadlets_equal_hand_computed_values() -> None:
     """Four queries, of which two start a quadlet: q at 0 and 0.1, i at 0.4, n at 0.3 and a second n at 2."""
     labels = torch.tensor([[0, 0], [0, 0], [0, 1], [1, 2], [1, 3]])
     figures = score_retrieval(circle(0.0, 0.1, 0.4, 0.3, 2.0), labels, circle(0.0), labels[:1])
@@ -155,7 +155,7 @@ def test_test_quadlets_by_hand() -> None:
     assert figures["qp_sampled"] == pytest.approx(50.0, abs=2)
 
 
-def test_the_nearest_come_first() -> None:
+def test_nearest_items_are_first() -> None:
     gallery = torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.8, 0.6]])
     assert nearest_items(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), gallery, count=5) == [[1, 2, 0], [0, 2, 1]]
 

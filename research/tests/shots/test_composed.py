@@ -31,7 +31,7 @@ def test_videos_are_composed_once_for_the_same_settings(tmp_path: Path) -> None:
     assert [video.family for video in other] == ["wipe"]
 
 
-def test_false_ones_are_counted_by_time_and_by_event() -> None:
+def test_false_detections_are_counted_by_time_and_by_event() -> None:
     """A dissolve found as a wipe, of half the extent; and two false cuts in five minutes with forty flashes."""
     film, take = Path("film.mp4"), Path("take.mp4")
     videos = [

@@ -13,7 +13,7 @@ from vidkin_research.shots.detectors import train_and_detect_segments
 from vidkin_research.shots.material import LabelledVideo
 
 
-def test_one_network_gives_cuts_by_its_softmax_and_by_an_svm(tmp_path: Path) -> None:
+def test_network_detects_cuts_with_its_softmax_and_with_an_svm(tmp_path: Path) -> None:
     torch.set_num_threads(1)
     frames = itertools.chain(pan("coffee", 40, width=48, height=32), pan("rocket", 40, width=48, height=32))
     path = encode(tmp_path / "two.mp4", frames, rate=25)

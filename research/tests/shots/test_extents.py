@@ -8,14 +8,14 @@ from vidkin.shots import DetectedCut
 from vidkin_research.shots.extents import LabeledTransition, extent_overlap, score_transitions
 
 
-def test_a_cut_takes_the_time_between_two_frames() -> None:
+def test_cut_extends_over_the_time_between_two_frames() -> None:
     assert extent_overlap((10, 10), (10, 10)) == 1
     assert extent_overlap((10, 10), (11, 11)) == 0
     # From frame 9 to frame 21, and from 9 to 10: one frame in twelve.
     assert extent_overlap((10, 20), (10, 10)) == pytest.approx(1 / 12)
 
 
-def test_extents_are_intersection_over_union_and_zero_where_missed() -> None:
+def test_extent_is_intersection_over_union_and_zero_if_missed() -> None:
     labels = [
         LabeledTransition("dissolve", 10, 18),
         LabeledTransition("fade", 50, 60),
@@ -33,7 +33,7 @@ def test_extents_are_intersection_over_union_and_zero_where_missed() -> None:
     assert scores.kinds["wipe"].false_positives == 1
 
 
-def test_a_detection_matches_one_label_and_the_greatest_overlap_comes_first() -> None:
+def test_detection_matches_the_label_with_the_greatest_overlap() -> None:
     labels = [LabeledTransition("dissolve", 10, 20), LabeledTransition("dissolve", 22, 40)]
     scores = score_transitions([([DetectedCut(28, "dissolve", 1.0, 18, 40)], labels)])
     assert scores.found.true_positives == 1
@@ -41,7 +41,7 @@ def test_a_detection_matches_one_label_and_the_greatest_overlap_comes_first() ->
     assert scores.overlaps[1] == pytest.approx(20 / 24)
 
 
-def test_a_gradual_label_does_not_tell_the_kind() -> None:
+def test_gradual_label_matches_every_kind() -> None:
     scores = score_transitions([([DetectedCut(15, "wipe", 1.0, 10, 20)], [LabeledTransition("gradual", 10, 20)])])
     assert scores.kinds_right == 1
     assert scores.confusion == {("gradual", "gradual"): 1}

@@ -24,14 +24,14 @@ def test_clipshots_names_the_frames_around_each_transition(tmp_path: Path) -> No
     assert read_shot_labels("clipshots", file) == {"a": (HARD, GRADUAL)}
 
 
-def test_rai_and_bbc_list_first_and_last_frames_of_shots(tmp_path: Path) -> None:
+def test_rai_and_bbc_labels_are_first_and_last_frames_of_shots(tmp_path: Path) -> None:
     written(tmp_path / "7_gt.txt", "0 30\n31\t60\n71 99\n\n")
     assert read_shot_labels("rai", tmp_path) == {"7": (HARD, GRADUAL)}
     file = written(tmp_path / "01_From_Pole_to_Pole.txt", "0 29\n30 59\n70 98\n")
     assert read_shot_labels("bbc", file) == {"01_From_Pole_to_Pole": (HARD, GRADUAL)}
 
 
-def test_shot_lists_shots_by_video(tmp_path: Path) -> None:
+def test_labels_of_shot_are_grouped_by_video(tmp_path: Path) -> None:
     file = written(tmp_path / "truth.json", {"123": [[0, 30], [31, 60], [71, 99]]})
     assert read_shot_labels("shot", file) == {"123": (HARD, GRADUAL)}
 
@@ -46,7 +46,7 @@ def test_bbc_videos_are_found_by_the_number_in_their_names(tmp_path: Path) -> No
     assert labels_of_video("rai", labels, "bbc_10") is None
 
 
-def test_the_published_text_of_shot_is_read_with_its_slips(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_mistakes_in_the_published_labels_of_shot_are_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Two commas, one at the end, a dot and blank lines are read; a transition that ends before it begins is not."""
     text = "31602670982.mp4 99\n30,31\n60,71\n\n\n39672724739.mp4  574\n30,,31\n60.71\n722,57\n\n5.mp4 9\n30,31,\n \n"
     file = written(tmp_path / "kuaishou_v2.txt", text)
@@ -57,7 +57,7 @@ def test_the_published_text_of_shot_is_read_with_its_slips(tmp_path: Path, caplo
         read_shot_labels("shot", written(tmp_path / "other.txt", "30,31\n"))
 
 
-def test_omnishotcut_ranges_of_its_evaluation_end_before_their_last_number(tmp_path: Path) -> None:
+def test_evaluation_ranges_of_omnishotcut_exclude_their_end(tmp_path: Path) -> None:
     """Content by the names and the numbers of the published tables: a dip to black is a fade, cross blur a dissolve."""
     entry = {
         "video_path": "videos/a.mp4",
@@ -90,7 +90,7 @@ def test_omnishotcut_ranges_of_its_evaluation_end_before_their_last_number(tmp_p
     assert read_shot_labels("omnishotcut", written(tmp_path / "b.json", [numbers])) == {"a": expected}
 
 
-def test_omnishotcut_labels_what_ranges_are_and_how_they_come_in(tmp_path: Path) -> None:
+def test_omnishotcut_labels_ranges_and_the_transitions_into_them(tmp_path: Path) -> None:
     """A shot, after a cut another, a dissolve, a shot after a jump, a slide, a shot."""
     ranges = [[0, 30], [31, 60], [61, 70], [71, 80], [81, 90], [91, 95], [96, 99]]
     intra = ["General", "General", "Dissolve", "General", "General", "Slide_Left", "General"]
@@ -117,7 +117,7 @@ def test_omnishotcut_labels_what_ranges_are_and_how_they_come_in(tmp_path: Path)
 
 
 @pytest.mark.parametrize("content", ["[", {"a": [[0, 30], [20, 50]]}, {"a": [[0, 1.5], [2, 3]]}, {"a": 3}])
-def test_labels_of_another_form_are_refused_with_the_file(content: object, tmp_path: Path) -> None:
+def test_error_for_labels_in_another_format_names_the_file(content: object, tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"truth\.json: not labels of SHOT"):
         read_shot_labels("shot", written(tmp_path / "truth.json", content))
     with pytest.raises(InvalidArgumentError, match="labels must be one of clipshots, bbc, rai, shot, omnishotcut"):

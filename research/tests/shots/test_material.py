@@ -22,7 +22,7 @@ def test_shots_lie_between_cuts_and_transitions() -> None:
 
 
 @pytest.mark.parametrize(("plain", "labels"), [(0, 1), (6, 1), (24, 1), (40, 2)])
-def test_a_fade_out_and_the_fade_in_after_it_are_one_label_if_black_lasts_a_second_at_most(
+def test_fade_out_and_fade_in_are_one_label_if_black_lasts_a_second_at_most(
     tmp_path: Path, plain: int, labels: int
 ) -> None:
     """10 frames of a picture, 8 to black, some black ones, 8 from it, 10 of the picture; 25 frames a second."""
@@ -49,7 +49,7 @@ def test_labels_need_videos(tmp_path: Path, truth: object, message: str) -> None
         edited_videos(tmp_path)
 
 
-def test_words_for_kinds_are_kinds_and_titles_are_gradual(edited: Path, tmp_path: Path) -> None:
+def test_kinds_are_parsed_from_words_and_titles_are_gradual(edited: Path, tmp_path: Path) -> None:
     words = ("fade-in", "title fade-out", "through-white", "dissolve", "fade to black under logo", "")
     parts = [{"start": 10 * place, "end": 10 * place + 5, "kind": kind} for place, kind in enumerate(words)]
     (tmp_path / "two.mp4").write_bytes((edited / "two.mp4").read_bytes())
@@ -86,7 +86,7 @@ def test_clips_of_the_two_parts_differ(clips: Path, tmp_path: Path) -> None:
         compose(True, tmp_path / "other", tmp_path / "none")
 
 
-def test_the_description_of_truth_json_is_read_as_it_says(tmp_path: Path) -> None:
+def test_truth_json_is_read_as_documented(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     example = page.partition("```json\n")[2].partition("```")[0]
     (tmp_path / "truth.json").write_text(example, encoding="utf-8")

@@ -41,7 +41,7 @@ def _one_thread() -> None:
 
 
 @pytest.mark.large
-def test_every_detector_is_judged_and_a_second_call_trains_nothing(clips: Path, edited: Path, tmp_path: Path) -> None:
+def test_every_detector_is_evaluated_and_second_call_trains_nothing(clips: Path, edited: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
     report = run_shot_study(SMALL, edited, videos=clips, work=work, save=tmp_path / "model")
     names = ["content", "default", "extended rule (ours), triplet", "extended rule (ours), quadlet"]
@@ -64,7 +64,7 @@ def test_every_detector_is_judged_and_a_second_call_trains_nothing(clips: Path, 
     assert again.summary == report.summary
 
 
-def test_without_seeds_the_composed_videos_are_judged_and_nothing_is_trained(
+def test_without_seeds_composed_videos_are_evaluated_without_training(
     clips: Path, edited: Path, tmp_path: Path
 ) -> None:
     study = replace(SMALL, seeds=0, detectors=("default",))
@@ -75,20 +75,20 @@ def test_without_seeds_the_composed_videos_are_judged_and_nothing_is_trained(
     assert not (tmp_path / "composed-train").exists()
 
 
-def test_without_clips_only_detectors_that_need_no_training_are_judged(edited: Path, tmp_path: Path) -> None:
+def test_without_clips_only_untrained_detectors_are_evaluated(edited: Path, tmp_path: Path) -> None:
     report = run_shot_study(ShotStudy(), edited, work=tmp_path)
     assert {row["detector"] for row in report.runs} == set(ShotStudy().detectors)
     assert {row["set"] for row in report.runs} == {"edited", "two.mp4", "one.mp4"}
 
 
-def test_videos_without_a_cut_and_names_without_an_extension_are_judged(edited: Path, tmp_path: Path) -> None:
+def test_videos_without_a_cut_and_names_without_an_extension_are_evaluated(edited: Path, tmp_path: Path) -> None:
     (tmp_path / "film").write_bytes((edited / "two.mp4").read_bytes())
     (tmp_path / "truth.json").write_text(json.dumps({"videos": {"film": {"hard": []}}}), encoding="utf-8")
     report = run_shot_study(SMALL, tmp_path, work=tmp_path / "work")
     assert {row["set"] for row in report.runs} == {"film"}
 
 
-def test_results_on_other_data_are_not_mixed_in(clips: Path, edited: Path, tmp_path: Path) -> None:
+def test_results_on_other_data_are_rejected(clips: Path, edited: Path, tmp_path: Path) -> None:
     (tmp_path / "none").mkdir()
     work = tmp_path / "work"
     study = replace(SMALL, detectors=())

@@ -28,7 +28,7 @@ def test_labels_are_counted() -> None:
     assert count_labels([]) == {"videos": 0, "hard": 0, "gradual": 0}
 
 
-def test_a_cut_that_is_one_frame_off_counts_from_a_tolerance_of_one_on() -> None:
+def test_cut_that_is_one_frame_off_needs_a_tolerance_of_one() -> None:
     gradual = DetectedCut(85, "dissolve", start_frame=80, end_frame=90)
     (row,) = rows(DetectedCut(10), DetectedCut(51), DetectedCut(70), gradual)
     assert (row["detector"], row["seed"], row["set"]) == ("made", None, "all")
@@ -50,7 +50,7 @@ def test_a_cut_that_is_one_frame_off_counts_from_a_tolerance_of_one_on() -> None
     assert "training" not in row
 
 
-def test_extents_and_kinds_are_scored_and_a_jump_is_a_cut_where_labels_do_not_tell() -> None:
+def test_jump_counts_as_cut_if_labels_do_not_distinguish_them() -> None:
     """A cut found as a jump, one missed, and a dissolve found from its middle to its end: frames 85 to 90 of 80 to
     90, or 6 + 1 of 11 + 1 steps from frame to frame."""
     jump, dissolve = DetectedCut(10, "jump"), DetectedCut(88, "dissolve", start_frame=85, end_frame=90)
@@ -67,7 +67,7 @@ def test_extents_and_kinds_are_scored_and_a_jump_is_a_cut_where_labels_do_not_te
     assert row["transitions"]["kinds_right"] == 0.5
 
 
-def test_a_detector_without_cuts_misses_every_cut() -> None:
+def test_detector_without_cuts_misses_every_cut() -> None:
     (row,) = rows()
     assert row["overlap"]["2"]["all"]["f1"] == 0
     assert row["nearest"]["0"]["all"]["missed"] == 3
@@ -93,7 +93,7 @@ def test_means_over_seeds() -> None:
     assert line["reported"]["hard"]["mean"] == 1.5
 
 
-def test_a_published_run_has_counts_from_which_its_shares_follow() -> None:
+def test_shares_of_a_published_run_follow_from_its_counts() -> None:
     shares = {"precision": 0.75, "recall": 1.0, "f1": 6 / 7, "right": 3, "false": 1, "missed": 0}
     run = {"set": "edited", "nearest": {"0": {"all": shares, "gradual_found": 2}}, "reported": {"hard": 4}}
     assert counts_of_run(run) == {

@@ -27,7 +27,7 @@ def test_operations_are_counted_as_published() -> None:
     assert cost_of_step(SMALL, items=64).gib > cost.gib > 0
 
 
-def test_hours_are_those_of_the_slower_of_device_and_cores() -> None:
+def test_hours_are_limited_by_the_slower_of_device_and_cores() -> None:
     load = Workload(what="x", runs=2, steps=1800, cost=StepCost(operations=1e9, gib=0.0), core_seconds=4.0)
     assert hours_of([load], speed=1e9, cores=2) == pytest.approx(2.0)
     assert hours_of([load], speed=1e9, cores=8) == pytest.approx(1.0)
@@ -35,7 +35,7 @@ def test_hours_are_those_of_the_slower_of_device_and_cores() -> None:
 
 
 @pytest.mark.parametrize("table", PAPER_TABLES, ids=lambda table: table.name)
-def test_every_table_says_what_it_needs_without_data(table: PaperTable) -> None:
+def test_every_table_lists_its_requirements_without_data(table: PaperTable) -> None:
     needs = table_needs(table, TableOptions(reduced=True))
     assert needs.data
     assert needs.missing is None
@@ -47,13 +47,13 @@ def test_every_table_says_what_it_needs_without_data(table: PaperTable) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", PAPER_TABLES, ids=lambda table: table.name)
-def test_every_table_says_what_it_needs_at_its_published_size(table: PaperTable) -> None:
+def test_every_table_lists_its_requirements_at_its_published_size(table: PaperTable) -> None:
     needs = table_needs(table, TableOptions(), elsewhere=True)
     assert needs.hours > table_needs(table, TableOptions(reduced=True, device="cpu")).hours / 1000
     assert needs.device_gib > 0.5
 
 
-def test_names_are_unique_and_others_are_refused() -> None:
+def test_names_are_unique_and_unknown_names_are_rejected() -> None:
     assert len({table.name for table in PAPER_TABLES}) == len(PAPER_TABLES)
     with pytest.raises(InvalidArgumentError, match=r"a table must be one of radial-videos, .*; got 'x'"):
         paper_table("x")
