@@ -35,19 +35,19 @@ def test_black_has_both_ends(film: Path, detector: str) -> None:
     assert found.to_dict()["black"][2]["end"] == pytest.approx(2.4)
 
 
-def test_black_of_a_part_counts_frames_of_the_whole_video(film: Path) -> None:
+def test_black_in_a_part_has_frame_numbers_of_the_whole_video(film: Path) -> None:
     found = detect(film, KnownCutsDetector(short_side=64), start=1.0, end=2.0)
     assert [(one.start_frame, one.end_frame) for one in found.black] == [(25, 28), (40, 50)]
     assert found.black[1].end == pytest.approx(2.0)
 
 
-def test_what_is_seen_of_a_shot_is_its_longest_part_that_is_not_black(film: Path) -> None:
+def test_visible_part_of_a_shot_is_its_longest_part_without_black(film: Path) -> None:
     found = detect(film, KnownCutsDetector(short_side=64))
     assert found.seen(0) == (60, 90)
     assert found.black_seconds(found.shots[0]) == pytest.approx(0.4 + 0.24 + 0.8)
 
 
-def test_the_table_of_shots_has_the_seconds_of_black(film: Path, tmp_path: Path) -> None:
+def test_table_of_shots_has_the_seconds_of_black(film: Path, tmp_path: Path) -> None:
     write_shots_csv([detect(film, KnownCutsDetector(short_side=64))], tmp_path / "shots.csv")
     with (tmp_path / "shots.csv").open(newline="") as file:
         assert [row["black"] for row in csv.DictReader(file)] == ["1.440000"]

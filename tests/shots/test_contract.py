@@ -15,7 +15,7 @@ from vidkin.shots import (
 )
 
 
-def test_a_detected_cut_checks_itself() -> None:
+def test_detected_cut_is_validated() -> None:
     assert not DetectedCut(5).is_gradual
     assert DetectedCut(5, "wipe").is_gradual
     with pytest.raises(InvalidArgumentError, match="frame must be at least 1, got 0"):
@@ -26,7 +26,7 @@ def test_a_detected_cut_checks_itself() -> None:
         DetectedCut(5, confidence=-1)
 
 
-def test_detected_cuts_are_in_order_with_one_score_a_shot() -> None:
+def test_detected_cuts_are_ordered_with_one_score_per_shot() -> None:
     cuts = (DetectedCut(5), DetectedCut(9))
     assert DetectedCuts(cuts, critical=(0.1, 0.2, 0.3)).cuts == cuts
     for frames in ([5, 5], [9, 5]):

@@ -44,13 +44,13 @@ SHOT: dict[str, Any] = {
         ({"end": 0.5}, "0 <= start <= time <= end, got 1.0, 1.0, 0.5"),
     ],
 )
-def test_a_cut_checks_itself(changes: dict[str, Any], message: str) -> None:
+def test_cut_is_validated(changes: dict[str, Any], message: str) -> None:
     assert Cut(**CUT).frame == 10
     with pytest.raises(InvalidArgumentError, match=message):
         Cut(**{**CUT, **changes})
 
 
-def test_every_transition_but_a_hard_cut_and_a_jump_is_gradual() -> None:
+def test_all_transitions_except_hard_cuts_and_jumps_are_gradual() -> None:
     cuts = [Cut(**{**CUT, "kind": kind}) for kind in TRANSITIONS]
     assert [cut.kind for cut in cuts if not cut.is_gradual] == ["hard", "jump"]
     assert [cut.kind for cut in cuts if cut.is_gradual] == ["gradual", "dissolve", "fade", "wipe"]
@@ -69,18 +69,18 @@ def test_every_transition_but_a_hard_cut_and_a_jump_is_gradual() -> None:
         ({"transition_start": 0.5}, "transition_start <= start <= transition_end, got 0.5, 0.0 and 0.0 s"),
     ],
 )
-def test_a_shot_checks_itself(changes: dict[str, Any], message: str) -> None:
+def test_shot_is_validated(changes: dict[str, Any], message: str) -> None:
     assert Shot(**SHOT).critical is None
     with pytest.raises(InvalidArgumentError, match=message):
         Shot(**{**SHOT, **changes})
 
 
 @pytest.mark.parametrize(("critical", "expected"), [(None, False), (0.49, False), (0.5, True), (1.0, True)])
-def test_a_shot_is_critical_from_one_half_on(critical: float | None, expected: bool) -> None:
+def test_shot_is_critical_from_a_score_of_one_half(critical: float | None, expected: bool) -> None:
     assert Shot(**{**SHOT, "critical": critical}).is_critical is expected
 
 
-def test_a_curve_has_a_value_for_every_time() -> None:
+def test_curve_has_a_value_for_every_time() -> None:
     assert len(Curve(np.zeros(2), np.zeros(2), "curve").times) == 2
     assert repr(Curve(np.zeros(900), np.zeros(900), "novelty")) == "Curve(name='novelty', values=[900])"
     with pytest.raises(InvalidArgumentError, match=r"curve must both be \[N\], got \(2,\) and \(3,\)"):

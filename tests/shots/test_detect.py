@@ -29,7 +29,7 @@ from vidkin.shots import (
 
 @pytest.mark.process
 @pytest.mark.parametrize("way", ["command", "library"])
-def test_cuts_are_found_without_torch_and_what_else_learning_needs(tmp_path: Path, way: str) -> None:
+def test_cuts_are_found_without_training_libraries(tmp_path: Path, way: str) -> None:
     film = cut_video(tmp_path / "film.mp4")
     calls = {
         "command": "import sys; sys.argv = ['vidkin', 'shots', '-fjson', film]; from vidkin.cli import main; main()",
@@ -59,7 +59,7 @@ class Watcher(KnownCutsDetector):
         self.frames.append(frame)
 
 
-def test_a_part_can_be_named_by_frame_numbers_or_written_times(tmp_path: Path) -> None:
+def test_part_can_be_given_by_frame_numbers_or_times(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     detector, other = Watcher(), Watcher()
     part = detect(film, detector, start="15f", end="51f")
@@ -70,7 +70,7 @@ def test_a_part_can_be_named_by_frame_numbers_or_written_times(tmp_path: Path) -
         detect(film, Watcher(), start="soon")
 
 
-def test_a_detector_sees_every_frame_once_in_order(tmp_path: Path) -> None:
+def test_detector_gets_every_frame_once_in_order(tmp_path: Path) -> None:
     detector = Watcher()
     calls: list[tuple[float, float | None]] = []
     detect(
@@ -101,7 +101,7 @@ def test_cuts_in_frames_become_shots_in_seconds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["shotdetect", "cuts"])
-def test_a_part_of_a_video_has_the_frames_and_times_of_the_whole(tmp_path: Path, name: str) -> None:
+def test_part_of_a_video_has_the_frames_and_times_of_the_whole(tmp_path: Path, name: str) -> None:
     """Cuts at 2.0 and 4.5 s; from 1.45 to 5.05 s there are frames 15 to 50."""
     film = cut_video(tmp_path / "film.mp4")
     part = detect(film, name, start=1.45, end=5.05)
@@ -118,14 +118,14 @@ def test_a_part_of_a_video_has_the_frames_and_times_of_the_whole(tmp_path: Path,
     assert part.curve.times[-1] == pytest.approx(5.0)
 
 
-def test_a_detector_sees_a_video_that_begins_with_the_part(tmp_path: Path) -> None:
+def test_detector_gets_only_frames_from_the_start_of_the_part(tmp_path: Path) -> None:
     detector = Watcher()
     detect(cut_video(tmp_path / "film.mp4"), detector, start=2.0, end=3.0)
     assert [frame.index for frame in detector.frames] == list(range(10))
     assert [frame.time for frame in detector.frames] == pytest.approx([k / 10 for k in range(10)])
 
 
-def test_parts_that_are_none(tmp_path: Path) -> None:
+def test_invalid_parts_are_rejected(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     with pytest.raises(MediaError, match=r"film.mp4: it has no frame from 60 s to the end"):
         detect(film, "shotdetect", start=60.0)
@@ -133,12 +133,12 @@ def test_parts_that_are_none(tmp_path: Path) -> None:
         detect(film, "shotdetect", start=3.0, end=2.0)
 
 
-def test_shots_without_the_rest(tmp_path: Path) -> None:
+def test_detect_shots_returns_shots(tmp_path: Path) -> None:
     shots = detect_shots(cut_video(tmp_path / "film.mp4"), "shotdetect")
     assert [(shot.start, shot.kind) for shot in shots] == [(0.0, "start"), (2.0, "hard"), (4.5, "hard")]
 
 
-def test_a_video_ends_after_its_last_frame() -> None:
+def test_video_ends_after_its_last_frame() -> None:
     """By the median distance of its frames, later if the file says so; a single frame is shown for 1/25 s."""
     no_cuts = DetectedCuts(())
     assert build_detection("a.mp4", "known", no_cuts, np.array([0.0, 0.5, 1.0])).shots[-1].end == 1.5
@@ -146,7 +146,7 @@ def test_a_video_ends_after_its_last_frame() -> None:
     assert build_detection("a.mp4", "known", no_cuts, np.array([0.0])).shots[-1].end == 0.04
 
 
-def test_cuts_behind_the_end_are_a_mistake_of_the_detector() -> None:
+def test_cuts_after_the_end_are_an_error_of_the_detector() -> None:
     times = np.arange(10) / 10
     for cut in (DetectedCut(10), DetectedCut(8, "fade", start_frame=7, end_frame=10)):
         with pytest.raises(
@@ -156,7 +156,7 @@ def test_cuts_behind_the_end_are_a_mistake_of_the_detector() -> None:
             build_detection("a.mp4", "bad", DetectedCuts((cut,)), times)
 
 
-def test_known_cuts_reach_as_far_as_the_video() -> None:
+def test_known_cuts_after_the_end_are_dropped() -> None:
     detector = KnownCutsDetector([DetectedCut(3), DetectedCut(8)], critical=(0.1, 0.2, 0.3), name="list")
     for index in range(6):
         detector.push(RgbFrame(index, index / 25, np.zeros((4, 4, 3), np.uint8)))
@@ -167,12 +167,12 @@ def test_known_cuts_reach_as_far_as_the_video() -> None:
     assert cuts.critical == (0.1, 0.2)
 
 
-def test_detecting_in_a_missing_file_is_refused(tmp_path: Path) -> None:
+def test_missing_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match="there is no such file"):
         detect(tmp_path / "gone.mp4", "shotdetect")
 
 
-def test_a_fade_at_either_end_divides_no_shot() -> None:
+def test_fade_at_either_end_divides_no_shot() -> None:
     """Ten frames a second: a fade-in over frames 0 to 9, a fade from 40 to 49, and a fade-out over 90 to 99."""
     spans = (0, 9), (40, 49), (90, 99)
     cuts = tuple(DetectedCut((first + last + 1) // 2, "fade", 0.9, first, last) for first, last in spans)
@@ -186,7 +186,7 @@ def test_a_fade_at_either_end_divides_no_shot() -> None:
     assert len(merge_short_shots(found, 5.0).cuts) == 2
 
 
-def test_a_cut_to_black_before_a_fade_in_opens_no_shot() -> None:
+def test_cut_to_black_before_a_fade_in_opens_no_shot() -> None:
     """Ten frames a second: a cut to black at frame 30, from which frames 36 to 45 fade in; another that does not."""
     cuts = (
         DetectedCut(30, confidence=0.99, is_to_ground=True),
@@ -206,7 +206,7 @@ def test_a_cut_to_black_before_a_fade_in_opens_no_shot() -> None:
     assert [shot.start_frame for shot in rest.shots] == [0, 30, 70, 80]
 
 
-def test_a_fade_out_before_a_cut_from_black_opens_no_shot() -> None:
+def test_fade_out_before_a_cut_from_black_opens_no_shot() -> None:
     """Ten frames a second: frames 30 to 39 fade out, and the next picture is there at frame 45."""
     cuts = (DetectedCut(35, "fade", 0.9, 30, 39), DetectedCut(45, confidence=0.99, is_from_ground=True))
     given = DetectedCuts(cuts, critical=(0.1, 0.2, 0.3))
@@ -218,7 +218,7 @@ def test_a_fade_out_before_a_cut_from_black_opens_no_shot() -> None:
     assert [cut.frame for cut in found.cuts] == [35, 45]
 
 
-def test_a_shot_after_a_cut_has_a_transition_of_no_length() -> None:
+def test_shot_after_a_cut_has_a_transition_of_zero_length() -> None:
     cuts = DetectedCuts((DetectedCut(30, "jump", 0.8, kind_confidence=0.7),))
     first, second = build_detection("film.mp4", "known", cuts, np.arange(100) / 10).shots
     assert (first.kind, first.transition_start, first.transition_end, first.kind_confidence) == ("start", 0.0, 0.0, 1.0)
@@ -226,7 +226,7 @@ def test_a_shot_after_a_cut_has_a_transition_of_no_length() -> None:
     assert (second.transition_start, second.transition_end) == (3.0, 3.0)
 
 
-def test_a_dissolve_of_two_seconds_between_moving_shots_is_found_with_most_of_its_extent(tmp_path: Path) -> None:
+def test_dissolve_of_two_seconds_between_moving_shots_is_found_with_most_of_its_extent(tmp_path: Path) -> None:
     """Over frames 40 to 89 of 140: found within 20 frames of either end."""
     before, after = (np.stack(list(pan(name, 140))).astype(np.float32) for name in ("coffee", "rocket"))
     parts = ((np.arange(140) - 39) / 51).clip(0, 1)[:, None, None, None]

@@ -23,7 +23,7 @@ def test_results_come_in_the_order_of_the_videos(tmp_path: Path, workers: int) -
     assert missing.path == str(films[1])
 
 
-def test_invalid_workers_and_detectors_are_refused_at_once() -> None:
+def test_invalid_workers_and_detectors_are_rejected_immediately() -> None:
     with pytest.raises(InvalidArgumentError, match="workers must be at least 1, got 0"):
         next(detect_many(["a.mp4", "b.mp4"], workers=0))
     with pytest.raises(InvalidArgumentError, match="'canny' is not a shot detector"):

@@ -11,7 +11,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.shots import drop_short_shots, merge_short_shots
 
 
-def test_short_shots_are_left_out() -> None:
+def test_short_shots_are_dropped() -> None:
     """The shots take 2, 2.5 and 1.5 s."""
     given = detection()
     assert [shot.start for shot in drop_short_shots(given, 2.0).shots] == [0.0, 2.0]
@@ -30,7 +30,7 @@ def test_short_shots_are_joined_to_a_neighbor() -> None:
     assert [cut.frame for cut in merged.cuts] == [20]
 
 
-def test_the_less_certain_transition_is_given_up() -> None:
+def test_less_certain_transition_is_dropped() -> None:
     """The second shot, of 2.5 s, is the shortest once the others are longer: before it .9, after it .6."""
     given = detection()
     first, second, third = given.shots
@@ -48,6 +48,6 @@ def test_one_shot_remains() -> None:
 
 
 @pytest.mark.parametrize("change", [drop_short_shots, merge_short_shots])
-def test_a_length_is_not_negative(change: object) -> None:
+def test_negative_length_is_rejected(change: object) -> None:
     with pytest.raises(InvalidArgumentError, match="min_length must be at least 0, got -1"):
         change(detection(), -1.0)  # type: ignore[operator]

@@ -18,7 +18,7 @@ def note_path(_: ShotDetection, path: Path) -> None:
 FORMATS = {"notes": ShotFormat(".txt", note_path)}
 
 
-def test_with_one_video_a_target_is_the_file(tmp_path: Path) -> None:
+def test_target_of_one_video_is_a_file(tmp_path: Path) -> None:
     exporter = ShotExporter({"edl": tmp_path / "a.edl", "csv": tmp_path / "a.csv"}, ["film.mp4"])
     exported = exporter.export(detection("film.mp4"))
     assert exported.files == (("edl", tmp_path / "a.edl"),)
@@ -28,7 +28,7 @@ def test_with_one_video_a_target_is_the_file(tmp_path: Path) -> None:
     assert ShotExporter({"csv": tmp_path / "b.csv"}, ["film.mp4"]).export_tables() == ({}, ())
 
 
-def test_with_several_videos_a_target_is_a_folder_and_files_are_named_after_them(tmp_path: Path) -> None:
+def test_target_of_several_videos_is_a_folder_with_files_named_after_them(tmp_path: Path) -> None:
     sources = ["film.mp4", "more/film.mp4", "more/FILM.mkv"]
     exporter = ShotExporter({"chapters": tmp_path / "lists"}, sources)
     written = [path for source in sources for _, path in exporter.export(detection(source)).files]
@@ -40,12 +40,12 @@ def test_with_several_videos_a_target_is_a_folder_and_files_are_named_after_them
     assert {path.parent for path in written} == {tmp_path / "lists"}
 
 
-def test_with_one_video_an_existing_folder_takes_the_file(tmp_path: Path) -> None:
+def test_existing_folder_gets_the_file_of_one_video(tmp_path: Path) -> None:
     exporter = ShotExporter({"notes": tmp_path}, ["film.mp4"], formats=FORMATS)
     assert exporter.export(detection("film.mp4")).files == (("notes", tmp_path / "film.txt"),)
 
 
-def test_thumbnails_and_pieces(tmp_path: Path) -> None:
+def test_thumbnails_and_pieces_are_written(tmp_path: Path) -> None:
     source = cut_video(tmp_path / "film.mp4")
     exporter = ShotExporter({"thumbnails": tmp_path / "images", "split": tmp_path / "pieces"}, [str(source)])
     exported = exporter.export(detection(source))
@@ -56,7 +56,7 @@ def test_thumbnails_and_pieces(tmp_path: Path) -> None:
     ]
 
 
-def test_a_failure_is_reported_and_the_rest_is_written(tmp_path: Path) -> None:
+def test_failure_is_reported_and_the_other_formats_are_written(tmp_path: Path) -> None:
     def fail(_: ShotDetection, path: Path) -> None:
         raise MediaError(path, "the disk is full")
 
@@ -90,14 +90,14 @@ def test_a_failure_is_reported_and_the_rest_is_written(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_targets_are_checked_before_any_work(tmp_path: Path, targets: dict[str, str], message: str) -> None:
+def test_targets_are_checked_before_work_starts(tmp_path: Path, targets: dict[str, str], message: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     with pytest.raises(InvalidArgumentError, match=message):
         ShotExporter({name: tmp_path / target for name, target in targets.items()}, [str(tmp_path / "film.mp4")])
 
 
-def test_an_unwritable_export_folder_is_refused_before_any_work(
+def test_unwritable_export_folder_is_rejected_before_work_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For some users, tests in containers among them, there is no such folder: the system's answer is made up."""
@@ -109,7 +109,7 @@ def test_an_unwritable_export_folder_is_refused_before_any_work(
     ShotExporter({"split": tmp_path / "not yet"}, ["film.mp4"])
 
 
-def test_formats_are_checked_before_any_work(tmp_path: Path) -> None:
+def test_formats_are_checked_before_work_starts(tmp_path: Path) -> None:
     def missing() -> None:
         raise MissingPartError("install it")
 
@@ -129,7 +129,7 @@ def test_formats_are_checked_before_any_work(tmp_path: Path) -> None:
     ShotExporter({"b": tmp_path / "file"}, ["film.mp4", "other.mp4"], formats=formats)
 
 
-def test_a_piece_never_overwrites_a_video(tmp_path: Path) -> None:
+def test_piece_never_overwrites_a_video(tmp_path: Path) -> None:
     first = cut_video(tmp_path / "film.mp4")
     exporter = ShotExporter({"split": tmp_path}, [str(first), str(tmp_path / "film-002.mp4")])
     (failure,) = exporter.export(detection(first)).failures

@@ -36,14 +36,14 @@ def spans(cuts: list[DetectedCut]) -> list[tuple[str, int | None, int | None]]:
     return [(cut.kind, cut.start_frame, cut.end_frame) for cut in cuts]
 
 
-def test_cuts_and_transitions_are_read_where_they_are_likely() -> None:
+def test_cuts_and_transitions_are_read_from_high_probabilities() -> None:
     cuts = read(answer((10, 0.9), (11, 0.7), (40, 0.4), (80, 0.6), spans=((100, 130, 0.9), (150, 160, 0.5))))
     assert [(cut.frame, cut.kind) for cut in cuts] == [(10, "hard"), (80, "hard"), (115, "dissolve")]
     assert spans(cuts)[2] == ("dissolve", 100, 130)
     assert [cut.confidence for cut in cuts] == pytest.approx([0.9, 0.6, 0.9])
 
 
-def test_a_film_has_no_cut_before_its_first_frame() -> None:
+def test_film_has_no_cut_before_its_first_frame() -> None:
     assert read(answer((0, 0.9))) == []
     assert read(np.zeros((0, TIME + 1))) == []
 
@@ -54,21 +54,21 @@ def test_frames_of_two_transitions_in_a_row_vote_for_their_own_ends() -> None:
 
 
 @pytest.mark.parametrize(("frame", "cut", "kinds"), [(60, 0.95, ["hard"]), (60, 0.7, ["dissolve"])])
-def test_of_a_cut_inside_a_transition_the_likelier_one_is_read(frame: int, cut: float, kinds: list[str]) -> None:
+def test_cut_or_transition_around_it_is_read_by_probability(frame: int, cut: float, kinds: list[str]) -> None:
     assert [one.kind for one in read(answer((frame, cut), spans=((50, 69, 0.8),)))] == kinds
 
 
-def test_a_cut_at_the_end_of_a_transition_stays_next_to_it() -> None:
+def test_cut_at_the_end_of_a_transition_stays_next_to_it() -> None:
     cuts = read(answer((70, 0.95), spans=((50, 69, 0.8),)))
     assert [(one.kind, one.frame) for one in cuts] == [("dissolve", 60), ("hard", 70)]
 
 
-def test_two_cuts_with_a_moment_of_black_between_are_one_fade() -> None:
+def test_two_cuts_with_brief_black_between_them_are_one_fade() -> None:
     assert spans(read(answer((60, 0.9), (70, 0.9), plain=slice(60, 70)))) == [("fade", 60, 69)]
     assert [cut.kind for cut in read(answer((60, 0.9), (80, 0.9), plain=slice(60, 80)))] == ["hard", "hard"]
 
 
-def test_fades_with_a_moment_of_black_between_are_one() -> None:
+def test_fades_with_brief_black_between_them_are_one_fade() -> None:
     both = ((50, 65, 0.9), (75, 90, 0.8))
     assert spans(read(answer(spans=both, plain=slice(65, 76)))) == [("fade", 50, 90)]
     assert [cut.kind for cut in read(answer(spans=((50, 65, 0.9), (100, 120, 0.8)), plain=slice(65, 101)))] == [
@@ -76,25 +76,25 @@ def test_fades_with_a_moment_of_black_between_are_one() -> None:
     ]
 
 
-def test_a_cut_and_a_fade_with_black_between_say_that_they_belong_together() -> None:
+def test_cut_and_fade_with_black_between_them_belong_together() -> None:
     first, last = read(answer((60, 0.9), spans=((73, 90, 0.9),), plain=slice(60, 75)))
     assert (first.kind, first.is_to_ground, last.kind, last.is_from_ground) == ("hard", True, "fade", False)
     first, last = read(answer((80, 0.9), spans=((50, 65, 0.9),), plain=slice(60, 80)))
     assert (first.kind, first.is_to_ground, last.kind, last.is_from_ground) == ("fade", False, "hard", True)
 
 
-def test_a_fade_reaches_an_end_of_the_film_that_is_near() -> None:
+def test_fade_near_an_end_of_the_film_is_extended_to_it() -> None:
     assert spans(read(answer(spans=((4, 20, 0.9),), plain=slice(0, 6)))) == [("fade", 0, 20)]
     assert spans(read(answer(spans=((170, 185, 0.9),), plain=slice(184, None)))) == [("fade", 170, 199)]
     assert spans(read(answer(spans=((60, 80, 0.9),), plain=slice(0, 62)))) == [("fade", 60, 80)]
 
 
-def test_a_change_of_plain_color_is_no_transition() -> None:
+def test_change_of_a_plain_color_is_no_transition() -> None:
     assert read(answer(spans=((50, 80, 0.9),), plain=slice(None))) == []
 
 
 @pytest.mark.parametrize("block", [37, 256, 512])
-def test_transitions_are_those_of_the_whole_film_and_come_before_its_end(block: int) -> None:
+def test_transitions_equal_the_whole_film_and_are_yielded_before_its_end(block: int) -> None:
     random = np.random.default_rng(0)
     cuts = [(frame, 0.9) for frame in np.cumsum(random.integers(20, 160, 60)).tolist()]
     dissolves = tuple((frame + 4, frame + 14, 0.8) for frame, _ in cuts[::3])
@@ -109,7 +109,7 @@ def test_transitions_are_those_of_the_whole_film_and_come_before_its_end(block: 
     assert early > 70
 
 
-def test_a_film_that_changes_all_the_time_is_divided_nevertheless() -> None:
+def test_constantly_changing_film_is_divided_too() -> None:
     rows = answer(*((frame, 0.9) for frame in range(8, 4000, 8)), count=4000)
     finisher = Finisher(NUMBERS)
     early = [cut.frame for start in range(0, 4000, 500) for cut in finisher.push(rows[start : start + 500])]

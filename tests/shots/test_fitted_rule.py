@@ -22,7 +22,7 @@ def test_probability_is_the_logistic_of_the_weighted_sum() -> None:
     assert rule.probability({"a": -1e9, "b": 0.0}) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_fit_separates_what_can_be_separated_and_survives_json() -> None:
+def test_fit_separates_separable_examples_and_survives_json() -> None:
     examples = [{"x": value, "noise": 1.0} for value in (0.0, 0.1, 0.2, 0.9, 1.0, 1.1)]
     rule = fit_rule(examples, [False] * 3 + [True] * 3, names=["x", "noise"])
     answers = [rule.probability(example) >= rule.threshold for example in examples]
@@ -33,7 +33,7 @@ def test_fit_separates_what_can_be_separated_and_survives_json() -> None:
     assert FittedRule.from_dict(json.loads(json.dumps(rule.as_dict()))) == rule
 
 
-def test_a_number_that_can_only_speak_for_yes_never_gets_a_weight_below_0() -> None:
+def test_monotone_input_never_has_a_negative_weight() -> None:
     """Both numbers tell the kinds apart, but the second one the wrong way around."""
     examples = [{"x": value, "y": -value} for value in (-1.0, -0.5, 0.1, 0.4, 0.9, 1.0)]
     labels = [False] * 3 + [True] * 3
@@ -46,14 +46,14 @@ def test_a_number_that_can_only_speak_for_yes_never_gets_a_weight_below_0() -> N
     assert turned.confidence({"y": 5.0}) < 0.5
 
 
-def test_threshold_maximizes_f1_where_kinds_overlap() -> None:
+def test_threshold_maximizes_f1_if_classes_overlap() -> None:
     # In falling order: yes, yes, no, yes, no, no. F1 with 2 = .8, with 4 = 6/7: four are taken.
     values, labels = [6, 5, 4, 3, 2, 1], [True, True, False, True, False, False]
     rule = fit_rule([{"x": float(value)} for value in values], labels, names=["x"])
     assert [rule.probability({"x": float(value)}) >= rule.threshold for value in values] == [True] * 4 + [False] * 2
 
 
-def test_invalid_arguments_are_refused_with_the_accepted_values() -> None:
+def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
     with pytest.raises(InvalidArgumentError, match="2 examples and 2 labels, 2 of them positive"):
         fit_rule([{"x": 1.0}, {"x": 2.0}], [True, True], names=["x"])
     with pytest.raises(InvalidArgumentError, match="every example must have the number 'y'"):
@@ -79,7 +79,7 @@ def best_f1(values: list[float], labels: list[bool], missed: int) -> float:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_no_threshold_is_better(seed: int) -> None:
+def test_threshold_has_the_best_f1(seed: int) -> None:
     """Random numbers, many of them equal, some positives not among the examples."""
     random = np.random.default_rng(seed)
     values = random.integers(0, 8, 14).astype(float).tolist()
@@ -94,7 +94,7 @@ def test_no_threshold_is_better(seed: int) -> None:
     assert f1 == pytest.approx(best_f1([sign * value for value in values], labels, missed))
 
 
-def test_units_of_the_numbers_do_not_matter() -> None:
+def test_units_of_the_inputs_do_not_matter() -> None:
     random = np.random.default_rng(3)
     numbers = random.normal(size=(20, 2))
     labels = [bool(row[0] + 0.5 * row[1] > 0) for row in numbers]
@@ -107,7 +107,7 @@ def test_units_of_the_numbers_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("threshold", [0.2, 0.5, 0.9, 1.0])
-def test_confidence_rises_with_the_probability_and_crosses_one_half_at_the_threshold(
+def test_confidence_rises_with_the_probability_and_is_one_half_at_the_threshold(
     threshold: float,
 ) -> None:
     rule = FittedRule({"x": 1.0}, 0.0, threshold)
@@ -132,6 +132,6 @@ def test_confidence_rises_with_the_probability_and_crosses_one_half_at_the_thres
         {"weights": {"a": 1}, "bias": 0, "threshold": 0},
     ],
 )
-def test_damaged_rules_are_refused(table: dict[str, object]) -> None:
+def test_damaged_rules_are_rejected(table: dict[str, object]) -> None:
     with pytest.raises(InvalidArgumentError, match=r"must be|must have 'weights' \(name: number\), 'bias' and 'thresh"):
         FittedRule.from_dict(table)

@@ -50,11 +50,11 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("curve.svg", "plot"),
     ],
 )
-def test_the_ending_of_a_file_chooses_its_format(file: str, name: str) -> None:
+def test_extension_of_a_file_selects_its_format(file: str, name: str) -> None:
     assert match_shot_format(file) == name
 
 
-def test_an_ending_of_no_format_is_refused_with_all_endings() -> None:
+def test_error_for_an_unknown_extension_lists_all_extensions() -> None:
     message = (
         r"^film\.mp3: the ending chooses the format and must be one of \.edl, \.scenes\.edl, \.fcpxml, .*\.svg, \.pdf$"
     )
@@ -64,7 +64,7 @@ def test_an_ending_of_no_format_is_refused_with_all_endings() -> None:
         find_shot_format("tiff")
 
 
-def test_every_row_says_what_it_is_and_how_a_browser_takes_it() -> None:
+def test_every_format_has_a_description_and_a_media_type() -> None:
     assert shot_format_names() == (*SHOT_FORMATS, "plot")
     for name in shot_format_names():
         row = find_shot_format(name)
@@ -84,7 +84,7 @@ def test_guide_lists_all_formats() -> None:
 
 
 @pytest.mark.usefixtures("package")
-def test_a_format_of_another_package_is_written_by_its_ending(tmp_path: Path) -> None:
+def test_format_of_another_package_is_selected_by_its_extension(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     target = tmp_path / "film.starts"
     outcome = run("shots", "--detector", "shotdetect", film, "-o", target)
@@ -93,14 +93,14 @@ def test_a_format_of_another_package_is_written_by_its_ending(tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("package")
-def test_a_format_of_another_package_fills_a_folder_by_its_name(tmp_path: Path) -> None:
+def test_format_of_another_package_can_write_a_folder(tmp_path: Path) -> None:
     films = [cut_video(tmp_path / f"{name}.mp4") for name in ("one", "two")]
     outcome = run("shots", "-d", "shotdetect", *films, "--workers", "1", "-f", "json", "-o", f"starts={tmp_path}/s")
     assert sorted(path.name for path in made_in(tmp_path / "s")) == ["one.starts", "two.starts"]
     assert outcome.json["videos"][0]["outputs"] == {"starts": str(tmp_path / "s" / "one.starts")}
 
 
-def test_export_and_its_older_spellings_write_the_same_bytes(tmp_path: Path) -> None:
+def test_older_options_write_the_same_bytes_as_export(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     files = {
         "edl": "a.edl",
@@ -122,7 +122,7 @@ def test_export_and_its_older_spellings_write_the_same_bytes(tmp_path: Path) -> 
     assert json.loads((tmp_path / "by_ending" / "a.otio").read_text())["OTIO_SCHEMA"] == "Timeline.1"
 
 
-def test_output_names_one_file_a_format(tmp_path: Path) -> None:
+def test_output_has_one_file_per_format(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     words = ("shots", "--detector", "shotdetect", film)
     twice = run(*words, "-o", f"edl={tmp_path / 'a.edl'}", "-o", tmp_path / "b.edl", status=2)

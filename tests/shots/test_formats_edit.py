@@ -34,7 +34,7 @@ def events(path: Path) -> list[tuple[str, ...]]:
     return [match.groups() for line in path.read_text().splitlines() if (match := EVENT.match(line))]
 
 
-def test_an_edit_decision_list(tmp_path: Path) -> None:
+def test_edit_decision_list_has_the_shots(tmp_path: Path) -> None:
     write_edl(detection("/videos/film one.mp4", rate=24.0), tmp_path / "film.edl")
     assert (tmp_path / "film.edl").read_text() == (
         "TITLE: film one\n"
@@ -64,7 +64,7 @@ def test_time_code_at_29_97_counts_frames(tmp_path: Path) -> None:
     ]
 
 
-def test_drop_frame(tmp_path: Path) -> None:
+def test_drop_frame_time_code_is_written(tmp_path: Path) -> None:
     write_edl(detection(rate=30000 / 1001), tmp_path / "film.edl", drop_frame=True)
     assert "FCM: DROP FRAME" in (tmp_path / "film.edl").read_text()
     assert events(tmp_path / "film.edl")[2][1] == "00:00:01;15"
@@ -73,7 +73,7 @@ def test_drop_frame(tmp_path: Path) -> None:
     assert not (tmp_path / "other.edl").exists()
 
 
-def test_another_timeline_rate(tmp_path: Path) -> None:
+def test_timeline_rate_can_be_set(tmp_path: Path) -> None:
     """Cuts at 2.0 and 4.5 s; at 25 frames a second 4.5 s is frame 112 (112.5 to even)."""
     write_edl(detection(), tmp_path / "film.edl", rate=Fraction(25))
     assert [event[1] for event in events(tmp_path / "film.edl")] == [
@@ -83,13 +83,13 @@ def test_another_timeline_rate(tmp_path: Path) -> None:
     ]
 
 
-def test_shots_without_a_frame_on_the_timeline_are_left_out(tmp_path: Path) -> None:
+def test_shots_without_a_frame_on_the_timeline_are_omitted(tmp_path: Path) -> None:
     write_edl(detection(rate=100.0), tmp_path / "film.edl", rate=Fraction(2))
     # 0, 0.2, 0.45 and 0.6 s are nearest to frames 0, 0, 1 and 1: the second shot alone has a frame.
     assert [event[:3] for event in events(tmp_path / "film.edl")] == [("002", "00:00:00:00", "00:00:00:01")]
 
 
-def test_line_breaks_in_a_name_start_no_statement(tmp_path: Path) -> None:
+def test_line_breaks_in_a_name_do_not_start_a_statement(tmp_path: Path) -> None:
     write_edl(detection("a\n002  AX.mp4"), tmp_path / "film.edl")
     assert len(events(tmp_path / "film.edl")) == 3
     assert "* FROM CLIP NAME: a_002  AX.mp4" in (tmp_path / "film.edl").read_text()
@@ -114,7 +114,7 @@ def test_opentimelineio_reads_what_was_written(tmp_path: Path) -> None:
     assert [len(clip.markers) for clip in clips] == [0, 1, 0]
 
 
-def test_opentimelineio_is_an_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_opentimelineio_is_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentimelineio", None)
     with pytest.raises(MissingPartError, match=r"which is not installed; install it with: pip install .*\[otio\]\""):
         write_otio(detection(), tmp_path / "film.otio")
@@ -134,7 +134,7 @@ def test_ffmpeg_reads_the_chapters(tmp_path: Path) -> None:
     assert [chapter["metadata"]["title"] for chapter in chapters] == ["Shot 1", "Shot 2 (critical)", "Shot 3"]
 
 
-def test_chapters_go_into_a_file(tmp_path: Path) -> None:
+def test_chapters_can_be_written_into_a_file(tmp_path: Path) -> None:
     """As the docstring's command does it, with PyAV in the place of the program."""
     source = cut_video(tmp_path / "film.mp4")
     write_chapters(detection(source), tmp_path / "chapters.txt")
@@ -176,7 +176,7 @@ def with_time_code(path: Path, code: str, *, rate: Fraction | int = 25, first: i
         ("mov", 15, "10:00:00:14", "10:00:02:08"),
     ],
 )
-def test_the_time_code_of_a_file_is_its_source_time(
+def test_time_code_of_a_file_is_its_source_time(
     tmp_path: Path, ending: str, rate: Fraction | int, code: str, expected: str
 ) -> None:
     """Shots begin at frames 0, 20 and 45."""
@@ -205,7 +205,7 @@ def test_the_time_code_of_a_file_is_its_source_time(
 @pytest.mark.parametrize(
     "rate", [10, 12, 15, 24, 25, 30, 48, 50, 60, *(Fraction(each, 1001) for each in (24000, 60000))]
 )
-def test_time_code_is_counted_at_a_rate_that_it_has(tmp_path: Path, rate: Fraction | int) -> None:
+def test_time_code_is_counted_at_a_standard_rate(tmp_path: Path, rate: Fraction | int) -> None:
     """OpenTimelineIO's reader of such lists knows no other rates; each frame has a number of its own."""
     otio = pytest.importorskip("opentimelineio")
     write_edl(detection(rate=float(rate)), tmp_path / "film.edl")
@@ -217,7 +217,7 @@ def test_time_code_is_counted_at_a_rate_that_it_has(tmp_path: Path, rate: Fracti
     assert starts == [0, 20 * times, 45 * times]
 
 
-def test_what_comes_before_the_picture_is_in_every_exported_time(tmp_path: Path) -> None:
+def test_exported_times_include_the_time_before_the_first_frame(tmp_path: Path) -> None:
     """The sound begins 3 s before the picture: players show the first frame at 3 s."""
     film = cut_video(tmp_path / "film.mkv", rate=25)
     found = replace(detection(film, rate=25.0), offset=3.0)
@@ -239,7 +239,7 @@ def test_what_comes_before_the_picture_is_in_every_exported_time(tmp_path: Path)
     assert (asset.get("start"), asset.get("duration")) == ("0/25s", "135/25s")
 
 
-def test_a_project_of_final_cut_pro(tmp_path: Path) -> None:
+def test_final_cut_pro_project_has_the_shots(tmp_path: Path) -> None:
     film = with_time_code(tmp_path / "film & <1>.mov", "01:00:00:00", rate=Fraction(24000, 1001))
     found = replace(detection(film, rate=24000 / 1001), time_code="01:00:00:00")
     write_fcpxml(found, tmp_path / "film.fcpxml")

@@ -16,7 +16,7 @@ from vidkin.errors import MediaError
 from vidkin.shots import write_contact_sheet
 
 
-def test_a_picture_a_shot(tmp_path: Path) -> None:
+def test_one_image_per_shot(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "a & <b>.mp4")
     write_contact_sheet(detection(film), tmp_path / "sheet.html", short_side=64)
     page = (tmp_path / "sheet.html").read_text()
@@ -43,7 +43,7 @@ def test_transitions_are_named_with_their_extents(tmp_path: Path) -> None:
     assert "· dissolve 0.60, 4.30 to 4.70 s · ends with fade 0.60, 5.50 to 5.90 s</small>" in page
 
 
-def test_a_video_that_is_gone_leaves_no_page(tmp_path: Path) -> None:
+def test_missing_video_writes_no_page(tmp_path: Path) -> None:
     with pytest.raises(MediaError):
         write_contact_sheet(detection(tmp_path / "gone.mp4"), tmp_path / "sheet.html")
     assert not (tmp_path / "sheet.html").exists()

@@ -18,7 +18,7 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_one_line_a_shot(tmp_path: Path) -> None:
+def test_one_line_per_shot(tmp_path: Path) -> None:
     write_shots_csv([detection(), detection('other, "film".mp4', rate=25.0, critical=False)], tmp_path / "shots.csv")
     found = rows(tmp_path / "shots.csv")
     assert [row["file"] for row in found] == ["film.mp4"] * 3 + ['other, "film".mp4'] * 3
@@ -43,7 +43,7 @@ def test_one_line_a_shot(tmp_path: Path) -> None:
     assert found[5]["start_timecode"] == "00:00:01:20"
 
 
-def test_names_that_are_not_unicode_survive(tmp_path: Path) -> None:
+def test_names_that_are_not_unicode_are_preserved(tmp_path: Path) -> None:
     name = b"film\xff.mp4".decode("utf-8", "surrogateescape")
     write_shots_csv([detection(name)], tmp_path / "shots.csv")
     assert rows(tmp_path / "shots.csv")[0]["file"] == name
@@ -55,7 +55,7 @@ def test_control_characters_of_names_are_replaced(tmp_path: Path) -> None:
     assert rows(tmp_path / "shots.csv")[0]["file"] == "a\ufffd[2J.mp4"
 
 
-def test_one_line_a_frame_with_the_curve(tmp_path: Path) -> None:
+def test_one_line_per_frame_with_the_curve(tmp_path: Path) -> None:
     write_stats_csv(detection(), tmp_path / "stats.csv")
     found = rows(tmp_path / "stats.csv")
     assert len(found) == 60
@@ -71,7 +71,7 @@ def test_one_line_a_frame_with_the_curve(tmp_path: Path) -> None:
     assert [float(row["novelty"]) for row in found[43:48]] == [0.2, 0.3, 0.5, 0.3, 0.2]
 
 
-def test_as_plain_values() -> None:
+def test_result_converts_to_plain_values() -> None:
     described = json.loads(json.dumps(detection().to_dict()))
     assert described["frames"] == 60
     assert described["frame_rate"] == 10.0
@@ -94,6 +94,6 @@ def test_as_plain_values() -> None:
     assert "curve" not in detection().to_dict(short=True)
 
 
-def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match=r"no/shots.csv: cannot be written: there is no folder .*no; create it first"):
         write_shots_csv([detection()], tmp_path / "no" / "shots.csv")

@@ -11,7 +11,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.shots import NameTemplate
 
 
-def test_shots_are_numbered_with_three_digits_or_as_many_as_it_takes() -> None:
+def test_shot_numbers_have_at_least_three_digits() -> None:
     few = detection("path/to/día 山.mp4")
     assert NameTemplate().format(few, 2) == "día 山-002"
     assert NameTemplate().format(few, 2, image=3, images=4) == "día 山-002-3"
@@ -29,11 +29,11 @@ def test_shots_are_numbered_with_three_digits_or_as_many_as_it_takes() -> None:
         ("{{{shot}}}", "{2}"),
     ],
 )
-def test_a_template(template: str, name: str) -> None:
+def test_template_names_the_files(template: str, name: str) -> None:
     assert NameTemplate(template).format(detection(), 2) == name
 
 
-def test_the_images_of_a_shot_never_share_a_name() -> None:
+def test_images_of_a_shot_never_share_a_name() -> None:
     assert NameTemplate("{shot}").format(detection(), 2, image=3, images=4) == "2-3"
     assert NameTemplate("{shot}_{image:02d}").format(detection(), 2, image=3, images=4) == "2_03"
 
@@ -55,6 +55,6 @@ def test_the_images_of_a_shot_never_share_a_name() -> None:
         ("..{shot}", "template must be a file name without folders that does not begin with a dot"),
     ],
 )
-def test_invalid_name_templates_are_refused(template: str, message: str) -> None:
+def test_invalid_name_templates_are_rejected(template: str, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         NameTemplate(template)

@@ -15,7 +15,7 @@ from vidkin.shots import NameTemplate, copy_shots, drop_short_shots, split_shots
 EVERY_8 = {"x264-params": "keyint=8:min-keyint=8:scenecut=0"}
 
 
-def test_every_shot_is_a_piece_with_exactly_its_frames(tmp_path: Path) -> None:
+def test_pieces_have_exactly_the_frames_of_their_shots(tmp_path: Path) -> None:
     source = encode(tmp_path / "film.mp4", pan("coffee", 60), options=EVERY_8)
     report = split_shots(detection(source), tmp_path / "pieces")
     assert [(piece.start, piece.end, piece.parts) for piece in report.pieces] == [
@@ -28,7 +28,7 @@ def test_every_shot_is_a_piece_with_exactly_its_frames(tmp_path: Path) -> None:
     assert [Path(piece.path).name for piece in report.pieces] == [f"film-00{number}.mp4" for number in (1, 2, 3)]
 
 
-def test_numbers_of_pieces_are_those_of_the_shots_that_are_left(tmp_path: Path) -> None:
+def test_pieces_keep_the_numbers_of_remaining_shots(tmp_path: Path) -> None:
     source = cut_video(tmp_path / "film.mp4")
     given = drop_short_shots(detection(source), 1.8)
     assert len(given.shots) == 2
@@ -40,12 +40,12 @@ def test_numbers_of_pieces_are_those_of_the_shots_that_are_left(tmp_path: Path) 
         assert [len(read_frames(piece.path, rate=None)) for piece in report.pieces] == [20, 25]
 
 
-def test_no_shots_no_pieces(tmp_path: Path) -> None:
+def test_without_shots_there_are_no_pieces(tmp_path: Path) -> None:
     given = replace(detection("gone.mp4"), shots=())
     assert split_shots(given, tmp_path / "a").pieces == copy_shots(given, tmp_path / "b").pieces == ()
 
 
-def test_copied_pieces_are_the_shots_where_key_frames_allow(tmp_path: Path) -> None:
+def test_copied_pieces_equal_the_shots_if_they_start_with_key_frames(tmp_path: Path) -> None:
     """Key frames stand at every fifth frame, and so at both cuts."""
     source = cut_video(tmp_path / "film.mp4")
     report = copy_shots(detection(source), tmp_path / "pieces")
@@ -53,7 +53,7 @@ def test_copied_pieces_are_the_shots_where_key_frames_allow(tmp_path: Path) -> N
     assert [len(read_frames(piece.path, rate=None)) for piece in report.pieces] == [20, 25, 15]
 
 
-def test_a_copied_piece_tells_where_it_really_begins(tmp_path: Path) -> None:
+def test_copied_piece_has_its_actual_start(tmp_path: Path) -> None:
     """Key frames every 8 frames: the shot at frame 20 begins in the piece from frame 16, that at 45 in that from 40."""
     source = encode(tmp_path / "film.mp4", pan("coffee", 60), options=EVERY_8)
     report = copy_shots(detection(source), tmp_path / "pieces")
@@ -61,7 +61,7 @@ def test_a_copied_piece_tells_where_it_really_begins(tmp_path: Path) -> None:
     assert [len(read_frames(piece.path, rate=None)) for piece in report.pieces] == [16, 24, 20]
 
 
-def test_a_copied_piece_has_the_number_of_its_first_shot(tmp_path: Path) -> None:
+def test_copied_piece_has_the_number_of_its_first_shot(tmp_path: Path) -> None:
     """Without a key frame between them the second and the third shot share a piece."""
     options = {"x264-params": "keyint=100:min-keyint=100:scenecut=0"}
     source = encode(tmp_path / "film.mp4", pan("coffee", 60), options=options)

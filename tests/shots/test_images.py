@@ -16,7 +16,7 @@ from vidkin.media import read_frames
 from vidkin.shots import BlackStretch, NameTemplate, write_thumbnails
 
 
-def test_a_thumbnail_is_the_middle_frame_of_what_is_seen_of_its_shot(tmp_path: Path) -> None:
+def test_thumbnail_is_the_middle_frame_of_the_visible_part_of_its_shot(tmp_path: Path) -> None:
     """Shots from frame 0, 20 and 45, with a dissolve over frames 43 to 47."""
     source = cut_video(tmp_path / "film 山.mp4")
     paths = write_thumbnails(detection(source), tmp_path / "pictures", short_side=128)
@@ -32,7 +32,7 @@ def test_several_images_are_spread_over_a_shot(tmp_path: Path) -> None:
     assert frames_shown(source, paths) == [4, 14, 25, 36, 50, 56]
 
 
-def test_a_middle_frame_that_is_black_is_passed_over(tmp_path: Path) -> None:
+def test_black_middle_frame_is_skipped(tmp_path: Path) -> None:
     """The first shot is black but for frames 3 to 6, a quarter of the way; the second is black all through."""
     coffee, black = list(pan("coffee", 60)), np.zeros((128, 192, 3), np.uint8)
     images = [image if 3 <= place < 7 or place >= 45 else black for place, image in enumerate(coffee)]
@@ -45,7 +45,7 @@ def test_a_middle_frame_that_is_black_is_passed_over(tmp_path: Path) -> None:
     assert len(paths) == 3
 
 
-def test_the_image_of_a_shot_that_is_mostly_black_is_of_the_rest(tmp_path: Path) -> None:
+def test_image_of_a_mostly_black_shot_shows_its_visible_part(tmp_path: Path) -> None:
     """Two frames that none of a few fixed places would be, and black that is no shot."""
     coffee, black = list(pan("coffee", 60)), np.zeros((128, 192, 3), np.uint8)
     images = [image if place in (30, 31) or place >= 45 else black for place, image in enumerate(coffee)]
@@ -63,7 +63,7 @@ def test_the_image_of_a_shot_that_is_mostly_black_is_of_the_rest(tmp_path: Path)
     assert frames_shown(source, [paths[1]])[0] in (30, 31)
 
 
-def test_a_title_on_black_wins_over_the_rest_of_a_fade(tmp_path: Path) -> None:
+def test_title_on_black_is_preferred_to_the_end_of_a_fade(tmp_path: Path) -> None:
     """The second shot begins with the last gray of a fade; then white letters of half a percent of the picture."""
     images = list(pan("coffee", 60))
     gray = (images[20] // 8).astype(np.uint8)
@@ -76,14 +76,14 @@ def test_a_title_on_black_wins_over_the_rest_of_a_fade(tmp_path: Path) -> None:
         assert np.asarray(picture).max() > 240
 
 
-def test_a_shot_of_few_frames_has_few_images(tmp_path: Path) -> None:
+def test_shot_of_few_frames_has_few_images(tmp_path: Path) -> None:
     source = cut_video(tmp_path / "film.mp4")
     given = detection(source)
     short = replace(given, shots=(replace(given.shots[0], end_frame=2, end=0.2),))
     assert len(write_thumbnails(short, tmp_path / "pictures", count=5)) == 2
 
 
-def test_names_of_ones_own(tmp_path: Path) -> None:
+def test_own_names_are_accepted(tmp_path: Path) -> None:
     source = cut_video(tmp_path / "film.mp4")
     template = NameTemplate("{shot:02d} {kind}")
     paths = write_thumbnails(detection(source), tmp_path / "pictures", template=template, count=2)
@@ -97,7 +97,7 @@ def test_thumbnails_are_scaled(tmp_path: Path) -> None:
             assert (picture.size, picture.format) == ((96, 64), "WEBP")
 
 
-def test_what_cannot_be_done(tmp_path: Path) -> None:
+def test_invalid_requests_are_rejected(tmp_path: Path) -> None:
     source = cut_video(tmp_path / "film.mp4")
     with pytest.raises(MediaError, match=r"film.mp4: the folder cannot be created"):
         write_thumbnails(detection(source), source)

@@ -30,12 +30,12 @@ def test_frames_of_a_transition_belong_to_no_shot() -> None:
     assert made.cuts == (20, (43, 47))
 
 
-def test_what_a_person_marked_as_critical_counts_instead_of_the_detector() -> None:
+def test_manual_critical_labels_replace_the_detector() -> None:
     marked = replace(detection(), critical=((5, 15), (18, 24), (50, 60)))
     assert [shot.critical for shot in annotate_shots(marked).shots] == [(5, 15), (20, 24), (50, 60)]
 
 
-def test_labels_of_several_videos_are_one_file(tmp_path: Path) -> None:
+def test_labels_of_several_videos_are_in_one_file(tmp_path: Path) -> None:
     table = LabelTable()
     for name in ("one.mp4", "two.mp4"):
         table.add(detection(cut_video(tmp_path / name)))
@@ -49,7 +49,7 @@ def test_labels_of_several_videos_are_one_file(tmp_path: Path) -> None:
     assert not is_shot_labels(tmp_path / "one.mp4")
 
 
-def test_a_detector_is_measured_on_labels(tmp_path: Path) -> None:
+def test_detector_is_measured_on_labels(tmp_path: Path) -> None:
     """The histograms find both cuts; labels have another one, and say that one of the two is a transition."""
     film = cut_video(tmp_path / "film.mp4")
     part = cut_video(tmp_path / "part.mp4")

@@ -53,7 +53,7 @@ def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_detectors_of_the_package() -> None:
+def test_package_detectors_are_registered() -> None:
     assert available_detectors() == (
         "content",
         "cuts",
@@ -73,7 +73,7 @@ def test_importing_the_registry_does_not_import_torch() -> None:
 
 
 @pytest.mark.large
-def test_opening_the_default_detector_imports_nothing_that_trains_or_indexes() -> None:
+def test_opening_the_default_detector_imports_no_training_or_index() -> None:
     code = (
         "import sys; from vidkin.shots import open_detector; open_detector('cuts'); "
         "rooms = ('training', 'datasets', 'index', 'metric.losses', 'shots.train'); "
@@ -84,7 +84,7 @@ def test_opening_the_default_detector_imports_nothing_that_trains_or_indexes() -
 
 
 @pytest.mark.usefixtures("_own_registry")
-def test_a_detector_can_be_registered() -> None:
+def test_detector_can_be_registered() -> None:
     register_detector("every", EverySecond)
     detector = open_detector("every?n=7&share=.5&mode=b")
     assert isinstance(detector, EverySecond)
@@ -103,7 +103,7 @@ def test_a_detector_can_be_registered() -> None:
         register_detector("a b", EverySecond)
 
 
-def test_a_detector_of_an_installed_package(plugin: Path) -> None:
+def test_detector_of_an_installed_package_is_found(plugin: Path) -> None:
     assert "middle" in available_detectors()
     detector = open_detector("middle?frame=3")
     assert type(detector).__name__ == "Middle"
@@ -128,12 +128,12 @@ def test_a_detector_of_an_installed_package(plugin: Path) -> None:
         ("svd?a=1&a=2", r"has the setting a twice; give it once"),
     ],
 )
-def test_names_of_no_detector(name: str, message: str) -> None:
+def test_unknown_detector_names_are_rejected(name: str, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         open_detector(name)
 
 
-def test_a_threshold_is_a_setting_of_the_detector() -> None:
+def test_threshold_is_a_setting_of_the_detector() -> None:
     assert with_threshold("shotdetect", 75.0) == "shotdetect?threshold=75"
     assert with_threshold("shotdetect?min_scene_len=3", 7.5) == "shotdetect?min_scene_len=3&threshold=7.5"
     assert with_threshold("cuts", 0.25) == "cuts?hard=0.25&gradual=0.25"

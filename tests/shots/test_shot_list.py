@@ -35,7 +35,7 @@ def test_frames_in_memory_have_the_shots_of_their_file(film: Path) -> None:
     assert vidkin.detect_shots(film.read_bytes()).path == ""
 
 
-def test_a_part_and_a_threshold_are_those_of_detect(film: Path) -> None:
+def test_part_and_threshold_equal_detect(film: Path) -> None:
     part = vidkin.detect_shots(film, threshold=0.9, start="0:01", end="5.5")
     assert part == list(detect(film, "default", threshold=0.9, start=1.0, end=5.5).shots)
     assert part[0].start >= 1.0
@@ -44,7 +44,7 @@ def test_a_part_and_a_threshold_are_those_of_detect(film: Path) -> None:
         vidkin.detect_shots(film, known(), threshold=0.5)
 
 
-def test_slices_and_orders_stay_shots_with_what_was_found(film: Path) -> None:
+def test_slices_and_sorted_shots_keep_their_detection(film: Path) -> None:
     shots = vidkin.detect_shots(film, known())
     for some in (shots[1:], shots.sorted(key=lambda shot: -shot.start), shots.where(lambda shot: shot.start > 0)):
         assert isinstance(some, Shots)
@@ -55,7 +55,7 @@ def test_slices_and_orders_stay_shots_with_what_was_found(film: Path) -> None:
     assert len(curve.values) == len(curve.times) == len(shots.detection.frame_times)
 
 
-def test_images_pieces_and_lists_are_written_of_the_shots_that_are_left(film: Path, tmp_path: Path) -> None:
+def test_images_pieces_and_lists_contain_only_remaining_shots(film: Path, tmp_path: Path) -> None:
     shots = vidkin.detect_shots(film, known())[1:]
     images = shots.save_images(tmp_path / "images", count=2)
     assert [path.name for path in images] == ["film-001-1.jpg", "film-001-2.jpg", "film-002-1.jpg", "film-002-2.jpg"]
@@ -72,7 +72,7 @@ def test_images_pieces_and_lists_are_written_of_the_shots_that_are_left(film: Pa
         shots.export(tmp_path / "film.unknown")
 
 
-def test_shots_of_frames_in_memory_name_what_needs_a_file(tmp_path: Path) -> None:
+def test_error_for_frames_in_memory_names_the_methods_that_need_a_file(tmp_path: Path) -> None:
     shots = vidkin.detect_shots(np.zeros((5, 32, 48, 3), np.uint8), frame_rate=5)
     for write in (shots.save_images, shots.split, shots.export):
         with pytest.raises(InvalidArgumentError, match="needs shots of a file"):

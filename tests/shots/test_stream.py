@@ -36,7 +36,7 @@ def batches(film: Path) -> Iterator[Frames]:
 
 
 @pytest.mark.thorough
-def test_what_is_told_meanwhile_is_what_is_told_at_the_end_each_once(film: Path) -> None:
+def test_cuts_yielded_during_the_stream_are_the_final_ones_each_once(film: Path) -> None:
     stream, told = ShotStream(), []
     for batch in batches(film):
         told += stream.push(batch)
@@ -51,7 +51,7 @@ def test_what_is_told_meanwhile_is_what_is_told_at_the_end_each_once(film: Path)
     assert len(found.curve.values) == len(found.frame_times) == 48 * 50
 
 
-def test_a_detector_of_pictures_gets_them_in_its_size_and_tells_at_the_end(film: Path) -> None:
+def test_detector_of_images_gets_its_size_and_reports_at_the_end(film: Path) -> None:
     sizes = set()
 
     class Sizes(KnownCutsDetector):
@@ -67,7 +67,7 @@ def test_a_detector_of_pictures_gets_them_in_its_size_and_tells_at_the_end(film:
     assert [shot.end for shot in found.shots] == pytest.approx([0.28, 0.4])
 
 
-def test_what_cannot_be_pushed_is_refused() -> None:
+def test_invalid_frames_cannot_be_pushed() -> None:
     images = np.zeros((3, 32, 48, 3), np.uint8)
     with pytest.raises(InvalidArgumentError, match="with frame_rate an array"):
         ShotStream().push(images)

@@ -11,11 +11,11 @@ from vidkin._base.install import install_command
 from vidkin.shots import train
 
 
-def test_an_installed_package_trains() -> None:
+def test_installed_package_trains() -> None:
     assert vidkin.train_shots("labels.json", "short", output="model") == ["labels.json", "short", "model", True]
 
 
-def test_without_one_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_without_a_trainer_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(train, "entry_points", lambda **_: importlib.metadata.EntryPoints())
     with pytest.raises(vidkin.VidkinError) as raised:
         vidkin.train_shots("labels.json")
