@@ -199,4 +199,4 @@ def test_missing_gpu_is_reported_before_training(labels: Path, tmp_path: Path) -
         "--set",
         "segments.batch=2",
     )
-    assert "made for a GPU" in run(labels, "--method", "deepsbd", *note, "-o", tmp_path / "m").stderr
+    assert "is for a GPU" in run(labels, "--method", "deepsbd", *note, "-o", tmp_path / "m").stderr
