@@ -124,7 +124,7 @@ def test_run_continues_from_an_exported_student(work: Path, tmp_path: Path) -> N
     # The whitening of the file is no head to go on with: one is fitted to the teacher's vectors.
     assert validate_all(again.student, open_material(work)) > random + 0.2
     wider = StudentSettings(side=32, blocks=SMALL.student.blocks, inside=SMALL.student.inside, outside=24)
-    with pytest.raises(InvalidArgumentError, match=r"must be \(24, 8, 1, 1\), got \(16, 8, 1, 1\); give the recipe"):
+    with pytest.raises(InvalidArgumentError, match=r"must be \(24, 8, 1, 1\), got \(16, 8, 1, 1\); use the recipe"):
         load_student(Student(wider), file)
 
 
