@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,18 +47,30 @@ def compare_views(
         The comparisons, each with the frames that were compared, the most promising first; none where hardly any frames
         are alike.
     """
-    pairs: list[tuple[float, int, Sequenced, Sequenced, NDArray[np.float32]]] = []
-    for one in query:
-        for other in target:
-            similarity = frame_map(one.vectors, other.vectors, one.levels, other.levels)
-            if not similarity.size:
-                continue
-            best = np.maximum(similarity.max(axis=1), 0.0), np.maximum(similarity.max(axis=0), 0.0)
-            if max(float(np.sort(each)[-_ALIKE_FRAMES:].mean()) for each in best) >= least_alike:
-                pairs.append((max(float(each.mean()) for each in best), len(pairs), one, other, similarity))
-    pairs.sort(key=lambda pair: (-pair[0], pair[1]))
-    for _, _, one, other, similarity in pairs[:_MAX_VIEWS]:
+    query, target = (tuple(side for side in sides if len(side)) for sides in (query, target))
+    if not query or not target:
+        return
+    # All views of the query in one product, because most views have few frames.
+    vectors, levels = np.concatenate([one.vectors for one in query]), np.concatenate([one.levels for one in query])
+    starts = np.cumsum([0, *map(len, query)])
+    rows = []
+    for other in target:
+        similarity = np.maximum(frame_map(vectors, other.vectors, levels, other.levels), 0.0)
+        of_query, of_target = similarity.max(axis=1), np.maximum.reduceat(similarity, starts[:-1], axis=0)
+        of_views = np.array([_means(of_query[first:end, None])[0] for first, end in pairwise(starts)])
+        rows.append(np.maximum(of_views, _means(of_target.T)))
+    means, alike = np.moveaxis(np.array(rows), 2, 0)
+    pairs = [divmod(place, len(query)) for place in np.argsort(-means, axis=None, kind="stable").tolist()]
+    for column, row in [pair for pair in pairs if alike[pair] >= least_alike][:_MAX_VIEWS]:
+        one, other = query[row], target[column]
+        similarity = frame_map(one.vectors, other.vectors, one.levels, other.levels)
         yield compare(one, other, find_windows(one, other, similarity, MIN_SIMILARITY)), one, other
+
+
+def _means(best: NDArray[np.float32]) -> NDArray[np.float32]:
+    """[V, 2] means of [T, V] similarities: over all T frames, and over those most alike."""
+    alike = np.sort(best, axis=0)[-_ALIKE_FRAMES:]
+    return np.stack([best.mean(axis=0), alike.mean(axis=0)], axis=1)
 
 
 @check_arguments

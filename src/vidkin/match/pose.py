@@ -106,8 +106,8 @@ def compare_shapes(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Shown
     own, other = (_windows_of(side[chosen].astype(np.float32)) for side in (query, target))
     one, two, places = _normalized(own), _normalized(other), _places()
     # A query in a pose in a window of the target, and the target in a window of the query: in one product.
-    inside = np.einsum("npd,knd->pk", one[0][:, places], two) / len(chosen)
-    around = np.einsum("npd,knd->pk", two[0][:, np.argsort(places, axis=1)], one) / len(chosen)
+    inside = _product(one[0][:, places], two) / len(chosen)
+    around = _product(two[0][:, np.argsort(places, axis=1)], one) / len(chosen)
     best = np.maximum(inside.max(axis=1), around.max(axis=1))
     number = int(best.argmax())
     number = number if best[number] >= best[0] + _MARGIN else 0
@@ -119,6 +119,11 @@ def compare_shapes(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Shown
     moves = float(np.sqrt((first**2).mean())), float(np.sqrt((second**2).mean()))
     change = float((first * second).mean()) / max(moves[0] * moves[1], 1e-3)
     return ShownShapes(_POSES[number], float(best[number]), float(best[0]), change, *moves)
+
+
+def _product(posed: NDArray[np.float32], windows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """[8, K] products of thumbnails in all poses [N, 8, 64] and in all windows [K, N, 64]."""
+    return np.asarray(posed.transpose(1, 0, 2).reshape(len(_POSES), -1) @ windows.reshape(len(windows), -1).T)
 
 
 @cache
