@@ -361,7 +361,7 @@ INSIDERS: dict[str, set[str]] = {
         "duplicates.find",
         "duplicates.pairing",
         "query.candidates",
-        "query.common",
+        "query.stored",
         "query.stage_recall",
         "storage.records",
     },

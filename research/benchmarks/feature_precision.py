@@ -18,8 +18,9 @@ from pathlib import Path
 import torch
 
 from vidkin.index import DiskStore, Index
-from vidkin.index.query.common import Calibration, CommonFrames, weigh_features
+from vidkin.index.query.calibration import Calibration
 from vidkin.index.query.query import describe_query
+from vidkin.index.query.stored import prepare_features
 from vidkin.index.storage.opening import open_place
 from vidkin.match import scorer_of
 from vidkin.metric.measures import mean_average_precision, micro_average_precision
@@ -67,20 +68,19 @@ def main() -> None:
     given = parser.parse_args()
     with Index.open(given.index) as index:
         extractor, records = index.extractor, list(index)
-    common = CommonFrames()
     calibration = Calibration.of_extractor(extractor)
     store = DiskStore(open_place(str(given.index)))
     stored = store.read_many([record.id for record in records])
     names = [Path(record.path).name for record in records]
     files = sorted(path for path in given.queries.iterdir() if path.is_file())
-    queries = [describe_query(file, extractor, calibration, common, rate=1.0) for file in files]
+    queries = [describe_query(file, extractor, calibration, rate=1.0) for file in files]
     relevant = torch.tensor([[name.startswith(f"{file.stem}.") for name in names] for file in files])
     scorer = scorer_of(extractor)
     rows = []
     for whole, parts in (("float16", "float16"), ("float16", "int8"), ("int8", "int8"), ("float16", "int4"),
                          ("int4", "int4"), ("float16", "binary"), ("binary", "binary")):  # fmt: skip
         targets = [
-            weigh_features(rounded(features, ROUNDINGS[whole][1], ROUNDINGS[parts][1]), common, record.duration)
+            prepare_features(rounded(features, ROUNDINGS[whole][1], ROUNDINGS[parts][1]), record.duration)
             for features, record in zip(stored, records, strict=True)
         ]
         ranked = torch.tensor([[result.score for result in scorer.score(query, targets)] for query in queries])

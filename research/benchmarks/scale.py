@@ -49,8 +49,8 @@ from torch.nn.functional import normalize
 
 from vidkin.index import Entry, Index, VideoRecord, window_vectors
 from vidkin.index.query.candidates import find_candidates
-from vidkin.index.query.common import CommonFrames, weigh_features
 from vidkin.index.query.stages import find_matches, score_candidates
+from vidkin.index.query.stored import prepare_features
 from vidkin.index.storage.opening import open_place
 from vidkin.index.storage.records import frame_vectors
 from vidkin.match import open_scorer
@@ -166,7 +166,7 @@ def query_of(number: int, directions: Directions) -> FrameFeatures:
     quarter = len(source) // 4
     generator = torch.Generator().manual_seed(2 * 10**9 + number)
     middle = source[quarter : len(source) - quarter]
-    return weigh_features(stored(disturbed(middle, directions.query, generator, directions)), CommonFrames())
+    return prepare_features(stored(disturbed(middle, directions.query, generator, directions)))
 
 
 def chosen_queries(size: int, count: int) -> list[int]:
@@ -188,7 +188,7 @@ class Recall:
         self._found = self._wanted = self._family_found = self._family_wanted = 0
 
     def count(self, store: LanceStore, query: FrameFeatures, family: set[int], candidates: list[int]) -> None:
-        scored = score_candidates(store, query, sorted(family), CommonFrames(), open_scorer("copies"))
+        scored = score_candidates(store, query, sorted(family), open_scorer("copies"))
         relevant = {video_id for video_id, pair in scored if pair.score >= 0.2}
         self._wanted += len(relevant)
         self._found += len(relevant & set(candidates))
@@ -228,7 +228,7 @@ def measure(size: int, folder: Path, queries: int, directions: Directions) -> di
         candidates = find_candidates(store, query, 100)
         first.append(time.perf_counter() - started)
         started = time.perf_counter()
-        matches = find_matches(store, query, CommonFrames(), open_scorer("copies"), limit=3)
+        matches = find_matches(store, query, open_scorer("copies"), limit=3)
         whole.append(time.perf_counter() - started)
         recall.count(store, query, family, candidates)
         right += bool(matches) and matches[0].video_id in family

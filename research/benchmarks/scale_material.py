@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from vidkin.features import open_extractor
 from vidkin.index import Index, VideoRecord, window_vectors
-from vidkin.index.query.common import Calibration, CommonFrames
+from vidkin.index.query.calibration import Calibration
 from vidkin.index.query.query import describe_query
 from vidkin.index.storage.records import WindowVectors, unit_vectors
 from vidkin.similarity import FrameFeatures
@@ -373,7 +373,7 @@ def edited(clip: QueryClip, edit: str, filler: Path, extractor: Any, calibration
     made = clip.path.with_suffix(f".{edit}.mp4")
     try:
         apply_edit(clip.path, made, edit, seed=zlib.crc32(clip.name.encode()), filler=filler, threads=1)
-        return describe_query(made, extractor, calibration, CommonFrames(), rate=1.0)
+        return describe_query(made, extractor, calibration, rate=1.0)
     finally:
         made.unlink(missing_ok=True)
 

@@ -33,7 +33,7 @@ from vidkin._base.blas import one_blas_thread
 from vidkin._base.files import VIDEO_EXTENSIONS
 from vidkin.index import Index
 from vidkin.index.query.candidates import find_candidates
-from vidkin.index.query.common import weigh_features
+from vidkin.index.query.stored import prepare_features
 from vidkin.media import write_video
 from vidkin.rendering.machine import describe_machine
 
@@ -182,9 +182,8 @@ def score_groups(
         if str(path.absolute()) in records
     ]
     ids = [records[path].id for path, _, _ in listed]
-    common = index._parts.common
     features = [
-        weigh_features(each, common, records[path].duration)
+        prepare_features(each, records[path].duration)
         for each, (path, _, _) in zip(index.store.read_many(ids), listed, strict=True)
     ]
     places = {video: place for place, video in enumerate(ids)}

@@ -106,9 +106,9 @@ def test_damage_is_found_and_repaired(videos: Path, s3: S3Server) -> None:
     (first, second, *_) = sorted(name for name in s3.files if "/features/" in name)
     s3.files[first] = s3.files[first][:100]
     del s3.files[second]
-    s3.put("bucket/index/common.safetensors", b"\xff" * 40, None, None)
+    s3.put("bucket/index/background.safetensors", b"\xff" * 40, None, None)
     parts = [part.part for part in repair(open_place(INDEX))]
-    assert f"{INDEX}/common.safetensors" in parts
+    assert f"{INDEX}/background.safetensors" in parts
     assert [name for name in parts if name.endswith(".mp4")] == [str(videos / "0.mp4"), str(videos / "1.mp4")]
     assert add(Index.open(INDEX), videos) == {"added": 2, "unchanged": 1, "broken": 0}
     assert repair(open_place(INDEX)) == ()

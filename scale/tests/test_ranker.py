@@ -28,8 +28,8 @@ from tests.web.browser import served
 from vidkin.errors import ClusterError, InvalidArgumentError, NotIndexedError
 from vidkin.index import Index, open_place
 from vidkin.index.duplicates.comparisons import Comparisons
-from vidkin.index.query.common import CommonFrames, weigh_features
 from vidkin.index.query.stages import score_candidates
+from vidkin.index.query.stored import prepare_features
 from vidkin.index.storage.tasks import Task
 from vidkin.web.collection import SharedIndex
 from vidkin_scale import ranker as ranker_module
@@ -60,12 +60,12 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]
 def test_shard_gives_the_scores_of_the_store(collection: Collection, most_bytes: int) -> None:
     index = collection.index
     ids = [record.id for record in index.videos()]
-    query = weigh_features(index.store.read(ids[0]), CommonFrames())
+    query = prepare_features(index.store.read(ids[0]))
     shard = Shard(str(index.path), most_bytes)
     for chosen in (ids[:3], ids):
-        there = shard.score(query, chosen, CommonFrames(), index.scorer)
+        there = shard.score(query, chosen, index.scorer)
         assert isinstance(there, list)
-        here = score_candidates(index.store, query, chosen, CommonFrames(), index.scorer)
+        here = score_candidates(index.store, query, chosen, index.scorer)
         assert [(video_id, pair.score, pair.segments) for video_id, pair in there] == [
             (video_id, pair.score, pair.segments) for video_id, pair in here
         ]
@@ -77,8 +77,8 @@ def test_shard_gives_the_scores_of_the_store(collection: Collection, most_bytes:
 
 def test_shard_reports_a_removed_video(collection: Collection) -> None:
     index = collection.index
-    query = weigh_features(index.store.read(index.videos()[0].id), CommonFrames())
-    found = Shard(str(index.path), 1).score(query, [10**6], CommonFrames(), index.scorer)
+    query = prepare_features(index.store.read(index.videos()[0].id))
+    found = Shard(str(index.path), 1).score(query, [10**6], index.scorer)
     assert isinstance(found, NotIndexedError)
 
 
@@ -376,9 +376,9 @@ def test_shards_on_object_storage_are_searched_through_one_address(
 
 def test_cluster_raises_the_store_error_for_a_removed_video(cluster: Any, collection: Collection) -> None:
     index = collection.index
-    query = weigh_features(index.store.read(index.videos()[0].id), CommonFrames())
+    query = prepare_features(index.store.read(index.videos()[0].id))
     with RayRanker(index.place, shards=1) as ranker, pytest.raises(NotIndexedError):
-        ranker(index.store, query, [10**6], CommonFrames(), index.scorer)
+        ranker(index.store, query, [10**6], index.scorer)
 
 
 def test_number_of_shards_must_be_positive(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 from vidkin._base.blas import one_blas_thread
 from vidkin.errors import NotIndexedError, VidkinError
 from vidkin.features.sessions import set_threads
-from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.stages import score_candidates
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import Manifest
@@ -66,14 +65,14 @@ class Shard:
             return error
 
     def score(
-        self, query: FrameFeatures, video_ids: Sequence[int], common: CommonFrames, scorer: Scorer
+        self, query: FrameFeatures, video_ids: Sequence[int], scorer: Scorer
     ) -> list[tuple[int, PairScore]] | VidkinError:
         """Score candidates as :func:`~vidkin.index.query.stages.score_candidates`; return errors, because Ray loses
         their class."""
         try:
             if not all(self._has(video_id) for video_id in video_ids):
                 self._store.refresh()
-            return score_candidates(self, query, video_ids, common, scorer)
+            return score_candidates(self, query, video_ids, scorer)
         except VidkinError as error:
             return error
 

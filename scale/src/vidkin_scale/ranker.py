@@ -11,7 +11,6 @@ from threading import Lock
 from typing import Any
 
 from vidkin.errors import ClusterError, InvalidArgumentError, VidkinError
-from vidkin.index.query.common import CommonFrames
 from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.place import Place
@@ -107,15 +106,14 @@ class RayRanker:
         store: FeatureReader,
         query: FrameFeatures,
         video_ids: Sequence[int],
-        common: CommonFrames,
         scorer: Scorer,
     ) -> list[tuple[int, PairScore]]:
         """See :class:`~vidkin.index.Ranker`; ``store`` is not read."""
         owned: dict[int, list[int]] = {}
         for video_id in video_ids:
             owned.setdefault(video_id % len(self._actors), []).append(video_id)
-        query, common, scorer = (self._ray.put(part) for part in (query, common, scorer))
-        scored = self._call("score", {shard: (query, ids, common, scorer) for shard, ids in owned.items()})
+        query, scorer = (self._ray.put(part) for part in (query, scorer))
+        scored = self._call("score", {shard: (query, ids, scorer) for shard, ids in owned.items()})
         pairs = dict(pair for of_shard in scored.values() for pair in of_shard)
         return [(video_id, pairs[video_id]) for video_id in video_ids if video_id in pairs]
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from vidkin.index.ingest.scan import BIN, LINK_TO_FOLDER, PHOTOGRAPH, Scan, VideoFile, scan
     from vidkin.index.overview import CollectionMap, map_collection, map_shots
     from vidkin.index.pooling import IndexPair
-    from vidkin.index.query.common import Calibration, CommonFrames
+    from vidkin.index.query.calibration import Calibration
     from vidkin.index.query.exact_times import refine_segment
     from vidkin.index.query.learned_scale import LearnedScale
     from vidkin.index.query.sound import By, SoundOffset, compare, find_offset
@@ -80,7 +80,6 @@ __all__ = [
     "Cluster",
     "ClusterSearch",
     "CollectionMap",
-    "CommonFrames",
     "Companion",
     "Comparison",
     "Comparisons",

@@ -294,7 +294,7 @@ class Index:
                 files,
                 executor,
                 calibrate=self._parts.calibration.calibrate,
-                update_parts=self._parts.update,
+                update_scale=self._parts.update_scale,
                 prune=prune,
                 retry_broken=retry_broken,
                 on_progress=partial(self._report, on_progress),
@@ -544,7 +544,7 @@ class Index:
         known = Comparisons.open(self.place, self._parts.state_of_scores())
         if not (read_files and self._remember):
             known.place = None  # a preview must not overwrite results of a simultaneous search
-        parts_of_pairs = self.store, self._parts.common, self.scorer, known, self._parts.readings()
+        parts_of_pairs = self.store, self.scorer, known, self._parts.readings()
         search = PairSearch(*parts_of_pairs, sound=self._parts.sound(self.manifest))
         search.share_work(None if known_only else self._mapper, self.worker_spec)
         groups = find_duplicates(
@@ -602,7 +602,7 @@ class Index:
         known = Comparisons.open(self.place, self._parts.state_of_scores())
         if not self._remember:
             known.place = None
-        parts_of_pairs = self.store, self._parts.common, self.scorer, known, self._parts.readings()
+        parts_of_pairs = self.store, self.scorer, known, self._parts.readings()
         search = PairSearch(*parts_of_pairs, sound=self._parts.sound(self.manifest))
         proven = prove_groups(
             [group for group in present if len(group) > 1],
@@ -702,8 +702,8 @@ class Index:
     def confirm_recurring(
         self, group: RecurringGroup, *, without: Sequence[Occurrence] = (), wait: float = 5.0
     ) -> None:
-        """Store a group of :meth:`recurring` as confirmed, with its ends and name and without some of its occurrences;
-        from now on its frames have no weight in scores, even if only two files share it."""
+        """Store a group of :meth:`recurring` as confirmed, with its ends and name and without some of its
+        occurrences."""
         from vidkin.index.recurring.decided import decide_group
 
         self._check_writable()
@@ -810,7 +810,6 @@ class Index:
         self.refresh()
         return measure_recall(
             self.store,
-            self._parts.common,
             self.scorer,
             queries=queries,
             limit=limit,

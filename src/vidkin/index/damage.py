@@ -10,9 +10,8 @@ from vidkin._base.values import Result
 from vidkin.errors import CollectionDamagedError, CollectionError
 from vidkin.index.ingest.pruning import PruneGuard
 from vidkin.index.ingest.update import RemovedPaths
-from vidkin.index.query.common import Calibration, CommonFrames, find_common
+from vidkin.index.query.calibration import Calibration
 from vidkin.index.query.learned_scale import LearnedScale
-from vidkin.index.recurring.decided import save_confirmed_frames
 from vidkin.index.storage.decisions import Decisions
 from vidkin.index.storage.files import writing
 from vidkin.index.storage.lists import SavedLists
@@ -44,7 +43,7 @@ def repair(
 ) -> tuple[DamagedPart, ...]:
     """Read all of an index and remove damaged parts.
 
-    Windows and common frames are rebuilt at once. Videos whose features are lost become stale, and are read again by
+    Windows are rebuilt at once. Videos whose features are lost become stale, and are read again by
     the next :meth:`Index.add` of their files. User decisions on pairs of videos are never touched.
 
     Args:
@@ -79,8 +78,6 @@ def _repair_store(
     damaged = []
     rebuilt = (
         (Calibration.FILE, Calibration.read),
-        (CommonFrames.FILE, CommonFrames.open_found),
-        (CommonFrames.CONFIRMED_FILE, CommonFrames.open_confirmed),
         (LearnedScale.FILE, LearnedScale.open),
     )
     for name, read in rebuilt:
@@ -110,11 +107,6 @@ def _repair_store(
         damaged.append(DamagedPart(paths.get(name, place.address(name)), cause.partition("; ")[0]))
     store.recover()
     store.optimize()
-    if any(part.part == place.address(CommonFrames.FILE) for part in damaged):
-        readable = [record for record in store.videos() if record.status == "ok"]
-        CommonFrames(find_common(store, [record.id for record in readable])).save(place)
-    if any(part.part == place.address(CommonFrames.CONFIRMED_FILE) for part in damaged):
-        save_confirmed_frames(place, store, Decisions.open(place).recurring)
     return tuple(damaged)
 
 
@@ -127,7 +119,6 @@ def check_files(place: Place) -> None:
     """
     readers = (
         Calibration.read,
-        CommonFrames.open,
         LearnedScale.open,
         Decisions.open,
         SavedLists.open,

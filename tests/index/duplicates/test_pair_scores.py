@@ -15,7 +15,7 @@ from tests.index.helpers import NAMES, PLAIN, Noted, video
 from tests.support.videos import encode, pan
 from vidkin.errors import ClusterError
 from vidkin.files import Proof
-from vidkin.index import Calibration, CommonFrames, Comparisons, Index, PairResult, Traits, VideoRecord
+from vidkin.index import Calibration, Comparisons, Index, PairResult, Traits, VideoRecord
 from vidkin.index.duplicates.pair_scores import PairJob, is_in_doubt, result_of
 from vidkin.match import open_scorer
 from vidkin.similarity import FrameFeatures, PairScore, Segment
@@ -120,9 +120,7 @@ RECORDS = [
 
 
 def job(fingerprint: str = "plain-1") -> PairJob:
-    return PairJob(
-        CommonFrames(), open_scorer("copies"), Calibration.of_extractor(PLAIN.open()), PLAIN, fingerprint, 1.0
-    )
+    return PairJob(open_scorer("copies"), Calibration.of_extractor(PLAIN.open()), PLAIN, fingerprint, 1.0)
 
 
 @pytest.mark.thorough

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.index import (
-    CommonFrames,
     Comparisons,
     Entry,
     MemoryStore,
@@ -51,14 +50,14 @@ def test_of_videos_that_are_added_only_those_are_looked_up() -> None:
     old = [of_scenes(generator, f"old {number}") for number in range(20)]
     store.append_many(old)
     known = Comparisons()
-    PairSearch(store, CommonFrames(), SCORER, known).run(store.videos())
+    PairSearch(store, SCORER, known).run(store.videos())
     assert store.asked == 20
     # One of ten is a copy of a video that is there.
     new = [of_scenes(generator, f"new {number}") for number in range(9)]
     copied = replace(old[7].record, path="/copy.mp4", content_hash="copy", id=-1)
     store.append_many([*new, Entry(copied, old[7].features, old[7].windows)])
     before = {pair[:2] for pair in known.pairs()}
-    PairSearch(store, CommonFrames(), SCORER, known).run(store.videos())
+    PairSearch(store, SCORER, known).run(store.videos())
     assert store.asked == 30
     found = known.get("old 7", "copy")
     assert found is not None

@@ -90,7 +90,6 @@ def test_manifest_names_the_model_it_was_made_with(kinds: Kinds, collection: Pat
 
 
 def test_index_of_kinds_has_no_common_and_no_background_frames(collection: Path) -> None:
-    assert not (collection / "common.safetensors").exists()
     with Index.open(collection) as index:
         features = index.store.read(index.videos()[0].id)
         assert features.baselines.tolist() == [[0.0]]

@@ -16,7 +16,7 @@ import pytest
 from tests.index.helpers import video
 from vidkin.errors import MediaError
 from vidkin.features import ClassicalExtractor, Phase
-from vidkin.index import Calibration, CommonFrames
+from vidkin.index import Calibration
 from vidkin.index.query import query as query_module
 from vidkin.index.query.query import describe_query
 from vidkin.index.query.watching import HangError, run_watched
@@ -74,7 +74,7 @@ def test_silence_is_a_hang_and_the_thread_ends_at_its_next_beat() -> None:
 def test_query_with_a_hanging_decoder_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = video(tmp_path / "a.mp4")
     extractor = ClassicalExtractor()
-    parts = (extractor, Calibration.of_extractor(extractor), CommonFrames())
+    parts = (extractor, Calibration.of_extractor(extractor))
     described = describe_query(path, *parts, rate=1.0)
     assert len(described) > 0
 

@@ -15,7 +15,6 @@ from tests.index.helpers import units
 from tests.match.footage import verifier
 from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index import (
-    CommonFrames,
     Comparisons,
     Decisions,
     DuplicateGroup,
@@ -30,10 +29,9 @@ from vidkin.index.duplicates.comparisons import relation_of
 from vidkin.index.duplicates.find import find_duplicates
 from vidkin.index.duplicates.pairing import PairSearch
 from vidkin.index.query.candidates import find_candidates
-from vidkin.index.query.common import WeighedFeatures, find_common, weigh_features
 from vidkin.index.query.stage_recall import measure_recall
 from vidkin.index.query.stages import find_matches
-from vidkin.index.storage.records import frame_vectors
+from vidkin.index.query.stored import FeatureCache, prepare_features
 from vidkin.match import VerifiedScorer
 from vidkin.similarity import FrameFeatures
 
@@ -82,16 +80,14 @@ def store() -> MemoryStore:
 
 
 def query(store: MemoryStore, video_id: int) -> FrameFeatures:
-    return weigh_features(store.read(video_id), CommonFrames())
+    return prepare_features(store.read(video_id))
 
 
-def search(store: MemoryStore, asked: FrameFeatures, common: CommonFrames, **options: float) -> list[Match]:
-    return find_matches(store, asked, common, SCORER, **options)  # type: ignore[arg-type]
+def search(store: MemoryStore, asked: FrameFeatures, **options: float) -> list[Match]:
+    return find_matches(store, asked, SCORER, **options)  # type: ignore[arg-type]
 
 
-def test_features_are_read_once_while_there_is_room_and_weighed_again_with_other_common_frames(
-    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_features_are_read_once_while_there_is_room(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     read_many = store.read_many
 
@@ -102,28 +98,26 @@ def test_features_are_read_once_while_there_is_room_and_weighed_again_with_other
     monkeypatch.setattr(store, "read_many", read)
     ids = [record.id for record in store.videos()][:3]
     size = 2 * store.read(ids[0]).values.astype(np.float32).nbytes
-    held, common = WeighedFeatures(4 * size), CommonFrames()
+    held = FeatureCache(4 * size)
     asked.clear()
-    first = held.read(store, ids, common)
+    first = held.read(store, ids)
     assert [len(features) for features in first] == [10, 11, 12]
-    again = held.read(store, [ids[2], ids[0]], common)
+    again = held.read(store, [ids[2], ids[0]])
     assert (again[0] is first[2], again[1] is first[0], asked) == (True, True, ids)
     # The ones asked for longest ago make room; a video that takes all of it is not kept.
     others = [record.id for record in store.videos()][3:6]
-    held.read(store, others, common)
+    held.read(store, others)
     asked.clear()
-    assert held.read(store, [ids[0]], common)[0] is not first[0]
+    assert held.read(store, [ids[0]])[0] is not first[0]
     assert asked == [ids[0]]
-    WeighedFeatures(1).read(store, ids, common)
-    shared = CommonFrames(frame_vectors(first[0].values[:1, 0]))
-    assert held.read(store, [ids[0]], shared)[0].information[0] < 1 == first[0].information[0]
+    FeatureCache(1).read(store, ids)
     with pytest.raises(NotIndexedError):
-        held.read(store, [10**6], common)
+        held.read(store, [10**6])
 
 
 def duplicates(store: MemoryStore, decisions: Decisions, **options: Any) -> list[DuplicateGroup]:
     files = [FileRecord(record) for record in store.videos()]
-    pairs = PairSearch(store, CommonFrames(), SCORER, Comparisons())
+    pairs = PairSearch(store, SCORER, Comparisons())
     return find_duplicates(files, pairs, decisions, **options)
 
 
@@ -135,7 +129,7 @@ def identity(store: MemoryStore, name: str) -> int:
 
 def test_video_finds_only_itself(store: MemoryStore) -> None:
     for record in store.videos():
-        matches = search(store, query(store, record.id), CommonFrames())
+        matches = search(store, query(store, record.id))
         assert [match.path for match in matches] == [record.path]
         assert matches[0].score > 0.95
         assert matches[0].video_id == record.id
@@ -147,12 +141,12 @@ def test_copies_come_in_the_order_of_their_scores(store: MemoryStore) -> None:
     for name, noise in (("near", 0.04), ("far", 0.09)):
         noisy = source + noise * np.random.default_rng(1).standard_normal((16, 4, 64), np.float32)
         add(store, name, units(noisy))
-    matches = search(store, query(store, wanted), CommonFrames())
+    matches = search(store, query(store, wanted))
     assert [match.path for match in matches] == [f"/videos/{n}.mp4" for n in ("source", "near", "far")]
     assert matches[0].score > matches[1].score > matches[2].score > 0.3
-    kept = search(store, query(store, wanted), CommonFrames(), threshold=matches[1].score - 1e-9)
+    kept = search(store, query(store, wanted), threshold=matches[1].score - 1e-9)
     assert len(kept) == 2
-    assert len(search(store, query(store, wanted), CommonFrames(), limit=1)) == 1
+    assert len(search(store, query(store, wanted), limit=1)) == 1
 
 
 def test_limit_only_truncates_the_list(store: MemoryStore) -> None:
@@ -161,70 +155,23 @@ def test_limit_only_truncates_the_list(store: MemoryStore) -> None:
         noise = 0.02 * number * np.random.default_rng(number).standard_normal((16, 4, 64), np.float32)
         add(store, f"copy {number:02}", units(source + noise))
     asked = query(store, identity(store, "copy 02"))
-    every = search(store, asked, CommonFrames(), limit=100)
+    every = search(store, asked, limit=100)
     assert len(every) >= 12
     for limit in range(1, len(every) + 1):
-        assert search(store, asked, CommonFrames(), limit=limit) == every[:limit]
+        assert search(store, asked, limit=limit) == every[:limit]
 
 
 def test_numbers_out_of_range_are_refused(store: MemoryStore) -> None:
     asked = query(store, 1)
     with pytest.raises(InvalidArgumentError, match="limit and candidates must be at least 1, got 0 and 100"):
-        search(store, asked, CommonFrames(), limit=0)
+        search(store, asked, limit=0)
     with pytest.raises(InvalidArgumentError, match=r"threshold must be in \[0, 1\], got 1.5"):
-        search(store, asked, CommonFrames(), threshold=1.5)
+        search(store, asked, threshold=1.5)
 
 
 def test_candidates_are_at_most_the_requested_number(store: MemoryStore) -> None:
     assert len(find_candidates(store, query(store, 1), 5)) == 5
     assert find_candidates(store, query(store, 1), 5)[0] == 1
-
-
-def test_intro_is_common_and_a_group_of_copies_is_not(tmp_path: Path) -> None:
-    store = MemoryStore()
-    intro = frames(4, 50)
-    shows = [add(store, f"show {k}", np.concatenate([intro, frames(20, 60 + k)])) for k in range(5)]
-    film = frames(20, 70)
-    copies = [add(store, f"copy {k}", film) for k in range(5)]
-    vectors = find_common(store, [*shows, *copies])
-    common = CommonFrames().merge(vectors)
-    assert len(common) == 4  # each frame of the intro once
-    assert common.share(intro).min() == 1.0
-    assert common.share(film).max() == 0.0
-    before = search(store, weigh_features(store.read(shows[0]), CommonFrames()), CommonFrames(), threshold=0.2)
-    after = search(store, weigh_features(store.read(shows[0]), common), common, threshold=0.2)
-    assert len(before) == 5
-    assert [match.path for match in after] == ["/videos/show 0.mp4"]
-    common.save(open_place(tmp_path))
-    np.testing.assert_allclose(CommonFrames.open(open_place(tmp_path)).vectors, common.vectors)
-
-
-def test_a_quoted_scene_of_a_film_with_many_copies_is_not_common() -> None:
-    store = MemoryStore()
-    film = frames(20, 70)
-    generator = np.random.default_rng(3)
-    ids = []
-    for k in range(6):  # edited so heavily that few of their windows look the same
-        noisy = film + 0.08 * generator.standard_normal((20, 4, 64), np.float32)
-        ids.append(add(store, f"copy {k}", units(noisy)))
-    quote = np.concatenate([frames(10, 80), film[8:13], frames(10, 81)])
-    ids.append(add(store, "quote", quote))
-    assert len(find_common(store, ids)) == 0
-
-
-def test_a_film_that_is_an_inset_of_many_videos_is_not_common() -> None:
-    store = MemoryStore()
-    film = frames(20, 70)
-    ids = [add(store, "film", film, frames(20, 71))]
-    ids += [add(store, f"around {k}", frames(20, 90 + k), film) for k in range(6)]
-    assert len(find_common(store, ids)) == 0
-
-
-def test_two_or_three_videos_with_one_intro_do_not_make_it_common() -> None:
-    store = MemoryStore()
-    intro = frames(4, 50)
-    ids = [add(store, f"show {k}", np.concatenate([intro, frames(20, 60 + k)])) for k in range(3)]
-    assert len(find_common(store, ids)) == 0
 
 
 def test_duplicates_are_grouped_with_the_best_copy_first(store: MemoryStore) -> None:
@@ -266,13 +213,13 @@ def test_decisions_join_and_split_groups(tmp_path: Path) -> None:
 def test_recall_is_measured_against_exhaustive_search(store: MemoryStore) -> None:
     for seed in range(6):
         add(store, f"copy {seed}", frames(10 + seed, seed))
-    report = measure_recall(store, CommonFrames(), SCORER, queries=18, limit=5)
+    report = measure_recall(store, SCORER, queries=18, limit=5)
     assert (report.queries, report.relevant, report.found, report.recall) == (18, 12, 12, 1.0)
     # A first stage that may name nobody but the query itself finds nothing.
-    none = measure_recall(store, CommonFrames(), SCORER, queries=18, limit=1)
+    none = measure_recall(store, SCORER, queries=18, limit=1)
     assert none.found <= none.relevant
     with pytest.raises(InvalidArgumentError, match="queries and limit must be at least 1, got 0 and 100"):
-        measure_recall(store, CommonFrames(), SCORER, queries=0)
+        measure_recall(store, SCORER, queries=0)
 
 
 def test_all_pairs_of_copies_are_compared_and_an_excerpt_is_not_a_copy(store: MemoryStore) -> None:
@@ -282,7 +229,7 @@ def test_all_pairs_of_copies_are_compared_and_an_excerpt_is_not_a_copy(store: Me
         add(store, f"copy {number}", units(source + noise))
     # Of twelve seconds the last six are those of the copies: an excerpt, which is no copy of them as a whole.
     add(store, "excerpt", np.concatenate([frames(6, 101), source[:6]]))
-    pairs = PairSearch(store, CommonFrames(), SCORER, Comparisons())
+    pairs = PairSearch(store, SCORER, Comparisons())
     pairs.run(store.videos())
     wholes = {(first, second) for first, second, result in pairs.known.pairs() if relation_of(result) == "whole"}
     assert wholes == set(combinations([f"copy {number}" for number in range(8)], 2))

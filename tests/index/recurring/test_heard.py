@@ -11,7 +11,7 @@ import pytest
 from tests.support.sounds import RATE, SONG_FILES, tune, write_song_season, write_sounds
 from vidkin import Index
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import By, CommonFrames, RecurringGroup
+from vidkin.index import By, RecurringGroup
 from vidkin.rendering import clock, describe_group
 
 
@@ -83,9 +83,8 @@ def test_verdicts_on_what_is_heard_are_kept_apart_from_those_on_what_is_seen(sea
         assert (confirmed.name, confirmed.is_confirmed, confirmed.found_by) == ("Song", True, "sound")
         assert confirmed.occurrences[0].start == pytest.approx(first.start + 1, abs=1e-6)
         assert confirmed.occurrences[0].sound == first.sound
-        # The pictures have nothing in common: they show no group, and keep their weight in scores.
+        # The pictures have nothing in common: they show no group.
         assert index.recurring(by="picture") == index.recurring(by="both") == []
-        assert not len(CommonFrames.open_confirmed(index.place))
 
 
 @pytest.mark.thorough

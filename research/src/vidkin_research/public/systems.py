@@ -12,7 +12,7 @@ from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.features import FrameExtractor
 from vidkin.features.sessions import resolve_device
-from vidkin.index.query.common import Calibration
+from vidkin.index.query.calibration import Calibration
 from vidkin.match import scorer_of
 from vidkin.models.comparator import Comparator, build_comparator
 from vidkin.models.comparator_extractor import ComparatorExtractor

@@ -284,7 +284,7 @@ def cover(
     rough: dict[int, list[Segment]] = {}
     for done, block in enumerate(blocks):
         ids = [video for video in find_candidates(store, block, candidates) if counts(store.get(video))]
-        for video, pair in (rank or score_candidates)(store, block, ids, parts.common, parts.scorer):
+        for video, pair in (rank or score_candidates)(store, block, ids, parts.scorer):
             if pair.score >= threshold:
                 rough.setdefault(video, []).extend(each for each in pair.segments if each.score >= threshold / 2)
         if on_progress is not None:

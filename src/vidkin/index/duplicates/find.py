@@ -362,7 +362,7 @@ class GroupWorker:
         """
         check_files_here(file.record.path for file in files)
         scores = self.scores
-        search = PairSearch(scores.store, scores.common, scores.scorer, known, scores.readings, self.rules.parts)
+        search = PairSearch(scores.store, scores.scorer, known, scores.readings, self.rules.parts)
         search.scores = scores
         heard = HeardPairs(self.sound, known, self.rules.by, found=dict(found))
         return describe_group(files, GroupPairs(search, heard, self.rules, threads=1)), known

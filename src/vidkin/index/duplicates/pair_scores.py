@@ -10,9 +10,10 @@ import numpy as np
 
 from vidkin.errors import ClusterError, NotIndexedError
 from vidkin.index.duplicates.comparisons import PairResult, content_of
-from vidkin.index.query.common import Calibration, CommonFrames, WeighedFeatures
+from vidkin.index.query.calibration import Calibration
 from vidkin.index.query.query import Readings
 from vidkin.index.query.stages import score_pair
+from vidkin.index.query.stored import FeatureCache
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import WorkerSpec
 from vidkin.index.storage.place import Place
@@ -39,18 +40,17 @@ class PairScorer:
     """Scores of pairs of one index. What it returns depends on the two videos alone, and on nothing asked before.
 
     Attributes:
-        store, common, scorer: Store, common frames and scorer of the index.
+        store, scorer: Store and scorer of the index.
         readings: Reads files again; None compares stored features only.
         is_elsewhere: Whether this may be another machine than the one where a search was started, so that a file that
             is not here may be there.
     """
 
     store: VectorStore
-    common: CommonFrames
     scorer: Scorer
     readings: Readings | None = None
     is_elsewhere: bool = False
-    _held: WeighedFeatures = field(default_factory=lambda: WeighedFeatures(_MAX_HELD), init=False)
+    _held: FeatureCache = field(default_factory=lambda: FeatureCache(_MAX_HELD), init=False)
 
     def stored(self, records: Sequence[VideoRecord]) -> list[FrameFeatures]:
         """Stored features of these videos, ready for scoring; those read last are held.
@@ -58,7 +58,7 @@ class PairScorer:
         Raises:
             NotIndexedError: One of them was removed meanwhile.
         """
-        return self._held.read(self.store, [record.id for record in records], self.common)
+        return self._held.read(self.store, [record.id for record in records])
 
     def compare(self, record: VideoRecord, others: Sequence[VideoRecord], parts: bool) -> list[PairResult] | None:
         """The results of a video with others; None if one of them was removed meanwhile."""
@@ -122,13 +122,12 @@ class PairJob:
     """A :class:`~vidkin.index.storage.tasks.MappedJob` that scores pairs.
 
     Attributes:
-        common, scorer, calibration: Common frames, scorer and calibration of the index.
+        scorer, calibration: Scorer and calibration of the index.
         spec: What opens the extractor.
         fingerprint: Fingerprint of the extractor.
         rate: Frames per second at which the index samples long videos.
     """
 
-    common: CommonFrames
     scorer: Scorer
     calibration: Calibration
     spec: WorkerSpec
@@ -147,8 +146,8 @@ class PairJob:
                 f"machine {socket.gethostname()} of the cluster has another extractor than this one "
                 f"({extractor.fingerprint} and {self.fingerprint}); give every machine the same weights"
             )
-        readings = Readings(store, extractor, self.calibration, self.common, self.rate)
-        return PairScorer(store, self.common, self.scorer, readings, is_elsewhere=True)
+        readings = Readings(store, extractor, self.calibration, self.rate)
+        return PairScorer(store, self.scorer, readings, is_elsewhere=True)
 
 
 def result_of(score: PairScore, first: FrameFeatures, second: FrameFeatures, *, fine: bool = False) -> PairResult:

@@ -14,7 +14,6 @@ from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content
 from vidkin.index.duplicates.pair_scores import PairJob, PairScorer, is_in_doubt
 from vidkin.index.duplicates.scope import Lookups, PairScope
 from vidkin.index.query.candidates import find_candidates
-from vidkin.index.query.common import CommonFrames
 from vidkin.index.query.query import Readings
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import WorkerSpec
@@ -40,7 +39,7 @@ class PairSearch:
     """Compares each video with those nearest to it.
 
     Attributes:
-        store, common, scorer: Store, common frames and scorer of the index.
+        store, scorer: Store and scorer of the index.
         known: Receives the results; known pairs are not compared again.
         readings: Reads files again; None compares stored features only.
         parts: Also look for excerpts, and for videos that share a part.
@@ -51,7 +50,6 @@ class PairSearch:
     """
 
     store: VectorStore
-    common: CommonFrames
     scorer: Scorer
     known: Comparisons
     readings: Readings | None = None
@@ -64,7 +62,7 @@ class PairSearch:
     scores: PairScorer = field(init=False)
 
     def __post_init__(self) -> None:
-        self.scores = PairScorer(self.store, self.common, self.scorer, self.readings)
+        self.scores = PairScorer(self.store, self.scorer, self.readings)
 
     def share_work(self, mapper: Mapper | None, spec: WorkerSpec) -> None:
         """Have a mapper score the pairs, each block of them at once; None scores them in this process.
@@ -76,7 +74,7 @@ class PairSearch:
         if mapper is not None and self.readings is not None:
             readings = self.readings
             parts = readings.calibration, spec, readings.extractor.fingerprint, readings.rate
-            self.mapper, self.job = mapper, PairJob(self.common, self.scorer, *parts)
+            self.mapper, self.job = mapper, PairJob(self.scorer, *parts)
 
     def run(self, videos: Sequence[VideoRecord], *, on_progress: Callable[[int, int], None] | None = None) -> None:
         """Compare the pairs; results are stored even if this is interrupted.

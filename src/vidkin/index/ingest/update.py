@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -154,7 +154,7 @@ def update_index(
     executor: Executor,
     *,
     calibrate: Callable[[FrameFeatures], FrameFeatures],
-    update_parts: Callable[[Sequence[str]], None],
+    update_scale: Callable[[], None],
     prune: Prune,
     retry_broken: bool,
     on_progress: OnProgress | None,
@@ -168,8 +168,7 @@ def update_index(
         scan: Scan made with the rules of the manifest.
         executor: Extracts the features.
         calibrate, prune, retry_broken, on_progress: Arguments of :func:`vidkin.index.ingest.session.ingest`.
-        update_parts: Callback that receives the paths of added videos once all are written, and updates parts that
-            scores depend on, such as common frames.
+        update_scale: Callback that updates the scale of a trained comparator once all videos are written.
 
     Raises:
         IngestInterrupted: On Ctrl-C, with the report so far.
@@ -204,7 +203,7 @@ def update_index(
         )
     try:
         store.optimize()
-        update_parts([outcome.path for outcome in report.added])
+        update_scale()
         if manifest.sound:
             sounds.update(record.content_hash for record in store.videos() if record.status == "ok")
     except KeyboardInterrupt:

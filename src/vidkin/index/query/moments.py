@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vidkin.index.query.common import CommonFrames, weigh_features
+from vidkin.index.query.stored import prepare_features
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import (
@@ -60,7 +60,6 @@ def find_moments(
     store: VectorStore,
     query: FrameFeatures,
     video_ids: Sequence[int],
-    common: CommonFrames,
     scorer: Scorer,
     read: ReadStretch,
 ) -> list[tuple[int, PairScore]]:
@@ -74,7 +73,7 @@ def find_moments(
         store: Store of the index.
         query: Features of a single frame.
         video_ids: Candidates of the first stage.
-        common, scorer: Common frames and scorer of the index; the scorer has segments.
+        scorer: Scorer of the index; the scorer has segments.
         read: Reads a stretch of a video.
 
     Returns:
@@ -84,7 +83,7 @@ def find_moments(
     if not records:
         return []
     stored = [
-        weigh_features(features, common, record.duration)
+        prepare_features(features, record.duration)
         for record, features in zip(records, store.read_many([record.id for record in records]), strict=True)
     ]
     compared = _ImageComparison(query, stored, scorer)

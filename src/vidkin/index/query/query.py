@@ -6,7 +6,7 @@ import hashlib
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,9 @@ from vidkin._base.stopping import check_wanted
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor, Phase, describe_file
 from vidkin.features.views import HANG_TIMEOUT
-from vidkin.index.query.common import Calibration, CommonFrames, WeighedFeatures, find_common, weigh_features
+from vidkin.index.query.calibration import Calibration
 from vidkin.index.query.learned_scale import LearnedScale, measure_scale, require_proven
+from vidkin.index.query.stored import FeatureCache, prepare_features
 from vidkin.index.query.watching import HangError, run_watched
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.manifest import Manifest
@@ -38,7 +39,6 @@ def describe_query(
     path: str | os.PathLike[str],
     extractor: FrameExtractor,
     calibration: Calibration,
-    common: CommonFrames,
     *,
     rate: float,
     start: float | None = None,
@@ -50,7 +50,7 @@ def describe_query(
 
     Args:
         path: A video or an image.
-        extractor, calibration, common: Extractor, calibration and common frames of the index.
+        extractor, calibration: Extractor and calibration of the index.
         rate: Frames per second of a long video; shorter ones are sampled more densely: by :func:`query_rate`, or like
             videos of the index if the scorer has no segments.
         start, end: Stretch of the file in seconds; the whole file by default.
@@ -79,7 +79,7 @@ def describe_query(
     def read(beat: Callable[[Phase], None]) -> FrameFeatures:
         parts, last = _read(path, extractor, rate, first, end, beat, note)
         described = to_stored(FrameFeatures.concatenate(parts))
-        return weigh_features(calibration.calibrate(described), common, last)
+        return prepare_features(calibration.calibrate(described), last)
 
     try:
         return run_watched(read, hang_timeout=hang_timeout, on_tick=tick)
@@ -129,7 +129,7 @@ def _read(
 
 
 class SearchParts:
-    """Extractor, calibration, common frames and scorer of an index, each opened on first use.
+    """Extractor, calibration and scorer of an index, each opened on first use.
 
     Args:
         place: Storage of the index.
@@ -138,9 +138,8 @@ class SearchParts:
         open_extractor: Opens the extractor; called on first use, because duplicates and recall do not need it.
 
     Attributes:
-        common: Frames that many videos of the index share, as of the last :meth:`refresh`.
         store: Records, features and windows.
-        weighed: Features of the videos that were scored last.
+        cache: Features of the videos that were scored last.
     """
 
     def __init__(
@@ -150,8 +149,7 @@ class SearchParts:
         store: VectorStore,
         open_extractor: Callable[[], FrameExtractor],
     ) -> None:
-        self.common = CommonFrames()
-        self.weighed = WeighedFeatures()
+        self.cache = FeatureCache()
         self.store = store
         self._place = place
         self._manifest = manifest
@@ -189,9 +187,9 @@ class SearchParts:
         return self._scorer
 
     @property
-    def query_parts(self) -> tuple[FrameExtractor, Calibration, CommonFrames]:
+    def query_parts(self) -> tuple[FrameExtractor, Calibration]:
         """The arguments that :func:`~vidkin.index.query.query.describe_query` needs besides the file."""
-        return self.extractor, self.calibration, self.common
+        return self.extractor, self.calibration
 
     def sound(self, manifest: Manifest) -> SoundSearch | None:
         """Open the search by sound; None if the index has no audio fingerprints."""
@@ -209,14 +207,10 @@ class SearchParts:
         """Fingerprint of everything that scores of two videos depend on besides the two files."""
         digest = hashlib.sha256(fingerprint_of_scores(self._manifest.fingerprint, self.scorer).encode())
         digest.update(repr(self._manifest.sampling_rate).encode())
-        digest.update(self.common.vectors.tobytes())
         return digest.hexdigest()[:16]
 
     def refresh(self) -> bool:
         """Load changes that other processes have written; True if there are any."""
-        found, confirmed = self._has_changed(CommonFrames.FILE), self._has_changed(CommonFrames.CONFIRMED_FILE)
-        if found or confirmed:
-            self.common = CommonFrames.open(self._place)
         if self._has_changed(MEASURE_FILE) | self._has_changed(LearnedScale.FILE):
             self._scorer = None
         return self.store.refresh()
@@ -243,19 +237,9 @@ class SearchParts:
             )
         return records
 
-    def update(self, paths: Sequence[str]) -> None:
-        """Update, for these new videos, the frames that many videos share and the scale of a trained comparator. The
+    def update_scale(self) -> None:
+        """Measure the scale of a trained comparator on the videos of the index, if it is unknown or outgrown. The
         caller holds the writer's lock."""
-        self._update_scale()
-        if not paths or not self.scorer.has_segments:
-            return  # frames that many videos share are the evidence that they are of one kind
-        ids = [record.id for path in paths if (record := self.store.find(path)) is not None]
-        vectors = find_common(self.store, ids)
-        if len(vectors):
-            CommonFrames.open_found(self._place).merge(vectors).save(self._place)
-
-    def _update_scale(self) -> None:
-        """Measure the scale of a trained comparator on the videos of the index, if it is unknown or outgrown."""
         if self._manifest.measure != LEARNED:
             return
         scorer, known = scorer_of(self.extractor), LearnedScale.open(self._place)
@@ -304,14 +288,13 @@ class Readings:
     """Reads videos of one index from their files.
 
     Attributes:
-        store, extractor, calibration, common: Parts of the index.
+        store, extractor, calibration: Parts of the index.
         rate: Frames per second at which the index samples long videos.
     """
 
     store: VectorStore
     extractor: FrameExtractor
     calibration: Calibration
-    common: CommonFrames
     rate: float
     _cached: OrderedDict[int, FrameFeatures] = field(default_factory=OrderedDict, init=False)
 
@@ -330,7 +313,7 @@ class Readings:
             return self._cached[record.id]
         features = None
         if _is_unchanged(record):
-            parts = (self.extractor, self.calibration, self.common)
+            parts = (self.extractor, self.calibration)
             try:
                 features = describe_query(record.path, *parts, rate=self.rate)
             except MediaError as error:
@@ -344,7 +327,7 @@ class Readings:
         """Features of a stretch at ten frames per second; None if the file is gone, changed, or too short."""
         if not _is_unchanged(record):
             return None
-        parts = (self.extractor, self.calibration, self.common)
+        parts = (self.extractor, self.calibration)
         try:
             return describe_query(record.path, *parts, rate=_STRETCH_RATE, start=start, end=end)
         except MediaError as error:
@@ -352,7 +335,7 @@ class Readings:
             return None
 
     def _read_stored(self, record: VideoRecord) -> FrameFeatures:
-        return weigh_features(self.store.read(record.id), self.common, record.duration)
+        return prepare_features(self.store.read(record.id), record.duration)
 
 
 def _is_unchanged(record: VideoRecord) -> bool:

@@ -19,7 +19,7 @@ from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.features import open_extractor
 from vidkin.features.views import HANG_TIMEOUT
-from vidkin.index.query.common import Calibration, CommonFrames
+from vidkin.index.query.calibration import Calibration
 from vidkin.index.query.query import SearchParts, describe_query
 from vidkin.index.query.stages import (
     Comparison,
@@ -172,14 +172,13 @@ def search_file(
     find = partial(
         find_matches,
         parts.store,
-        common=parts.common,
         scorer=parts.scorer,
         limit=limits.most,
         threshold=limits.threshold,
         candidates=limits.candidates,
         read=parts.readings().stretch,
         rank=rank,
-        weighed=parts.weighed,
+        cache=parts.cache,
     )
     is_whole = limits.start is None and limits.end is None
     if by == "picture" or sound is None or not sound.has_tracks:
@@ -206,7 +205,7 @@ def search_file(
     def pictures(ids: Sequence[int]) -> dict[int, Match]:
         if query is None or not ids:
             return {}
-        scored = score_candidates(parts.store, query, ids, parts.common, parts.scorer)
+        scored = score_candidates(parts.store, query, ids, parts.scorer)
         paths = {record.id: record.path for record in records}
         return {number: Match(paths[number], pair.score, pair.segments, number) for number, pair in scored}
 
@@ -370,7 +369,7 @@ def compare(
         InvalidArgumentError: One of them is not a source; the message lists the accepted types.
     """
     maker = open_extractor(extractor, weights=weights, whitening=whitening)
-    parts = (maker, Calibration.of_extractor(maker), CommonFrames())
+    parts = (maker, Calibration.of_extractor(maker))
     with open_source(query, frame_rate, name="query") as one, open_source(target, frame_rate, name="target") as other:
         first, second = (describe_query(path, *parts, rate=rate) for path in (one, other))
         compared = add_sound(compare_pair(first, second, scorer_of(maker)), one, other)

@@ -11,8 +11,8 @@ import numpy as np
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.query.candidates import find_candidates
-from vidkin.index.query.common import CommonFrames, weigh_features
 from vidkin.index.query.stages import score_candidates
+from vidkin.index.query.stored import prepare_features
 from vidkin.index.storage.contract import VectorStore
 from vidkin.match import frame_map
 from vidkin.similarity import UNRELATED, FrameFeatures, Scorer
@@ -46,7 +46,6 @@ class RecallReport(Result):
 
 def measure_recall(
     store: VectorStore,
-    common: CommonFrames,
     scorer: Scorer,
     *,
     queries: int = 50,
@@ -62,7 +61,7 @@ def measure_recall(
 
     Args:
         store: Store of the index.
-        common, scorer: Common frames and scorer of the index.
+        scorer: Scorer of the index.
         queries: Number of videos to draw.
         limit: Number of candidates.
         threshold: Score from which on a video is relevant.
@@ -78,11 +77,9 @@ def measure_recall(
     drawn = random.Random(seed).sample(ids, min(queries, len(ids)))
     relevant = hits = 0
     for done, video_id in enumerate(drawn, start=1):
-        query = weigh_features(store.read(video_id), common)
-        nearest = rank_exhaustively(store, query, [other for other in ids if other != video_id], common, limit)
-        truth = {
-            other for other, pair in score_candidates(store, query, nearest, common, scorer) if pair.score >= threshold
-        }
+        query = prepare_features(store.read(video_id))
+        nearest = rank_exhaustively(store, query, [other for other in ids if other != video_id], limit)
+        truth = {other for other, pair in score_candidates(store, query, nearest, scorer) if pair.score >= threshold}
         candidates = [other for other in find_candidates(store, query, limit + 1) if other != video_id]
         relevant += len(truth)
         hits += len(truth & set(candidates[:limit]))
@@ -91,14 +88,12 @@ def measure_recall(
     return RecallReport(len(drawn), limit, relevant, hits, threshold)
 
 
-def rank_exhaustively(
-    store: VectorStore, query: FrameFeatures, ids: list[int], common: CommonFrames, limit: int
-) -> list[int]:
+def rank_exhaustively(store: VectorStore, query: FrameFeatures, ids: list[int], limit: int) -> list[int]:
     """Ids of the ``limit`` videos nearest by the calibrated similarity of their frames, best first."""
     ranked: list[tuple[float, int]] = []
     for first in range(0, len(ids), _CHUNK):
         chunk = ids[first : first + _CHUNK]
-        targets = [weigh_features(features, common) for features in store.read_many(chunk)]
+        targets = [prepare_features(features) for features in store.read_many(chunk)]
         for video_id, target in zip(chunk, targets, strict=True):
             sides = query, target
             similarity = frame_map(*(side.vectors[:, 0] for side in sides), *(side.baselines[:, 0] for side in sides))

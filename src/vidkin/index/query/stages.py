@@ -15,8 +15,8 @@ from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index.query.candidates import find_candidates
-from vidkin.index.query.common import CommonFrames, WeighedFeatures
 from vidkin.index.query.moments import ReadStretch, drop_length, find_moments, is_picture
+from vidkin.index.query.stored import FeatureCache
 from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.storage.files import content_hash, has_same_bytes
 from vidkin.index.storage.records import VideoRecord
@@ -38,7 +38,6 @@ class Ranker(Protocol):
         store: FeatureReader,
         query: FrameFeatures,
         video_ids: Sequence[int],
-        common: CommonFrames,
         scorer: Scorer,
     ) -> list[tuple[int, PairScore]]:
         """Return the same as :func:`score_candidates` for the same arguments.
@@ -52,7 +51,6 @@ class Ranker(Protocol):
 def find_matches(
     store: VectorStore,
     query: FrameFeatures,
-    common: CommonFrames,
     scorer: Scorer,
     *,
     limit: int = 10,
@@ -60,21 +58,21 @@ def find_matches(
     candidates: int = 100,
     read: ReadStretch | None = None,
     rank: Ranker | None = None,
-    weighed: WeighedFeatures | None = None,
+    cache: FeatureCache | None = None,
 ) -> list[Match]:
     """Find the matches of a query, best first; ties in the order of their paths.
 
     Args:
         store: Store of the index.
         query: The query to search for.
-        common, scorer: Common frames and scorer of the index.
+        scorer: Scorer of the index.
         limit: Maximum number of matches.
         threshold: Drop scores below this; 0 keeps every video with a moment in common.
         candidates: Number of videos that the first stage passes to the second.
         read: Reads stretches of videos again, to find the moment of a query that is an image; None uses stored features
             only.
         rank: Scores the candidates; None scores them in this process.
-        weighed: Features that earlier searches have read.
+        cache: Features that earlier searches have read.
 
     Raises:
         InvalidArgumentError: A number is out of range.
@@ -87,10 +85,10 @@ def find_matches(
 
     def score(ids: Sequence[int]) -> list[tuple[int, PairScore]]:
         if read is not None and is_picture(query) and scorer.has_segments:
-            return find_moments(store, query, ids, common, scorer, read)
+            return find_moments(store, query, ids, scorer, read)
         if rank is not None:
-            return rank(store, query, ids, common, scorer)
-        return score_candidates(store, query, ids, common, scorer, weighed=weighed)
+            return rank(store, query, ids, scorer)
+        return score_candidates(store, query, ids, scorer, cache=cache)
 
     for attempt in range(1, _MAX_ATTEMPTS + 1):
         try:
@@ -113,17 +111,16 @@ def score_candidates(
     store: FeatureReader,
     query: FrameFeatures,
     video_ids: Sequence[int],
-    common: CommonFrames,
     scorer: Scorer,
     *,
-    weighed: WeighedFeatures | None = None,
+    cache: FeatureCache | None = None,
 ) -> list[tuple[int, PairScore]]:
     """Second stage: exact scores of the videos that have frames; related ones shorter than the query are scored in both
     directions, as in :func:`score_pair`."""
     readable = [video_id for video_id in video_ids if store.get(video_id).frames > 0]
     if not readable:
         return []
-    targets = (weighed or WeighedFeatures(0)).read(store, readable, common)
+    targets = (cache or FeatureCache(0)).read(store, readable)
     found = scorer.score(query, targets)
     if scorer.has_segments:
         for place, target in enumerate(targets):

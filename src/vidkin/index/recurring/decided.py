@@ -1,4 +1,4 @@
-"""What people said of groups that recur: exact ends, names, what is none; over what was found, and for the score."""
+"""Decisions of people on groups that recur (exact ends, names, rejections), applied to what was found."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import get_args
 
-import numpy as np
-
 from vidkin.errors import InvalidArgumentError, NotIndexedError
-from vidkin.index.query.common import CommonFrames
 from vidkin.index.recurring.groups import (
     Occurrence,
     RecurringGroup,
@@ -18,7 +15,6 @@ from vidkin.index.recurring.groups import (
     sort_groups,
     with_lengths,
 )
-from vidkin.index.recurring.stretches import Tracks
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
     DecidedStretch,
@@ -137,7 +133,6 @@ def decide_group(
     decision = RecurringDecision(verdict, group.name, group.kind, tuple(stretches), group.found_by)
     with changing(place, wait) as decisions:
         decisions.recurring = [*_others(decisions, group, stretches), decision]
-        save_confirmed_frames(place, store, decisions.recurring)
 
 
 def _others(
@@ -165,7 +160,6 @@ def forget_group(place: Place, store: VectorStore, group: RecurringGroup, *, wai
         if len(kept) == len(decisions.recurring):
             raise InvalidArgumentError("there is no decision on this group")
         decisions.recurring = kept
-        save_confirmed_frames(place, store, kept)
 
 
 def rejected_groups(place: Place, paths: Mapping[str, str], files: int) -> list[RecurringGroup]:
@@ -185,31 +179,6 @@ def _stretch(records: Mapping[str, VideoRecord], one: Occurrence, *, belongs: bo
     if one.start >= record.duration:
         raise InvalidArgumentError(f"start must be before the end of {one.path}, {record.duration} s, got {one.start}")
     return DecidedStretch(record.content_hash, one.start, one.end, belongs, one.source)
-
-
-def save_confirmed_frames(place: Place, store: VectorStore, decisions: Sequence[RecurringDecision]) -> None:
-    """Let the frames of confirmed groups have no weight in scores; those of two files are enough. What is only heard
-    again shows pictures that are no sign of anything else, and takes the weight of none.
-
-    Args:
-        place: Place of the index; the caller holds its lock.
-        store: Store of the index.
-        decisions: All decisions on what recurs.
-    """
-    records: dict[str, VideoRecord] = {}
-    for record in store.videos():
-        if record.status == "ok" and record.content_hash:
-            records.setdefault(record.content_hash, record)
-    frames, tracks = CommonFrames(), Tracks(store)
-    for decision in decisions:
-        shown = [stretch for stretch in decision.stretches if stretch.belongs and stretch.content in records]
-        is_seen = decision.verdict == "recurs" and decision.found_by == "picture"
-        for stretch in shown if is_seen and len({stretch.content for stretch in shown}) > 1 else ():
-            track = tracks.of(records[stretch.content])
-            if track is not None:
-                inside = (track.times >= stretch.start) & (track.times < stretch.end) & track.informative
-                frames = frames.merge(track.vectors[inside].astype(np.float32)) if inside.any() else frames
-    frames.save_confirmed(place)
 
 
 def paths_by_content(records: Collection[VideoRecord]) -> dict[str, str]:

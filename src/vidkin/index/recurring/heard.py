@@ -10,9 +10,9 @@ import numpy as np
 
 from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.duplicates.comparisons import content_of, present_files
-from vidkin.index.query.common import weigh_features
 from vidkin.index.query.query import SearchParts
 from vidkin.index.query.sound import ADD_SOUND, By, check_by
+from vidkin.index.query.stored import prepare_features
 from vidkin.index.recurring.decided import apply_decisions, paths_by_content
 from vidkin.index.recurring.ends import FittedStretch
 from vidkin.index.recurring.find import Findings, RecurringOptions, find_recurring
@@ -181,7 +181,7 @@ def _with_pictures(
         except NotIndexedError:
             return None  # removed by another process meanwhile
         inside = (stored.timestamps >= one.start) & (stored.timestamps <= one.end)
-        return weigh_features(stored, parts.common, record.duration).frames(inside) if inside.any() else None
+        return prepare_features(stored, record.duration).frames(inside) if inside.any() else None
 
     seen = []
     for group in groups:
