@@ -363,7 +363,6 @@ INSIDERS: dict[str, set[str]] = {
         "query.candidates",
         "query.stored",
         "query.stage_recall",
-        "storage.records",
     },
     "index/recurring/test_clips.py": {"recurring.ends"},
     "index/recurring/test_ends.py": {"recurring.stretches"},
