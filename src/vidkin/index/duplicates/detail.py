@@ -25,7 +25,7 @@ _LASTING = 0.6
 _SMALLEST, _LARGEST = 0.004, 0.4
 
 # How much stronger the edges of the copy with the overlay are there.
-_MORE_EDGES = 1.2
+_MORE_EDGES = 2.0
 
 # Overlays that a copy has at most.
 _MOST_OVERLAYS = 4

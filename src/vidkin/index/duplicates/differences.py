@@ -60,7 +60,7 @@ _COMMON = (192, 256)
 _COLORLESS, _SOME_COLOR = 0.3, 6.0
 # Gray levels by which a copy is brighter, and by which its colors differ once its brightness is taken into account.
 _BRIGHTER, _RECOLORED = 14.0, 9.0
-# Share of the width that a caption takes, and of the height that it does not exceed.
+# Share of the width that a caption takes, in the middle, and of the height that it does not exceed.
 _WIDE, _HIGH = 0.38, 0.4
 # Seconds by which a later piece must come from an earlier time.
 _EARLIER = 0.5
@@ -192,7 +192,7 @@ def _of_times(
 def _of_place(placed: PlacedFrames, sizes: tuple[tuple[int, int], tuple[int, int]]) -> Iterator[Difference]:
     """Crops, borders, sizes and shapes."""
     placement = placed.placement
-    shown, seen = placement.shown, placement.seen
+    shown, seen = placement.inside_box, placement.covered_box
     yield from _borders(placed.first, shown, placed.first_picture, added=True)
     yield from _borders(placed.second, seen, placed.second_picture, added=False)
     # Pixels of the first for each of the second along a line of the scene.
@@ -304,7 +304,7 @@ def _of_pictures(
         left, top, right, bottom = overlay.box
         rows = slice(round(top * _COMMON[0]), round(bottom * _COMMON[0]))
         plain[rows, round(left * _COMMON[1]) : round(right * _COMMON[1])] = False
-        place = part_of(placed.placement.shown, overlay.box)
+        place = part_of(placed.placement.inside_box, overlay.box)
         kinds: tuple[DifferenceKind, DifferenceKind]
         kinds = ("caption", "no caption") if _is_caption(place) else ("logo", "no logo")
         yield Difference(kinds[overlay.side == "second"], where=_where(place))
@@ -355,7 +355,7 @@ def _blocks(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def _is_caption(box: Box) -> bool:
-    return box[2] - box[0] >= _WIDE and box[3] - box[1] <= _HIGH and (box[2] - box[0]) > 1.5 * (box[3] - box[1])
+    return box[2] - box[0] >= _WIDE and box[3] - box[1] <= _HIGH and 1 / 3 <= (box[0] + box[2]) / 2 <= 2 / 3
 
 
 def _where(box: Box) -> Where:

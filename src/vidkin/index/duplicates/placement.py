@@ -3,13 +3,13 @@
 The boxes of a match are rough, and its times those of sampled frames. What kind of copy it is shows only in the exact
 place.
 
-Shapes: N moments; H, W pixels.
+Shapes: N moments, M frames of the second video, L lags; H, W pixels.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -17,87 +17,34 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from vidkin.files.frame_alignment import FrameAlignment, align_frames, measure_agreement
 from vidkin.index.duplicates.pictures import find_bars, read_moments
-from vidkin.index.duplicates.template_search import find_part
 from vidkin.match.pose import PLAIN, Pose
 from vidkin.similarity import WHOLE, Box, Segment
 
 # Moments that are compared, and the shorter side of their pictures in pixels. They are among so many evenly spread ones
 # of the other video, so that all its copies are compared with the same frames of it, which are read once.
 _MOMENTS, _SHORT_SIDE, _SPREAD = 4, 288, 8
-# The shorter side of pictures that are only compared in a known place.
-_GLANCE_SIDE = 144
-# Frames of the other video that may be the same moment: so many seconds around it, so many a second.
-_REACH, _RATE = 0.6, 25.0
-# Sizes (H, W) of the pictures by which moments and place are refined, coarse to fine, each with how many times smaller
-# a frame may be that they are cut from.
-_STEPS = {(36, 48): 4, (72, 96): 2, (132, 176): 1}
-_COARSE, _USUAL, _ = _STEPS
-# Frames that have fewer lines than twice this are not made smaller.
-_SMALLEST_SIDE = 64
-# Rounds of one refinement, the largest change of an edge in one of them, and the change in pixels at which it ends.
-_ROUNDS, _MAX_CHANGE, _STILL = 6, 0.1, 0.03
-# From this correlation on, nothing is searched for.
-_SURE = 0.95
-# Of the lags, every third one is tried with a place of its own.
-_LAGS_APART = 3
-# Lags on each side of the best one that are compared again once the place is better known.
-_NEARBY = 3
-# A guess must agree better than an earlier one by this much: a small part of a picture agrees with much.
-_MORE = 0.02
-# Parts of a picture that are searched for in the other one, one after another: captions are above or below.
-_PARTS: tuple[Box, ...] = (WHOLE, (0.0, 0.0, 1.0, 0.7), (0.0, 0.3, 1.0, 1.0))
-# Blocks of a picture along each side that are compared by themselves, gray levels by which one deviates that tells
-# anything, and how many such blocks are needed.
-_BLOCKS, _TEXTURE, _FEWEST_BLOCKS = 4, 3.0, 4
-# A block is trusted from this correlation on; others count so much when the brightness is fitted.
-_ALIKE, _LITTLE = 0.7, 0.01
+# Lines of the small pictures in which moments and place are found, and of those in which the place is exact.
+_LINES, _MORE_LINES = 72, 108
+# Seconds around the line of a match in which the same moment may be, and steps of that.
+_LAGS = np.arange(-15, 16) / 25.0
+# Of the lags, every so manyth one is tried with a place of its own.
+_LAGS_APART = 8
+# From this agreement on, nothing else is tried, and from this one on, pictures need not be moved; a later guess must
+# agree better than an earlier one by so much.
+_SURE, _IN_PLACE, _MORE = 0.95, 0.985, 0.02
 # A moment counts if the agreement there is at least this, and at least this share of the best one.
 _LEAST_AGREEMENT, _OF_BEST = 0.75, 0.85
-# How much better the best moment must agree than others for its time to be exact.
-_DISTINCT = 0.01
+# How much better the best moment must agree than others for its time to be exact, and steps of lags by which it may lie
+# beside the others: at another speed frames come early or late.
+_DISTINCT, _NEARBY = 0.01, 3
 # Speeds this close to 1, and lines on which the moments found lie with at most so many seconds between.
 _USUAL_SPEED, _SAME_LINE = 0.01, 0.06
 # Seconds by which moments may be off, by two frames at ten a second, while both videos run at one speed.
 _OFF_BY_FRAMES = 0.21
 # A speed must differ by this from 1 to be believed where the moments do not show it.
 _OTHER_SPEED = 0.15
-
-
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """The place of one picture in another: in shares of the sides, second = scale * first + shift.
-
-    Attributes:
-        scale: Of x and y, above 0; below 1 if the first is a crop of the second.
-        shift: Of x and y.
-    """
-
-    scale: tuple[float, float] = (1.0, 1.0)
-    shift: tuple[float, float] = (0.0, 0.0)
-
-    @classmethod
-    def between(cls, first: Box, second: Box) -> Placement:
-        """The one that puts a box of the first picture on a box of the second."""
-        scale = tuple((second[axis + 2] - second[axis]) / (first[axis + 2] - first[axis]) for axis in (0, 1))
-        shift = tuple(second[axis] - scale[axis] * first[axis] for axis in (0, 1))
-        return cls((scale[0], scale[1]), (shift[0], shift[1]))
-
-    @property
-    def seen(self) -> Box:
-        """The part of the second picture that the first one shows."""
-        low = [max(0.0, shift) for shift in self.shift]
-        high = [min(1.0, scale + shift) for scale, shift in zip(self.scale, self.shift, strict=True)]
-        return _proper(low[0], low[1], high[0], high[1])
-
-    @property
-    def shown(self) -> Box:
-        """The part of the first picture that shows the second one."""
-        return replace(
-            self,
-            scale=(1 / self.scale[0], 1 / self.scale[1]),
-            shift=(-self.shift[0] / self.scale[0], -self.shift[1] / self.scale[1]),
-        ).seen
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,7 +66,7 @@ class PlacedFrames:
     second: NDArray[np.uint8]
     first_times: NDArray[np.float64]
     second_times: NDArray[np.float64]
-    placement: Placement
+    placement: FrameAlignment
     agreement: float
     first_picture: Box
     second_picture: Box
@@ -128,7 +75,7 @@ class PlacedFrames:
 
     def common(self, size: tuple[int, int]) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
         """The part that both show, of each moment and of both videos, as pictures [*size, 3]."""
-        boxes = self.placement.shown, self.placement.seen
+        boxes = self.placement.inside_box, self.placement.covered_box
         for one, other in zip(self.first, self.second, strict=True):
             sides = (
                 np.asarray(_cut(Image.fromarray(image), box, size))
@@ -140,10 +87,9 @@ class PlacedFrames:
 def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float, float]) -> PlacedFrames | None:
     """Find the moments of the second video that the first one shows, and where.
 
-    Four frames of the first and those within .6 s of the same moments of the second are read. Candidates for the place
-    are the pictures without bars, the boxes of the segment and, if these agree badly, the best place of a template
-    search at many sizes, in both directions. Moments and place are refined in turn: the place by least squares (Lucas
-    and Kanade) with weights that ignore what only one of them has.
+    Four frames of the first and those within .6 s of the same moments of the second are read. The parts of them that
+    the match names, or else the pictures without bars, or else the whole pictures are aligned, each lag along the line
+    of the match being a guess; see :func:`vidkin.files.frame_alignment.align_frames`.
 
     Args:
         first, second: The files.
@@ -163,21 +109,21 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
     own = _Frames(np.asarray(pose.apply(images), np.uint8), times)
     status = os.stat(second)
     others = _read_around(second, status.st_size, status.st_mtime_ns, tuple(moments.tolist()), lengths[1])
-    # The frames of the second video for each moment [N], and lag [L], along the line of the match.
+    # The frames of the second video for each moment and lag [N, L].
     line = segment.target_start + segment.speed * (times - segment.query_start)
-    lags = np.arange(-round(_REACH * _RATE), round(_REACH * _RATE) + 1) / _RATE
-    rows = np.abs(others.times - (line[:, None] + lags)[..., None]).argmin(axis=2)
-    best: _Guess | None = None
-    for placement in _guesses(own, others, rows, segment, pose):
-        found = _refine(own, others, rows, placement)
-        if best is None or found.agreement > best.agreement + _MORE:
+    rows = np.abs(others.times - (line[:, None] + _LAGS)[..., None]).argmin(axis=2)
+    # The boxes of a segment are in the pictures as they are, bars and all.
+    boxes, pictures = (pose.apply_to_box(segment.query_box), segment.target_box), (own.picture, others.picture)
+    of_match = tuple(picture if box == WHOLE else box for box, picture in zip(boxes, pictures, strict=True))
+    best: _Found | None = None
+    for found in _attempts(own, others, rows, dict.fromkeys([of_match, pictures, (WHOLE, WHOLE)])):
+        if best is None or found.rank > best.rank + _MORE:
             best = found
-        if best.agreement >= _SURE:
+        if best.rank >= _SURE:
             break
     if best is None or best.agreement < _LEAST_AGREEMENT:
         return None
-    kept = np.flatnonzero(best.agreements >= max(_LEAST_AGREEMENT, _OF_BEST * float(best.agreements.max())))
-    kept = kept if len(kept) else np.arange(len(times))
+    kept = np.flatnonzero(best.counted)
     return PlacedFrames(
         own.images[kept],
         others.images[best.rows[kept]],
@@ -208,7 +154,7 @@ def _moments(segment: Segment, length: float) -> NDArray[np.float64]:
 
 
 class _Frames:
-    """Frames [T, H, W, 3] and their times [T] in seconds; gray ones are made when they are needed.
+    """Frames [T, H, W, 3] and their times [T] in seconds.
 
     Attributes:
         picture: The part without black bars.
@@ -219,19 +165,13 @@ class _Frames:
         height, width = images.shape[1:3]
         top, bottom, left, right = find_bars(images)
         self.picture: Box = left / width, top / height, right / width, bottom / height
-        self._grays: dict[tuple[int, int], Image.Image] = {}
+        self._small: dict[Box, NDArray[np.float32]] = {}
 
-    def gray(self, row: int, smaller: int = 1) -> Image.Image:
-        """One frame in gray, or about this many times smaller, which is faster to cut small parts from."""
-        if (row, smaller) not in self._grays:
-            whole = Image.fromarray(self.images[row]).convert("L") if smaller == 1 else self.gray(row, smaller // 2)
-            is_large = smaller > 1 and min(whole.size) >= 2 * _SMALLEST_SIDE
-            self._grays[row, smaller] = whole.reduce(2) if is_large else whole
-        return self._grays[row, smaller]
-
-    def canvases(self, rows: Sequence[int] | NDArray[np.int64], box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
-        """The same part of several frames in gray, [rows, *size]."""
-        return np.stack([_canvas(self.gray(int(row), _STEPS[size]), box, size) for row in rows])
+    def small(self, box: Box) -> NDArray[np.float32]:
+        """A part of the frames in gray, with square pixels."""
+        if box not in self._small:
+            self._small[box] = _canvases(self.images, box, _size_of(self.images, box, _LINES))
+        return self._small[box]
 
 
 @lru_cache(maxsize=2)
@@ -241,129 +181,138 @@ def _read_around(path: str, size: int, changed: int, moments: tuple[float, ...],
     Raises:
         MediaError: The file cannot be read.
     """
-    grid = np.arange(-round(_REACH * _RATE), round(_REACH * _RATE) + 1) / _RATE
-    return _Frames(*read_moments(path, (np.array(moments)[:, None] + grid).ravel(), length, short_side=_SHORT_SIDE))
+    return _Frames(*read_moments(path, (np.array(moments)[:, None] + _LAGS).ravel(), length, short_side=_SHORT_SIDE))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Guess:
+class _Found:
     """A place, and for each frame of the first video the one of the second that agrees best there.
 
     Attributes:
         placement: The place.
         rows: [N] the frames of the second video.
-        lag: Which of the lags that were compared it is.
         agreements: [N] how much they agree.
         ahead: [N] how much better than the others do in the middle.
+        pictures: The parts of both without bars.
     """
 
-    placement: Placement
+    placement: FrameAlignment
     rows: NDArray[np.int64]
-    lag: int
     agreements: NDArray[np.float64]
     ahead: NDArray[np.float64]
+    pictures: tuple[Box, Box]
+
+    @property
+    def rank(self) -> float:
+        """How much they agree, and less where neither of them shows all of the other one: at the wrong moment of a
+        moving camera both seem to have a border of their own."""
+        parts = (self.placement.inside_box, self.placement.covered_box)
+        shown = [
+            max(
+                (part[axis + 2] - part[axis]) / (whole[axis + 2] - whole[axis])
+                for part, whole in zip(parts, self.pictures, strict=True)
+            )
+            for axis in (0, 1)
+        ]
+        return float(np.median(self.agreements)) - (1.0 - min(1.0, *shown))
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """[N] the frames that agree; those that agree hardly at all show something else."""
+        highest = float(self.agreements.max())
+        return np.asarray(self.agreements >= min(highest, max(_LEAST_AGREEMENT, _OF_BEST * highest)))
 
     @property
     def agreement(self) -> float:
-        """How much the frames agree; those that agree hardly at all show something else."""
-        least = max(_LEAST_AGREEMENT, _OF_BEST * float(self.agreements.max()))
-        counted = self.agreements[self.agreements >= least]
-        return float(counted.mean()) if len(counted) else float(self.agreements.max())
+        """How much these agree."""
+        return float(self.agreements[self.counted].mean())
 
 
-def _compare(
-    own: _Frames, others: _Frames, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int]
-) -> _Guess:
-    """The frames of the second video, of some for each moment and lag [N, L], that agree best in a place at one lag."""
-    values = []
+def _attempts(
+    own: _Frames, others: _Frames, rows: NDArray[np.int64], parts: Iterable[tuple[Box, Box]]
+) -> Iterator[_Found]:
+    """Align parts of both videos, at the lag at which they agree best as they are, then at others: a camera that pans
+    or zooms shows another crop of the same a moment later."""
+    shown = own.picture, others.picture
+    for number, boxes in enumerate(parts):
+        ones, pictures = own.small(boxes[0]), others.small(boxes[1])
+        plain, ahead = _best_rows(ones, pictures, rows, FrameAlignment())
+        agreements = _agreements(ones, pictures[plain], FrameAlignment())
+        if np.median(agreements) >= _IN_PLACE:
+            yield _Found(_outside(FrameAlignment(), boxes), plain, agreements, ahead, shown)
+        for start in (plain, *(() if number else rows[:, 3::_LAGS_APART].T)):
+            alignment = align_frames(ones, pictures[start])[0]
+            chosen, ahead = _best_rows(ones, pictures, rows, alignment)
+            agreements = _agreements(ones, pictures[chosen], alignment)
+            placement = _outside(alignment, boxes)
+            found = _Found(placement, chosen, agreements, ahead, shown)
+            is_moved = np.abs(np.subtract((placement.inside_box, placement.covered_box), WHOLE)).max() > 1 / _LINES
+            if (is_moved or (chosen != start).any()) and found.agreement >= _LEAST_AGREEMENT:
+                found = max(found, _look_closer(own, others, found), key=lambda each: each.rank)
+            yield found
+
+
+def _look_closer(own: _Frames, others: _Frames, found: _Found) -> _Found:
+    """The same with a place as exact as larger pictures of the parts that both show tell."""
+    boxes = _proper(found.placement.inside_box), _proper(found.placement.covered_box)
+    images = own.images, others.images[found.rows]
+    ones, pictures = (
+        _canvases(each, box, _size_of(each, box, _MORE_LINES)) for each, box in zip(images, boxes, strict=True)
+    )
+    alignment = align_frames(ones, pictures)[0]
+    agreements = _agreements(ones, pictures, alignment)
+    return replace(found, placement=_outside(alignment, boxes), agreements=agreements)
+
+
+def _best_rows(
+    ones: NDArray[np.float32], pictures: NDArray[np.float32], rows: NDArray[np.int64], alignment: FrameAlignment
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The frames [N] of [M, H', W'] that agree best in a place with frames [N, H, W], at one lag but for a few frames,
+    and how much better than at other lags [N]."""
+    inside = _inside(alignment, ones.shape[1:])
+    similar = np.empty(rows.shape)
     for moment, near in enumerate(rows):
         once, back = np.unique(near, return_inverse=True)
-        ones = own.canvases([moment], placement.shown, size)
-        values.append(_agreements(ones, others.canvases(once, placement.seen, size))[back])
-    agreements = np.stack(values)
-    best = int(np.median(agreements, axis=0).argmax())  # one of the moments may be black
-    ahead = agreements[:, best] - np.median(agreements, axis=1)
-    return _Guess(placement, rows[:, best], best, agreements[:, best], ahead)
+        aligned = alignment.resample(pictures[once], (ones.shape[1], ones.shape[2]))
+        one, others = (each[:, *inside].reshape(len(each), -1) for each in (ones[moment][None], aligned))
+        one, others = (each - each.mean(axis=1, keepdims=True) for each in (one, others))
+        spreads = np.maximum(np.linalg.norm(one) * np.linalg.norm(others, axis=1), one.size)
+        similar[moment] = ((others @ one[0]) / spreads)[back]
+    lag = int(np.median(similar, axis=0).argmax())  # one of the moments may be black
+    first, moments = max(0, lag - _NEARBY), np.arange(len(rows))
+    nearest = first + similar[:, first : lag + _NEARBY + 1].argmax(axis=1)
+    columns = np.where(similar[moments, nearest] >= similar[:, lag] + _DISTINCT, nearest, lag)
+    return rows[moments, columns], similar[:, lag] - np.median(similar, axis=1)
 
 
-def _guesses(
-    own: _Frames, others: _Frames, rows: NDArray[np.int64], segment: Segment, pose: Pose
-) -> Iterator[Placement]:
-    """Places that the pictures may have: by their bars, as they are, by the match, and by template search."""
-    # The boxes of a segment are in the pictures as they are, bars and all.
-    boxes = pose.apply_to_box(segment.query_box), segment.target_box
-    of_match = [
-        picture if box == WHOLE else box for box, picture in zip(boxes, (own.picture, others.picture), strict=True)
-    ]
-    yield from dict.fromkeys(
-        [Placement.between(own.picture, others.picture), Placement(), Placement.between(*of_match)]
+def _agreements(
+    ones: NDArray[np.float32], others: NDArray[np.float32], alignment: FrameAlignment
+) -> NDArray[np.float64]:
+    """[N] agreement of the part that both show; 0 of frames that show nothing."""
+    rows, columns = _inside(alignment, ones.shape[1:])
+    aligned = alignment.resample(others, (ones.shape[1], ones.shape[2]))
+    return np.nan_to_num(measure_agreement(ones[:, rows, columns], aligned[:, rows, columns]))
+
+
+def _inside(alignment: FrameAlignment, size: tuple[int, ...]) -> tuple[slice, slice]:
+    """Rows and columns of a frame of this size that the other one shows, at least a few."""
+    left, top, right, bottom = alignment.inside_box
+    sides = ((top, bottom, size[0]), (left, right, size[1]))
+    low = [min(round(first * count), count - 4) for first, _, count in sides]
+    rows, columns = (
+        slice(at, max(at + 4, round(last * count))) for at, (_, last, count) in zip(low, sides, strict=True)
     )
-    # The most textured frame tells most.
-    place = int(np.argmax([np.asarray(own.gray(row)).std() for row in range(len(own.times))]))
-    gray = own.gray(place)
-    some = [others.gray(int(row)) for row in np.unique(rows[place, :: rows.shape[1] // 4])]
-    for part in _PARTS:
-        one, two = part_of(own.picture, part), part_of(others.picture, part)
-        inside = [find_part(_upright(other, others.picture), _upright(gray, one)) for other in some]
-        around = [find_part(_upright(gray, own.picture), _upright(other, two)) for other in some]
-        yield Placement.between(one, part_of(others.picture, max(inside)[1]))
-        yield Placement.between(part_of(own.picture, max(around)[1]), two)
+    return rows, columns
 
 
-def _refine(own: _Frames, others: _Frames, rows: NDArray[np.int64], placement: Placement) -> _Guess:
-    """Refine a place and the moments in turn."""
-    best = _settle(own, others, rows, _compare(own, others, rows, placement, _COARSE))
-    if best.agreement >= _SURE:
-        return best
-    # A camera that pans or zooms shows another crop of the same a moment later: a place for each lag tells them apart.
-    tried = []
-    for column in range(0, rows.shape[1], _LAGS_APART):
-        fitted = _fit(own, others, rows[:, column], best.placement, _COARSE)
-        tried.append(_compare(own, others, rows[:, column : column + 1], fitted, _COARSE))
-    tried.sort(key=lambda guess: -float(np.median(guess.agreements)))
-    found = max((_settle(own, others, rows, guess) for guess in tried[:2]), key=lambda guess: guess.agreement)
-    return found if found.agreement > best.agreement + _MORE else best
-
-
-def _settle(own: _Frames, others: _Frames, rows: NDArray[np.int64], best: _Guess) -> _Guess:
-    """Refine a place and the moments in turn, by larger and larger pictures."""
-    for size in _STEPS:
-        found = _compare(own, others, rows, _fit(own, others, best.rows, best.placement, size), _USUAL)
-        if size != _COARSE and np.median(found.agreements) < np.median(best.agreements) - _MORE:
-            break  # what only one of them has led away
-        best = replace(found, ahead=np.maximum(found.ahead, best.ahead))
-        rows = rows[:, max(0, found.lag - _NEARBY) : found.lag + _NEARBY + 1]
-    return best
-
-
-def _fit(
-    own: _Frames, others: _Frames, rows: NDArray[np.int64], placement: Placement, size: tuple[int, int]
-) -> Placement:
-    """Move the edges of what is seen of the second picture so that it agrees best with the first."""
-    height, width = size
-    across = (np.arange(width, dtype=np.float32) + 0.5) / width
-    down = ((np.arange(height, dtype=np.float32) + 0.5) / height)[:, None]
-    for _ in range(_ROUNDS):
-        shown, seen = placement.shown, placement.seen
-        ones, pictures = own.canvases(range(len(rows)), shown, size), others.canvases(rows, seen, size)
-        gains, residual, weights = _robust_fits(ones, pictures)
-        slope_down, slope_across = np.gradient(gains[:, None, None] * pictures, axis=(1, 2))
-        slope_across *= np.float32(width / (seen[2] - seen[0]))
-        slope_down *= np.float32(height / (seen[3] - seen[1]))
-        moved = np.stack(
-            [slope_across * (1 - across), slope_down * (1 - down), slope_across * across, slope_down * down]
-        ).reshape(4, -1)
-        normal = ((moved * weights.reshape(-1)) @ moved.T).astype(np.float64)
-        right = (moved @ (weights * residual).reshape(-1)).astype(np.float64)
-        change = np.linalg.solve(normal + 1e-3 * np.trace(normal) / 4 * np.eye(4) + 1e-9 * np.eye(4), right)
-        change = np.clip(change, -_MAX_CHANGE, _MAX_CHANGE)
-        left, top, right_edge, bottom = (np.array(seen) + change).tolist()
-        if right_edge - left < 0.05 or bottom - top < 0.05:
-            break
-        placement = Placement.between(shown, (left, top, right_edge, bottom))
-        if np.abs(change).max() < _STILL / width:
-            break
-    return placement
+def _outside(alignment: FrameAlignment, boxes: tuple[Box, Box]) -> FrameAlignment:
+    """The place of one picture in another, by that of a part of one in a part of the other."""
+    scales, shifts = [], []
+    for axis in (0, 1):
+        (low, high), (there, end) = ((box[axis], box[axis + 2]) for box in boxes)
+        scales.append(alignment.scale[axis] * (end - there) / (high - low))
+        shifts.append(there + alignment.shift[axis] * (end - there) - scales[-1] * low)
+    return FrameAlignment((scales[0], scales[1]), (shifts[0], shifts[1]))
 
 
 def fit_line(placed: PlacedFrames, segment: Segment) -> tuple[float, float]:
@@ -400,86 +349,26 @@ def follow_line(
     """
     sides = []
     wanted = times, line[0] + line[1] * times
-    boxes = placed.placement.shown, placed.placement.seen
+    boxes = placed.placement.inside_box, placed.placement.covered_box
     poses = placed.pose, PLAIN
     for path, moments, box, length, pose in zip((first, second), wanted, boxes, lengths, poses, strict=True):
-        images, shown = read_moments(path, moments, length, short_side=_GLANCE_SIDE)
+        images, shown = read_moments(path, moments, length, short_side=2 * _LINES)
         rows = np.clip(np.searchsorted(shown, moments + 1e-3, side="right") - 1, 0, len(shown) - 1)
-        frames = _Frames(np.asarray(pose.apply(images), np.uint8), shown)
-        sides.append(np.stack([_canvas(frames.gray(row), box, _USUAL) for row in rows.tolist()]))
-    return _agreements(*sides)
+        once, back = np.unique(rows, return_inverse=True)
+        upright = np.asarray(pose.apply(images[once]), np.uint8)
+        sides.append(_canvases(upright, box, (_LINES, _LINES * 4 // 3))[back])
+    return _agreements(*sides, FrameAlignment())
 
 
-def _agreements(ones: NDArray[np.float32], others: NDArray[np.float32]) -> NDArray[np.float64]:
-    """For each pair of pictures [N, H, W] (or one with each of many) the median of the correlations of their 4 x 4
-    blocks: what covers less than half of them does not count."""
-    alike, textured = _blocks_alike(ones, others)
-    counted = np.sort(np.where(textured, alike, np.inf), axis=1)
-    count = textured.sum(axis=1)
-    low, high = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, counted.shape[1] - 1)
-    rows = np.arange(len(counted))
-    result: NDArray[np.float64] = ((counted[rows, low] + counted[rows, high]) / 2).astype(np.float64)
-    for row in np.flatnonzero(count < _FEWEST_BLOCKS).tolist():
-        result[row] = _correlation(ones[min(row, len(ones) - 1)], others[row])
-    return result
+def _size_of(images: NDArray[np.uint8], box: Box, lines: int) -> tuple[int, int]:
+    """Size (H, W) of a part of frames with this many pixels along its shorter side, which are square."""
+    height, width = ((box[axis + 2] - box[axis]) * images.shape[2 - axis] for axis in (1, 0))
+    return max(8, round(lines * height / min(height, width))), max(8, round(lines * width / min(height, width)))
 
 
-def _blocks_alike(
-    ones: NDArray[np.float32], others: NDArray[np.float32]
-) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Correlation [N, 16] of each of 4 x 4 blocks, row by row, and whether one of the two pictures shows something
-    there."""
-    blocks = []
-    for pictures in (ones, others):
-        count, height, width = pictures.shape
-        cells = pictures.reshape(count, _BLOCKS, height // _BLOCKS, _BLOCKS, width // _BLOCKS).swapaxes(2, 3)
-        flat = cells.reshape(count, _BLOCKS * _BLOCKS, -1)
-        blocks.append(flat - flat.mean(axis=2, keepdims=True))
-    pixels = blocks[0].shape[2]
-    spreads = [np.sqrt(np.vecdot(block, block) / pixels) for block in blocks]
-    alike = np.vecdot(*blocks) / pixels / np.maximum(spreads[0] * spreads[1], 1.0)
-    return alike, np.maximum(*spreads) > _TEXTURE
-
-
-def _robust_fits(
-    ones: NDArray[np.float32], others: NDArray[np.float32]
-) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-    """Gains [N] of pictures [N, H, W] over others, what they leave unexplained, and how much each pixel counts."""
-    # A large caption would decide about the gain: begin with the blocks that agree.
-    alike, textured = _blocks_alike(ones, others)
-    trusted = np.where(textured & (alike > _ALIKE), np.float32(1.0), np.float32(_LITTLE))
-    count, height, width = ones.shape
-    blocks = trusted.reshape(count, _BLOCKS, _BLOCKS)
-    weights = blocks.repeat(height // _BLOCKS, axis=1).repeat(width // _BLOCKS, axis=2)
-    gains, residual = np.ones(count, np.float32), ones - others
-    for _ in range(3):
-        total = weights.sum(axis=(1, 2), keepdims=True)
-        means = [(weights * pictures).sum(axis=(1, 2), keepdims=True) / total for pictures in (ones, others)]
-        centered, reference = ones - means[0], others - means[1]
-        weighted = weights * reference
-        spread, shared = (weighted * reference).sum(axis=(1, 2)), (weighted * centered).sum(axis=(1, 2))
-        gains = np.where(spread > 1, shared / np.maximum(spread, 1), np.float32(1.0)).astype(np.float32)
-        residual = centered - gains[:, None, None] * reference
-        # Every second pixel of every second line is enough for a median.
-        scale = 2.0 + 2.0 * np.median(np.abs(residual[:, ::2, ::2]), axis=(1, 2), keepdims=True)
-        weights = np.asarray(1.0 / np.square(1.0 + np.square(residual / scale)), np.float32)
-    return gains, residual, weights
-
-
-def _correlation(one: NDArray[np.float32], other: NDArray[np.float32]) -> float:
-    first, second = one - one.mean(), other - other.mean()
-    energy = float(np.sqrt(np.square(first).mean() * np.square(second).mean()))
-    return float((first * second).mean()) / energy if energy > 1.0 else 0.0
-
-
-def _upright(image: Image.Image, box: Box) -> NDArray[np.float32]:
-    """The part of a gray picture inside a box, with square pixels."""
-    width, height = round((box[2] - box[0]) * image.width), round((box[3] - box[1]) * image.height)
-    return _canvas(image, box, (max(8, height), max(8, width)))
-
-
-def _canvas(image: Image.Image, box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
-    return np.asarray(_cut(image, box, size), dtype=np.float32)
+def _canvases(images: NDArray[np.uint8], box: Box, size: tuple[int, int]) -> NDArray[np.float32]:
+    """A part of frames [T, H, W, 3] in gray, at this size."""
+    return np.stack([np.asarray(_cut(Image.fromarray(image).convert("L"), box, size), np.float32) for image in images])
 
 
 def _cut(image: Image.Image, box: Box, size: tuple[int, int]) -> Image.Image:
@@ -491,7 +380,7 @@ def _cut(image: Image.Image, box: Box, size: tuple[int, int]) -> Image.Image:
 def part_of(outer: Box, inner: Box) -> Box:
     """A box given in shares of another one, in shares of the whole."""
     width, height = outer[2] - outer[0], outer[3] - outer[1]
-    return _proper(
+    return (
         outer[0] + inner[0] * width,
         outer[1] + inner[1] * height,
         outer[0] + inner[2] * width,
@@ -499,7 +388,7 @@ def part_of(outer: Box, inner: Box) -> Box:
     )
 
 
-def _proper(left: float, top: float, right: float, bottom: float) -> Box:
+def _proper(box: Box) -> Box:
     """The box within the picture, at least a hundredth of it on each side."""
-    low = min(max(left, 0.0), 0.99), min(max(top, 0.0), 0.99)
-    return low[0], low[1], min(1.0, max(right, low[0] + 0.01)), min(1.0, max(bottom, low[1] + 0.01))
+    left, top = min(max(box[0], 0.0), 0.99), min(max(box[1], 0.0), 0.99)
+    return left, top, min(1.0, max(box[2], left + 0.01)), min(1.0, max(box[3], top + 0.01))
