@@ -1,20 +1,20 @@
-"""Differences in detail between two copies: a logo or caption that only one of them has, their colors and edges.
+"""Differences in detail between two copies: a logo or caption that only one of them has, and edges.
 
 Shapes: T pairs of frames; H, W pixels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-_CANVAS = (192, 256)
+BLOCK = 8
+"""Pixels along a side of the blocks that are compared."""
 
-_BLOCK = 8
+_LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 
 # A block differs if its mean difference is at least this many gray levels and this many times the median.
 _LEAST_DIFFERENCE, _TIMES_USUAL = 6.0, 3.0
@@ -47,25 +47,23 @@ class LaidOver:
     box: tuple[float, float, float, float]
 
 
-def find_overlays(first: Sequence[NDArray[np.uint8]], second: Sequence[NDArray[np.uint8]]) -> tuple[LaidOver, ...]:
-    """Find each thing that only one of two copies has over its pictures [H, W, 3] of the same moments, and where it
+def find_overlays(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> tuple[LaidOver, ...]:
+    """Find each thing that only one of two copies has over its pictures [T, H, W, 3] of the same moments, and where it
     is; the largest first."""
-    differing, strengths = [], []
-    for ones in zip(first, second, strict=True):
-        one, other = map(_canvas, ones)
-        edges = [_block_means(measure_edges(canvas)) for canvas in (one, other)]
-        one, other = one - one.mean(), other - other.mean()
-        variance = float(np.square(other).mean())
-        gain = max(float(np.vdot(one, other)) / one.size / variance, 0.1) if variance > 1 else 1.0
-        difference = _block_means(np.abs(one - np.float32(gain) * other))
-        differing.append(difference > max(_LEAST_DIFFERENCE, _TIMES_USUAL * float(np.median(difference))))
-        strengths.append((edges[0], gain * edges[1]))
-    lasting = np.mean(differing, axis=0) >= _LASTING
+    ones, others = (images.astype(np.float32) @ _LUMA for images in (first, second))
+    edges = [block_means(measure_edges(luma)) for luma in (ones, others)]
+    ones, others = (luma - luma.mean(axis=(1, 2), keepdims=True) for luma in (ones, others))
+    variances = np.square(others).mean(axis=(1, 2), keepdims=True)
+    shared = (ones * others).mean(axis=(1, 2), keepdims=True) / np.maximum(variances, 1.0)
+    gains = np.where(variances > 1, np.maximum(shared, 0.1), 1.0)
+    apart = block_means(np.abs(ones - gains * others))
+    usual = np.median(apart, axis=(1, 2), keepdims=True)
+    lasting = (apart > np.maximum(_LEAST_DIFFERENCE, _TIMES_USUAL * usual)).mean(axis=0) >= _LASTING
     # Copies are seldom cropped at exactly the same pixel.
     lasting[[0, -1]] = lasting[:, [0, -1]] = False
     if not _SMALLEST <= float(lasting.mean()) <= _LARGEST:
         return ()
-    one, other = np.mean(strengths, axis=0)
+    one, other = edges[0].mean(axis=0), (gains * edges[1]).mean(axis=0)
     # Where one of them is blurred as a whole, it has fewer edges everywhere.
     other = other * float(one[~lasting].mean()) / max(float(other[~lasting].mean()), 1e-6)
     height, width = lasting.shape
@@ -99,32 +97,17 @@ def _connected(blocks: NDArray[np.bool_]) -> list[tuple[NDArray[np.int64], NDArr
     return groups
 
 
-def colorfulness(images: Sequence[NDArray[np.uint8]]) -> float:
-    """Mean distance of pixels from gray, in gray levels; about 0 for a black and white copy."""
-    spreads = []
-    for image in images:
-        # Whole planes are compared many times as fast as the three numbers of each pixel.
-        first, second, third = (image[..., channel] for channel in range(3))
-        most = np.maximum(np.maximum(first, second), third)
-        spreads.append(float((most - np.minimum(np.minimum(first, second), third)).mean()))
-    return sum(spreads) / len(spreads)
+def block_means(values: NDArray[np.number]) -> NDArray[np.float32]:
+    """Means [T, H / 8, W / 8, ...] of the blocks of pictures [T, H, W, ...]."""
+    count, height, width, *rest = values.shape
+    # Lines first: a tenth of the time of a mean over two axes at once.
+    lines = values.reshape(count, height // BLOCK, BLOCK, -1).sum(axis=2, dtype=np.float32)
+    blocks = lines.reshape(count, height // BLOCK, width // BLOCK, BLOCK, *rest).sum(axis=3)
+    return np.asarray(blocks / BLOCK**2, np.float32)
 
 
-def _canvas(image: NDArray[np.uint8]) -> NDArray[np.float32]:
-    from PIL import Image
-
-    small = Image.fromarray(image).convert("L").resize(_CANVAS[::-1], Image.Resampling.BOX)
-    return np.asarray(small, dtype=np.float32)
-
-
-def _block_means(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    height, width = values.shape
-    blocks = values.reshape(height // _BLOCK, _BLOCK, width // _BLOCK, _BLOCK)
-    return np.asarray(blocks.mean(axis=(1, 3)), dtype=np.float32)
-
-
-def measure_edges(image: NDArray[np.float32]) -> NDArray[np.float32]:
-    """[H, W]: how much each pixel of a gray picture differs from the one below and the one to its right."""
-    down = np.abs(np.diff(image, axis=0, append=image[-1:]))
-    across = np.abs(np.diff(image, axis=1, append=image[:, -1:]))
+def measure_edges(images: NDArray[np.float32]) -> NDArray[np.float32]:
+    """[..., H, W]: how much each pixel of gray pictures differs from the one below and the one to its right."""
+    down = np.abs(np.diff(images, axis=-2, append=images[..., -1:, :]))
+    across = np.abs(np.diff(images, axis=-1, append=images[..., -1:]))
     return np.asarray(down + across, dtype=np.float32)

@@ -9,10 +9,10 @@ Shapes: N moments; H, W pixels.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result, check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
-from vidkin.index.duplicates.detail import colorfulness, find_overlays, measure_edges
+from vidkin.index.duplicates.detail import block_means, find_overlays, measure_edges
 from vidkin.index.duplicates.placement import PlacedFrames, fit_line, part_of, place_frames
 from vidkin.media.packets import compare_packets
 from vidkin.similarity import Box, Segment
@@ -52,16 +52,16 @@ _SQUEEZED = 0.06
 _BLURRED, _PLAIN = 0.2, 6.0
 # Mean gray level of black bars at most.
 _BLACK = 24.0
-# A frame within a frame: how much stronger the line around it is than others beside it.
-_FRAMED = 2.5
+# A frame within a frame: how much stronger the line around it is than others beside it, and pixels by which it is off.
+_FRAMED, _MARGIN = 2.5, 3
 # Parts of pictures are compared at this size.
 _COMMON = (192, 256)
 # A black and white copy has less than this share of the colorfulness of one in color, which has at least so much.
 _COLORLESS, _SOME_COLOR = 0.3, 6.0
 # Gray levels by which a copy is brighter, and by which its colors differ once its brightness is taken into account.
 _BRIGHTER, _RECOLORED = 14.0, 9.0
-# Share of the width that a caption takes, in the middle, and of the height that it does not exceed.
-_WIDE, _HIGH = 0.38, 0.4
+# Share of the height that a caption, which takes the middle fifth of the width, does not exceed.
+_HIGH = 0.4
 # Seconds by which a later piece must come from an earlier time.
 _EARLIER = 0.5
 # Seconds, and share of the other one, that must be missing at an end.
@@ -152,9 +152,7 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
         upright = size[::-1] if segment.turned % 180 else size
         sizes = upright, (second.record.width, second.record.height)
         found += _of_place(placed, sizes)
-        pairs = list(placed.common(_COMMON))
-        ones, others = [one for one, _ in pairs], [other for _, other in pairs]
-        found += _of_pictures(placed, ones, others)
+        found += _of_pictures(placed)
         # Whatever changes the picture was encoded again; it is said only where nothing else is.
         if all(difference.kind == "trimmed" for difference in found):
             found.append(Difference("re-encoded"))
@@ -226,7 +224,8 @@ def _borders(images: NDArray[np.uint8], part: Box, picture: Box, *, added: bool)
     inside, bars = _overlap(part, picture), 1.0 - _area(picture)
     if bars >= _SLIGHT / 2:
         if _area(part) - inside < _SLIGHT / 2:  # they are outside of what the other one shows
-            if _is_black_outside(images, picture):
+            outside = _outside(images, picture)
+            if outside.any() and float(images[:, outside].mean()) < _BLACK:
                 yield Difference("bars added" if added else "bars removed", bars)
             else:
                 yield Difference("borders added" if added else "borders removed", bars)
@@ -245,117 +244,85 @@ def _borders(images: NDArray[np.uint8], part: Box, picture: Box, *, added: bool)
         yield Difference("cropped", inside / _area(picture))
 
 
-def _is_black_outside(images: NDArray[np.uint8], picture: Box) -> bool:
+def _outside(images: NDArray[Any], box: Box, margin: int = 0) -> NDArray[np.bool_]:
+    """[H, W] the pixels outside of a box, but for those near it."""
     height, width = images.shape[1:3]
     outside = np.ones((height, width), dtype=bool)
-    outside[
-        round(picture[1] * height) : round(picture[3] * height), round(picture[0] * width) : round(picture[2] * width)
-    ] = False
-    return bool(outside.any()) and float(images[:, outside].mean()) < _BLACK
+    rows = max(0, round(box[1] * height) - margin), round(box[3] * height) + margin
+    outside[slice(*rows), max(0, round(box[0] * width) - margin) : round(box[2] * width) + margin] = False
+    return outside
 
 
 def _surroundings(images: NDArray[np.uint8], part: Box) -> Literal["border", "frame", "scene"]:
     """What is around a part of pictures [N, H, W, 3]: a border without detail, other footage, or more of the scene."""
-    luma = images.astype(np.float32).mean(axis=-1)
-    height, width = luma.shape[1:]
-    left, right = round(part[0] * width), round(part[2] * width)
-    top, bottom = round(part[1] * height), round(part[3] * height)
-    edges = np.mean([measure_edges(image) for image in luma], axis=0)
-    margin = 3
-    outside = np.ones((height, width), dtype=bool)
-    outside[max(0, top - margin) : bottom + margin, max(0, left - margin) : right + margin] = False
-    inner = edges[top + margin : bottom - margin, left + margin : right - margin]
-    if not outside.any() or not inner.size:
+    luma = images.mean(axis=-1, dtype=np.float32)
+    outside, inside = _outside(luma, part, _MARGIN), ~_outside(luma, part, -_MARGIN)
+    if not outside.any() or not inside.any() or _strength_of_lines(luma, part) < _FRAMED:
         return "scene"
-    if _strength_of_lines(luma, (left, top, right, bottom)) < _FRAMED:
-        return "scene"
-    if float(luma[:, outside].std(axis=1).mean()) < _PLAIN:
-        return "border"
-    return "border" if float(edges[outside].mean()) < _BLURRED * float(inner.mean()) else "frame"
+    edges = measure_edges(luma).mean(axis=0)
+    is_plain = float(luma[:, outside].std(axis=1).mean()) < _PLAIN
+    return "border" if is_plain or edges[outside].mean() < _BLURRED * edges[inside].mean() else "frame"
 
 
-def _strength_of_lines(luma: NDArray[np.float32], box: tuple[int, int, int, int]) -> float:
+def _strength_of_lines(luma: NDArray[np.float32], box: Box) -> float:
     """How much stronger the steps across the sides of a box are than those beside them; the weakest side counts."""
-    height, width = luma.shape[1:]
-    left, top, right, bottom = box
     strengths = []
-    for at, size, low, high, axis in (
-        (left, width, top, bottom, 2),
-        (right, width, top, bottom, 2),
-        (top, height, left, right, 1),
-        (bottom, height, left, right, 1),
-    ):
-        if not 4 <= at <= size - 4 or high - low < 8:
-            continue
-        lines = luma[:, low:high] if axis == 2 else luma[:, :, low:high].swapaxes(1, 2)
-        steps = np.abs(np.diff(lines, axis=2)).mean(axis=(0, 1))  # [size - 1], step k is between k and k + 1
-        near = steps[max(0, at - 3) : at + 2].max()
-        beside = np.median(steps[max(0, at - 24) : at + 24])
-        strengths.append(float(near / max(beside, 0.5)))
+    for axis, pictures in ((0, luma), (1, luma.swapaxes(1, 2))):
+        height, width = pictures.shape[1:]
+        low, high = round(box[1 - axis] * height), round(box[3 - axis] * height)
+        for at in (round(box[axis] * width), round(box[axis + 2] * width)):
+            if 4 <= at <= width - 4 and high - low >= 8:
+                # Step k is between k and k + 1.
+                steps = np.abs(np.diff(pictures[:, low:high], axis=2)).mean(axis=(0, 1))
+                beside = np.median(steps[max(0, at - 24) : at + 24])
+                strengths.append(float(steps[max(0, at - _MARGIN) : at + 2].max() / max(beside, 0.5)))
     return min(strengths, default=0.0)
 
 
-def _of_pictures(
-    placed: PlacedFrames, ones: Sequence[NDArray[np.uint8]], others: Sequence[NDArray[np.uint8]]
-) -> Iterator[Difference]:
+def _of_pictures(placed: PlacedFrames) -> Iterator[Difference]:
     """Colors, and what is laid over one of the two, by the part of the pictures that both show."""
-    plain = np.ones(_COMMON, dtype=bool)
+    ones, others = (np.stack(images) for images in zip(*placed.common(_COMMON), strict=True))
+    colors = [block_means(images) for images in (ones, others)]
+    plain = np.ones(colors[0].shape[1:3], dtype=bool)
     for overlay in find_overlays(ones, others):
-        left, top, right, bottom = overlay.box
-        rows = slice(round(top * _COMMON[0]), round(bottom * _COMMON[0]))
-        plain[rows, round(left * _COMMON[1]) : round(right * _COMMON[1])] = False
+        plain &= _outside(colors[0], overlay.box)
         place = part_of(placed.placement.inside_box, overlay.box)
         kinds: tuple[DifferenceKind, DifferenceKind]
         kinds = ("caption", "no caption") if _is_caption(place) else ("logo", "no logo")
         yield Difference(kinds[overlay.side == "second"], where=_where(place))
-    # A colored logo does not make a gray picture one in color. To choose pixels costs more than to count all of them.
-    if plain.any() and not plain.all():
-        colors = colorfulness([one[plain] for one in ones]), colorfulness([other[plain] for other in others])
-    else:
-        colors = colorfulness(ones), colorfulness(others)
-    if colors[1] >= _SOME_COLOR and colors[0] < _COLORLESS * colors[1]:
+    # A colored logo does not make a gray picture one in color.
+    one, other = (blocks[:, plain if plain.any() else ~plain].reshape(-1, 3) for blocks in colors)
+    colorful, colorful_there = (float(np.ptp(blocks, axis=1).mean()) for blocks in (one, other))
+    if colorful_there >= _SOME_COLOR and colorful < _COLORLESS * colorful_there:
         yield Difference("without color")
-    elif colors[0] >= _SOME_COLOR and colors[1] < _COLORLESS * colors[0]:
+    elif colorful >= _SOME_COLOR and colorful_there < _COLORLESS * colorful:
         yield Difference("in color")
     else:
-        yield from _of_colors(np.stack(ones), np.stack(others))
+        yield from _of_colors(one, other)
 
 
-def _of_colors(ones: NDArray[np.uint8], others: NDArray[np.uint8]) -> Iterator[Difference]:
+def _of_colors(one: NDArray[np.float32], other: NDArray[np.float32]) -> Iterator[Difference]:
     """Another brightness, or other colors.
 
-    Blocks of 16 pixels are compared, so that edges that do not lie exactly on each other do not count; medians over
+    Mean colors [blocks, 3] are compared, so that edges that do not lie exactly on each other do not count; medians over
     them, so that an overlay does not.
     """
-    one, other = (_blocks(images) for images in (ones, others))
     change = one - other
     brighter = float(np.median(change.mean(axis=1)))
     # What brightness and contrast explain is no change of hue: one line through the levels of all channels.
-    levels, target = other.reshape(-1), one.reshape(-1)
-    spread = float(levels.std())
-    gain = float(np.cov(levels, target)[0, 1]) / spread**2 if spread > 2 else 1.0
+    spread = float(other.std())
+    gain = float(np.cov(other.reshape(-1), one.reshape(-1))[0, 1]) / spread**2 if spread > 2 else 1.0
     hues = (one - one.mean(axis=1, keepdims=True)) - gain * (other - other.mean(axis=1, keepdims=True))
     is_tinted = float(np.median(np.abs(hues), axis=0).max()) > _RECOLORED
     has_other_contrast = float(np.median(np.abs(change - np.median(change)))) > _RECOLORED
-    if is_tinted:
-        yield Difference("other colors")
-    elif abs(brighter) >= _BRIGHTER:
+    if not is_tinted and abs(brighter) >= _BRIGHTER:
         yield Difference("brighter" if brighter > 0 else "darker")
-    elif has_other_contrast:
+    elif is_tinted or has_other_contrast:
         yield Difference("other colors")
-
-
-def _blocks(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Mean colors [blocks, 3] of 16 x 16 pixels."""
-    count, height, width, _ = images.shape
-    # Sums of whole numbers, lines first: a tenth of the time of a mean over two axes at once.
-    lines = images.reshape(count, height // 16, 16, width * 3).sum(axis=2, dtype=np.uint16)
-    sums = lines.reshape(count, height // 16, width // 16, 16, 3).sum(axis=3, dtype=np.uint32)
-    return np.asarray(sums.reshape(-1, 3) / np.float32(256), np.float32)
 
 
 def _is_caption(box: Box) -> bool:
-    return box[2] - box[0] >= _WIDE and box[3] - box[1] <= _HIGH and 1 / 3 <= (box[0] + box[2]) / 2 <= 2 / 3
+    return box[0] <= 0.4 and box[2] >= 0.6 and box[3] - box[1] <= _HIGH
 
 
 def _where(box: Box) -> Where:
