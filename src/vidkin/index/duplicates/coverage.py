@@ -338,65 +338,49 @@ def _joined(segments: Sequence[Segment]) -> list[Segment]:
 
 def _with_exact_ends(path: str, duration: float, record: VideoRecord, segment: Segment) -> SharedStretch | None:
     """The stretch of a segment, with the ends that the pictures show; None if nothing is left of it."""
-    lengths = duration, record.duration
+    lengths, ends = (duration, record.duration), None
     try:
         placed = None if segment.backwards else place_frames(path, record.path, segment, lengths)
         ends = None if placed is None else _find_ends(path, record.path, segment, placed, lengths)
     except MediaError as error:
         _logger.info("%s; ends of matches are those of the index", error)
-        ends = None
-    if ends is None:
-        found = SharedStretch(
-            segment.query_start,
-            segment.query_end,
-            record.path,
-            segment.target_start,
-            segment.target_end,
-            segment.score,
-            segment.speed,
-            segment.mirrored,
-        )
-    else:
-        start, end, line = ends
-        there = [min(max(line[0] + line[1] * time, 0.0), record.duration) for time in (start, end)]
-        found = SharedStretch(
-            start, end, record.path, there[0], max(there), segment.score, line[1], segment.mirrored, exact=True
-        )
+    times, there = (segment.query_start, segment.query_end), (segment.target_start, segment.target_end)
+    speed = segment.speed
+    if ends is not None:
+        *span, offset, speed = ends
+        first, last = (min(max(offset + speed * time, 0.0), record.duration) for time in span)
+        times, there = (span[0], span[1]), (first, max(first, last))
+    exact = ends is not None
+    found = SharedStretch(*times, record.path, *there, segment.score, speed, segment.mirrored, exact=exact)
     return found if found.seconds >= _SHORTEST else None
 
 
 def _find_ends(
     first: str, second: str, segment: Segment, placed: PlacedFrames, lengths: tuple[float, float]
-) -> tuple[float, float, tuple[float, float]] | None:
-    """Start and end in the first video, and the line (offset, speed) to the second: where frames cease to agree."""
+) -> tuple[float, float, float, float] | None:
+    """Start and end in the first video, and offset and speed of the line to the second: where frames cease to agree."""
     offset, speed = fit_line(placed, segment)
-    limit = _AGREES * placed.agreement
     # Where one of the videos ends, so does the match.
-    first_time, last_time = max(0.0, -offset / speed), min(lengths[0], (lengths[1] - offset) / speed)
+    edges = max(0.0, -offset / speed), min(lengths[0], (lengths[1] - offset) / speed)
     middle = (segment.query_start + segment.query_end) / 2
     ends = []
-    for is_end, rough in ((False, segment.query_start), (True, segment.query_end)):
-        low, high = (
-            (max(middle, rough - _AROUND), rough + _AROUND)
-            if is_end
-            else (rough - _AROUND, min(middle, rough + _AROUND))
-        )
-        times = np.arange(max(low, 0.0), min(high, lengths[0]), 1 / _RATE)
-        times = times[(offset + speed * times >= -1 / _RATE) & (offset + speed * times <= lengths[1])]
+    for outwards, rough, edge in ((-1, segment.query_start, edges[0]), (1, segment.query_end, edges[1])):
+        # From the middle outwards: all that is on the inner side agrees, all that is beyond does not.
+        inner = outwards * max(outwards * middle, outwards * rough - _AROUND)
+        times = np.arange(inner, rough + outwards * _AROUND, outwards / _RATE)
+        times = times[(times >= edges[0] - 1 / _RATE) & (times >= 0) & (times <= edges[1]) & (times < lengths[0])]
         if not len(times):
             ends.append(rough)
             continue
         agreement = follow_line(first, second, times, (offset, speed), placed, lengths)
-        # From the middle outwards: all that is on the inner side agrees, all that is beyond does not.
-        outwards = (agreement - limit) if is_end else (agreement - limit)[::-1]
-        best = int(np.argmax(np.concatenate([[0.0], np.cumsum(outwards)])))
-        if best == 0:
+        sums = np.cumsum(agreement - _AGREES * placed.agreement)
+        best = int(np.argmax(sums))
+        if sums[best] <= 0:
             return None  # not even in the middle: the place is wrong
-        reached = float(times[best - 1]) + 1 / _RATE if is_end else float(times[len(times) - best])
-        edge = last_time if is_end else first_time
-        is_at_edge = best == len(times) and abs(edge - reached) < 2 / _RATE
-        ends.append(edge if is_at_edge else min(reached, last_time) if is_end else max(reached, first_time))
-    return ends[0], max(ends), (offset, speed)
+        reached = float(times[best]) + max(0, outwards) / _RATE
+        is_at_edge = best == len(times) - 1 and abs(edge - reached) < 2 / _RATE
+        ends.append(edge if is_at_edge else min(max(reached, edges[0]), edges[1]))
+    return ends[0], max(ends), offset, speed
 
 
 def _distinct(stretches: Sequence[SharedStretch]) -> Iterator[SharedStretch]:
