@@ -142,6 +142,14 @@ def test_a_mirrored_crop_is_both_and_a_faster_copy_says_how_fast(source: Path, t
     assert (found.kind, found.amount) == ("speed", pytest.approx(2.0, abs=0.06))
 
 
+def test_a_faster_copy_is_none_that_lacks_its_end(source: Path, tmp_path: Path) -> None:
+    """Its match runs at the usual speed, as one of frames that are half a second apart does."""
+    faster = encode(tmp_path / "faster.mp4", scene(), rate=12)
+    found = differences(faster, source)
+    assert [difference.kind for difference in found] == ["speed"]
+    assert found[0].amount == pytest.approx(1.2, abs=0.03)
+
+
 @pytest.mark.parametrize("bars", [0, 24])
 def test_the_boxes_of_a_mirrored_match_say_where_it_is(source: Path, tmp_path: Path, bars: int) -> None:
     """They are in the pictures as they are: not flipped, and bars included."""

@@ -101,6 +101,11 @@ def relation_of(result: PairResult, lengths: tuple[float, float] = (0.0, 0.0)) -
     return "excerpt" if first else "contains" if second else "overlaps"
 
 
+def least_lacking(duration: float) -> float:
+    """Seconds of a video of this length that must be missing to count: a twentieth, but between one and ten."""
+    return max(1.0, min(10.0, 0.05 * duration))
+
+
 def stretch_of(relation: Relation, result: PairResult) -> tuple[float | None, float | None]:
     """Start and end of the stretch of the longer file that the other one shows; none if both match as a whole."""
     if relation == "whole" or not result.segments:

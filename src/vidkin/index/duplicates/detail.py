@@ -27,9 +27,6 @@ _SMALLEST, _LARGEST = 0.004, 0.4
 # How much stronger the edges of the copy with the overlay are there.
 _MORE_EDGES = 2.0
 
-# Overlays that a copy has at most.
-_MOST_OVERLAYS = 4
-
 # Blocks of one overlay lie at most this many columns apart.
 _APART = 3
 
@@ -76,9 +73,6 @@ def find_overlays(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> tuple[
         box = columns.min() / width, rows.min() / height, (columns.max() + 1) / width, (rows.max() + 1) / height
         left, top, right, bottom = map(float, box)
         found.append((len(rows), LaidOver("first" if edge > edge_there else "second", (left, top, right, bottom))))
-    # A picture that is blurred or sharpened differs in many places.
-    if len(found) > _MOST_OVERLAYS:
-        return ()
     return tuple(overlay for _, overlay in sorted(found, key=lambda item: -item[0]))
 
 

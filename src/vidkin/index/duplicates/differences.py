@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result, check_choice
 from vidkin.errors import InvalidArgumentError
-from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of
+from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of, least_lacking
 from vidkin.index.duplicates.detail import block_means, find_overlays, measure_edges
 from vidkin.index.duplicates.placement import PlacedFrames, fit_line, part_of, place_frames
+from vidkin.match.lines import SPEED_LIMITS
 from vidkin.media.packets import compare_packets
 from vidkin.similarity import Box, Segment
 
@@ -44,7 +45,7 @@ Where = Literal[
 # Shares of the picture: what is smaller is no crop and no border.
 _SLIGHT = 0.04
 # Ratio of speeds from which one is another, and of pixels for a length of the scene.
-_OTHER_SPEED, _FEWER, _MORE_PIXELS, _FEWER_LINES = 0.03, 0.87, 1.15, 0.93
+_OTHER_SPEED, _FEWER, _FEWER_LINES = 0.03, 0.87, 0.93
 # How much wider one of two pictures must be than its height tells.
 _SQUEEZED = 0.06
 # A blurred border has less than this share of the edges of the picture inside it; one of a single color deviates by
@@ -64,8 +65,6 @@ _BRIGHTER, _RECOLORED = 14.0, 9.0
 _HIGH = 0.4
 # Seconds by which a later piece must come from an earlier time.
 _EARLIER = 0.5
-# Seconds, and share of the other one, that must be missing at an end.
-_TRIMMED, _TRIMMED_SHARE = 1.0, 0.05
 
 
 @check_constructor
@@ -139,7 +138,7 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
                 return (Difference(kind),)
             times = _of_times(segment, result, lengths, same.start)
             return (Difference("cut without re-encoding"), *times)
-    placed = place_frames(first.record.path, second.record.path, segment, lengths)
+    segment, placed = _place(first.record.path, second.record.path, segment, lengths)
     found: list[Difference] = []
     if not are_pictures:
         found += _of_times(_exact(segment, placed), result, lengths)
@@ -159,6 +158,22 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
     return tuple(found)
 
 
+def _place(
+    first: str, second: str, segment: Segment, lengths: tuple[float, float]
+) -> tuple[Segment, PlacedFrames | None]:
+    """The match and its frames; of a copy of another length the one from start to end at another speed, if its frames
+    differ half as much: lines at the usual speed cross those at others for some seconds."""
+    placed, speed = place_frames(first, second, segment, lengths), lengths[1] / max(lengths[0], 1e-3)
+    is_other = abs(speed / segment.speed - 1) > _OTHER_SPEED and SPEED_LIMITS[0] <= speed <= SPEED_LIMITS[1]
+    if placed is not None and is_other:
+        ends = {"query_start": 0.0, "query_end": lengths[0], "target_start": 0.0, "target_end": lengths[1]}
+        whole = replace(segment, **ends, speed=speed)
+        other = place_frames(first, second, whole, lengths)
+        if other is not None and 1 - other.agreement < (1 - placed.agreement) / 2:
+            return whole, other
+    return segment, placed
+
+
 def _exact(segment: Segment, placed: PlacedFrames | None) -> Segment:
     """The segment with its line through the moments that were found to be the same."""
     if placed is None:
@@ -172,7 +187,12 @@ def _of_times(
     segment: Segment, result: PairResult, lengths: tuple[float, float], start: float | None = None
 ) -> Iterator[Difference]:
     """What is missing at the ends, another speed, another order."""
-    in_order = sorted(result.segments, key=lambda item: item.query_start)
+    # Footage that stands still matches again at other times.
+    segments: list[Segment] = []
+    for each in sorted(result.segments, key=lambda item: item.query_start - item.query_end):
+        if not any(each.query_start < other.query_end and other.query_start < each.query_end for other in segments):
+            segments.append(each)
+    in_order = sorted(segments, key=lambda item: item.query_start)
     middles = [(each.target_start + each.target_end) / 2 for each in in_order]
     if any(late < early - _EARLIER for early, late in pairwise(middles)):
         yield Difference("reordered")
@@ -180,7 +200,7 @@ def _of_times(
         first = segment.target_start - segment.speed * segment.query_start if start is None else start
         first, last = max(0.0, first), min(lengths[1], first + segment.speed * lengths[0])
         # What lacks is told by the lengths: ends that are black match nothing.
-        allowed = max(_TRIMMED, _TRIMMED_SHARE * lengths[1])
+        allowed = least_lacking(lengths[1])
         if last - first < lengths[1] - allowed and max(first, lengths[1] - last) > allowed / 2:
             yield Difference("trimmed", start=first, end=last)
     if abs(segment.speed - 1) > _OTHER_SPEED:
@@ -205,7 +225,7 @@ def _of_place(placed: PlacedFrames, sizes: tuple[tuple[int, int], tuple[int, int
     frame = math.sqrt(sizes[0][0] * sizes[0][1] / (sizes[1][0] * sizes[1][1]))
     if density < _FEWER and frame < _FEWER_LINES:
         yield Difference("lower resolution", density)
-    elif density > _MORE_PIXELS and frame > 1 / _FEWER_LINES:
+    elif density > 1 / _FEWER and frame > 1 / _FEWER_LINES:
         yield Difference("more pixels", density)
 
 

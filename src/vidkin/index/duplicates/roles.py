@@ -10,7 +10,15 @@ from vidkin.files.facts import compare_facts
 from vidkin.files.findings import Finding
 from vidkin.files.proof import Prover
 from vidkin.files.proof_record import Proof
-from vidkin.index.duplicates.comparisons import WHOLE, FileRecord, PairResult, content_of, relation_of, stretch_of
+from vidkin.index.duplicates.comparisons import (
+    WHOLE,
+    FileRecord,
+    PairResult,
+    content_of,
+    least_lacking,
+    relation_of,
+    stretch_of,
+)
 from vidkin.index.duplicates.differences import INVERSE, Difference
 from vidkin.index.duplicates.group_pairs import GroupPairs, has_other_state
 from vidkin.index.duplicates.heard import ONLY_SOUND
@@ -18,9 +26,6 @@ from vidkin.index.duplicates.keeper import Candidate, Choice, choose_staying, pu
 from vidkin.index.duplicates.members import DuplicateGroup, DuplicateMember
 from vidkin.index.duplicates.traits import Traits
 
-# Seconds of a copy that the best one may lack: a twentieth of its length, but between one and ten.
-_LACKING_SHARE = 0.05
-_MIN_LACKING, _MAX_LACKING = 1.0, 10.0
 NOT_WHOLE = "not a whole copy"
 """Doubt about an excerpt where only whole copies are looked for: it is not removed."""
 # Seconds by which a file may be longer than the one that holds all of it, at any speed of a copy.
@@ -267,4 +272,4 @@ def _why_unproven(file: FileRecord, kept: FileRecord) -> str:
 def _unseen(result: PairResult, duration: float) -> float:
     """Seconds of the first video that the second one does not show; 0 if that is a matter of its ends."""
     unseen = (1.0 - result.covered[0]) * duration
-    return unseen if unseen > max(_MIN_LACKING, min(_MAX_LACKING, _LACKING_SHARE * duration)) else 0.0
+    return unseen if unseen > least_lacking(duration) else 0.0
