@@ -11,14 +11,6 @@ from vidkin.index.duplicates.comparisons import FileRecord
 from vidkin.index.duplicates.differences import Difference
 from vidkin.index.duplicates.traits import Traits
 
-COLUMNS = (
-    *("picture", "frame-rate", "dynamic-range", "sound", "streams", "metadata", "bit-rate", "size", "age"),
-    *("newest", "longest", "smallest"),
-)
-"""Names of the columns that files can be ordered by; the first nine are the order unless another is asked for."""
-
-DEFAULT_ORDER = COLUMNS[:9]
-
 Preferences = str | Sequence[str]
 """Columns, or folders whose files come first; after ``outside:``, files elsewhere do."""
 
@@ -30,20 +22,6 @@ _EQUALLY_LONG = 0.1
 # What another copy has not: each makes a file come later by its frames.
 _OVERLAYS = frozenset({"caption", "logo"})
 _AROUND = frozenset({"bars added", "borders added", "inside another picture"})
-_REASONS = {
-    "picture": "best frames",
-    "frame-rate": "most frames a second",
-    "dynamic-range": "highest dynamic range",
-    "sound": "most sound",
-    "streams": "most subtitles and other tracks",
-    "metadata": "date and place",
-    "bit-rate": "highest bit rate",
-    "size": "largest file",
-    "age": "oldest",
-    "newest": "newest",
-    "longest": "longest",
-    "smallest": "smallest file",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,32 +38,45 @@ class Candidate:
     traits: Traits = field(default_factory=Traits)
     differences: tuple[Difference, ...] = ()
 
-    def value(self, column: str) -> tuple[float, ...]:
-        """The value in a column; the highest comes first."""
-        record, traits = self.file.record, self.traits
-        kinds = {difference.kind: difference.amount or 0.0 for difference in self.differences}
-        if column == "picture":
-            around = max((amount for kind, amount in kinds.items() if kind in _AROUND), default=0.0)
-            pixels = record.width * record.height * (1.0 - min(around, 0.9))
-            return -len(_OVERLAYS & kinds.keys()), -("without color" in kinds), pixels, -around
-        if column == "metadata":
-            return (sum(map(bool, (traits.date, traits.location, traits.camera))),)
-        values = {
-            "frame-rate": traits.frame_rate,
-            "dynamic-range": 2.0 if "HDR" in traits.dynamic_range or "HLG" in traits.dynamic_range else 0.0,
-            "sound": float(traits.channels),
-            "streams": float(traits.streams),
-            "bit-rate": record.size / max(record.duration, 1e-3),
-            "size": float(record.size),
-            "age": -float(record.mtime_ns),
-            "newest": float(record.mtime_ns),
-            "longest": record.duration,
-            "smallest": -float(record.size),
-        }
-        value = values[column]
-        if column == "dynamic-range" and not value:
-            value = float("bit" in traits.dynamic_range)
-        return (value,)
+    @property
+    def picture(self) -> tuple[float, ...]:
+        """Overlays and color, pixels that are no border, and the border; the highest comes first."""
+        record, kinds = self.file.record, {each.kind: each.amount or 0.0 for each in self.differences}
+        around = max((amount for kind, amount in kinds.items() if kind in _AROUND), default=0.0)
+        pixels = record.width * record.height * (1.0 - min(around, 0.9))
+        return -len(_OVERLAYS & kinds.keys()), -("without color" in kinds), pixels, -around
+
+    @property
+    def bit_rate(self) -> float:
+        """Bytes a second."""
+        return self.file.record.size / max(self.file.record.duration, 1e-3)
+
+
+_VALUES: Mapping[str, tuple[str, Callable[[Candidate], float]]] = {
+    "frame-rate": ("most frames a second", lambda one: one.traits.frame_rate),
+    "dynamic-range": ("highest dynamic range", lambda one: _range_of(one.traits.dynamic_range)),
+    "sound": ("most sound", lambda one: one.traits.channels),
+    "streams": ("most subtitles and other tracks", lambda one: one.traits.streams),
+    "metadata": (
+        "date and place",
+        lambda one: sum(map(bool, (one.traits.date, one.traits.location, one.traits.camera))),
+    ),
+    "bit-rate": ("highest bit rate", lambda one: one.bit_rate),
+    "size": ("largest file", lambda one: one.file.record.size),
+    "age": ("oldest", lambda one: -one.file.record.mtime_ns),
+    "newest": ("newest", lambda one: one.file.record.mtime_ns),
+    "longest": ("longest", lambda one: one.file.record.duration),
+    "smallest": ("smallest file", lambda one: -one.file.record.size),
+}
+
+COLUMNS = ("picture", *_VALUES)
+"""Names of the columns that files can be ordered by; the first nine are the order unless another is asked for."""
+
+DEFAULT_ORDER = COLUMNS[:9]
+
+
+def _range_of(name: str) -> int:
+    return 2 if "HDR" in name or "HLG" in name else int("bit" in name)
 
 
 def check_preferences(prefer: Preferences) -> tuple[str, ...]:
@@ -144,7 +135,7 @@ def _first_of(candidates: Sequence[Candidate], order: Sequence[str]) -> tuple[Ca
             break
         fewer = [one for one in chosen if _is_first(one.file, name)] if is_folder(name) else _best_by(chosen, name)
         if fewer and len(fewer) < len(chosen):
-            chosen, reason = fewer, _folder_reason(name) if is_folder(name) else _REASONS[name]
+            chosen, reason = fewer, _reason_of(name)
     if len(chosen) > 1:
         # Other names of a file keep its bytes on the disk.
         names = max(len(one.file.links) for one in chosen)
@@ -154,25 +145,24 @@ def _first_of(candidates: Sequence[Candidate], order: Sequence[str]) -> tuple[Ca
     return min(chosen, key=lambda one: one.file.record.path), reason
 
 
-def _folder_reason(name: str) -> str:
+def _reason_of(name: str) -> str:
+    if name in COLUMNS:
+        return "best frames" if name == "picture" else _VALUES[name][0]
     return f"outside {name.removeprefix(_OUTSIDE)}" if name.startswith(_OUTSIDE) else f"in {name}"
 
 
 def _best_by(candidates: Sequence[Candidate], column: str) -> list[Candidate]:
+    if column == "picture":
+        best = max(one.picture for one in candidates)
+        # How much of a frame is border is measured to a pixel or two: of as many pixels those without one come first.
+        alike = [one for one in candidates if one.picture[:2] == best[:2] and one.picture[2] * _SAME_PIXELS >= best[2]]
+        return [one for one in alike if not one.picture[3]] or alike
     if column == "bit-rate" and len({one.file.record.codec for one in candidates}) > 1:
         return list(candidates)  # bits of one codec say nothing about another
-    best = max(one.value(column) for one in candidates)
-    if column == "picture":
-        # How much of a frame is border is measured to a pixel or two: of as many pixels those without one come first.
-        alike = [one for one in candidates if one.value(column)[:2] == best[:2]]
-        alike = [one for one in alike if one.value(column)[2] * _SAME_PIXELS >= best[2]]
-        return [one for one in alike if not one.value(column)[3]] or alike
-    slack = {"frame-rate": best[-1] / _SAME_RATE, "bit-rate": best[-1] / _SAME_BITS}.get(column)
-    if column == "longest":
-        slack = best[-1] - _EQUALLY_LONG
-    if slack is not None:
-        return [one for one in candidates if one.value(column)[-1] >= slack]
-    return [one for one in candidates if one.value(column) == best]
+    values = [float(_VALUES[column][1](one)) for one in candidates]
+    least = max(values) - (_EQUALLY_LONG if column == "longest" else 0.0)
+    least /= {"frame-rate": _SAME_RATE, "bit-rate": _SAME_BITS}.get(column, 1.0)
+    return [one for one, value in zip(candidates, values, strict=True) if value >= least]
 
 
 @dataclass(frozen=True, slots=True)
