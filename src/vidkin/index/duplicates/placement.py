@@ -231,16 +231,16 @@ class _Found:
 def _attempts(
     own: _Frames, others: _Frames, rows: NDArray[np.int64], parts: Iterable[tuple[Box, Box]]
 ) -> Iterator[_Found]:
-    """Align parts of both videos, at the lag at which they agree best as they are, then at others: a camera that pans
-    or zooms shows another crop of the same a moment later."""
+    """Align parts of both videos, at the lag at which they agree best as they are, then at three others: a camera that
+    pans or zooms shows another crop of the same a moment later."""
     shown = own.picture, others.picture
-    for number, boxes in enumerate(parts):
+    for boxes in parts:
         ones, pictures = own.small(boxes[0]), others.small(boxes[1])
         plain, ahead = _best_rows(ones, pictures, rows, FrameAlignment())
         agreements = _agreements(ones, pictures[plain], FrameAlignment())
         if np.median(agreements) >= _IN_PLACE:
             yield _Found(_outside(FrameAlignment(), boxes), plain, agreements, ahead, shown)
-        for start in (plain, *(() if number else rows[:, 3::_LAGS_APART].T)):
+        for start in (plain, *rows[:, _LAGS_APART - 1 :: _LAGS_APART].T):
             alignment = align_frames(ones, pictures[start])[0]
             chosen, ahead = _best_rows(ones, pictures, rows, alignment)
             agreements = _agreements(ones, pictures[chosen], alignment)
