@@ -9,11 +9,12 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import permutations
 
 import numpy as np
 
-from vidkin.errors import CollectionDamagedError, InvalidArgumentError
+from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult
 from vidkin.index.query.sound import ADD_SOUND, By, check_by, score_by
 from vidkin.index.storage.sound_files import SoundSearch
@@ -149,14 +150,24 @@ class HeardPairs:
 
     def _tracks(self, content: str) -> Sequence[SoundFeatures]:
         assert self.sound is not None  # checked above
-        try:
-            return self.sound.tracks(content) or ()
-        except CollectionDamagedError as error:
-            _logger.debug("%s; `vidkin doctor` says so", error)
-            return ()
+        return tracks_of(self.sound, content)
 
     def _compare(self, first: str, second: str) -> SoundScore | None:
         return best_of_tracks(self._tracks(first), self._tracks(second))
+
+
+def tracks_of(sound: SoundSearch, content: str) -> Sequence[SoundFeatures]:
+    """The sound of a content; nothing where it is damaged."""
+    try:
+        return sound.tracks(content) or ()
+    except CollectionError as error:
+        _warn_once(f"{error}; nothing is said of this sound")
+        return ()
+
+
+@cache
+def _warn_once(message: str) -> None:
+    _logger.warning("%s", message)
 
 
 def piece_of(track: SoundFeatures) -> SoundFeatures:

@@ -345,27 +345,20 @@ def _find_copies(search: _StretchSearch) -> dict[str, str]:
     for first, second, stretch in search.findings.pairs():
         if first != second and first in search.videos and second in search.videos:
             shared.setdefault((first, second), []).append(stretch)
-    order = {content: place for place, content in enumerate(search.videos)}
-    copies: dict[str, str] = {}
+    names = list(search.videos)
+    order, sets = {content: place for place, content in enumerate(names)}, Sets(range(len(names)))
     for (first, second), stretches in shared.items():
         covered = (
-            _covered([(each.first_start, each.first_end) for each in stretches]) / search.videos[first].duration,
-            _covered([(each.second_start, each.second_end) for each in stretches]) / search.videos[second].duration,
+            _covered([each.first_span for each in stretches]) / search.videos[first].duration,
+            _covered([each.second_span for each in stretches]) / search.videos[second].duration,
         )
-        kept, copy = sorted((_root(copies, first), _root(copies, second)), key=order.__getitem__)
         longest = max(stretches, key=lambda stretch: stretch.length)
-        if min(covered) < _COPY_SHARE or kept == copy:
+        if min(covered) < _COPY_SHARE or sets.find(order[first]) == sets.find(order[second]):
             continue
         # A card and a camera that stands still always are alike.
         if longest.is_distinct or next(search.fit([(first, second, longest)])) is not None:
-            copies[copy] = kept
-    return copies
-
-
-def _root(copies: Mapping[str, str], content: str) -> str:
-    while content in copies:
-        content = copies[content]
-    return content
+            sets.join(order[first], order[second])
+    return {name: names[kept] for at, name in enumerate(names) if (kept := sets.find(at)) != at}
 
 
 def _covered(spans: Sequence[tuple[float, float]]) -> float:
@@ -483,7 +476,7 @@ def _copy_groups(
 ) -> list[RecurringGroup]:
     groups: dict[str, list[VideoRecord]] = {}
     for content, same in by_content.items():
-        groups.setdefault(_root(copies, content), []).extend(same)
+        groups.setdefault(copies.get(content, content), []).extend(same)
     return [
         RecurringGroup(
             tuple(Occurrence(record.path, 0.0, max(record.duration, 1e-3), 1.0) for record in same), "copy", files

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from vidkin.errors import CollectionError, InvalidArgumentError, NotIndexedError
+from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index.duplicates.comparisons import content_of, present_files
+from vidkin.index.duplicates.heard import tracks_of
 from vidkin.index.query.query import SearchParts
 from vidkin.index.query.sound import ADD_SOUND, By, check_by
 from vidkin.index.query.stored import prepare_features
@@ -33,8 +33,6 @@ from vidkin.index.storage.tasks import MapHere, Mapper
 from vidkin.similarity.contracts import FrameFeatures, Segment
 from vidkin.similarity.scale import SURE
 from vidkin.similarity.sound import SoundFeatures, compare_sounds, hypotheses
-
-_logger = logging.getLogger(__name__)
 
 # Score of one sound (unrelated ones are below .2, recordings of one from about .7 on), and what a stretch must have to
 # be judged by: seconds, and landmarks of one of its tracks.
@@ -140,7 +138,7 @@ def find_heard(
     tried = tuple(each for each in hypotheses() if abs(each.speed - 1) <= _MAX_SPEED_CHANGE)
     links = []
     for done, (content, record) in enumerate(reversed(videos.items()), start=1):
-        for other, score in sound.find(_tracks(sound, record), skip=met[content], tried=tried).items():
+        for other, score in sound.find(tracks_of(sound, content_of(record)), skip=met[content], tried=tried).items():
             if other not in videos:
                 continue
             met[other].add(content)
@@ -198,14 +196,6 @@ def _with_pictures(
     return seen
 
 
-def _tracks(sound: SoundSearch, record: VideoRecord) -> tuple[SoundFeatures, ...]:
-    try:
-        return sound.tracks(content_of(record)) or ()
-    except CollectionError as error:
-        _logger.warning("%s; it is not said whether the sound of %s is another", error, record.path)
-        return ()
-
-
 def with_sounds(
     groups: Sequence[RecurringGroup], records: Sequence[VideoRecord], sound: SoundSearch | None
 ) -> list[RecurringGroup]:
@@ -221,7 +211,7 @@ def with_sounds(
     by_path = {record.path: record for record in records}
 
     def hear(one: Occurrence) -> list[SoundFeatures]:
-        cut = [track.between(one.start, one.end) for track in _tracks(sound, by_path[one.path])]
+        cut = [track.between(one.start, one.end) for track in tracks_of(sound, content_of(by_path[one.path]))]
         return [track for track in cut if len(track) >= _LEAST_LANDMARKS]
 
     return [_with_sounds(group, hear) if group.kind not in ("copy", "recap") else group for group in groups]
