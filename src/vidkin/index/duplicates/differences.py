@@ -166,8 +166,9 @@ def _place(
     placed, speed = place_frames(first, second, segment, lengths), lengths[1] / max(lengths[0], 1e-3)
     is_other = abs(speed / segment.speed - 1) > _OTHER_SPEED and SPEED_LIMITS[0] <= speed <= SPEED_LIMITS[1]
     if placed is not None and is_other:
-        ends = {"query_start": 0.0, "query_end": lengths[0], "target_start": 0.0, "target_end": lengths[1]}
-        whole = replace(segment, **ends, speed=speed)
+        whole = replace(
+            segment, query_start=0.0, query_end=lengths[0], target_start=0.0, target_end=lengths[1], speed=speed
+        )
         other = place_frames(first, second, whole, lengths)
         if other is not None and 1 - other.agreement < (1 - placed.agreement) / 2:
             return whole, other

@@ -114,9 +114,9 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
     rows = np.abs(others.times - (line[:, None] + _LAGS)[..., None]).argmin(axis=2)
     # The boxes of a segment are in the pictures as they are, bars and all.
     boxes, pictures = (pose.apply_to_box(segment.query_box), segment.target_box), (own.picture, others.picture)
-    of_match = tuple(picture if box == WHOLE else box for box, picture in zip(boxes, pictures, strict=True))
+    own_part, part = (picture if box == WHOLE else box for box, picture in zip(boxes, pictures, strict=True))
     best: _Found | None = None
-    for found in _attempts(own, others, rows, dict.fromkeys([of_match, pictures, (WHOLE, WHOLE)])):
+    for found in _attempts(own, others, rows, dict.fromkeys([(own_part, part), pictures, (WHOLE, WHOLE)])):
         if best is None or found.rank > best.rank + _MORE:
             best = found
         if best.rank >= _SURE:
@@ -357,7 +357,7 @@ def follow_line(
         once, back = np.unique(rows, return_inverse=True)
         upright = np.asarray(pose.apply(images[once]), np.uint8)
         sides.append(_canvases(upright, box, (_LINES, _LINES * 4 // 3))[back])
-    return _agreements(*sides, FrameAlignment())
+    return _agreements(sides[0], sides[1], FrameAlignment())
 
 
 def _size_of(images: NDArray[np.uint8], box: Box, lines: int) -> tuple[int, int]:
