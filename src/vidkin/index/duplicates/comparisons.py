@@ -31,7 +31,7 @@ _SHARE_OF_SAVING = 0.02
 
 # Raise it when what is stored would mean something else. A change of the score changes the state by itself
 # (`vidkin.similarity.contracts.SCORE_REVISION`), one of the proof its own revision.
-_REVISION = 4
+_REVISION = 5
 
 
 @check_constructor
