@@ -115,7 +115,7 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
     # The boxes of a segment are in the pictures as they are, bars and all.
     boxes, pictures = (pose.apply_to_box(segment.query_box), segment.target_box), (own.picture, others.picture)
     own_part, part = (picture if box == WHOLE else box for box, picture in zip(boxes, pictures, strict=True))
-    best: _Found | None = None
+    best: _Attempt | None = None
     for found in _attempts(own, others, rows, dict.fromkeys([(own_part, part), pictures, (WHOLE, WHOLE)])):
         if best is None or found.rank > best.rank + _MORE:
             best = found
@@ -185,7 +185,7 @@ def _read_around(path: str, size: int, changed: int, moments: tuple[float, ...],
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Found:
+class _Attempt:
     """A place, and for each frame of the first video the one of the second that agrees best there.
 
     Attributes:
@@ -230,7 +230,7 @@ class _Found:
 
 def _attempts(
     own: _Frames, others: _Frames, rows: NDArray[np.int64], parts: Iterable[tuple[Box, Box]]
-) -> Iterator[_Found]:
+) -> Iterator[_Attempt]:
     """Align parts of both videos, at the lag at which they agree best as they are, then at three others: a camera that
     pans or zooms shows another crop of the same a moment later."""
     shown = own.picture, others.picture
@@ -239,20 +239,20 @@ def _attempts(
         plain, ahead = _best_rows(ones, pictures, rows, FrameAlignment())
         agreements = _agreements(ones, pictures[plain], FrameAlignment())
         if np.median(agreements) >= _IN_PLACE:
-            yield _Found(_outside(FrameAlignment(), boxes), plain, agreements, ahead, shown)
+            yield _Attempt(_outside(FrameAlignment(), boxes), plain, agreements, ahead, shown)
         for start in (plain, *rows[:, _LAGS_APART - 1 :: _LAGS_APART].T):
             alignment = align_frames(ones, pictures[start])[0]
             chosen, ahead = _best_rows(ones, pictures, rows, alignment)
             agreements = _agreements(ones, pictures[chosen], alignment)
             placement = _outside(alignment, boxes)
-            found = _Found(placement, chosen, agreements, ahead, shown)
+            found = _Attempt(placement, chosen, agreements, ahead, shown)
             is_moved = np.abs(np.subtract((placement.inside_box, placement.covered_box), WHOLE)).max() > 1 / _LINES
             if (is_moved or (chosen != start).any()) and found.agreement >= _LEAST_AGREEMENT:
                 found = max(found, _look_closer(own, others, found), key=lambda each: each.rank)
             yield found
 
 
-def _look_closer(own: _Frames, others: _Frames, found: _Found) -> _Found:
+def _look_closer(own: _Frames, others: _Frames, found: _Attempt) -> _Attempt:
     """The same with a place as exact as larger pictures of the parts that both show tell."""
     boxes = _proper(found.placement.inside_box), _proper(found.placement.covered_box)
     images = own.images, others.images[found.rows]
