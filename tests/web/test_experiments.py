@@ -8,7 +8,7 @@ from tests.support.stored_runs import write_benchmark, write_training
 from tests.web.conftest import Connect, Library
 
 
-def test_runs_are_listed_with_curves_tables_and_images(library: Library, connect: Connect, tmp_path: Path) -> None:
+def test_runs_are_listed_with_their_images(library: Library, connect: Connect, tmp_path: Path) -> None:
     write_training(tmp_path / "first", [2.0, 1.0], report=True)
     (tmp_path / "first" / "quadlets.png").write_bytes(b"\x89PNG picture")
     write_benchmark(tmp_path / "figures.json")
@@ -16,18 +16,13 @@ def test_runs_are_listed_with_curves_tables_and_images(library: Library, connect
     assert str(tmp_path) in client.get("/experiments").text
     runs = {run["name"]: run["id"] for run in client.get("/api/experiments").json()}
     assert set(runs) == {"first", "figures.json"}
-    curves = client.get(f"/api/experiments/{runs['first']}/curves").json()
-    assert curves["series"]["loss"] == [[1, 2.0], [2, 1.0]]
-    tables = client.get(f"/api/experiments/{runs['figures.json']}/tables").json()
-    assert tables[0]["rows"][1] == ["quadlet", "0.6250"]
     picture = client.get(f"/api/experiments/{runs['first']}/pictures/quadlets.png")
     assert (picture.headers["content-type"], picture.content) == ("image/png", b"\x89PNG picture")
     for wrong in (
         f"{runs['first']}/pictures/report.json",
         f"{runs['first']}/pictures/..%2Ffigures.json",
-        f"{runs['first']}/tables",
-        f"{runs['figures.json']}/curves",
-        "nothing/curves",
+        f"{runs['figures.json']}/pictures/quadlets.png",
+        "nothing/pictures/quadlets.png",
     ):
         assert client.get(f"/api/experiments/{wrong}").status_code == 404, wrong
 

@@ -124,7 +124,7 @@ def test_many_threads_share_two_heaps() -> None:
     """In a process of its own: 24 threads that each keep a little leave as many heaps behind otherwise."""
     code = (
         "import re, sys, threading\n"
-        "from vidkin.web.server import share_heaps\n"
+        "from vidkin._base.memory import share_heaps\n"
         "if sys.argv[1] == 'shared' and not share_heaps(): sys.exit('no')\n"
         "gate = threading.Barrier(25)\n"
         "def work():\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -35,18 +35,12 @@ class LinkKind(StrEnum):
 
 
 def apply(
-    plan: Annotated[Path, typer.Argument(help="From `vidkin duplicates --plan`.", dir_okay=False)],
-    move_to: Annotated[
-        Path | None, typer.Option("--move-to", metavar="FOLDER", help="Move files below this folder, not to the trash.")
-    ] = None,
-    link: Annotated[
-        LinkKind | None, typer.Option("--link", help="Replace each by a link to the kept file.", show_default=False)
-    ] = None,
-    protect: Annotated[
-        list[Path] | None, folder_option("--protect", "Touch no file in this folder.", exists=True)
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Undo this plan: every file returns to its folder.")] = False,
+    plan: Annotated[Path, typer.Argument(dir_okay=False)],
+    move_to: Annotated[Path | None, typer.Option("--move-to", metavar="FOLDER")] = None,
+    link: Annotated[LinkKind | None, typer.Option("--link", show_default=False)] = None,
+    protect: Annotated[list[Path] | None, folder_option("--protect", exists=True)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run")] = False,
+    undo: Annotated[bool, typer.Option("--undo")] = False,
     index: IndexOption = DEFAULT_INDEX,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
@@ -57,6 +51,14 @@ def apply(
     either changed since the plan was made. Subtitles and other files that belong to a video are moved with it, unless a
     link replaces the video. Every step is recorded in a log next to the plan (PLAN.log); --undo reverses it, and the
     same command again completes what was interrupted.
+
+    Args:
+        plan: From `vidkin duplicates --plan`.
+        move_to: Move files below this folder, not to the trash.
+        link: Replace each by a link to the kept file.
+        protect: Touch no file in this folder. Repeatable.
+        dry_run: Only show what would be done.
+        undo: Undo this plan: every file returns to its folder.
     """
     from vidkin.files import Journal, apply_plan, read_plan, undo_plan
     from vidkin.index import open_place
@@ -67,11 +69,13 @@ def apply(
     what = read_plan(plan)
     place = open_place(index)
     is_missing = place.folder is not None and not place.folder.is_dir()
-    with nullcontext() if is_missing or dry_run else _hold_index(place):
+    # In a folder that cannot be written to, no web page removes files at the same time either.
+    writes = not dry_run and place.folder is not None and os.access(place.folder, os.W_OK)
+    with place.exclusive() if writes else nullcontext():
         if undo:
             actions = undo_plan(journal, plan=what, dry_run=dry_run)
         else:
-            if not is_missing and not dry_run:
+            if writes:
                 _remember(Path(os.path.realpath(plan)), place)
             with meter("proving and moving") as bar:
                 actions = apply_plan(
@@ -119,22 +123,10 @@ class _Prover:
         return self._confirmed
 
 
-def _is_writable(place: Place) -> bool:
-    """Whether it is a folder that can be written to; in others, no web page removes files either."""
-    return place.folder is not None and os.access(place.folder, os.W_OK)
-
-
-def _hold_index(place: Place) -> AbstractContextManager[None]:
-    """The lock of an index, so that its page does not remove files at the same time."""
-    return place.exclusive() if _is_writable(place) else nullcontext()
-
-
 def _remember(plan: Path, place: Place) -> None:
     """Add the plan to the history of its index, which the web page shows; files are moved even if that fails."""
     from vidkin.index import Removals
 
-    if not _is_writable(place):
-        return
     try:
         Removals(place).remember(plan)
     except (OSError, VidkinError) as error:
@@ -160,21 +152,22 @@ def _print_actions(actions: list[FileAction], plan: Path, move_to: Path | None, 
 
 
 def decisions(
-    videos: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Videos whose pairs, each with each, to mark.", metavar="VIDEO", show_default=False),
-    ] = None,
-    not_a_match: Annotated[
-        bool, typer.Option("--not-a-match", help="Mark the videos as not duplicates of each other.")
-    ] = False,
-    is_a_match: Annotated[bool, typer.Option("--is-a-match", help="Mark them as duplicates.")] = False,
-    undo: Annotated[bool, typer.Option("--undo", help="Forget what was decided on them.")] = False,
+    videos: Annotated[list[Path] | None, typer.Argument(metavar="VIDEO", show_default=False)] = None,
+    not_a_match: Annotated[bool, typer.Option("--not-a-match")] = False,
+    is_a_match: Annotated[bool, typer.Option("--is-a-match")] = False,
+    undo: Annotated[bool, typer.Option("--undo")] = False,
     index: IndexOption = DEFAULT_INDEX,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Mark pairs of videos as duplicates or not, list what was marked, or undo it.
 
     Videos that are marked as not duplicates stay out of each other's group, whatever they score.
+
+    Args:
+        videos: Videos whose pairs, each with each, to mark.
+        not_a_match: Mark the videos as not duplicates of each other.
+        is_a_match: Mark them as duplicates.
+        undo: Forget what was decided on them.
     """
     verdicts = {"not duplicates": not_a_match, "duplicates": is_a_match, "undone": undo}
     chosen = [name for name, is_chosen in verdicts.items() if is_chosen]

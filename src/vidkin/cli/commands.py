@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
-import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import Enum, IntEnum
 from importlib import import_module
@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from vidkin._base.registry import missing_scale
+from vidkin._base.values import describe_settings
 from vidkin.cli.extra_options import find_extra_options, find_missing_options, mark_optional_value, take_extra_options
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, UnknownExtractorError, VidkinError
 
@@ -214,13 +215,20 @@ class _Command(TyperCommand):
 
 
 def _make_command(name: str, function: Callable[..., Any]) -> Any:
-    """The command of a function, with the options that other packages add to it."""
+    """The command of a function, with the options that other packages add to it.
+
+    Its docstring is the help: what is below ``Args:`` describes the options and arguments that have no text yet.
+    """
     extras = find_extra_options(function)
     single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     single.command(name, cls=_Command)(take_extra_options(name, function, extras))
     command: Any = typer.main.get_command(single)
     command.optional_values = {f"--{name}": extra.value for name, extra in extras.items() if extra.value is not None}
     command.missing = find_missing_options(function, extras)
+    command.help = (inspect.getdoc(function) or "").partition("\n\nArgs:")[0]
+    texts = describe_settings(function)
+    for part in command.params:
+        part.help = part.help or texts.get(part.name)
     return command
 
 
@@ -295,18 +303,19 @@ def _read_number(value: Any, kind: type, info: Any) -> Any:
 
 
 def _check_path(path: Path, info: Any) -> Path:
-    if info.resolve_path or info.allow_dash or info.writable or info.path_type is not None:
-        raise _NotPlainError
-    try:
-        mode = path.stat().st_mode
-    except (OSError, ValueError) as error:
-        if info.exists or isinstance(error, ValueError):
-            raise _NotPlainError from None
-        return path
-    is_refused = (stat.S_ISREG(mode) and not info.file_okay) or (stat.S_ISDIR(mode) and not info.dir_okay)
-    if is_refused or (info.readable and not os.access(path, os.R_OK)):
+    is_there, is_file, is_folder = os.path.exists(path), os.path.isfile(path), os.path.isdir(path)
+    is_refused = (is_file and not info.file_okay) or (is_folder and not info.dir_okay) or (info.exists and not is_there)
+    is_unreadable = is_there and info.readable and not os.access(path, os.R_OK)
+    is_special = info.resolve_path or info.allow_dash or info.writable or info.path_type is not None
+    if is_refused or is_unreadable or is_special or "\0" in str(path):
         raise _NotPlainError
     return path
+
+
+def source_of(context: Any, option: str | None) -> str:
+    """Where an option has its value from: ``COMMANDLINE``, ``DEFAULT_MAP`` (the configuration file) or ``DEFAULT``."""
+    source = context.get_parameter_source(option)
+    return "DEFAULT" if source is None else source.name
 
 
 class Status(IntEnum):

@@ -38,8 +38,6 @@ writes, and what decides which files a plan removes (``threshold``, ``keep``, ``
 
 # What may stand above the sections: each command takes what it has.
 _SHARED = ("index", "device", "extractor", "weights", "whitening", "workers")
-# What no configuration file sets.
-_NEVER = ("help",)
 
 
 def config_path() -> Path:
@@ -95,7 +93,7 @@ def show_defaults(command: Any, defaults: Mapping[str, Any]) -> Any:
 
 def _read_defaults(path: Path, command: str, options: Sequence[Any], sections: Collection[str]) -> dict[str, Any]:
     """What a file sets for a command, by the names of its parameters."""
-    known = {option.name: option for option in options if option.param_type_name == "option"}
+    known = {option.name: option for option in options if option.param_type_name == "option" and option.name != "help"}
     section: Mapping[str, Any] = {}
     shared: dict[str, Any] = {}
     for name, value in _read(path).items():
@@ -115,8 +113,8 @@ def _read_defaults(path: Path, command: str, options: Sequence[Any], sections: C
     defaults: dict[str, Any] = {}
     for name, value in {**shared, **section}.items():
         option = known.get(name.replace("-", "_"))
-        if option is None or option.name in _NEVER:
-            choices = _list_options(known.keys() - set(_NEVER))
+        if option is None:
+            choices = _list_options(known.keys())
             raise InvalidArgumentError(f"{path}: [{command}] has no option {name!r}; choose from {choices}")
         is_list = isinstance(value, list)
         takes_list = option.multiple or (is_list and option.nargs == len(value) > 1)

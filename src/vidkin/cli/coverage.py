@@ -22,18 +22,14 @@ from vidkin.similarity.scale import EXCERPT
 if TYPE_CHECKING:
     from vidkin.index import Coverage, Index
 
-_FOLDER_HELP = "Only look at videos in this folder; they are read now if they are not in the index."
-
 
 def coverage(
-    film: Annotated[Path, typer.Argument(help="The video; it need not be in the index.", metavar="FILM")],
-    folder: Annotated[
-        Path | None, typer.Argument(help=_FOLDER_HELP, metavar="FOLDER", exists=True, file_okay=False)
-    ] = None,
+    film: Annotated[Path, typer.Argument(metavar="FILM")],
+    folder: Annotated[Path | None, typer.Argument(metavar="FOLDER", exists=True, file_okay=False)] = None,
     output: Annotated[
-        list[Path] | None, options.output_option(f"Write this file: {describe_formats(COVERAGE_FORMATS)}.")
+        list[Path] | None, options.output_option(f"Write this file: {describe_formats(COVERAGE_FORMATS)}. Repeatable.")
     ] = None,
-    threshold: Annotated[float, options.threshold_option("Lowest score of a match that counts.")] = EXCERPT,
+    threshold: Annotated[float, options.threshold_option()] = EXCERPT,
     index: options.IndexOption = DEFAULT_INDEX,
     cluster: str | None = None,
     format: options.FormatOption = OutputFormat.TABLE,
@@ -41,6 +37,11 @@ def coverage(
     """Show which parts of FILM occur in other videos and which are unique.
 
     Of a compilation these are its sources; of a film, its excerpts in other files.
+
+    Args:
+        film: The video; it need not be in the index.
+        folder: Only look at videos in this folder; they are read now if they are not in the index.
+        threshold: Lowest score of a match that counts.
     """
     options.check_inputs(film)
     targets = options.parse_outputs(output, {name: (form.suffix,) for name, form in COVERAGE_FORMATS.items()})

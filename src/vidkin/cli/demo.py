@@ -36,14 +36,16 @@ _NEXT = (
 
 def demo(
     context: typer.Context,
-    folder: Annotated[Path, typer.Argument(help="Folder for all generated files; a second run reuses it.")] = _FOLDER,
-    training: Annotated[
-        bool, typer.Option("--training", help="Show a short training instead; it needs the extra `train`.")
-    ] = False,
+    folder: Annotated[Path, typer.Argument()] = _FOLDER,
+    training: Annotated[bool, typer.Option("--training")] = False,
 ) -> None:
     """Build a small collection, then index, search, match, find duplicates and cut a film.
 
     Works offline. With --training it shows only how a model is trained.
+
+    Args:
+        folder: Folder for all generated files; a second run reuses it.
+        training: Show a short training instead; it needs the extra `train`.
     """
     folder = folder.expanduser()
     if folder.exists() and not folder.is_dir():

@@ -16,19 +16,21 @@ from vidkin.errors import CollectionDamagedError, CollectionNotFoundError
 from vidkin.rendering.text import printable
 
 _STYLES = {"ok": "green", "missing": "yellow", "broken": "bold red"}
-_REPAIR_HELP = "Read the whole index and remove damaged parts so that `vidkin index` can rebuild them."
 
 
 def doctor(
     index: IndexOption = DEFAULT_INDEX,
     recall: Annotated[bool, rare_option("--recall")] = False,
-    repair: Annotated[bool, typer.Option("--repair", help=_REPAIR_HELP)] = False,
+    repair: Annotated[bool, typer.Option("--repair")] = False,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Check that every part works on this machine, and the health of the index.
 
     --recall also measures what the first stage of search misses in this index. Exit status 1 if a part that vidkin
     needs does not work, the model that made the index is gone, or a part of the index is missing.
+
+    Args:
+        repair: Read the whole index and remove damaged parts so that `vidkin index` can rebuild them.
     """
     with meter("starting"):
         from vidkin.index import open_place

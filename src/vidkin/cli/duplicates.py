@@ -29,45 +29,24 @@ _SECONDS_A_NOTE = 30.0
 # Groups that are named on a terminal while pairs are compared, and files of each.
 _MAX_NAMED, _NAMES_A_LINE = 20, 4
 
-_OUTPUT_HELP = (
-    "Write the groups to this file: a table (.csv, .json), a page with pictures of all copies side by side "
-    "(.html), or a format of an installed package."
-)
-_PREFER_HELP = (
-    "Order in which a copy is preferred over others that hold as much: picture, frame-rate, dynamic-range, sound, "
-    "streams, metadata, bit-rate, size, age, newest, longest, smallest; or a folder whose files come first, or "
-    "outside:FOLDER. Repeatable."
-)
 _PREFERENCES = "picture,frame-rate,dynamic-range,sound,streams,metadata,bit-rate,size,age"
-_ACCEPT_HELP = (
-    "With --plan: what a removed file may have that the kept one lacks: resolution, quality, borders, frame-rate, "
-    "dynamic-range, alpha, sound, subtitles, chapters, attachments, data, metadata. Repeatable."
-)
-_INCOMING_HELP = "Compare only this folder with all other files, which the plan does not touch."
-_PLAN_HELP = (
-    "Decode all copies to prove what can be removed without loss, and write it to this JSON file, for `vidkin apply`."
-)
 
 
 def duplicates(
     index: options.IndexOption = DEFAULT_INDEX,
-    threshold: Annotated[float, options.threshold_option("Lowest score of two copies.")] = SURE,
-    output: Annotated[list[Path] | None, options.output_option(_OUTPUT_HELP)] = None,
-    parts: Annotated[
-        bool, typer.Option("--parts", help="Also group excerpts with the video that they are from.")
-    ] = False,
+    threshold: Annotated[float, options.threshold_option()] = SURE,
+    output: Annotated[list[Path] | None, options.output_option()] = None,
+    parts: Annotated[bool, typer.Option("--parts")] = False,
     by: options.ByOption = ScoreBasis.PICTURE,
     prefer: Annotated[
-        list[str] | None, typer.Option("--prefer", metavar="COLUMN,...", help=_PREFER_HELP, show_default=_PREFERENCES)
+        list[str] | None, typer.Option("--prefer", metavar="COLUMN,...", show_default=_PREFERENCES)
     ] = None,
-    accept: Annotated[list[str] | None, typer.Option("--accept", metavar="KIND,...", help=_ACCEPT_HELP)] = None,
-    only: Annotated[list[Path] | None, folder_option("--only", "Compare only files in this folder.")] = None,
+    accept: Annotated[list[str] | None, typer.Option("--accept", metavar="KIND,...")] = None,
+    only: Annotated[list[Path] | None, folder_option("--only")] = None,
     across: Annotated[tuple[Path, Path] | None, rare_option("--across", metavar="A B")] = None,
-    incoming: Annotated[list[Path] | None, folder_option("--incoming", _INCOMING_HELP)] = None,
-    plan: Annotated[Path | None, typer.Option("--plan", help=_PLAN_HELP, dir_okay=False)] = None,
-    protect: Annotated[
-        list[Path] | None, folder_option("--protect", "The plan touches no file in this folder.", exists=True)
-    ] = None,
+    incoming: Annotated[list[Path] | None, folder_option("--incoming")] = None,
+    plan: Annotated[Path | None, typer.Option("--plan", dir_okay=False)] = None,
+    protect: Annotated[list[Path] | None, folder_option("--protect", exists=True)] = None,
     workers: options.WorkersOption = None,
     device: options.DeviceOption = "auto",
     cluster: str | None = None,
@@ -76,6 +55,22 @@ def duplicates(
     """List groups of copies in the index; the best copy of each group is marked.
 
     Uncertain pairs are read again. Comparisons are stored in the index, so that the next run is fast.
+
+    Args:
+        threshold: Lowest score of two copies.
+        output: Write the groups to this file: a table (.csv, .json), a page with pictures of all copies side by side
+            (.html), or a format of an installed package. Repeatable.
+        parts: Also group excerpts with the video that they are from.
+        prefer: Order in which a copy is preferred over others that hold as much: picture, frame-rate, dynamic-range,
+            sound, streams, metadata, bit-rate, size, age, newest, longest, smallest; or a folder whose files come
+            first, or outside:FOLDER. Repeatable.
+        accept: With --plan: what a removed file may have that the kept one lacks: resolution, quality, borders,
+            frame-rate, dynamic-range, alpha, sound, subtitles, chapters, attachments, data, metadata. Repeatable.
+        only: Compare only files in this folder. Repeatable.
+        incoming: Compare only this folder with all other files, which the plan does not touch. Repeatable.
+        plan: Decode all copies to prove what can be removed without loss, and write it to this JSON file, for `vidkin
+            apply`.
+        protect: The plan touches no file in this folder. Repeatable.
     """
     if accept and plan is None:
         raise typer.BadParameter("--accept needs --plan: only a proof finds what a kept file lacks")

@@ -26,12 +26,11 @@ if TYPE_CHECKING:
 
 _WhiteningKind = Literal["edits", "pca"]
 _ENDINGS = {"safetensors": (".safetensors",), "npz": (".npz",)}
-_OUTPUT_HELP = "File to write: .safetensors, or .npz for NumPy."
 
 
 def embed(
-    files: Annotated[list[Path], typer.Argument(help="Video files.", metavar="FILE")],
-    output: Annotated[Path, typer.Option("--output", "-o", help=_OUTPUT_HELP, dir_okay=False)],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE")],
+    output: Annotated[Path, typer.Option("--output", "-o", dir_okay=False)],
     rate: Annotated[float | None, rare_option("--rate", min=0.001)] = None,
     extractor: options.ExtractorOption = None,
     model: options.ModelOption = None,
@@ -45,6 +44,10 @@ def embed(
     Arrays: values [N, R, D] float32, timestamps [N] float64 in seconds, information [N] float32, and lengths [V]
     int64, the number of frames of each video (N in all). Metadata: fingerprint, extractor, paths (JSON); in an npz file
     these three are arrays of text.
+
+    Args:
+        files: Video files.
+        output: File to write: .safetensors, or .npz for NumPy.
     """
     with meter("starting"):
         from vidkin.features import describe_file, open_extractor
@@ -93,8 +96,8 @@ def embed(
 
 
 def whiten(
-    paths: Annotated[list[Path], typer.Argument(help="Videos and images, or folders of them.", metavar="PATH")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Safetensors file to write.", dir_okay=False)],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH")],
+    output: Annotated[Path, typer.Option("--output", "-o", dir_okay=False)],
     dimension: Annotated[int, rare_option("--dimension", min=1)] = 128,
     kind: Annotated[_WhiteningKind, rare_option("--kind")] = "edits",
     pictures: Annotated[int, rare_option("--pictures", min=2)] = 1000,
@@ -108,6 +111,10 @@ def whiten(
 
     Images are edited as copies are; directions that edits change count less (--kind pca: plain PCA whitening). It is
     for features of --extractor, classical or a network. Use the result with --whitening in index, match and embed.
+
+    Args:
+        paths: Videos and images, or folders of them.
+        output: Safetensors file to write.
     """
     from vidkin.features import fit_edit_whitening, fit_image_whitening, open_extractor
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vidkin._base.outputs import check_free, describe_source
+from vidkin.cli.commands import source_of
 from vidkin.cli.console import end_with_failures, meter, note, print_data, table, wrote
 from vidkin.cli.options import (
     JsonFormat,
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from vidkin.datasets import LabelledSet
     from vidkin.training import ClassifierEvaluation, Evaluation
 
-_MODEL_HELP = "Folder of a trained model, or the name of a shot detector."
-_DATA_HELP = "Folder or file of the labeled data, for a shot detector a JSON file of labeled shots."
-_OUTPUT_HELP = "Draw sampled quadlets of the queries into this file; for a classifier a folder of three pictures."
 _OF_MODELS = ("reader", "options", "split", "queries", "gallery", "output", "seed")
 
 
@@ -122,18 +120,14 @@ def print_evaluation(evaluation: Evaluation | ClassifierEvaluation) -> None:
 
 def evaluate(
     context: typer.Context,
-    model: Annotated[Path, typer.Argument(help=_MODEL_HELP, metavar="MODEL")],
-    data: Annotated[Path | None, typer.Argument(help=_DATA_HELP, show_default="that of the training")] = None,
-    reader: Annotated[
-        str | None, typer.Option("--reader", "-r", help="Reader of the data.", show_default="tree")
-    ] = None,
-    options: Annotated[
-        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="An option of the reader; repeatable.")
-    ] = None,
+    model: Annotated[Path, typer.Argument(metavar="MODEL")],
+    data: Annotated[Path | None, typer.Argument(show_default="that of the training")] = None,
+    reader: Annotated[str | None, typer.Option("--reader", "-r", show_default="tree")] = None,
+    options: Annotated[list[str] | None, typer.Option("--option", metavar="NAME=VALUE")] = None,
     split: Annotated[Path | None, rare_option("--split", dir_okay=False)] = None,
     queries: Annotated[str, rare_option("--queries")] = "test",
     gallery: Annotated[str, rare_option("--gallery")] = "train",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help=_OUTPUT_HELP)] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
     seed: Annotated[int, rare_option("--seed")] = 0,
     tolerance: Annotated[int, rare_option("--tolerance", min=0)] = 2,
     format: JsonOption = JsonFormat.TABLE,
@@ -146,14 +140,20 @@ def evaluate(
 
     For a shot detector, such as default, they are precision, recall and F1 of cuts and of critical clips:
     `vidkin evaluate default labels.json`. `vidkin shots --output labels.json` and the Shots page write such labels.
+
+    Args:
+        model: Folder of a trained model, or the name of a shot detector.
+        data: Folder or file of the labeled data, for a shot detector a JSON file of labeled shots.
+        reader: Reader of the data.
+        options: An option of the reader; repeatable.
+        output: Draw sampled quadlets of the queries into this file; for a classifier a folder of three pictures.
     """
     if data is not None and data.is_file():
         from vidkin.shots import is_shot_labels
 
         if is_shot_labels(data):
             for name in _OF_MODELS:
-                source = context.get_parameter_source(name)
-                if source is not None and source.name == "COMMANDLINE":
+                if source_of(context, name) == "COMMANDLINE":
                     raise InvalidArgumentError(
                         f"--{name.removesuffix('s') if name == 'options' else name} is for trained models, and the "
                         "labels are of shots: leave it out"
@@ -186,17 +186,20 @@ def evaluate(
 
 
 def classify(
-    model: Annotated[
-        Path, typer.Argument(help="Folder of a model that `vidkin train two-head` made.", metavar="MODEL")
-    ],
-    files: Annotated[list[Path], typer.Argument(help="Images or videos, or folders with such files.", metavar="FILES")],
-    classes: Annotated[int, typer.Option("--classes", min=1, help="Most likely classes to show.")] = 3,
+    model: Annotated[Path, typer.Argument(metavar="MODEL")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILES")],
+    classes: Annotated[int, typer.Option("--classes", min=1)] = 3,
     neighbors: Annotated[int, rare_option("--neighbors", min=0)] = 3,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Classify files with a trained MODEL, and show the nearest training items.
 
     A model of images takes the middle frame of a video.
+
+    Args:
+        model: Folder of a model that `vidkin train two-head` made.
+        files: Images or videos, or folders with such files.
+        classes: Most likely classes to show.
     """
     files = list_media(files)
     with meter("starting"):

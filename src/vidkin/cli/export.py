@@ -14,19 +14,21 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import printable
 
 _ENDINGS = {"onnx": (".onnx",), "torch": (".pt2",)}
-_OUTPUT_HELP = "File to write: ONNX (.onnx), or a program for torch.export.load (.pt2)."
-_LAYOUT_HELP = "System that it comes from: visil, visil-symmetric, dns, s2vs or hap-vr."
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="Folder of a trained model.", metavar="MODEL")],
-    output: Annotated[Path, typer.Option("--output", "-o", help=_OUTPUT_HELP, dir_okay=False)],
+    model: Annotated[Path, typer.Argument(metavar="MODEL")],
+    output: Annotated[Path, typer.Option("--output", "-o", dir_okay=False)],
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Write MODEL as one file that runs without vidkin: images or clips in, unit vectors out.
 
     The input has values from 0 to 1; the file normalizes it. The metadata "vidkin" of the file describes the input.
     MODEL can also be the weights of a frame encoder, FILE.safetensors; its ONNX file belongs next to it as FILE.onnx.
+
+    Args:
+        model: Folder of a trained model.
+        output: File to write: ONNX (.onnx), or a program for torch.export.load (.pt2).
     """
     is_encoder = model.is_file()
     source = describe_source(f"export as {output.suffix.lower()}", model)
@@ -54,11 +56,9 @@ def export(
 
 
 def import_model(
-    checkpoint: Annotated[
-        Path, typer.Argument(help="The checkpoint, a PyTorch file.", metavar="FILE", dir_okay=False, exists=True)
-    ],
-    layout: Annotated[str, typer.Option("--layout", help=_LAYOUT_HELP)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the model to write.", file_okay=False)],
+    checkpoint: Annotated[Path, typer.Argument(metavar="FILE", dir_okay=False, exists=True)],
+    layout: Annotated[str, typer.Option("--layout")],
+    output: Annotated[Path, typer.Option("--output", "-o", file_okay=False)],
     whitening: Annotated[Path | None, rare_option("--whitening", dir_okay=False, exists=True)] = None,
     weights: Annotated[Path | None, rare_option("--weights", dir_okay=False, exists=True)] = None,
     extractor: Annotated[str | None, rare_option("--extractor", "-e")] = None,
@@ -69,6 +69,11 @@ def import_model(
     The file is read as data: no program in it is run. Use the folder with `vidkin index --model`. Rare options:
     --whitening, the one that it was trained with (.pth, .npz or safetensors), --weights of ResNet-50 (safetensors or
     .pth, otherwise those of the hub), and --extractor in place of ResNet-50.
+
+    Args:
+        checkpoint: The checkpoint, a PyTorch file.
+        layout: System that it comes from: visil, visil-symmetric, dns, s2vs or hap-vr.
+        output: Folder of the model to write.
     """
     from vidkin.models.comparator_import import import_comparator
     from vidkin.models.stored import CONFIG_FILE

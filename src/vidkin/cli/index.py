@@ -25,28 +25,21 @@ if TYPE_CHECKING:
 
 # Seconds that --watch waits for a process that is writing when it begins, as for any later one.
 _FOREVER = 1e9
-_EXCLUDE_HELP = (
-    "Skip files and folders of this name, for example '*proxy*' or Trash/. May be repeated; remembered by the index."
-)
-_IMAGES_HELP = "Also add the photographs in folders. Remembered by the index."
-_SKIPPED_HELP = "List the files and folders that were skipped, and why."
-_PRUNE_HELP = "Remove videos of these folders from the index whose files are gone or excluded."
-_WATCH_HELP = "Then keep the index up to date with these folders until Ctrl-C."
 
 
 def index(
-    paths: Annotated[list[Path], typer.Argument(help="Folders and video files.", metavar="PATH")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH")],
     index: options.IndexOption = DEFAULT_INDEX,
     extractor: options.ExtractorOption = None,
     model: options.ModelOption = None,
     workers: options.WorkersOption = None,
-    exclude: Annotated[list[str] | None, typer.Option("--exclude", metavar="PATTERN", help=_EXCLUDE_HELP)] = None,
-    images: Annotated[bool | None, typer.Option("--images/--no-images", help=_IMAGES_HELP, show_default="no")] = None,
+    exclude: Annotated[list[str] | None, typer.Option("--exclude", metavar="PATTERN")] = None,
+    images: Annotated[bool | None, typer.Option("--images/--no-images", show_default="no")] = None,
     sound: Annotated[bool | None, rare_option("--sound/--no-sound")] = None,
-    list_skipped: Annotated[bool, typer.Option("--list-skipped", help=_SKIPPED_HELP)] = False,
-    prune: Annotated[bool, typer.Option("--prune", help=_PRUNE_HELP)] = False,
+    list_skipped: Annotated[bool, typer.Option("--list-skipped")] = False,
+    prune: Annotated[bool, typer.Option("--prune")] = False,
     prune_anyway: Annotated[bool, rare_option("--prune-anyway")] = False,
-    watch: Annotated[bool, typer.Option("--watch", help=_WATCH_HELP)] = False,
+    watch: Annotated[bool, typer.Option("--watch")] = False,
     format: options.JsonOption = JsonFormat.TABLE,
     weights: options.WeightsOption = None,
     whitening: options.WhiteningOption = None,
@@ -65,6 +58,15 @@ def index(
     Run the same command again to resume after an interruption. Bins, snapshots and previews of NAS systems and
     desktops are left out. Rare options are in the guide; they also go into the section [index] of the configuration
     file.
+
+    Args:
+        paths: Folders and video files.
+        exclude: Skip files and folders of this name, for example '*proxy*' or Trash/. May be repeated; remembered by
+            the index.
+        images: Also add the photographs in folders. Remembered by the index.
+        list_skipped: List the files and folders that were skipped, and why.
+        prune: Remove videos of these folders from the index whose files are gone or excluded.
+        watch: Then keep the index up to date with these folders until Ctrl-C.
     """
     removal: Prune = "anyway" if prune_anyway else prune
     if watch:  # as it waits whenever another process writes later

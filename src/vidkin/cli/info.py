@@ -26,22 +26,24 @@ _COLUMNS = (
     *(("length", "right"), ("resolution", "right"), ("codec or cause", "left")),
     *(("damage", "left"), ("sound", "left"), ("file", "left")),
 )
-_CHECK_HELP = "Decode each FILE completely and report every error; exit status 1 if any."
 
 
 def info(
-    files: Annotated[
-        list[Path] | None, typer.Argument(help="Files to decode with --check.", metavar="FILE", show_default=False)
-    ] = None,
-    check: Annotated[bool, typer.Option("--check", help=_CHECK_HELP)] = False,
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE", show_default=False)] = None,
+    check: Annotated[bool, typer.Option("--check")] = False,
     index: IndexOption = DEFAULT_INDEX,
-    videos: Annotated[bool, typer.Option("--videos", help="Also list every video.")] = False,
+    videos: Annotated[bool, typer.Option("--videos")] = False,
     format: FormatOption = OutputFormat.TABLE,
 ) -> None:
     """Show what the index holds and which extractor made it, or check files for damage.
 
     With --check no index is used: each FILE is decoded from its first frame to its last with strict error detection,
     its sound included, and the first errors are listed with their times in seconds.
+
+    Args:
+        files: Files to decode with --check.
+        check: Decode each FILE completely and report every error; exit status 1 if any.
+        videos: Also list every video.
     """
     if check or files:
         if not check and (folder := next(filter(os.path.isdir, files or ()), None)) is not None:
@@ -148,13 +150,16 @@ def _tracks_as_json(tracks: Sequence[SoundFeatures] | None) -> list[dict[str, An
 
 
 def remove(
-    paths: Annotated[list[Path], typer.Argument(help="Videos, or folders for all videos below them.", metavar="PATH")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH")],
     index: IndexOption = DEFAULT_INDEX,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Remove videos from the index. The files themselves are not touched.
 
     Removed videos stay out of the index when their folder is indexed again, until `vidkin index` names them.
+
+    Args:
+        paths: Videos, or folders for all videos below them.
     """
     with open_index(index, writing=True) as collection:
         before = collection.info()

@@ -32,20 +32,14 @@ _ENDINGS = {
     "npz": (".npz",),
     "timeline": (".otio",),
 }
-_OUTPUT_HELP = (
-    "Write this file: matching frames side by side (.png, .webp), the map of frame similarities (.svg, or "
-    "map=FILE.png; .npz has its numbers), or with --offset both recordings, placed (.otio)."
-)
-_PROVE_HELP = "Decode both files to show whether everything in A is in B; pictures are of the moments that differ."
-_OFFSET_HELP = "Only find, by their sound, how two recordings of one event lie in time."
 
 
 def match(
-    first: Annotated[Path, typer.Argument(help="The query, a video or an image.", metavar="A")],
-    second: Annotated[Path, typer.Argument(help="The video to find it in.", metavar="B")],
-    output: Annotated[list[Path] | None, options.output_option(_OUTPUT_HELP)] = None,
-    prove: Annotated[bool, typer.Option("--prove", help=_PROVE_HELP)] = False,
-    offset: Annotated[bool, typer.Option("--offset", help=_OFFSET_HELP)] = False,
+    first: Annotated[Path, typer.Argument(metavar="A")],
+    second: Annotated[Path, typer.Argument(metavar="B")],
+    output: Annotated[list[Path] | None, options.output_option()] = None,
+    prove: Annotated[bool, typer.Option("--prove")] = False,
+    offset: Annotated[bool, typer.Option("--offset")] = False,
     index: options.IndexOption = DEFAULT_INDEX,
     extractor: options.ExtractorOption = None,
     model: options.ModelOption = None,
@@ -61,6 +55,14 @@ def match(
 
     If there is an index, its extractor is used, and the stored features of B if B is in it. Options --extractor and
     --model compare the files without an index.
+
+    Args:
+        first: The query, a video or an image.
+        second: The video to find it in.
+        output: Write this file: matching frames side by side (.png, .webp), the map of frame similarities (.svg, or
+            map=FILE.png; .npz has its numbers), or with --offset both recordings, placed (.otio). Repeatable.
+        prove: Decode both files to show whether everything in A is in B; pictures are of the moments that differ.
+        offset: Only find, by their sound, how two recordings of one event lie in time.
     """
     targets = options.parse_outputs(output, _ENDINGS)
     _check_targets(targets, offset=offset)

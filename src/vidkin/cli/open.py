@@ -25,9 +25,9 @@ _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 def open_match(
-    query: Annotated[Path, typer.Argument(help="What to search for, or with --at the video to open.", metavar="QUERY")],
-    rank: Annotated[int, typer.Option("--rank", min=1, help="Which match: 1 is the best, as in `vidkin search`.")] = 1,
-    at: Annotated[str | None, options.time_option("--at", "Open QUERY itself, at this time: 90, 1:30, 250f.")] = None,
+    query: Annotated[Path, typer.Argument(metavar="QUERY")],
+    rank: Annotated[int, typer.Option("--rank", min=1)] = 1,
+    at: Annotated[str | None, options.time_option("--at")] = None,
     player: Annotated[str | None, rare_option("--player", envvar="VIDKIN_PLAYER")] = None,
     dry_run: Annotated[bool, rare_option("--dry-run")] = False,
     index: options.IndexOption = DEFAULT_INDEX,
@@ -40,6 +40,11 @@ def open_match(
 
     The player is mpv, vlc, ffplay, or what the desktop opens videos with; `player` in the section [open] of the
     configuration file names another one.
+
+    Args:
+        query: What to search for, or with --at the video to open.
+        rank: Which match: 1 is the best, as in `vidkin search`.
+        at: Open QUERY itself, at this time: 90, 1:30, 250f.
     """
     program = find_player(player)
     path = os.path.abspath(query.expanduser())

@@ -54,24 +54,24 @@ def rare_option(*names: str, **settings: Any) -> Any:
     return typer.Option(*names, hidden=True, **settings)
 
 
-def output_option(help: str) -> Any:
+def output_option(help: str | None = None) -> Any:
     """The option for the files that a command writes, in the format of their endings; see :func:`parse_outputs`."""
-    return typer.Option("--output", "-o", metavar="FILE", help=f"{help} Repeatable.")
+    return typer.Option("--output", "-o", metavar="FILE", help=help)
 
 
-def folder_option(name: str, help: str, *, exists: bool = False) -> Any:
+def folder_option(name: str, *, exists: bool = False) -> Any:
     """An option for folders, which must be there if ``exists`` is set."""
-    return typer.Option(name, metavar="FOLDER", help=f"{help} Repeatable.", exists=exists, file_okay=not exists)
+    return typer.Option(name, metavar="FOLDER", exists=exists, file_okay=not exists)
 
 
-def threshold_option(help: str, *, show_default: bool | str = True) -> Any:
+def threshold_option(*, show_default: bool | str = True) -> Any:
     """The option for the lowest score that counts."""
-    return typer.Option("--threshold", "-t", min=0.0, max=1.0, help=help, show_default=show_default)
+    return typer.Option("--threshold", "-t", min=0.0, max=1.0, show_default=show_default)
 
 
-def time_option(name: str, help: str, **settings: Any) -> Any:
+def time_option(name: str, **settings: Any) -> Any:
     """An option for a time in a video or the number of a frame."""
-    return typer.Option(name, parser=parse_moment, metavar="TIME", help=help, **settings)
+    return typer.Option(name, parser=parse_moment, metavar="TIME", **settings)
 
 
 def _use_device(device: str) -> str:
@@ -86,7 +86,7 @@ def _use_device(device: str) -> str:
 _FORMAT_HELP = "A table; plain lines without a frame; tab-separated values; JSON."
 _INDEX_HELP = "Folder of the index; with vidkin-scale also an address, such as s3://BUCKET/PREFIX."
 _MODEL_HELP = "Folder of a trained model: one that orders kinds of things, or a comparator of videos."
-BY_HELP = "What the score is made of; either is the higher one, both the lower one."
+_BY_HELP = "What the score is made of; either is the higher one, both the lower one."
 
 FormatOption = Annotated[
     OutputFormat, typer.Option("--format", "-f", metavar="table|plain|tsv|json", help=_FORMAT_HELP)
@@ -98,7 +98,7 @@ IndexOption = Annotated[
     typer.Option("--index", "-i", envvar="VIDKIN_INDEX", metavar="INDEX", help=_INDEX_HELP, show_default=DEFAULT_INDEX),
 ]
 ModelOption = Annotated[Path | None, typer.Option("--model", "-m", help=_MODEL_HELP, file_okay=False)]
-ByOption = Annotated[ScoreBasis, typer.Option("--by", help=BY_HELP)]
+ByOption = Annotated[ScoreBasis, typer.Option("--by", help=_BY_HELP)]
 RareByOption = Annotated[ScoreBasis, rare_option("--by")]
 ExtractorOption = Annotated[str | None, rare_option("--extractor", "-e")]
 DeviceOption = Annotated[str, rare_option("--device", callback=_use_device)]

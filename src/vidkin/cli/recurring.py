@@ -26,31 +26,19 @@ if TYPE_CHECKING:
 _CUT = ("parts", "recurring", "rest")
 # Formats that fill a folder have no ending.
 _ENDINGS = {"csv": (".csv",), "json": (".json",), "html": (".html",), "chapters": (), **dict.fromkeys(_CUT, ())}
-_PATHS_HELP = "Folders and files to read without the index; default: all videos of the index."
-_INSIDE_HELP = "Find what one file shows more than once, such as advertisements in a recording."
-_OUTPUT_HELP = (
-    "Write this file: a table (.csv, .json), a page with strips of frames (.html), a format of an installed package; "
-    "or fill a folder: chapters=FOLDER for Matroska and FFmpeg, and cut to the frame parts=FOLDER, recurring=FOLDER "
-    "(only what recurs) and rest=FOLDER (each video without it)."
-)
-_EDL_HELP = "Write a skip list (.edl) for Kodi and Jellyfin next to each file."
 
 
 def recurring(
-    paths: Annotated[list[Path] | None, typer.Argument(help=_PATHS_HELP, metavar="FOLDER", show_default=False)] = None,
-    only: Annotated[
-        list[Path] | None, options.folder_option("--only", "Only videos of the index in this folder.")
-    ] = None,
+    paths: Annotated[list[Path] | None, typer.Argument(metavar="FOLDER", show_default=False)] = None,
+    only: Annotated[list[Path] | None, options.folder_option("--only")] = None,
     least: Annotated[int, rare_option("--least", min=2)] = 2,
-    shortest: Annotated[float, typer.Option("--shortest", min=2.0, help="Shortest length in seconds.")] = 3.0,
+    shortest: Annotated[float, typer.Option("--shortest", min=2.0)] = 3.0,
     longest: Annotated[float | None, rare_option("--longest", min=2.0)] = None,
-    inside: Annotated[bool, typer.Option("--inside", help=_INSIDE_HELP)] = False,
+    inside: Annotated[bool, typer.Option("--inside")] = False,
     by: options.RareByOption = ScoreBasis.PICTURE,
-    output: Annotated[list[Path] | None, options.output_option(_OUTPUT_HELP)] = None,
-    write_edl: Annotated[bool, typer.Option("--write-edl", help=_EDL_HELP)] = False,
-    pad: Annotated[
-        float, typer.Option("--pad", min=0.0, help="Seconds of a segment to play at both ends of a skip.")
-    ] = 0.0,
+    output: Annotated[list[Path] | None, options.output_option()] = None,
+    write_edl: Annotated[bool, typer.Option("--write-edl")] = False,
+    pad: Annotated[float, typer.Option("--pad", min=0.0)] = 0.0,
     index: options.IndexOption = DEFAULT_INDEX,
     device: options.DeviceOption = "auto",
     cluster: str | None = None,
@@ -60,6 +48,17 @@ def recurring(
 
     Stored features are compared; only the ends are read again, for times that are exact to the frame. Results are
     stored in the index, so that a new episode is only compared once.
+
+    Args:
+        paths: Folders and files to read without the index; default: all videos of the index.
+        only: Only videos of the index in this folder. Repeatable.
+        shortest: Shortest length in seconds.
+        inside: Find what one file shows more than once, such as advertisements in a recording.
+        output: Write this file: a table (.csv, .json), a page with strips of frames (.html), a format of an installed
+            package; or fill a folder: chapters=FOLDER for Matroska and FFmpeg, and cut to the frame parts=FOLDER,
+            recurring=FOLDER (only what recurs) and rest=FOLDER (each video without it). Repeatable.
+        write_edl: Write a skip list (.edl) for Kodi and Jellyfin next to each file.
+        pad: Seconds of a segment to play at both ends of a skip.
     """
     if paths and only:
         raise InvalidArgumentError("use FOLDER, which is read without the index, or --only, not both")

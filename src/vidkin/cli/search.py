@@ -23,29 +23,19 @@ from vidkin.similarity.scale import UNRELATED
 if TYPE_CHECKING:
     from vidkin.index import Match
 
-_THRESHOLD_HELP = "Lowest score to show; 0 shows everything, the query itself too."
-
 
 def search(
-    queries: Annotated[list[Path], typer.Argument(help="Videos, images or sounds.", metavar="QUERY")],
+    queries: Annotated[list[Path], typer.Argument(metavar="QUERY")],
     index: options.IndexOption = DEFAULT_INDEX,
-    start: Annotated[
-        str | None, time_option("--start", "Use the query from this time on: 90, 1:30, or a frame number, 250f.")
-    ] = None,
-    end: Annotated[str | None, time_option("--end", "Use the query up to this time.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Number of matches to show, at most.")] = 10,
+    start: Annotated[str | None, time_option("--start")] = None,
+    end: Annotated[str | None, time_option("--end")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1)] = 10,
     offset: Annotated[int, rare_option("--offset", min=0)] = 0,
     threshold: Annotated[
-        float | None,
-        options.threshold_option(_THRESHOLD_HELP, show_default=f"{UNRELATED:g}, below which nothing is related"),
+        float | None, options.threshold_option(show_default=f"{UNRELATED:g}, below which nothing is related")
     ] = None,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Decode around the matches, for times that are exact to the frame.")
-    ] = False,
-    by: Annotated[
-        ScoreBasis | None,
-        typer.Option("--by", help=options.BY_HELP, show_default="picture; sound is shown, too"),
-    ] = None,
+    exact: Annotated[bool, typer.Option("--exact")] = False,
+    by: Annotated[ScoreBasis | None, typer.Option("--by", show_default="picture; sound is shown, too")] = None,
     model: options.ModelOption = None,
     weights: options.WeightsOption = None,
     device: options.DeviceOption = "auto",
@@ -56,6 +46,15 @@ def search(
 
     An image matches at the moment of the video that it shows; it has no times of its own. A file that has only sound
     is searched for by its sound.
+
+    Args:
+        queries: Videos, images or sounds.
+        start: Use the query from this time on: 90, 1:30, or a frame number, 250f.
+        end: Use the query up to this time.
+        limit: Number of matches to show, at most.
+        threshold: Lowest score to show; 0 shows everything, the query itself too.
+        exact: Decode around the matches, for times that are exact to the frame.
+        by: What the score is made of; either is the higher one, both the lower one.
     """
     options.check_stretch(start, end)
     if len(queries) == 1:  # of several, those that can be read are searched for

@@ -19,28 +19,22 @@ from vidkin.cli.options import DeviceOption, IndexOption, open_index, rare_optio
 from vidkin.errors import CollectionNotFoundError, MissingPartError
 
 _PORT = 8800
-_HOST_HELP = "Address to listen on; on any but the default, other computers can connect with the printed token."
-_ORIGIN_HELP = "Let pages of this site use the API with the token, such as https://example.org; repeatable."
-_NO_TOKEN_HELP = "Ask for no token: every account of this computer can then see all files of the index and change it."
-_CREATE_HELP = "Create the index if there is none; add folders in the browser."
 
 
 def serve(
     folder: Annotated[str | None, typer.Argument(hidden=True)] = None,
     index: IndexOption = DEFAULT_INDEX,
-    host: Annotated[str, typer.Option("--host", help=_HOST_HELP)] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="Port; 0 picks a free one.")] = _PORT,
-    open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in a browser.")] = False,
+    host: Annotated[str, typer.Option("--host")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535)] = _PORT,
+    open_browser: Annotated[bool, typer.Option("--open/--no-open")] = False,
     host_name: Annotated[list[str] | None, rare_option("--host-name")] = None,
-    allow_origin: Annotated[
-        list[str] | None, typer.Option("--allow-origin", metavar="ORIGIN", help=_ORIGIN_HELP)
-    ] = None,
+    allow_origin: Annotated[list[str] | None, typer.Option("--allow-origin", metavar="ORIGIN")] = None,
     token: Annotated[str | None, rare_option("--token", envvar="VIDKIN_TOKEN")] = None,
-    no_token: Annotated[bool, typer.Option("--no-token", help=_NO_TOKEN_HELP)] = False,
-    read_only: Annotated[bool, typer.Option("--read-only", help="Only show; change nothing.")] = False,
+    no_token: Annotated[bool, typer.Option("--no-token")] = False,
+    read_only: Annotated[bool, typer.Option("--read-only")] = False,
     experiments: Annotated[list[Path] | None, rare_option("--experiments", exists=True, file_okay=False)] = None,
     device: DeviceOption = "auto",
-    create: Annotated[bool, typer.Option("--create", help=_CREATE_HELP)] = False,
+    create: Annotated[bool, typer.Option("--create")] = False,
     cluster: str | None = None,
 ) -> None:
     """Show the index in a browser: library, search by example, where videos match.
@@ -48,6 +42,15 @@ def serve(
     Serves until Ctrl-C. Only this computer can reach it, unless --host says otherwise, and only with the printed
     address, or with its token as `Authorization: Bearer TOKEN`. VIDKIN_TOKEN names a token of your own; rare options
     (host-name, experiments) go into the section [serve] of the configuration file.
+
+    Args:
+        host: Address to listen on; on any but the default, other computers can connect with the printed token.
+        port: Port; 0 picks a free one.
+        open_browser: Open the page in a browser.
+        allow_origin: Let pages of this site use the API with the token, such as https://example.org; repeatable.
+        no_token: Ask for no token: every account of this computer can then see all files of the index and change it.
+        read_only: Only show; change nothing.
+        create: Create the index if there is none; add folders in the browser.
     """
     # Other servers take the folder that they show as an argument.
     index = folder or index

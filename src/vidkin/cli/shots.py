@@ -13,7 +13,7 @@ import typer
 
 from vidkin._base.values import as_json, check_choice
 from vidkin.cli import options
-from vidkin.cli.commands import Status
+from vidkin.cli.commands import Status, source_of
 from vidkin.cli.console import end_with_failures, error_line, meter, note, path_text, print_data, say, table, wrote
 from vidkin.cli.options import OutputFormat, rare_option, time_option
 from vidkin.errors import InvalidArgumentError, MediaError
@@ -28,46 +28,23 @@ _FOLDERS = ("thumbnails", "split")
 # Options that only matter to files made from shots: without any of them, the code that writes files is not loaded.
 _OF_FILES = ("template", "images", "image_size", "image_format", "quality")
 
-_THRESHOLD_HELP = (
-    "How sure the detector has to be; higher finds fewer transitions. A probability above 0 and below 1 for the "
-    "default detector, a difference for content, adaptive and shotdetect."
-)
-_TYPES_HELP = "Report only these transitions: hard, jump, dissolve, fade, wipe; several with commas or options."
-_MERGE_HELP = "Join shots shorter than --min-length to a neighbor instead of leaving them out."
-_START_HELP = "Start at this time: seconds, M:SS, H:MM:SS, or a frame number of each video, 250f."
-_OUTPUT_HELP = (
-    "Write the shots to this file; its ending chooses the format (.csv, .edl, .otio, .fcpxml, .html; a wrong one lists "
-    "all), or FORMAT=FILE names it. thumbnails=FOLDER fills a folder with images of every shot, split=FOLDER with the "
-    "shots as files, exact to the frame."
-)
-
 
 def shots(
     context: typer.Context,
-    videos: Annotated[list[Path], typer.Argument(help="Videos, and folders of videos.", metavar="VIDEO")],
-    detector: Annotated[
-        str, typer.Option("--detector", "-d", help="Name of a shot detector, or the folder of a trained model.")
-    ] = "default",
-    threshold: Annotated[
-        float | None, typer.Option("--threshold", "-t", help=_THRESHOLD_HELP, show_default="as trained")
-    ] = None,
-    types: Annotated[list[str] | None, typer.Option("--types", help=_TYPES_HELP, show_default="all")] = None,
+    videos: Annotated[list[Path], typer.Argument(metavar="VIDEO")],
+    detector: Annotated[str, typer.Option("--detector", "-d")] = "default",
+    threshold: Annotated[float | None, typer.Option("--threshold", "-t", show_default="as trained")] = None,
+    types: Annotated[list[str] | None, typer.Option("--types", show_default="all")] = None,
     min_length: Annotated[
-        float | None,
-        typer.Option(
-            "--min-length", help="Drop shots shorter than this.", min=0, metavar="SECONDS", show_default="none"
-        ),
+        float | None, typer.Option("--min-length", min=0, metavar="SECONDS", show_default="none")
     ] = None,
-    merge_short: Annotated[bool, typer.Option("--merge-short", help=_MERGE_HELP)] = False,
-    start: Annotated[str | None, time_option("--start", _START_HELP, show_default="its beginning")] = None,
-    end: Annotated[str | None, time_option("--end", "Stop at this time.", show_default="its end")] = None,
+    merge_short: Annotated[bool, typer.Option("--merge-short")] = False,
+    start: Annotated[str | None, time_option("--start", show_default="its beginning")] = None,
+    end: Annotated[str | None, time_option("--end", show_default="its end")] = None,
     stream: Annotated[int | None, rare_option("--stream", min=0)] = None,
-    output: Annotated[list[Path] | None, options.output_option(_OUTPUT_HELP)] = None,
+    output: Annotated[list[Path] | None, options.output_option()] = None,
     copy: Annotated[bool, rare_option("--copy")] = False,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", "-n", min=1, help="Show at most this many shots a video.", show_default="all"),
-    ] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, show_default="all")] = None,
     format: options.FormatOption = OutputFormat.TABLE,
     workers: options.WorkersOption = None,
     timecode: Annotated[str, rare_option("--timecode")] = "embedded",
@@ -84,6 +61,21 @@ def shots(
     With several videos, --output FORMAT=FOLDER fills a folder with files that are named after the videos; a CSV table
     has the shots of all. Shots have the same numbers in every list and in the names of pieces and images. Defaults
     of your own and rare options (in the guide) go into the section [shots] of the configuration file.
+
+    Args:
+        videos: Videos, and folders of videos.
+        detector: Name of a shot detector, or the folder of a trained model.
+        threshold: How sure the detector has to be; higher finds fewer transitions. A probability above 0 and below 1
+            for the default detector, a difference for content, adaptive and shotdetect.
+        types: Report only these transitions: hard, jump, dissolve, fade, wipe; several with commas or options.
+        min_length: Drop shots shorter than this.
+        merge_short: Join shots shorter than --min-length to a neighbor instead of leaving them out.
+        start: Start at this time: seconds, M:SS, H:MM:SS, or a frame number of each video, 250f.
+        end: Stop at this time.
+        output: Write the shots to this file; its ending chooses the format (.csv, .edl, .otio, .fcpxml, .html; a wrong
+            one lists all), or FORMAT=FILE names it. thumbnails=FOLDER fills a folder with images of every shot,
+            split=FOLDER with the shots as files, exact to the frame. Repeatable.
+        limit: Show at most this many shots a video.
     """
     options.check_stretch(start, end)
     check_choice("--timecode", timecode, ("embedded", "zero"))
@@ -91,7 +83,7 @@ def shots(
     _check_combinations(context, targets)
     paths, failures = _list_videos(videos)
     exporter = None
-    if targets or any(_source(context, name) != "DEFAULT" for name in _OF_FILES):
+    if targets or any(source_of(context, name) != "DEFAULT" for name in _OF_FILES):
         from vidkin.shots import ExportSettings, ShotExporter, find_shot_formats, write_edl
 
         settings = ExportSettings(
@@ -164,7 +156,7 @@ def _check_combinations(context: typer.Context, targets: Mapping[str, Path]) -> 
 
     def is_typed(option: str) -> bool:
         # In a configuration file it is a preference for when there is something that it changes.
-        return bool(given[option]) and _source(context, option) == "COMMANDLINE"
+        return bool(given[option]) and source_of(context, option) == "COMMANDLINE"
 
     if "labels" in targets and given["min_length"] is not None and not given["merge_short"]:
         raise InvalidArgumentError(
@@ -176,12 +168,6 @@ def _check_combinations(context: typer.Context, targets: Mapping[str, Path]) -> 
         raise InvalidArgumentError("--merge-short needs --min-length SECONDS, which says what is short")
     if is_typed("copy") and "split" not in targets:
         raise InvalidArgumentError("--copy needs --output split=FOLDER, where the copied pieces are written")
-
-
-def _source(context: typer.Context, option: str) -> str:
-    """Where an option has its value from: ``COMMANDLINE``, ``DEFAULT_MAP`` (the configuration file) or ``DEFAULT``."""
-    source = context.get_parameter_source(option)
-    return "DEFAULT" if source is None else source.name
 
 
 def _list_videos(arguments: Sequence[Path]) -> tuple[list[str], list[tuple[str, str]]]:

@@ -32,35 +32,35 @@ _PREVIEW_FILE, _QUADLETS_FILE = "first-batch.png", "quadlets.png"
 # Subcategories in the table of a check.
 _MAX_ROWS = 30
 
-_RECIPE_HELP = "A TOML file, the name of a recipe that comes with vidkin, or `review` for verdicts on an index."
-_DATA_HELP = "Folder or file of the data, instead of data.source; repeatable for recipes without labels."
-_SET_HELP = "Override a setting, for example schedule.steps=100; repeatable."
-_CHECK_HELP = "Print items, labels and split, draw the first batch into first-batch.png, and exit."
-_USE_HELP = "With `review`: use the trained result, or go back to the previous one."
-
 
 def train(
-    recipe: Annotated[str | None, typer.Argument(help=_RECIPE_HELP, metavar="RECIPE")] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Folder of the model.", show_default="<name>-model", file_okay=False),
-    ] = None,
-    data: Annotated[list[str] | None, typer.Option("--data", help=_DATA_HELP)] = None,
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help=_SET_HELP)] = None,
+    recipe: Annotated[str | None, typer.Argument(metavar="RECIPE")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", show_default="<name>-model", file_okay=False)] = None,
+    data: Annotated[list[str] | None, typer.Option("--data")] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE")] = None,
     reduced: Annotated[bool, rare_option("--reduced")] = False,
-    show: Annotated[bool, typer.Option("--show", help="Print the recipe with every default and exit.")] = False,
-    check: Annotated[bool, typer.Option("--check", help=_CHECK_HELP)] = False,
+    show: Annotated[bool, typer.Option("--show")] = False,
+    check: Annotated[bool, typer.Option("--check")] = False,
     resume: Annotated[bool, rare_option("--resume/--restart")] = True,
     picture: Annotated[bool, rare_option("--picture/--no-picture")] = True,
     evaluate: Annotated[bool, rare_option("--evaluate/--no-evaluate")] = True,
     index: options.IndexOption = DEFAULT_INDEX,
-    use: Annotated[bool | None, typer.Option("--use/--no-use", help=_USE_HELP, show_default=False)] = None,
+    use: Annotated[bool | None, typer.Option("--use/--no-use", show_default=False)] = None,
     format: options.JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Train a model from RECIPE, a TOML file with data, model, objective and schedule.
 
     Run the same command again to resume after an interruption; the final weights are the same. --restart starts
     over. Without RECIPE the recipes that come with vidkin are listed.
+
+    Args:
+        recipe: A TOML file, the name of a recipe that comes with vidkin, or `review` for verdicts on an index.
+        output: Folder of the model.
+        data: Folder or file of the data, instead of data.source; repeatable for recipes without labels.
+        settings: Override a setting, for example schedule.steps=100; repeatable.
+        show: Print the recipe with every default and exit.
+        check: Print items, labels and split, draw the first batch into first-batch.png, and exit.
+        use: With `review`: use the trained result, or go back to the previous one.
     """
     if recipe == "review":
         if not is_helper():

@@ -6,9 +6,10 @@ import hashlib
 import json
 import math
 import os
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from vidkin._base.arguments import check_arguments, check_constructor
@@ -20,7 +21,16 @@ from vidkin.index.storage.opening import folder_of, refuse_links
 from vidkin.index.storage.place import Place
 from vidkin.review.labels import REVIEW_FOLDER, CutLabel, CutVerdict, Labels, is_held_back
 from vidkin.review.measure import Judgment, store_review
-from vidkin.shots import DetectedCut, detect, fit_rule, open_detector, with_threshold
+from vidkin.shots import (
+    DetectedCut,
+    DetectedCuts,
+    ShotDetection,
+    build_detection,
+    detect,
+    fit_rule,
+    open_detector,
+    with_threshold,
+)
 
 
 @check_constructor
@@ -52,6 +62,28 @@ class CorrectedShots:
                 raise InvalidArgumentError(
                     f"moved must hold the frame of a cut and the frame it was moved from, got ({frame}, {origin})"
                 )
+
+    def apply_to(self, detected: ShotDetection) -> ShotDetection:
+        """The detection with these cuts and critical parts."""
+        times, critical = detected.frame_times, None
+        scores = [shot.critical for shot in detected.shots if shot.critical is not None]
+        if len(scores) == len(detected.shots):
+            # Critical events lie at the end of a shot, so a corrected shot takes the value of the detected shot with
+            # the same end.
+            ends = [shot.end_frame for shot in detected.shots[:-1]]
+            lasts = [cut.frame - 1 for cut in self.cuts] + [len(times) - 1]
+            critical = tuple(scores[bisect_right(ends, last)] for last in lasts)
+        cuts = DetectedCuts(self.cuts, detected.curve, critical)
+        built = build_detection(detected.path, detected.detector, cuts, times, end=detected.shots[-1].end)
+        shots = (
+            # A part that a person marked makes its shot critical, regardless of the detector.
+            replace(shot, critical=1.0)
+            if any(start < shot.end_frame and last > shot.start_frame for start, last in self.critical)
+            else shot
+            for shot in built.shots
+        )
+        marked = tuple((start, min(last, len(times))) for start, last in self.critical if start < len(times))
+        return replace(detected, cuts=built.cuts, shots=tuple(shots), critical=marked)
 
 
 @check_arguments

@@ -1,4 +1,4 @@
-"""The API reference page, and the endpoints that list, watch and stop jobs."""
+"""The parts of the app, the page that describes them, and the endpoints that list, watch and stop jobs."""
 
 from __future__ import annotations
 
@@ -8,37 +8,57 @@ from typing import Annotated, Any, Union
 
 from fastapi import Path as PathPart
 from fastapi import Query, Request
-from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 from pydantic import Field, RootModel, create_model
 
 from vidkin.rendering.text import json_text
-from vidkin.web.clips import ClipsJob
-from vidkin.web.descriptions import RULES
-from vidkin.web.duplicates import DuplicatesJob
-from vidkin.web.job_state import JobKind, JobState, JobStatus
-from vidkin.web.library import IndexJob
-from vidkin.web.map import MapJob
-from vidkin.web.parameters import MAX_NUMBER
+from vidkin.web import (
+    clips,
+    duplicates,
+    experiments,
+    library,
+    map,
+    media,
+    recurring,
+    removals,
+    review,
+    search,
+    selection,
+    shots,
+    video,
+)
+from vidkin.web.jobs import JobKind, JobState, JobStatus
 from vidkin.web.problems import RefusedError
-from vidkin.web.recurring import RecurringJob
-from vidkin.web.removals import RemovalJob
-from vidkin.web.review import ReviewJob
-from vidkin.web.routes import Page
-from vidkin.web.search import MatchJob, SearchJob
-from vidkin.web.selection import CopiesJob, RemoveJob
-from vidkin.web.shots import ShotsJob
+from vidkin.web.routes import JOB_MODELS, MAX_NUMBER, Page
 from vidkin.web.site import CurrentSite, Site
-from vidkin.web.video import CoverageJob, NeighborsJob
 
 router = Page("jobs", "API", "/api")
+_LINKED = (library, search, duplicates, recurring, shots, map, review, experiments)
+ROUTERS: list[Page] = [
+    *(part.router for part in _LINKED),
+    router,
+    *(part.router for part in (media, removals, selection, video, clips)),
+]
+"""The parts of the app; those with a title come first, in the order of the navigation."""
 
-_JOBS: Any = (
-    *(ClipsJob, CopiesJob, CoverageJob, DuplicatesJob, IndexJob, MapJob, MatchJob),
-    *(NeighborsJob, RecurringJob, RemovalJob, RemoveJob, ReviewJob, SearchJob, ShotsJob),
-)
+RULES: dict[str, str] = {
+    "Token": "Every request needs the token that `vidkin serve` prints, as `Authorization: Bearer TOKEN`.",
+    "Videos": "A video has a number, its `id`; `GET /api/videos?path=/videos/holiday.mp4` finds it by path. An "
+    "uploaded file has the key `upload`. Times are seconds, and whole numbers are within 2^53.",
+    "Jobs": "Long-running work is answered with 202 and a job, whose address is in `Location`. `GET` it until its "
+    "`state` is no longer `running`, or read its events: it is `done` with a `result`, `failed` with an `error`, or "
+    "`stopped`. Most kinds run one job at a time and refuse another with `job-running`. A finished job can be "
+    "read until 50 later ones have finished, also after a restart; a job whose server ended first is `failed`.",
+    "Errors": "A status of 400 or more has a `Problem` (RFC 9457) as its body: act on its `code`, and show its "
+    "`detail`. Only a browser that opens an address outside of `/api/` (`Accept: text/html`) gets a page or a line of "
+    "text instead.",
+}
+"""Conventions of the whole API: headings and paragraphs."""
+
+_MODELS: Any = tuple(model for _, model in sorted(JOB_MODELS.items()))
 AnyJob: Any = create_model(
     "Job",
-    __base__=RootModel[Annotated[Union[_JOBS], Field(discriminator="kind")]],  # noqa: UP007
+    __base__=RootModel[Annotated[Union[_MODELS], Field(discriminator="kind")]],  # noqa: UP007
     __doc__="A job; its kind determines the type of its result.",
 )
 JobNumber = Annotated[
@@ -53,8 +73,8 @@ _POLL_SECONDS = 0.2
 _KEEP_ALIVE_SECONDS = 15.0
 
 
-@router.page("/api")
-def show_api(request: Request, site: CurrentSite) -> HTMLResponse:
+@router.page("/api", "api.html")
+def show_api(request: Request, site: CurrentSite) -> dict[str, Any]:
     """Page with every endpoint of the API and its parameters."""
     document: dict[str, Any] = request.app.openapi()
     schemas = document["components"]["schemas"]
@@ -74,7 +94,7 @@ def show_api(request: Request, site: CurrentSite) -> HTMLResponse:
                 }
             )
     rules = {title: text.replace("`", "") for title, text in RULES.items()}
-    return site.page("api.html", request, {"rows": rows, "rules": rules})
+    return {"rows": rows, "rules": rules}
 
 
 @router.get("/api/jobs", response_model=list[AnyJob])

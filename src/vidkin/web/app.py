@@ -23,47 +23,18 @@ from vidkin._base.memory import give_back_memory
 from vidkin._version import __version__
 from vidkin.errors import InvalidArgumentError
 from vidkin.index.storage.opening import open_place
-from vidkin.web import (
-    api,
-    clips,
-    duplicates,
-    experiments,
-    library,
-    map,
-    media,
-    recurring,
-    removals,
-    review,
-    search,
-    selection,
-    shots,
-    video,
-)
-from vidkin.web.descriptions import RULES
+from vidkin.web.api import ROUTERS, RULES
 from vidkin.web.guard import Guard, Settings
 from vidkin.web.lanes import BusyError
-from vidkin.web.parameters import refuse_unknown_parameters
 from vidkin.web.problems import HANDLED, ProblemResponse, problem_of
+from vidkin.web.routes import refuse_unknown_parameters
 from vidkin.web.schema import DescribedApp
 from vidkin.web.site import Site
 
-# Ordered as in the navigation.
-_LINKED = (library, search, duplicates, recurring, shots, map, review, experiments, api)
-_PAGES = [part.router for part in (*_LINKED, media, removals, selection, video, clips)]
 # Seconds between deletions of unused uploads.
 _CLEAN_SECONDS = 30.0
 # Seconds between returns of free memory to the system.
 _TRIM_SECONDS = 2.0
-# Headings of error pages by status; the message below says what to do.
-_TITLES = {
-    404: "Not found",
-    409: "Not now",
-    422: "Not possible",
-    410: "Gone",
-    503: "Not possible right now",
-    504: "That took too long",
-    507: "The disk is full",
-}
 
 
 @check_arguments
@@ -85,8 +56,10 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
             f"{os.fspath(index)} is on object storage, where verdicts and corrected shots cannot be stored; show it "
             "with --read-only, or copy the index into a folder"
         )
-    linked = [part.router for part in _LINKED if part is not experiments or settings.experiments]
-    site = Site(place, settings, {page.title: page.path for page in linked})
+    links = {page.title: page.path for page in ROUTERS if page.title}
+    if not settings.experiments:
+        del links["Experiments"]
+    site = Site(place, settings, links)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -96,7 +69,7 @@ def create_app(index: str | os.PathLike[str], settings: Settings | None = None) 
         site.close()
 
     app = DescribedApp(
-        _PAGES,
+        ROUTERS,
         title="vidkin",
         version=__version__,
         summary="HTTP API with all functions of the pages of `vidkin serve`.",
@@ -155,8 +128,7 @@ async def _answer_error(request: Request, error: Exception) -> Response:
         message = problem.detail
         if message.split(" ")[0].isalpha():  # the message does not begin with a file name
             message = message[0].upper() + message[1:]
-        title = _TITLES.get(problem.status, "Something went wrong")
-        answer = site.page("error.html", request, {"title": title, "message": message})
+        answer = site.page("error.html", request.url.path, {"status": problem.status, "message": message})
         answer.status_code = problem.status
         return answer
     return ProblemResponse(problem, headers)

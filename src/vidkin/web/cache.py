@@ -9,15 +9,15 @@ import secrets
 import stat
 import tempfile
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from vidkin._base.files import read_regular_file, replace_file
 from vidkin._base.temporary import TemporaryFolder
-from vidkin._base.values import LONG_JSON_LIMITS, parse_json, read_json
+from vidkin._base.values import LONG_JSON_LIMITS, read_json
 from vidkin.errors import CollectionNotFoundError
 from vidkin.rendering.text import json_text
 
@@ -43,8 +43,7 @@ class DiskCache:
     def __init__(self, folder: Path, *, most: int, read_only: bool = False) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._locks: dict[str, threading.Lock] = {}
-        self._users: Counter[str] = Counter()
+        self._locks: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()  # of keys that are being made
         self._written = most  # measured after the first file
         self._temporary: TemporaryFolder | None = None
         self._beneath = folder if read_only else None
@@ -64,7 +63,7 @@ class DiskCache:
             self._temporary = TemporaryFolder()
             self._folder = self._temporary.path
 
-    def get(self, key: str, ending: str, make: Callable[[Path], None]) -> Path:
+    def get(self, key: str, ending: str, make: Callable[[Path], object]) -> Path:
         """Return the file of a key, making it if it does not exist.
 
         Args:
@@ -73,13 +72,13 @@ class DiskCache:
             make: Writes the file; its errors are passed on, and nothing is kept.
         """
         path = self._path(key, ending)
-        with self._lock_name(path.name):
+        with self._lock_of(path.name):
             kept = self.find(key, ending)
             if kept is None:
                 self._make(path, make)
         return kept or path
 
-    def read(self, key: str, ending: str, make: Callable[[Path], None]) -> bytes:
+    def read(self, key: str, ending: str, make: Callable[[Path], object]) -> bytes:
         """Return the content of the file of a key; see :meth:`get`."""
         return read_regular_file(self.get(key, ending, make), _MAX_PARSED_BYTES)
 
@@ -88,8 +87,8 @@ class DiskCache:
         known = self.load(key, parse)
         if known is not None:
             return known
-        self.get(key, ".json", lambda path: _write(path, json_text(make()).encode("ascii")))
-        return parse(parse_json(self.read(key, ".json", _refuse), LONG_JSON_LIMITS))
+        path = self.get(key, ".json", lambda partial: partial.write_bytes(json_text(make()).encode("ascii")))
+        return parse(read_json(path, LONG_JSON_LIMITS))
 
     def load(self, key: str, parse: Callable[[Any], _Parsed]) -> _Parsed | None:
         """Return the value of a key; None if it does not exist.
@@ -111,8 +110,8 @@ class DiskCache:
     def store(self, key: str, value: object) -> None:
         """Store a value under a key as JSON, replacing any previous one."""
         path = self._path(key, ".json")
-        with self._lock_name(path.name):
-            self._make(path, lambda partial: _write(partial, json_text(value).encode("ascii")))
+        with self._lock_of(path.name):
+            self._make(path, lambda partial: partial.write_bytes(json_text(value).encode("ascii")))
 
     def find(self, key: str, ending: str) -> Path | None:
         """Return the file of a key and mark it as used; None if it does not exist."""
@@ -137,7 +136,7 @@ class DiskCache:
         self._damaged.add(path.name)
         path.unlink(missing_ok=True)
 
-    def _make(self, path: Path, make: Callable[[Path], None]) -> None:
+    def _make(self, path: Path, make: Callable[[Path], object]) -> None:
         self._make_folder(path.parent)
         with replace_file(path, sync=False) as partial:
             make(partial)
@@ -160,19 +159,9 @@ class DiskCache:
         if self._temporary is not None:
             self._temporary.close()
 
-    @contextmanager
-    def _lock_name(self, name: str) -> Iterator[None]:
+    def _lock_of(self, name: str) -> threading.Lock:
         with self._lock:
-            lock = self._locks.setdefault(name, threading.Lock())
-            self._users[name] += 1
-        try:
-            with lock:
-                yield
-        finally:
-            with self._lock:
-                self._users[name] -= 1
-                if not self._users[name]:
-                    del self._users[name], self._locks[name]
+            return self._locks.setdefault(name, threading.Lock())
 
     def _account(self, size: int) -> None:
         """From time to time delete the least recently used files, down to nine tenths of the maximum size."""
@@ -208,14 +197,6 @@ def _touch(path: Path) -> bool:
     except OSError:
         return False
     return True
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.write_bytes(content)
-
-
-def _refuse(path: Path) -> None:
-    raise FileNotFoundError(f"{path} was deleted while it was read")
 
 
 def _is_cached(path: Path) -> bool:

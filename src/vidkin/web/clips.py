@@ -14,18 +14,16 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from vidkin._base.files import IMAGE_EXTENSIONS, safe_name
-from vidkin.errors import InvalidArgumentError, VidkinError
+from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
 from vidkin.media import Piece, join_spans, split_exactly
 from vidkin.rendering.text import number, printable
 from vidkin.shots import Shot, ShotDetection
-from vidkin.web.answers import download, job_model, safe_stem
 from vidkin.web.files import open_record, stream_path
-from vidkin.web.jobs import Job
-from vidkin.web.parameters import MAX_NUMBER, Body, VideoId, VideoNumber
+from vidkin.web.jobs import FailedVideo, Job, process_each
 from vidkin.web.removals import check_folder
-from vidkin.web.routes import Page
-from vidkin.web.shots import FailedVideo, detect_shots_of, stored_shots
+from vidkin.web.routes import MAX_NUMBER, Body, Page, VideoId, VideoNumber, safe_stem
+from vidkin.web.shots import detect_shots_of, stored_shots
 from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, check_writable
 
 router = Page("shots")
@@ -39,12 +37,15 @@ ShotNumbers = Annotated[list[ShotNumber], Field(max_length=_MAX_SHOTS, examples=
 
 
 class ShotChoice(Body):
-    """Shots of a video."""
+    """Shots of a video.
 
-    shots: ShotNumbers = Field(default_factory=list, description="Numbers of shots, from 1; empty for all.")
-    folder: str | None = Field(
-        None, max_length=4096, description="Folder on the server's computer, one file per shot; null for one clip."
-    )
+    Attributes:
+        shots: Numbers of shots, from 1; empty for all.
+        folder: Folder on the server's computer, one file per shot; null for one clip.
+    """
+
+    shots: ShotNumbers = Field(default_factory=list)
+    folder: str | None = Field(None, max_length=4096)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,7 @@ class ClipsResult:
     failed: list[FailedVideo]
 
 
-ClipsJob = job_model("clips", ClipsResult)
-
-
-@router.job("/api/videos/{video}/clips", ClipsJob)
+@router.job("/api/videos/{video}/clips", "clips", ClipsResult)
 def make_clips(site: CurrentSite, video: VideoNumber, choice: ShotChoice) -> Job:
     """Export shots with sound, exact to the frame, as a job: one file each into a folder, or joined into one clip whose
     address is in the result. The video itself is unchanged."""
@@ -100,15 +98,18 @@ def make_clips(site: CurrentSite, video: VideoNumber, choice: ShotChoice) -> Job
 
 
 class VideosToSplit(Body):
-    """Videos of the index to split into files, one per shot."""
+    """Videos of the index to split into files, one per shot.
 
-    videos: list[VideoId] = Field(min_length=1, max_length=_MAX_VIDEOS, description="Numbers of the videos.")
-    folder: str = Field(
-        max_length=4096, description="New or empty folder on the server's computer; each video gets a folder in it."
-    )
+    Attributes:
+        videos: Numbers of the videos.
+        folder: New or empty folder on the server's computer; each video gets a folder in it.
+    """
+
+    videos: list[VideoId] = Field(min_length=1, max_length=_MAX_VIDEOS)
+    folder: str = Field(max_length=4096)
 
 
-@router.job("/api/clips", ClipsJob)
+@router.job("/api/clips", "clips", ClipsResult)
 def split_videos(site: WritableSite, chosen: VideosToSplit) -> Job:
     """Export every shot of several videos as a file, as a job: one folder per video, exact to the frame, with sound.
     Unknown shots are detected first. The videos are unchanged; the result lists videos that cannot be read, with
@@ -120,29 +121,21 @@ def split_videos(site: WritableSite, chosen: VideosToSplit) -> Job:
 
 def _split_all(site: Site, records: Sequence[VideoRecord], folder: str, job: Job) -> ClipsResult:
     files: list[str] = []
-    failed = []
     taken: set[str] = set()
-    for done, record in enumerate(records):
+
+    def split(record: VideoRecord, report: Callable[..., None]) -> None:
         name = safe_name(Path(record.path).stem)
         if name.casefold() in taken:
             name = f"{name}-{record.id}"
         taken.add(name.casefold())
+        if Path(record.path).suffix.lower() in IMAGE_EXTENSIONS:
+            raise InvalidArgumentError("a photograph has no shots; select videos")
+        detect_shots_of(site, record, report)
+        pieces = _split(record, stored_shots(site, record), Path(folder, name), report)
+        files.extend(os.path.join(name, base_name(str(piece.path))) for piece in pieces)
 
-        def report(*_: float | None, done: int = done, path: str = record.path) -> None:
-            job.report(done, len(records), base_name(path))
-
-        try:
-            report()
-            if Path(record.path).suffix.lower() in IMAGE_EXTENSIONS:
-                raise InvalidArgumentError("a photograph has no shots; select videos")
-            detect_shots_of(site, record, report)
-            pieces = _split(record, stored_shots(site, record), Path(folder, name), report)
-            files += [os.path.join(name, base_name(str(piece.path))) for piece in pieces]
-        except VidkinError as error:
-            failed.append(FailedVideo(printable(record.path), printable(str(error))))
-            job.note(f"{record.path}: {error}")
-    videos = len(records) - len(failed)
-    return ClipsResult(None, printable(folder), videos, len(files), files[:_MAX_NAMES], failed)
+    failed = process_each(job, records, split)
+    return ClipsResult(None, printable(folder), len(records) - len(failed), len(files), files[:_MAX_NAMES], failed)
 
 
 def _split(
@@ -166,26 +159,21 @@ def _split(
     return report.pieces
 
 
-@router.get(
-    "/videos/{video}/clip",
-    response_class=Response,
-    responses={**download("video/mp4"), 206: {"description": "The requested range."}},
-)
+@router.file("/videos/{video}/clip", "video/mp4", in_ranges=True)
 def get_clip(
     request: Request,
     site: CurrentSite,
     video: VideoNumber,
-    shot: Annotated[
-        list[ShotNumber],
-        Query(
-            default_factory=list,
-            max_length=_MAX_SHOTS,
-            description="Numbers of the shots, from 1; empty for all.",
-            examples=[[1, 2]],
-        ),
-    ],
+    shot: Annotated[list[ShotNumber], Query(default_factory=list, max_length=_MAX_SHOTS, examples=[[1, 2]])],
 ) -> Response:
-    """Download a clip of chosen shots that was made before."""
+    """Download a clip of chosen shots that was made before.
+
+    Args:
+        request: The request.
+        site: The site.
+        video: Number of the video.
+        shot: Numbers of the shots, from 1; empty for all.
+    """
     record, shots, _ = _choose(site, video, shot)
     path = site.cache.find(_key(record, shots), ".mp4")
     if path is None:

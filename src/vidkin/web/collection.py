@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from vidkin._base.temporary import TemporaryFolder
 from vidkin.errors import CollectionMismatchError, CollectionNotFoundError, NotIndexedError
-from vidkin.index import ClusterSearch, Index, VideoRecord, open_cluster
+from vidkin.index import ClusterSearch, Index, VideoRecord, is_gone, open_cluster
 from vidkin.index.storage.manifest import MANIFEST_FILE
 from vidkin.index.storage.opening import folder_of
 from vidkin.index.storage.place import Place
@@ -27,10 +27,16 @@ class Listing:
     Attributes:
         records: All records, including broken and stale ones, sorted by path.
         by_id: The same records by number.
+        by_path: The same records by path.
     """
 
     records: Sequence[VideoRecord]
     by_id: Mapping[int, VideoRecord]
+    by_path: Mapping[str, VideoRecord]
+
+    def find(self, path: str) -> VideoRecord | None:
+        """The record of a file that exists; None if there is none."""
+        return None if is_gone(path) else self.by_path.get(path)
 
 
 class SharedIndex:
@@ -109,7 +115,8 @@ class SharedIndex:
             if self._listing is None or now - self._looked > _MAX_AGE:
                 if self._lister.refresh() or self._listing is None:
                     records = self._lister.videos()
-                    self._listing = Listing(records, {record.id: record for record in records})
+                    by_path = {record.path: record for record in records}
+                    self._listing = Listing(records, {record.id: record for record in records}, by_path)
                 self._looked = now
             return self._listing
 

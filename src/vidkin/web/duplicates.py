@@ -4,37 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import io
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, HTTPException, Query, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import Response
 from pydantic import Field
 
-from vidkin._base.values import write_csv_rows
 from vidkin.files import plan_text
-from vidkin.index import DuplicateGroup, DuplicateMember, Index, Removals, VideoRecord, is_gone, plan_removal
-from vidkin.rendering.duplicates import (
-    describe_findings,
-    describe_member,
-    describe_removable,
-    describe_traits,
-    duplicate_cells,
-)
+from vidkin.index import DuplicateGroup, DuplicateMember, Index, Removals, VideoRecord, plan_removal
+from vidkin.rendering import duplicates as words
 from vidkin.rendering.moments import SHARES, AlignedPart, align_group, matching_moments
 from vidkin.rendering.text import clock, number, printable
 from vidkin.similarity import Segment
-from vidkin.web.answers import attachment, download, extends, job_model
+from vidkin.web import routes
+from vidkin.web.collection import Listing
 from vidkin.web.groups import FoundGroups, Wish
 from vidkin.web.jobs import Job, JobRunningError
-from vidkin.web.parameters import MAX_NUMBER, Body, Offset, PageNumber, VideoId, address_of
-from vidkin.web.routes import Page, in_lane
-from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, thumbnail_address
+from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, cut_page, thumbnail_address
 
-router = Page("duplicates", "Duplicates", "/duplicates")
+router = routes.Page("duplicates", "Duplicates", "/duplicates")
 
 GroupFilter = Literal["all", "spare", "doubtful", "other"]
 GroupSort = Literal[
@@ -54,30 +45,24 @@ _COLUMNS: dict[str, Callable[[DuplicateMember, DuplicateGroup], Any]] = {
     "sound": lambda member, _: (len(member.traits.sounds), member.traits.channels) if member.traits else (0, 0),
     "date": lambda member, _: member.traits.date if member.traits else "",
     "folder": lambda member, _: os.path.dirname(member.path),
-    "reason": lambda member, group: describe_member(member, group, most_findings=0),
+    "reason": lambda member, group: words.describe_member(member, group, most_findings=0),
 }
 # Seconds the page waits for stored groups to be put together, and between polls.
 _MAX_WAIT, _POLL_SECONDS = 3.0, 0.02
 # Maximum number of copies of one video in a request.
 _MAX_COPIES = 100_000
-# Removals that the history shows, and what became of a file of them.
+# Maximum number of removals that the history shows.
 _MAX_REMOVALS = 100
-_FATES = {
-    "removed": "moved",
-    "restored": "restored",
-    "unfinished": "not finished: undo it, or run `vidkin apply` with its plan",
-    "stayed": "stayed",
-}
 MAX_REASONS = 3
 """Maximum number of findings shown for a file; the others are counted."""
 
 
-@extends(Segment, called="SegmentOfCopy")
+@routes.extends(Segment, called="SegmentOfCopy")
 class _SegmentModel:
     """A segment that a copy shares with the best file."""
 
 
-@extends(AlignedPart)
+@routes.extends(AlignedPart)
 class _PartModel:
     """A part of the best file, for players."""
 
@@ -99,7 +84,7 @@ class EvidenceOfFinding:
     kept_picture: str | None
 
 
-@extends(DuplicateMember)
+@routes.extends(DuplicateMember)
 class MemberModel:
     """A file of a group.
 
@@ -135,7 +120,7 @@ class MemberModel:
     evidence: list[EvidenceOfFinding]
 
 
-@extends(DuplicateGroup)
+@routes.extends(DuplicateGroup)
 class GroupModel:
     """A group of copies.
 
@@ -186,19 +171,30 @@ class DuplicateList:
     groups: list[GroupModel]
 
 
-class Verdict(Body):
-    """A verdict on two videos of the index."""
+class Verdict(routes.Body):
+    """A verdict on two videos of the index.
 
-    first: VideoId = Field(description="Number of the first video.")
-    second: VideoId = Field(description="Number of the second video.", examples=[2])
-    verdict: Literal["match", "not a match", "forget"] = Field(description="`forget` undoes an earlier verdict.")
+    Attributes:
+        first: Number of the first video.
+        second: Number of the second video.
+        verdict: `forget` undoes an earlier verdict.
+    """
+
+    first: routes.VideoId
+    second: routes.VideoId = Field(examples=[2])
+    verdict: Literal["match", "not a match", "forget"]
 
 
-class Keeper(Body):
-    """The copy of a group to keep."""
+class Keeper(routes.Body):
+    """The copy of a group to keep.
 
-    video: VideoId = Field(description="Number of the video.")
-    instead_of: list[VideoId] = Field(max_length=_MAX_COPIES, description="Numbers of the others.", examples=[[2]])
+    Attributes:
+        video: Number of the video.
+        instead_of: Numbers of the others.
+    """
+
+    video: routes.VideoId
+    instead_of: list[routes.VideoId] = Field(max_length=_MAX_COPIES, examples=[[2]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +206,6 @@ class DuplicatesResult:
     """
 
     groups: int
-
-
-DuplicatesJob = job_model("duplicates", DuplicatesResult)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +236,8 @@ class GroupView:
     descending: bool = False
 
     def choose(self, groups: Sequence[DuplicateGroup]) -> list[DuplicateGroup]:
-        words = self.q.casefold().split()
-        chosen = [group for group in groups if self._fits(group) and _has_words(group, words)]
+        wanted = self.q.casefold().split()
+        chosen = [group for group in groups if self._fits(group) and _has_words(group, wanted)]
         return sorted(chosen, key=_SORTS.get(self.sort, self._extreme), reverse=self.descending)
 
     def _extreme(self, group: DuplicateGroup) -> Any:
@@ -259,7 +252,7 @@ class GroupView:
         return self.show == "all" or any(member.relation != "whole" for member in group.members)
 
     def address(self, page: int) -> str:
-        return address_of("/duplicates", self, page)
+        return routes.address_of("/duplicates", self, page)
 
 
 ChosenView = Annotated[GroupView, Depends()]
@@ -267,7 +260,8 @@ ChosenView = Annotated[GroupView, Depends()]
 
 async def bring_up_to_date(site: Site, *, wait: bool = False) -> None:
     """Group stored comparisons, as a job; wait for it briefly, or until it ends."""
-    if not site.index.has_segments or await site.lists.run(site.groups.is_current):
+    is_page_of_nothing = not wait and await site.lists.run(site.is_empty)
+    if not site.index.has_segments or is_page_of_nothing or await site.lists.run(site.groups.is_current):
         return
 
     def work(job: Job) -> DuplicatesResult:
@@ -289,42 +283,30 @@ async def bring_up_to_date(site: Site, *, wait: bool = False) -> None:
         await bring_up_to_date(site, wait=True)
 
 
-async def _group(site: CurrentSite) -> Site:
-    await bring_up_to_date(site, wait=True)
+async def bring_site_up_to_date(request: Request, site: CurrentSite) -> Site:
+    """The site, after :func:`bring_up_to_date`; a page does not wait long."""
+    await bring_up_to_date(site, wait=request.url.path.startswith("/api/"))
     return site
 
 
-GroupedSite = Annotated[Site, Depends(_group)]
-"""Function parameter that receives the :class:`Site`, whose groups reflect everything stored so far."""
+GroupedSite = Annotated[Site, Depends(bring_site_up_to_date)]
+"""Function parameter that receives the :class:`Site`, whose groups reflect everything stored so far; of a page they may
+be on their way."""
 
 
-@router.page("/duplicates")
-async def show_duplicates(request: Request, site: CurrentSite, view: ChosenView, page: PageNumber = 1) -> HTMLResponse:
+@router.page("/duplicates", "duplicates.html")
+def show_duplicates(site: GroupedSite, view: ChosenView, page: routes.PageNumber = 1) -> dict[str, Any]:
     """Page of the groups, including changes made by commands and other pages."""
-    size, able = site.settings.groups_a_page, site.index.has_segments
-    is_empty = await site.lists.run(site.is_empty)
-    if able and not is_empty:
-        await bring_up_to_date(site)
-
-    def prepare() -> HTMLResponse:
-        duplicates = _list(site, view, (page - 1) * size, size)
-        pages = max(-(-duplicates["total"] // size), 1)
-        values = {
-            "duplicates": duplicates,
-            "page": min(page, pages),
-            "pages": pages,
-            "is_empty": is_empty,
-            "able": able,
-            "has_sound": site.index.has_sound,
-            "is_behind": able and not is_empty and not site.groups.is_current(),
-            "view": view,
-            "folders": _folders(site),
-            "removals": removal_values(site),
-            "fates": _FATES,
-        }
-        return site.page("duplicates.html", request, values)
-
-    return await site.lists.run(prepare)
+    groups, size = view.choose(_found(site).groups), site.settings.groups_a_page
+    _, pager = cut_page(groups, page, size)
+    return {
+        "duplicates": _describe(site, groups, (pager["page"] - 1) * size, size),
+        **pager,
+        "is_behind": site.index.has_segments and not site.is_empty() and not site.groups.is_current(),
+        "view": view,
+        "folders": _folders(site),
+        "removals": removal_values(site),
+    }
 
 
 def removal_values(site: Site) -> list[dict[str, Any]]:
@@ -341,15 +323,15 @@ def removal_values(site: Site) -> list[dict[str, Any]]:
 def list_duplicates(
     site: GroupedSite,
     view: ChosenView,
-    offset: Offset = 0,
+    offset: routes.Offset = 0,
     limit: Annotated[int, Query(ge=1, le=200, description="Maximum number of groups.", examples=[50])] = 50,
 ) -> dict[str, Any]:
     """List the groups of duplicates of the last search by this server or a command, updated by verdicts and
     removals."""
-    return _list(site, view, offset, limit)
+    return _describe(site, view.choose(_found(site).groups), offset, limit)
 
 
-@router.job("/api/duplicates", DuplicatesJob)
+@router.job("/api/duplicates", "duplicates", DuplicatesResult)
 def find_duplicates(site: CurrentSite, wish: Wish) -> Job:
     """Search for duplicates, as a job. Groups can be listed as they are found; comparisons are stored for the next
     search."""
@@ -403,35 +385,38 @@ async def _decide(site: Site, decide: Callable[[Index], None]) -> Verdicts:
 def list_spare_files(
     site: GroupedSite,
     view: ChosenView,
-    folder: Annotated[str, Query(description="Only files in this folder and below it.")] = "",
-    below: Annotated[
-        int | None, Query(ge=0, le=MAX_NUMBER, description="Only files smaller than this, bytes.", examples=[1000000])
-    ] = None,
+    folder: str = "",
+    below: Annotated[int | None, Query(ge=0, le=routes.MAX_NUMBER, examples=[1000000])] = None,
 ) -> dict[str, int]:
-    """List the numbers and sizes of all videos that may be removable in the groups that pass the filter."""
-    ids = {record.path: record.id for record in site.index.listing().records}
+    """List the numbers and sizes of all videos that may be removable in the groups that pass the filter.
+
+    Args:
+        site: The site.
+        view: The filter.
+        folder: Only files in this folder and below it.
+        below: Only files smaller than this, bytes.
+    """
+    records = site.index.listing().by_path
     under = os.path.join(folder, "") if folder else ""
     return {
-        str(ids[member.path]): member.size
+        str(records[member.path].id): member.size
         for group in view.choose(_found(site).groups)
         for member in group.members
         if member.is_spare
-        and member.path in ids
+        and member.path in records
         and member.path.startswith(under)
         and (below is None or member.size < below)
     }
 
 
-@router.get("/api/duplicates.csv", response_class=Response, responses=download("text/csv"))
+@router.file("/api/duplicates.csv", "text/csv")
 def export_groups(site: GroupedSite) -> Response:
     """Download the groups as a table with one line per file, as written by `vidkin duplicates -o FILE.csv`."""
-    text = io.StringIO()
-    write_csv_rows(text, duplicate_cells(current_groups(site)))
-    return attachment(text.getvalue(), "duplicates.csv", "text/csv")
+    return routes.attached_table(words.duplicate_cells(current_groups(site)), "duplicates.csv")
 
 
-@router.get("/api/duplicates/plan.json", response_class=Response, responses=download("application/json"))
-@in_lane("searches")
+@router.file("/api/duplicates/plan.json", "application/json")
+@routes.in_lane("searches")
 def export_plan(site: GroupedSite) -> Response:
     """Download a plan of the files that can be removed without loss, for `vidkin apply plan.json`; nothing is removed
     until that command runs.
@@ -445,7 +430,7 @@ def export_plan(site: GroupedSite) -> Response:
             409, f"{number(left, 'file')} may be removable and must be proven first; POST /api/duplicates/prove"
         )
     plan = plan_text(plan_removal(groups, records=site.index.listing().records))
-    return attachment(plan, "plan.json", "application/json")
+    return routes.attachment(plan, "plan.json", "application/json")
 
 
 def current_groups(site: Site) -> tuple[DuplicateGroup, ...]:
@@ -464,8 +449,8 @@ def _found(site: Site) -> FoundGroups:
     return site.groups.found or FoundGroups()
 
 
-def _has_words(group: DuplicateGroup, words: Sequence[str]) -> bool:
-    return not words or any(all(word in member.path.casefold() for word in words) for member in group.members)
+def _has_words(group: DuplicateGroup, wanted: Sequence[str]) -> bool:
+    return any(all(word in member.path.casefold() for word in wanted) for member in group.members)
 
 
 def _folders(site: Site) -> list[str]:
@@ -474,10 +459,10 @@ def _folders(site: Site) -> list[str]:
     return sorted({os.path.dirname(member.path) for group in found.groups for member in group.members})[:50]
 
 
-def _list(site: Site, view: GroupView, offset: int, limit: int) -> dict[str, Any]:
+def _describe(site: Site, groups: Sequence[DuplicateGroup], offset: int, limit: int) -> dict[str, Any]:
+    """The values of a :class:`DuplicateList`: totals of the groups, and some of them."""
     found = _found(site)
-    records = {record.path: record for record in site.index.listing().records}
-    groups = view.choose(found.groups)
+    listing = site.index.listing()
     members = [member for group in groups for member in group.members]
     return {
         "searched": bool(found.groups) or found.uncompared < found.videos,
@@ -493,22 +478,22 @@ def _list(site: Site, view: GroupView, offset: int, limit: int) -> dict[str, Any
         "proven": sum(member.is_proven for member in members),
         "proven_bytes": sum(member.size for member in members if member.is_proven),
         "groups": [
-            _group_values(group, position, records)
+            _group_values(group, position, listing)
             for position, group in enumerate(groups[offset : offset + limit], start=offset + 1)
         ],
     }
 
 
-def _group_values(group: DuplicateGroup, position: int, records: Mapping[str, VideoRecord]) -> dict[str, Any]:
+def _group_values(group: DuplicateGroup, position: int, listing: Listing) -> dict[str, Any]:
     moments, aligned = matching_moments(group), align_group(group)
     names = "\0".join(sorted(member.path for member in group.members)).encode("utf-8", "surrogateescape")
     return {
         **group.to_dict(),
         "key": hashlib.blake2b(names, digest_size=8).hexdigest(),
         "number": position,
-        "removable": describe_removable([group]),
+        "removable": words.describe_removable([group]),
         "members": [
-            _member_values(member, group, records, times, aligned[member.path])
+            _member_values(member, group, listing, times, aligned[member.path])
             for member, times in zip(group.members, moments, strict=True)
         ],
     }
@@ -517,12 +502,11 @@ def _group_values(group: DuplicateGroup, position: int, records: Mapping[str, Vi
 def _member_values(
     member: DuplicateMember,
     group: DuplicateGroup,
-    records: Mapping[str, VideoRecord],
+    listing: Listing,
     times: Sequence[float | None],
     parts: Sequence[AlignedPart],
 ) -> dict[str, Any]:
-    record = None if is_gone(member.path) else records.get(member.path)
-    other = None if member.compared_with is None else records.get(member.compared_with)
+    record, other = listing.find(member.path), listing.by_path.get(member.compared_with or "")
     is_aligned = any(time is not None for time in times)
     if not is_aligned:
         times = [share * member.duration for share in SHARES]
@@ -533,15 +517,15 @@ def _member_values(
         "compared_with_id": other and other.id,
         "name": base_name(member.path),
         "folder": printable(os.path.dirname(member.path)),
-        "words": describe_member(member, group, most_findings=0),
-        "reasons": describe_findings(member.findings, MAX_REASONS),
-        "details": describe_traits(member, group),
+        "words": words.describe_member(member, group, most_findings=0),
+        "reasons": words.describe_findings(member.findings, MAX_REASONS),
+        "details": words.describe_traits(member, group),
         "spare": member.is_spare,
         "pictures": pictures,
         "moments": ["" if time is None else clock(time) for time in times],
         "aligned": is_aligned,
         "parts": [part.to_dict() for part in parts],
-        "evidence": _evidence(member, parts, record, records.get(group.best.path)) if record else [],
+        "evidence": _evidence(member, parts, record, listing.by_path.get(group.best.path)) if record else [],
     }
 
 

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from vidkin.index import VideoRecord
 from vidkin.rendering.text import printable
-from vidkin.web.parameters import address_of
+from vidkin.web.routes import address_of
 from vidkin.web.site import Site
 
 Sort = Literal["name", "path", "duration", "shortest", "size", "smallest", "newest", "oldest"]
@@ -126,36 +126,28 @@ def choose_records(site: Site, wish: LibraryFilter) -> list[VideoRecord]:
 
 def _checks(site: Site, wish: LibraryFilter) -> list[Callable[[VideoRecord], bool]]:
     """A predicate for each part of the filter that is set, fast ones first."""
-    checks: list[Callable[[VideoRecord], bool]] = []
-    if wish.state == "damaged":
-        checks.append(lambda record: bool(record.damage))
-    elif wish.state != "all":
-        checks.append(lambda record: record.status == wish.state)
-    for low, high, measure in (
-        (wish.min_seconds, wish.max_seconds, lambda record: record.duration),
-        (wish.min_megabytes, wish.max_megabytes, lambda record: record.size / _MEGABYTE),
-    ):
-        if low is not None or high is not None:
-            checks.append(_within(low, high, measure))
-    if wish.added_days is not None:
-        checks.append(_within(time.time() - wish.added_days * _DAY, None, lambda record: record.added_at))
-    if wish.path:
-        checks.append(lambda record: wish.path in (record.path, printable(record.path)))
-    if wish.folder:
-        checks.append(_in_folder(wish.folder))
-    if words := wish.q.casefold().split():
-        checks.append(lambda record: all(word in record.path.casefold() for word in words))
-    if wish.list:
-        listed = site.lists_of_videos().contents.get(wish.list, {})
-        checks.append(lambda record: record.content_hash in listed)
-    if wish.copies:
-        found = site.groups.found
-        known = {member.path for group in (found.groups if found else ()) for member in group.members}
-        checks.append(lambda record: (record.path in known) == (wish.copies == "yes"))
-    if wish.shots:
-        detector = site.detector()
-        checks.append(lambda record: site.has_shots(record, detector) == (wish.shots == "yes"))
-    return checks
+    words, inside = wish.q.casefold().split(), os.path.join(wish.folder, "")
+    # Pages show a name that is not valid Unicode with replaced letters.
+    folder_of = printable if _REPLACED in wish.folder else str
+    since = None if wish.added_days is None else time.time() - wish.added_days * _DAY
+    listed = site.lists_of_videos().contents.get(wish.list, {}) if wish.list else {}
+    groups = site.groups.found.groups if wish.copies and site.groups.found else ()
+    copies = {member.path for group in groups for member in group.members}
+    detector = site.detector() if wish.shots else ""
+    checks: list[tuple[object, Callable[[VideoRecord], bool]]] = [
+        (wish.state == "damaged", lambda record: bool(record.damage)),
+        (wish.state not in ("all", "damaged"), lambda record: record.status == wish.state),
+        (True, _within(wish.min_seconds, wish.max_seconds, lambda record: record.duration)),
+        (True, _within(wish.min_megabytes, wish.max_megabytes, lambda record: record.size / _MEGABYTE)),
+        (True, _within(since, None, lambda record: record.added_at)),
+        (wish.path, lambda record: wish.path in (record.path, printable(record.path))),
+        (wish.folder, lambda record: folder_of(record.path).startswith(inside)),
+        (words, lambda record: all(word in record.path.casefold() for word in words)),
+        (wish.list, lambda record: record.content_hash in listed),
+        (wish.copies, lambda record: (record.path in copies) == (wish.copies == "yes")),
+        (wish.shots, lambda record: site.has_shots(record, detector) == (wish.shots == "yes")),
+    ]
+    return [check for is_set, check in checks if is_set]
 
 
 def _within(
@@ -163,13 +155,6 @@ def _within(
 ) -> Callable[[VideoRecord], bool]:
     least, most = -1.0 if low is None else low, float("inf") if high is None else high
     return lambda record: least <= measure(record) <= most
-
-
-def _in_folder(folder: str) -> Callable[[VideoRecord], bool]:
-    inside = folder.rstrip(os.sep) + os.sep
-    if _REPLACED in folder:  # how pages show a name that is not valid Unicode
-        return lambda record: printable(record.path).startswith(inside)
-    return lambda record: record.path.startswith(inside)
 
 
 def folder_tree(records: Sequence[VideoRecord], *, under: str = "", open_to: str = "") -> list[FolderNode]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -16,7 +16,7 @@ from vidkin.index.query.sound import By
 from vidkin.index.storage.decisions import Decisions
 from vidkin.similarity import SURE
 from vidkin.web.collection import Listing, SharedIndex
-from vidkin.web.parameters import Body
+from vidkin.web.routes import Body
 
 Preference = Literal["best", "age", "newest", "size", "longest"]
 # Minimum seconds between updates of the preview during a search.
@@ -24,16 +24,20 @@ _PREVIEW_SECONDS = 0.5
 
 
 class Wish(Body):
-    """Settings of a search for duplicates."""
+    """Settings of a search for duplicates.
 
-    threshold: float = Field(default=SURE, gt=0, le=1, description="Minimum score for two videos to form a group.")
-    parts: bool = Field(default=False, description="Also group excerpts with the video they come from.")
-    prefer: Preference = Field(
-        default="best",
-        description="Rule for choosing the file to keep: `best` by the default order of columns, otherwise by "
-        "this column first.",
-    )
-    by: By = Field(default="picture", description="Basis of the scores; only `picture` makes a file removable.")
+    Attributes:
+        threshold: Minimum score for two videos to form a group.
+        parts: Also group excerpts with the video they come from.
+        prefer: Rule for choosing the file to keep: `best` by the default order of columns, otherwise by this column
+            first.
+        by: Basis of the scores; only `picture` makes a file removable.
+    """
+
+    threshold: float = Field(default=SURE, gt=0, le=1)
+    parts: bool = False
+    prefer: Preference = "best"
+    by: By = "picture"
 
     def settings(self) -> dict[str, Any]:
         """The corresponding arguments of :meth:`vidkin.Index.duplicates`."""
@@ -51,7 +55,9 @@ class FoundGroups:
         uncompared: Number of videos that have not been compared yet.
         videos: Number of videos that can be compared.
         is_preview: Whether a search is still running, so roles may change and nothing should be removed.
-        state: State of the index that they depend on.
+        listing: The records that they depend on.
+        versions: Versions of the stored comparisons and decisions that they depend on.
+        gone: Paths of files that were missing.
     """
 
     wish: Wish = field(default_factory=Wish)
@@ -59,25 +65,9 @@ class FoundGroups:
     uncompared: int = 0
     videos: int = 0
     is_preview: bool = False
-    state: _State | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _State:
-    """State that groups depend on besides the settings: versions of stored files, records, and missing files."""
-
-    comparisons: object
-    decisions: object
-    listing: Listing
-    gone: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class _Doubts:
-    """Members that proofs found not removable, by path, and the decisions at that time."""
-
-    decisions: object = None
-    members: Mapping[str, DuplicateMember] = field(default_factory=dict)
+    listing: Listing | None = None
+    versions: tuple[object, object] = (None, None)
+    gone: frozenset[str] = frozenset()
 
 
 class ShownGroups:
@@ -93,23 +83,26 @@ class ShownGroups:
     def __init__(self, index: SharedIndex) -> None:
         self._index = index
         self._lock = threading.Lock()
-        self._doubts = _Doubts()
+        # Members that proofs found not removable, by path, and the version of the decisions at that time.
+        self._doubts: dict[str, DuplicateMember] = {}
+        self._doubted_at: object = None
         self.found: FoundGroups | None = None
 
     def is_current(self) -> bool:
         """Whether the groups reflect everything stored so far by this server or any other program."""
         found = self.found
-        if found is None or found.is_preview or found.state is None:
-            return False
-        state = found.state
-        place = self._index.place
         return (
-            self._index.listing() is state.listing
-            and place.version(Decisions.FILE) == state.decisions
-            and place.version(Comparisons.FILE) == state.comparisons
-            and all(is_gone(path) for path in state.gone)
+            found is not None
+            and not found.is_preview
+            and found.listing is self._index.listing()
+            and found.versions == self._versions()
+            and all(is_gone(path) for path in found.gone)
             and not any(is_gone(member.path) for group in found.groups for member in group.members)
         )
+
+    def _versions(self) -> tuple[object, object]:
+        place = self._index.place
+        return place.version(Comparisons.FILE), place.version(Decisions.FILE)
 
     def regroup(self, on_progress: Callable[[int, int], None] | None = None) -> FoundGroups:
         """Group the comparisons of earlier searches by this server or ``vidkin duplicates``."""
@@ -126,7 +119,7 @@ class ShownGroups:
             on_progress: Callback that receives (steps done, total number of steps, groups so far).
         """
         with self._lock:
-            self._doubts = _Doubts()
+            self._doubts = {}
             before = self.found.groups if self.found is not None and self.found.wish == wish else ()
             preview = _Preview(self, wish, before)
 
@@ -150,13 +143,13 @@ class ShownGroups:
                 work.
         """
         with self._lock:
-            decisions = self._index.place.version(Decisions.FILE)
+            _, decisions = self._versions()
             wish = self.found.wish if self.found else Wish()
             with self._index.reader() as index:
                 proven = index.prove_groups(groups, chosen=chosen, **wish.settings(), on_progress=on_progress)
+            before = self._doubts if self._doubted_at == decisions else {}
             doubtful = {member.path: member for group in proven for member in group.members if member.doubt}
-            before = self._doubts.members if self._doubts.decisions == decisions else {}
-            self._doubts = _Doubts(decisions, {**before, **doubtful})
+            self._doubts, self._doubted_at = before | doubtful, decisions
             return proven
 
     def _find(
@@ -167,26 +160,26 @@ class ShownGroups:
         on_found: Callable[[FoundGroup], None] | None = None,
     ) -> FoundGroups:
         self._index.forget()
-        listing, place = self._index.listing(), self._index.place
-        decisions = place.version(Decisions.FILE)
+        listing, (_, decisions) = self._index.listing(), self._versions()
         gone = frozenset(record.path for record in listing.records if record.status == "ok" and is_gone(record.path))
         with self._index.reader() as index:
             groups = index.duplicates(
                 **wish.settings(), known_only=known_only, on_progress=on_progress, on_found=on_found
             )
             uncompared, videos = index.uncompared()
-        state = _State(place.version(Comparisons.FILE), decisions, listing, gone)
-        self.found = FoundGroups(wish, tuple(map(self._add_doubts, groups)), uncompared, videos, state=state)
+        comparisons, _ = self._versions()
+        shown, versions = tuple(map(self._add_doubts, groups)), (comparisons, decisions)
+        self.found = FoundGroups(wish, shown, uncompared, videos, listing=listing, versions=versions, gone=gone)
         return self.found
 
     def _add_doubts(self, group: DuplicateGroup) -> DuplicateGroup:
         """Add doubts found during proofs that the index does not store: file properties, and files that could not be
         read."""
-        if self._doubts.decisions != self._index.place.version(Decisions.FILE):
+        if self._doubted_at != self._versions()[1]:
             return group
         members = (
             replace(member, doubt=doubted.doubt, findings=doubted.findings)
-            if member.is_spare and not member.is_proven and (doubted := self._doubts.members.get(member.path))
+            if member.is_spare and not member.is_proven and (doubted := self._doubts.get(member.path))
             else member
             for member in group.members
         )
@@ -225,17 +218,19 @@ class _Preview:
 
 
 class RecurringWish(Body):
-    """Settings of a search for recurring segments."""
+    """Settings of a search for recurring segments.
 
-    least: int = Field(
-        default=2,
-        ge=2,
-        le=10_000,
-        description="Minimum number of files that share a segment; with `inside` the number of times in one file.",
-    )
-    shortest: float = Field(default=3.0, ge=2, le=36_000, description="Minimum length in seconds.")
-    inside: bool = Field(default=False, description="Find segments repeated within one file.")
-    by: By = Field(default="picture", description="Evidence that a segment recurs; always `picture` with `inside`.")
+    Attributes:
+        least: Minimum number of files that share a segment; with `inside` the number of times in one file.
+        shortest: Minimum length in seconds.
+        inside: Find segments repeated within one file.
+        by: Evidence that a segment recurs; always `picture` with `inside`.
+    """
+
+    least: int = Field(default=2, ge=2, le=10_000)
+    shortest: float = Field(default=3.0, ge=2, le=36_000)
+    inside: bool = False
+    by: By = "picture"
 
 
 @dataclass(frozen=True, slots=True)

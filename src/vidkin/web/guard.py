@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import ipaddress
 import re
@@ -67,19 +68,10 @@ class Settings:
                 raise InvalidArgumentError(
                     f"an origin must be a scheme and a host, such as https://example.org, got {origin!r}"
                 )
-        check_at_least(
-            1,
-            cache_bytes=self.cache_bytes,
-            upload_bytes=self.upload_bytes,
-            uploads=self.uploads,
-            preview_side=self.preview_side,
-            groups_a_page=self.groups_a_page,
-        )
-        check_positive(
-            upload_seconds=self.upload_seconds,
-            request_seconds=self.request_seconds,
-            preview_seconds=self.preview_seconds,
-        )
+        counts = ("cache_bytes", "upload_bytes", "uploads", "preview_side", "groups_a_page")
+        check_at_least(1, **{name: getattr(self, name) for name in counts})
+        times = ("upload_seconds", "request_seconds", "preview_seconds")
+        check_positive(**{name: getattr(self, name) for name in times})
 
 
 MAX_REQUESTS = 200
@@ -248,29 +240,26 @@ def _limit_body(receive: Receive) -> Receive:
 
 async def _answer_until_disconnect(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """Answer a request; a client that disconnects early cancels the work."""
-    messages: asyncio.Queue[Message | Exception] = asyncio.Queue(maxsize=2)
-    has_left = is_answered = False
-    listening: asyncio.Task[None] | None = None
+    has_left = asyncio.Event()
+    is_answered = False
+    watching: asyncio.Task[None] | None = None
 
-    async def listen() -> None:
-        nonlocal has_left
-        while not has_left:
-            try:
-                message = await receive()
-            except Exception as error:  # noqa: BLE001 - raised where the message is taken
-                await messages.put(error)
-                return
-            has_left = message["type"] == "http.disconnect"
-            await messages.put(message)
+    async def watch() -> None:
+        with contextlib.suppress(RefusedError):  # a body that nothing reads is too large
+            while (await receive())["type"] != "http.disconnect":
+                continue
+        has_left.set()
         if not is_answered:
             answering.cancel()
 
     async def take() -> Message:
-        nonlocal listening
-        listening = listening or asyncio.create_task(listen())
-        message = {"type": "http.disconnect"} if has_left and messages.empty() else await messages.get()
-        if isinstance(message, Exception):
-            raise message
+        nonlocal watching
+        if watching is not None:  # nothing but the disconnect can follow
+            await has_left.wait()
+            return {"type": "http.disconnect"}
+        message = await receive()
+        if not message.get("more_body", False):
+            watching = asyncio.create_task(watch())
         return message
 
     async def send_on(message: Message) -> None:
@@ -278,21 +267,22 @@ async def _answer_until_disconnect(app: ASGIApp, scope: Scope, receive: Receive,
         is_answered = message["type"] == "http.response.body" and not message.get("more_body", False)
         await send(message)
 
-    async def answer() -> None:
-        await app(scope, take, send_on)
-
-    answering = asyncio.ensure_future(answer())
-    if scope["method"] in ("GET", "HEAD", "DELETE"):  # for other methods, reading ahead would consume the body
-        listening = asyncio.create_task(listen())
+    answering = asyncio.ensure_future(_run(app, scope, take, send_on))
+    if scope["method"] in ("GET", "HEAD", "DELETE"):  # no function reads a body of theirs
+        watching = asyncio.create_task(watch())
     try:
         await answering
     except asyncio.CancelledError:
         answering.cancel()
-        if not has_left:
+        if not has_left.is_set():
             raise
     finally:
-        if listening is not None:
-            listening.cancel()
+        if watching is not None:
+            watching.cancel()
+
+
+async def _run(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    await app(scope, receive, send)
 
 
 def _add_headers(send: Send, shared: str) -> Send:

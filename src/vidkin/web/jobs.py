@@ -8,20 +8,26 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic import TypeAdapter
 from starlette.exceptions import HTTPException
 
+from vidkin._base.files import replace_file
+from vidkin._base.locks import open_lock
 from vidkin._base.stopping import StoppedError, stopping_when
-from vidkin._base.values import as_json
+from vidkin._base.values import JSON_LIMITS, as_json, read_json
 from vidkin.errors import CollectionError, MediaError, VidkinError
-from vidkin.rendering.text import printable
-from vidkin.web.job_files import JobFiles
-from vidkin.web.job_state import JobKind, JobState
+from vidkin.index import VideoRecord
+from vidkin.rendering.text import json_text, printable
 from vidkin.web.lanes import BusyError
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
 
 _logger = logging.getLogger(__name__)
 # Maximum number of finished jobs in memory, and of notes per job.
@@ -31,6 +37,67 @@ _PACE_EVERY, _PACE_REPORTS = 0.5, 60
 # Maximum number of jobs, running and waiting, of a kind that takes turns; and seconds between checks for a stop while
 # waiting.
 _MAX_IN_TURN, _POLL_SECONDS = 64, 0.2
+MAX_STORED = 50
+"""Maximum number of jobs on disk; beyond it the oldest are deleted."""
+# Maximum bytes of a job on disk; a larger result is only available from this server.
+_MAX_SIZE = 16_000_000
+_INTERRUPTED = "the server ended before this job did; start it again: finished work is kept"
+
+JobStatus = Literal["running", "done", "failed", "stopped"]
+JobKind = Literal[
+    "clips",
+    "copies",
+    "coverage",
+    "duplicates",
+    "index",
+    "map",
+    "match",
+    "neighbors",
+    "recurring",
+    "removal",
+    "remove",
+    "review",
+    "search",
+    "shots",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """State of a job.
+
+    Attributes:
+        id: Number of the job; numbers grow, even across restarts of the server.
+        kind: Kind of work, which determines the type of `result`.
+        title: Title for users.
+        video: Number of the video that the job is about; None if there is not exactly one.
+        state: ``running``, ``done``, ``failed`` or ``stopped``.
+        done, total: Steps; total is 0 until it is known.
+        detail: Description of the current work.
+        notes: Lines to keep, for example unreadable files with their causes.
+        result: Result of a finished job, as plain values.
+        error: Error of a failed job; otherwise empty.
+        seconds: Wall-clock time so far.
+        rate: Recent steps per second; 0 until it is known.
+        seconds_left: Estimated seconds to the end; None until it is known.
+        version: Counter that grows with every change.
+    """
+
+    id: int
+    kind: JobKind
+    title: str
+    video: int | None
+    state: JobStatus = "running"
+    done: int = 0
+    total: int = 0
+    detail: str = ""
+    notes: tuple[str, ...] = ()
+    result: Any = None
+    error: str = ""
+    seconds: float = 0.0
+    rate: float = 0.0
+    seconds_left: float | None = None
+    version: int = 0
 
 
 class JobStoppedError(Exception):
@@ -165,11 +232,161 @@ def describe_failure(error: Exception) -> str:
     return f"{where}{cause.lower()}; correct this, then try again"
 
 
+_STATES = TypeAdapter(JobState)
+
+
+@dataclass(frozen=True, slots=True)
+class FailedVideo:
+    """A video that could not be processed.
+
+    Attributes:
+        path: Path of the video.
+        cause: Why it could not be processed.
+    """
+
+    path: str
+    cause: str
+
+
+def process_each(
+    job: Job, records: Sequence[VideoRecord], process: Callable[[VideoRecord, Callable[..., None]], None]
+) -> list[FailedVideo]:
+    """Process videos one after another, and return those of which that failed.
+
+    Args:
+        job: The job that does it.
+        records: The videos.
+        process: Processes a video; it receives a function to call for each frame, so that the job can stop in between.
+    """
+    failed = []
+    for done, record in enumerate(records):
+
+        def report(*_: object, done: int = done, path: str = record.path) -> None:
+            job.report(done, len(records), printable(os.path.basename(path)))
+
+        try:
+            report()
+            process(record, report)
+        except VidkinError as error:
+            failed.append(FailedVideo(printable(record.path), printable(str(error))))
+            job.note(f"{record.path}: {error}")
+    return failed
+
+
+class JobFiles:
+    """Jobs of all servers of an index, one file each, for the servers after this one.
+
+    A job is written when it begins and when it ends. Its server locks it in between, so that the next server can
+    distinguish a job of another running server from a job whose server ended first. The folder may be untrusted: files
+    that are not valid jobs are ignored; one that is not writable is not an error.
+
+    Args:
+        folder: Folder of the jobs, created when the first job begins.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[int, JobState] = {}
+        self._locks: dict[int, BaseFileLock] = {}
+
+    def begin(self, state: JobState) -> None:
+        """Write a new job and lock it until :meth:`keep`."""
+        if self._write(state) and (lock := self._lock(state.id)) is not None:
+            self._locks[state.id] = lock
+
+    def keep(self, state: JobState) -> None:
+        """Write a finished job and delete the oldest ones beyond the limit."""
+        self._write(state)
+        lock = self._locks.pop(state.id, None)
+        if lock is not None:
+            self._unlock(state.id, lock)
+
+    def settle(self) -> None:
+        """Mark jobs whose server ended first as failed; to be called when a server starts."""
+        for number in self._numbers(".lock"):
+            lock = self._lock(number)
+            if lock is None:  # another server is running it
+                continue
+            state = self._load(number)
+            if state is not None and state.state == "running":
+                ended = replace(state, state="failed", error=_INTERRUPTED, seconds_left=None, version=state.version + 1)
+                self._write(ended)
+            self._unlock(number, lock)
+
+    def read(self, number: int) -> JobState | None:
+        """The finished job with a number; None if there is none."""
+        if number not in self._read:
+            state = self._load(number)
+            if state is None or state.state == "running":  # another server may be running it
+                return None
+            self._read[number] = state
+        return self._read[number]
+
+    def all(self) -> list[JobState]:
+        """All stored finished jobs, newest first."""
+        return [state for number in self._numbers()[-MAX_STORED:][::-1] if (state := self.read(number)) is not None]
+
+    def _load(self, number: int) -> JobState | None:
+        """The job in a file; None if the file is not this job, or there is none."""
+        try:
+            state = _STATES.validate_python(read_json(self._folder / f"{number}.json", JSON_LIMITS))
+        except (OSError, ValueError):
+            return None
+        return state if state.id == number else None
+
+    def _write(self, state: JobState) -> bool:
+        """Write a job; return whether that was possible."""
+        content = json_text(state).encode("ascii")
+        if len(content) > _MAX_SIZE:
+            _logger.info("job %d is too large to be kept", state.id)
+            return False
+        try:
+            if self._folder.is_symlink():
+                raise NotADirectoryError(f"{self._folder} is a symbolic link")
+            self._folder.mkdir(exist_ok=True)  # never the index around it, which may have been moved away
+            with replace_file(self._folder / f"{state.id}.json", sync=False) as partial:
+                partial.write_bytes(content)
+            for number in self._numbers()[:-MAX_STORED]:
+                (self._folder / f"{number}.json").unlink(missing_ok=True)
+                self._read.pop(number, None)
+        except OSError as error:
+            _logger.info("%s: jobs are not kept (%s)", self._folder, error)
+            return False
+        return True
+
+    def _lock(self, number: int) -> BaseFileLock | None:
+        """The lock of a job, held from now on; None if another server holds it, or the folder cannot have locks."""
+        try:
+            lock = open_lock(self._folder / f"{number}.lock")
+            lock.acquire(timeout=0)
+        except (OSError, NotImplementedError) as error:  # filelock's Timeout is an OSError, too
+            _logger.info("%s: job %d is not locked (%s)", self._folder, number, error)
+            return None
+        return lock
+
+    def _unlock(self, number: int, lock: BaseFileLock) -> None:
+        try:
+            lock.release()
+            (self._folder / f"{number}.lock").unlink(missing_ok=True)
+        except OSError as error:
+            _logger.info("%s: the lock of job %d stays (%s)", self._folder, number, error)
+
+    def _numbers(self, ending: str = ".json") -> list[int]:
+        """The numbers of the files with an ending, in order."""
+        if self._folder.is_symlink():
+            return []
+        try:
+            stems = [path.stem for path in self._folder.glob(f"*{ending}")]
+        except OSError:
+            return []
+        return sorted(int(stem) for stem in stems if stem.isascii() and stem.isdecimal() and len(stem) < 16)
+
+
 class Jobs:
     """The jobs of a server; for most kinds one runs at a time.
 
     Args:
-        files: Storage that later servers also read.
+        files: Jobs on disk; None keeps them in memory only.
         shown: Function that makes text printable.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +11,6 @@ from itertools import islice
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request
-from fastapi.responses import HTMLResponse
 from pydantic import Field
 
 from vidkin._base.files import IMAGE_EXTENSIONS
@@ -18,14 +18,12 @@ from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index import Progress, VideoRecord, is_gone
 from vidkin.index.storage.lists import FAVORITES
 from vidkin.rendering.text import printable
-from vidkin.web.answers import extends, job_model
-from vidkin.web.duplicates import bring_up_to_date
+from vidkin.web.duplicates import bring_site_up_to_date
 from vidkin.web.files import absolute_path, record_values
 from vidkin.web.filters import SORTS, ChosenFilter, FolderNode, choose_records, folder_tree
 from vidkin.web.jobs import Job
-from vidkin.web.parameters import Body, Offset, PageNumber
-from vidkin.web.routes import Page
-from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, thumbnail_address
+from vidkin.web.routes import Body, Offset, Page, PageNumber, extends
+from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, cut_page, thumbnail_address
 
 router = Page("library", "Library", "/")
 
@@ -76,38 +74,32 @@ def video_values(record: VideoRecord) -> Any:
 
 
 async def _know_copies(request: Request, site: CurrentSite, wish: ChosenFilter) -> Site:
-    if wish.copies:
-        await bring_up_to_date(site, wait=request.url.path.startswith("/api/"))
-    return site
+    return await bring_site_up_to_date(request, site) if wish.copies else site
 
 
 # The site, whose groups of copies are up to date if the filter needs them.
 _FilteredSite = Annotated[Site, Depends(_know_copies)]
 
 
-@router.page("/")
-def show_library(request: Request, site: _FilteredSite, wish: ChosenFilter, page: PageNumber = 1) -> HTMLResponse:
+@router.page("/", "library.html")
+def show_library(site: _FilteredSite, wish: ChosenFilter, page: PageNumber = 1) -> dict[str, Any]:
     """Page of the videos with filters, a tree of folders, and lists."""
     chosen, records = choose_records(site, wish), site.index.listing().records
-    shown = chosen[(page - 1) * _A_PAGE : page * _A_PAGE]
+    shown, pager = cut_page(chosen, page, _A_PAGE)
     lists: Mapping[str, Mapping[str, None]] = {}
     lists_error = ""
     try:
         lists = site.lists_of_videos().contents
     except CollectionDamagedError as error:  # the library works without lists
         lists_error = str(error)
-    values = {
+    return {
         "videos": VideoList(len(chosen), [video_values(record) for record in shown]),
-        "count": sum(record.status == "ok" for record in records),
-        "is_empty": not records,
-        "broken": sum(record.status == "broken" for record in records),
-        "stale": sum(record.status == "stale" for record in records),
+        "statuses": Counter(record.status for record in records),
         "seconds": sum(record.duration for record in records),
         "bytes": sum(record.size for record in records),
         "wish": wish,
         "sorts": SORTS,
-        "page": page,
-        "pages": max(-(-len(chosen) // _A_PAGE), 1),
+        **pager,
         "address": wish.address,
         "knows_copies": site.groups.found is not None,
         "tree": folder_tree(records, open_to=wish.folder),
@@ -116,7 +108,6 @@ def show_library(request: Request, site: _FilteredSite, wish: ChosenFilter, page
         "tags": _tags(lists, {record.content_hash for record in shown}),
         "favorites": FAVORITES,
     }
-    return site.page("library.html", request, values)
 
 
 def _tags(lists: Mapping[str, Mapping[str, None]], contents: set[str]) -> dict[str, list[str]]:
@@ -160,15 +151,15 @@ _MOUNTS = ("/media", "/mnt", "/run/media", "/Volumes")
 
 
 class Folders(Body):
-    """Folders to add to the index."""
+    """Folders to add to the index.
 
-    paths: list[str] = Field(
-        min_length=1,
-        max_length=100,
-        description="Absolute paths of folders or files on the server's computer.",
-        examples=[["/videos"]],
-    )
-    images: bool | None = Field(None, description="Also index photographs; remembered. null keeps the current setting.")
+    Attributes:
+        paths: Absolute paths of folders or files on the server's computer.
+        images: Also index photographs; remembered. null keeps the current setting.
+    """
+
+    paths: list[str] = Field(min_length=1, max_length=100, examples=[["/videos"]])
+    images: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,10 +196,7 @@ class IndexResult:
     files: list[BrokenFile]
 
 
-IndexJob = job_model("index", IndexResult)
-
-
-@router.job("/api/index", IndexJob)
+@router.job("/api/index", "index", IndexResult)
 def index_folders(site: WritableSite, folders: Folders) -> Job:
     """Update the index with folders, as a job."""
     paths = [absolute_path(name) for name in folders.paths]

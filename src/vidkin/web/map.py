@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from fastapi import Query, Request
-from fastapi.responses import HTMLResponse
-from pydantic import Field
+from fastapi import Query
 
 from vidkin.errors import InvalidArgumentError, VidkinError
 from vidkin.index import VideoRecord
@@ -20,12 +19,10 @@ from vidkin.index.overview import CollectionMap, MapMethod, map_collection, map_
 from vidkin.index.storage.manifest import Manifest
 from vidkin.rendering.text import printable
 from vidkin.review import corrections_version
-from vidkin.web.answers import job_model
-from vidkin.web.jobs import Job
-from vidkin.web.parameters import Body
-from vidkin.web.routes import Page
+from vidkin.web.jobs import Job, process_each
+from vidkin.web.routes import Body, Page
 from vidkin.web.shots import detect_shots_of, stored_shots
-from vidkin.web.site import CurrentSite, Site, base_name
+from vidkin.web.site import CurrentSite, Site
 
 router = Page("map", "Map", "/map")
 
@@ -85,20 +82,21 @@ class MapResult:
     method: str
 
 
-MapJob = job_model("map", MapResult)
 MapOf = Annotated[Points, Query(description="Kind of the points.")]
 
 
 class MapWish(Body):
-    """Settings of a map."""
+    """Settings of a map.
 
-    of: Points = Field("videos", description="`videos` or their `shots`.")
-    method: MapMethod = Field(
-        "auto", description="`auto`: umap if installed, otherwise pacmap if installed, otherwise tsne."
-    )
-    find_shots: bool = Field(
-        True, description="For shots: first detect the shots of videos whose shots are not known yet."
-    )
+    Attributes:
+        of: `videos` or their `shots`.
+        method: `auto`: umap if installed, otherwise pacmap if installed, otherwise tsne.
+        find_shots: For shots: first detect the shots of videos whose shots are not known yet.
+    """
+
+    of: Points = "videos"
+    method: MapMethod = "auto"
+    find_shots: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +112,10 @@ class KnownShots:
     unknown: int
 
 
-@router.page("/map")
-def show_map(request: Request, site: CurrentSite, of: Points = "videos") -> HTMLResponse:
+@router.page("/map", "map.html")
+def show_map(site: CurrentSite, of: Points = "videos") -> dict[str, Any]:
     """Page of the map; its script requests the points."""
-    return site.page("map.html", request, {"is_empty": site.is_empty(), "of": of})
+    return {"of": of}
 
 
 @router.get("/api/map")
@@ -134,7 +132,7 @@ def count_known_shots(site: CurrentSite) -> KnownShots:
     return KnownShots(len(known), len(unknown))
 
 
-@router.job("/api/map", MapJob)
+@router.job("/api/map", "map", MapResult)
 def compute_map(site: CurrentSite, wish: MapWish) -> Job:
     """Compute a map of all videos or shots, as a job; the result is cached with the index."""
 
@@ -164,15 +162,9 @@ def _make_of_videos(site: Site, wish: MapWish, job: Job) -> tuple[list[Any], Col
 
 def _make_of_shots(site: Site, wish: MapWish, job: Job) -> tuple[list[Any], CollectionMap]:
     known, unknown = _split_by_shots(site)
-    for done, record in enumerate(unknown if wish.find_shots else ()):
-        name = base_name(record.path)
-        job.report(done, len(unknown), f"finding shots: {name}")
-        try:
-            # Reporting each frame allows the work to stop between frames.
-            detect_shots_of(site, record, lambda *_, done=done, name=name: job.report(done, len(unknown), name))
-            known.append(record)
-        except VidkinError as error:
-            job.note(f"{record.path}: {error}")
+    if wish.find_shots:
+        process_each(job, unknown, partial(detect_shots_of, site))
+        known, _ = _split_by_shots(site)
     state = _state_of(site, "shots")
     shots = {}
     for done, record in enumerate(known):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, BinaryIO
 
 from fastapi import Path as PathPart
 from fastapi import Query, Request
@@ -14,10 +14,8 @@ from vidkin._base.files import IMAGE_EXTENSIONS, open_regular_file
 from vidkin.index import VideoRecord
 from vidkin.media import write_preview, write_thumbnail
 from vidkin.media.decode import poster
-from vidkin.web.answers import ResultResponse, download
 from vidkin.web.files import media_type, open_record, stream_file, stream_path
-from vidkin.web.parameters import VideoNumber
-from vidkin.web.routes import Page, in_lane
+from vidkin.web.routes import Page, ResultResponse, VideoNumber, in_lane
 from vidkin.web.site import CurrentSite, Site, base_name
 
 router = Page("media")
@@ -116,29 +114,23 @@ def make_thumbnail(site: Site, source: Source, time: float | None, side: int) ->
     Raises:
         MediaError: The file cannot be read.
     """
+    from PIL import Image
+
     source.check()
-    seconds = None if time is None else _rounded(min(time, max(source.item.duration - 0.1, 0.0)))
+    seconds = None
+    if time is not None:
+        seconds = int(min(time, max(source.item.duration - 0.1, 0.0)) * _THUMBNAILS_PER_SECOND) / _THUMBNAILS_PER_SECOND
     side = _SMALL if side <= _SMALL else _LARGE
 
     def write(partial: Path) -> None:
         if seconds is None:
-            _write_poster(source, partial, side)
+            image = poster(source.path, source.item.duration, short_side=side, threads=1)
+            Image.fromarray(image).save(partial, "WEBP")
         else:
             write_thumbnail(source.path, partial, seconds, short_side=side, threads=1)
 
     moment = "poster of nine" if seconds is None else seconds
     return site.cache.read(f"{source.key}\0{moment}\0{side}", ".webp", write)
-
-
-def _rounded(seconds: float) -> float:
-    return int(seconds * _THUMBNAILS_PER_SECOND) / _THUMBNAILS_PER_SECOND
-
-
-def _write_poster(source: Source, partial: Path, side: int) -> None:
-    from PIL import Image
-
-    image = poster(source.path, source.item.duration, short_side=side, threads=1)
-    Image.fromarray(image).save(partial, "WEBP")
 
 
 def make_preview(site: Site, source: Source, piece: int) -> Path:
@@ -155,44 +147,28 @@ def make_preview(site: Site, source: Source, piece: int) -> Path:
     source.check()
     seconds, side = site.settings.preview_seconds, site.settings.preview_side
     start = piece * seconds
-    return site.cache.get(
-        f"{source.key}\0preview with sound\0{start}\0{seconds}\0{side}",
-        ".mp4",
-        lambda partial: _write(source.path, partial, start, start + seconds, side),
-    )
 
+    def write(partial: Path) -> None:
+        end = start + seconds
+        write_preview(source.path, partial, start=start, end=end, crf=_CRF, short_side=side, threads=1)
 
-def _write(path: str, partial: Path, start: float, end: float, side: int) -> None:
-    write_preview(path, partial, start=start, end=end, crf=_CRF, short_side=side, threads=1)
+    return site.cache.get(f"{source.key}\0preview with sound\0{start}\0{seconds}\0{side}", ".mp4", write)
 
 
 _FOR_A_DAY = {"Cache-Control": "private, max-age=86400"}
-
-# Same content type as the whole file.
-_RANGES: dict[int | str, dict[str, Any]] = {206: {"description": "The requested range."}}
 
 # Enough for a day of video in pieces of ten seconds.
 _MAX_PIECES = 10_000
 
 UploadId = Annotated[str, PathPart(max_length=100, description="Id of the uploaded file.", examples=["q3VtYm9sZSBpZA"])]
 
-Moment = Annotated[
-    float | None, Query(ge=0, le=1e6, description="Seconds; default: a third of the duration.", examples=[2.5])
-]
+Moment = Annotated[float | None, Query(ge=0, le=1e6, examples=[2.5])]
 
 Side = Annotated[int, Query(ge=90, le=720, description="Pixels of the shorter side.", examples=[180])]
 
-Version = Annotated[
-    str, Query(max_length=100, description="Any version string, to bypass caches.", examples=["0a1b2c3d4e5f"])
-]
+PieceNumber = Annotated[int, Query(ge=0, le=_MAX_PIECES, description="Number of the piece, each of ten seconds.")]
 
-PieceNumber = Annotated[
-    int, Query(ge=0, le=_MAX_PIECES, description="Number of the piece, each of ten seconds.", examples=[0])
-]
-
-_FILE = {**download("video/*", "image/*", "application/octet-stream"), **_RANGES}
-
-_PREVIEW = {**download("video/mp4"), **_RANGES}
+_FILE_TYPES = ("video/*", "image/*", "application/octet-stream")
 
 _RAW = {"schema": {"type": "string", "format": "binary"}}
 
@@ -215,23 +191,42 @@ _UPLOAD_BODY = {
 }
 
 
-@router.get("/videos/{video}/thumbnail", response_class=Response, responses=download("image/webp"))
+@router.file("/videos/{video}/thumbnail", "image/webp")
 @in_lane("pictures")
 def get_thumbnail(
-    site: CurrentSite, video: VideoNumber, time: Moment = None, side: Side = 180, v: Version = ""
+    site: CurrentSite,
+    video: VideoNumber,
+    time: Moment = None,
+    side: Side = 180,
+    v: Annotated[str, Query(max_length=100, examples=["0a1b2c3d4e5f"])] = "",
 ) -> Response:
-    """Get a thumbnail of a video."""
+    """Get a thumbnail of a video.
+
+    Args:
+        site: The site.
+        video: Number of the video.
+        time: Seconds; default: a third of the duration.
+        side: Pixels of the shorter side.
+        v: Any version string, to bypass caches.
+    """
     return _thumbnail(site, open_source(site, video=video), time, side)
 
 
-@router.get("/uploads/{upload}/thumbnail", response_class=Response, responses=download("image/webp"))
+@router.file("/uploads/{upload}/thumbnail", "image/webp")
 @in_lane("pictures")
 def get_upload_thumbnail(site: CurrentSite, upload: UploadId, time: Moment = None, side: Side = 180) -> Response:
-    """Get a thumbnail of an uploaded file."""
+    """Get a thumbnail of an uploaded file.
+
+    Args:
+        site: The site.
+        upload: Id of the uploaded file.
+        time: Seconds; default: a third of the duration.
+        side: Pixels of the shorter side.
+    """
     return _thumbnail(site, open_source(site, upload=upload), time, side)
 
 
-@router.get("/videos/{video}/file", response_class=Response, responses=_FILE)
+@router.file("/videos/{video}/file", *_FILE_TYPES, in_ranges=True)
 @router.head("/videos/{video}/file", include_in_schema=False)
 @in_lane("streams")
 def get_file(request: Request, site: CurrentSite, video: VideoNumber) -> Response:
@@ -239,21 +234,21 @@ def get_file(request: Request, site: CurrentSite, video: VideoNumber) -> Respons
     return _file(request, site, open_source(site, video=video))
 
 
-@router.get("/uploads/{upload}/file", response_class=Response, responses=_FILE)
+@router.file("/uploads/{upload}/file", *_FILE_TYPES, in_ranges=True)
 @in_lane("streams")
 def get_upload_file(request: Request, site: CurrentSite, upload: UploadId) -> Response:
     """Get the bytes of an uploaded file, whole or a range."""
     return _file(request, site, open_source(site, upload=upload))
 
 
-@router.get("/videos/{video}/preview", response_class=Response, responses=_PREVIEW)
+@router.file("/videos/{video}/preview", "video/mp4", in_ranges=True)
 @in_lane("conversions")
 def get_preview(request: Request, site: CurrentSite, video: VideoNumber, piece: PieceNumber = 0) -> Response:
     """Get ten seconds of a video, converted to a small format that every browser plays, with sound."""
     return _preview(request, site, open_source(site, video=video), piece)
 
 
-@router.get("/uploads/{upload}/preview", response_class=Response, responses=_PREVIEW)
+@router.file("/uploads/{upload}/preview", "video/mp4", in_ranges=True)
 @in_lane("conversions")
 def get_upload_preview(request: Request, site: CurrentSite, upload: UploadId, piece: PieceNumber = 0) -> Response:
     """Get ten seconds of an uploaded file, converted in the same way."""
@@ -264,12 +259,15 @@ def get_upload_preview(request: Request, site: CurrentSite, upload: UploadId, pi
 async def upload_file(
     request: Request,
     site: CurrentSite,
-    name: Annotated[
-        str | None,
-        Query(max_length=500, description="Name of the file; default: its name in the form.", examples=["holiday.mp4"]),
-    ] = None,
+    name: Annotated[str | None, Query(max_length=500, examples=["holiday.mp4"])] = None,
 ) -> ResultResponse:
-    """Upload a file for searches. It is deleted some time after its last use."""
+    """Upload a file for searches. It is deleted some time after its last use.
+
+    Args:
+        request: The request.
+        site: The site.
+        name: Name of the file; default: its name in the form.
+    """
     announced = request.headers.get("content-length", "")
     size = int(announced) if announced.isdecimal() else None
     kind = request.headers.get("content-type", "")

@@ -13,17 +13,7 @@ from pydantic import Field
 from starlette.exceptions import HTTPException as RoutingError
 from starlette.responses import Response
 
-from vidkin.errors import (
-    CollectionDamagedError,
-    CollectionError,
-    CollectionLockedError,
-    CollectionMismatchError,
-    CollectionNotFoundError,
-    InvalidArgumentError,
-    MediaError,
-    NotIndexedError,
-    VidkinError,
-)
+from vidkin import errors
 from vidkin.rendering.text import json_text
 from vidkin.web.jobs import JobRunningError, describe_failure, is_disk_full
 from vidkin.web.lanes import BusyError, StuckError
@@ -60,16 +50,16 @@ ProblemCode = Literal[
 
 # Status and code of each error; the first matching row applies.
 _ERRORS: tuple[tuple[type[Exception], int, ProblemCode], ...] = (
-    (NotIndexedError, 404, "not-indexed"),
-    (CollectionNotFoundError, 410, "index-gone"),
-    (MediaError, 422, "unreadable-file"),
-    (InvalidArgumentError, 422, "invalid-argument"),
-    (CollectionLockedError, 409, "index-locked"),
-    (CollectionDamagedError, 409, "index-damaged"),
-    (CollectionMismatchError, 409, "index-mismatch"),
-    (CollectionError, 503, "system-error"),
+    (errors.NotIndexedError, 404, "not-indexed"),
+    (errors.CollectionNotFoundError, 410, "index-gone"),
+    (errors.MediaError, 422, "unreadable-file"),
+    (errors.InvalidArgumentError, 422, "invalid-argument"),
+    (errors.CollectionLockedError, 409, "index-locked"),
+    (errors.CollectionDamagedError, 409, "index-damaged"),
+    (errors.CollectionMismatchError, 409, "index-mismatch"),
+    (errors.CollectionError, 503, "system-error"),
     (JobRunningError, 409, "job-running"),
-    (VidkinError, 500, "internal-error"),
+    (errors.VidkinError, 500, "internal-error"),
     (OSError, 503, "system-error"),
     (BusyError, 503, "busy"),
     (StuckError, 504, "timeout"),

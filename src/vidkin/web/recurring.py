@@ -10,38 +10,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import HTTPException, Request
+from fastapi import HTTPException
 from fastapi import Path as PathPart
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import Response
 from pydantic import Field
 
-from vidkin._base.files import safe_name
 from vidkin._base.values import check_choice
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Occurrence, RecurringGroup, VideoRecord, is_gone
-from vidkin.rendering.recurring import (
-    PLAYER_FORMATS,
-    RECURRING_FORMATS,
-    GroupsToWrite,
-    describe_difference,
-    describe_group,
-    group_name,
-    parts_of_file,
-)
+from vidkin.rendering import recurring as words
+from vidkin.rendering.recurring_files import name_in_one_folder
 from vidkin.rendering.text import printable
-from vidkin.web.answers import attachment, download, extends, job_model
+from vidkin.web.collection import Listing
 from vidkin.web.groups import RecurringWish
 from vidkin.web.jobs import Job
 from vidkin.web.media import open_source
-from vidkin.web.parameters import Body, PageNumber
-from vidkin.web.routes import Page, in_lane
-from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, thumbnail_address
+from vidkin.web.routes import Body, Page, PageNumber, attachment, extends, in_lane
+from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, cut_page, thumbnail_address
 
 router = Page("recurring", "Recurring", "/recurring")
 
 # Formats for download, without formats that need decoding.
-_EXPORTS = {name: form.label for name, form in PLAYER_FORMATS.items()} | {
-    name: form.label for name, form in RECURRING_FORMATS.items() if not form.reads_video
+_EXPORTS = {name: form.label for name, form in words.PLAYER_FORMATS.items()} | {
+    name: form.label for name, form in words.RECURRING_FORMATS.items() if not form.reads_video
 }
 _COLORS = 8
 _A_PAGE = 60
@@ -125,77 +116,70 @@ _Part = tuple[int, Mapping[str, Any], Mapping[str, Any]]
 
 
 class WantedOccurrence(Body):
-    """An occurrence as edited by a person."""
+    """An occurrence as edited by a person.
 
-    start: float = Field(ge=0, le=1e6, description="Begin, seconds.")
-    end: float = Field(gt=0, le=1e6, description="End, seconds.")
-    belongs: bool = Field(True, description="False if it does not belong to the group.")
+    Attributes:
+        start: Begin, seconds.
+        end: End, seconds.
+        belongs: False if it does not belong to the group.
+    """
+
+    start: float = Field(ge=0, le=1e6)
+    end: float = Field(gt=0, le=1e6)
+    belongs: bool = True
 
 
 class WantedGroup(Body):
-    """A person's verdict on a group."""
+    """A person's verdict on a group.
 
-    verdict: Literal["recurs", "does not recur", "forget"] = Field(description="`forget` undoes a verdict.")
-    name: str = Field(
-        "", max_length=80, description="Name; empty for the default name of its kind.", examples=["Opening"]
-    )
-    occurrences: list[WantedOccurrence] = Field(
-        default_factory=list,
-        max_length=100_000,
-        description="Its occurrences in order; empty to keep them unchanged.",
-    )
+    Attributes:
+        verdict: `forget` undoes a verdict.
+        name: Name; empty for the default name of its kind.
+        occurrences: Its occurrences in order; empty to keep them unchanged.
+    """
 
-
-RecurringJob = job_model("recurring", RecurringResult)
-GroupKey = Annotated[
-    str, PathPart(max_length=64, description="Key of the group, as listed.", examples=["a1b2c3d4e5f60718"])
-]
-ExportForm = Annotated[
-    str, PathPart(description="Format of the file.", json_schema_extra={"enum": [*_EXPORTS]}, examples=["csv"])
-]
-_EXPORTED = download(
-    "application/zip", *sorted({form.media_type for form in RECURRING_FORMATS.values() if not form.reads_video})
-)
+    verdict: Literal["recurs", "does not recur", "forget"]
+    name: str = Field("", max_length=80, examples=["Opening"])
+    occurrences: list[WantedOccurrence] = Field(default_factory=list, max_length=100_000)
 
 
-@router.page("/recurring")
-def show_recurring(request: Request, site: CurrentSite, page: PageNumber = 1) -> HTMLResponse:
+_MEDIA_TYPES = sorted({form.media_type for form in words.RECURRING_FORMATS.values() if not form.reads_video})
+
+
+@router.page("/recurring", "recurring.html")
+def show_recurring(site: CurrentSite, page: PageNumber = 1) -> dict[str, Any]:
     """Page of recurring segments, with timelines of the files."""
-    shown, able, recurring = site.recurring, site.index.has_segments, list_recurring(site)
+    shown, recurring = site.recurring, list_recurring(site)
     parts = _parts_of_files(site, recurring["groups"])
-    pages = max(-(-len(parts) // _A_PAGE), 1)
-    page = min(page, pages)
-    values = {
-        "able": able,
-        "is_empty": site.is_empty(),
-        "has_sound": site.index.has_sound,
+    shown_parts, pager = cut_page(parts, page, _A_PAGE)
+    return {
         "recurring": recurring,
-        "files": [_file_values(site, record, own) for record, own in parts[(page - 1) * _A_PAGE : page * _A_PAGE]],
+        "files": [_file_values(site, record, own) for record, own in shown_parts],
         "all_files": len(parts),
         "exports": [(f"/api/recurring/export/{name}", label) for name, label in _EXPORTS.items()],
-        "page": page,
-        "pages": pages,
-        "is_behind": able and not shown.is_current and (shown.found is not None or shown.was_searched),
+        **pager,
+        "is_behind": site.index.has_segments
+        and not shown.is_current
+        and (shown.found is not None or shown.was_searched),
     }
-    return site.page("recurring.html", request, values)
 
 
 @router.get("/api/recurring", response_model=RecurringList)
 def list_recurring(site: CurrentSite) -> dict[str, Any]:
     """List the recurring segments found last by this server, with decisions applied."""
     found = site.recurring.found
-    records = {record.path: record for record in site.index.listing().records}
+    listing = site.index.listing()
     groups, rejected = (found.groups, found.rejected) if found else ((), ())
     return {
         "searched": found is not None,
         "wish": (found.wish if found else RecurringWish()).model_dump(),
-        "videos": sum(record.status == "ok" for record in records.values()),
-        "groups": [_group_values(position, group, records) for position, group in enumerate(groups)],
-        "rejected": [_group_values(position, group, records) for position, group in enumerate(rejected)],
+        "videos": sum(record.status == "ok" for record in listing.records),
+        "groups": [_group_values(position, group, listing) for position, group in enumerate(groups)],
+        "rejected": [_group_values(position, group, listing) for position, group in enumerate(rejected)],
     }
 
 
-@router.job("/api/recurring", RecurringJob)
+@router.job("/api/recurring", "recurring", RecurringResult)
 def find_recurring(site: CurrentSite, wish: RecurringWish) -> Job:
     """Find recurring segments, as a job. Comparisons are stored for the next search, even if the job is stopped."""
     site.index.check_segments()
@@ -209,8 +193,16 @@ def find_recurring(site: CurrentSite, wish: RecurringWish) -> Job:
 
 @router.put("/api/recurring/groups/{key}", response_model=RecurringList)
 @in_lane("searches")
-def decide_group(site: WritableSite, key: GroupKey, wanted: WantedGroup) -> dict[str, Any]:
-    """Store a person's edits of a group (ends, name) or its rejection; the groups are updated at once."""
+def decide_group(
+    site: WritableSite, key: Annotated[str, PathPart(max_length=64)], wanted: WantedGroup
+) -> dict[str, Any]:
+    """Store a person's edits of a group (ends, name) or its rejection; the groups are updated at once.
+
+    Args:
+        site: The site.
+        key: Key of the group, as listed.
+        wanted: The edits.
+    """
     # Not a job: less than 0.1 s in an index of 67 videos.
     group = _group(site, key)
     if wanted.verdict == "recurs":
@@ -225,17 +217,23 @@ def decide_group(site: WritableSite, key: GroupKey, wanted: WantedGroup) -> dict
     return list_recurring(site)
 
 
-@router.get("/api/recurring/export/{form}", response_class=Response, responses=_EXPORTED)
-def export_recurring(site: CurrentSite, form: ExportForm) -> Response:
-    """Download recurring segments as written by `vidkin recurring`: one table, or a ZIP archive with files for
-    players."""
+@router.file("/api/recurring/export/{form}", "application/zip", *_MEDIA_TYPES)
+def export_recurring(
+    site: CurrentSite, form: Annotated[str, PathPart(json_schema_extra={"enum": [*_EXPORTS]})]
+) -> Response:
+    """Download recurring segments as written by `vidkin recurring`: one table, or a ZIP archive with files for players.
+
+    Args:
+        site: The site.
+        form: Format of the file.
+    """
     check_choice("form", form, tuple(_EXPORTS))
     found = site.recurring.found
     groups: Sequence[RecurringGroup] = found.groups if found else ()
-    if form in PLAYER_FORMATS:
+    if form in words.PLAYER_FORMATS:
         return attachment(_archive(site, groups, form), f"recurring.{form}.zip", "application/zip")
-    row, text = RECURRING_FORMATS[form], io.StringIO()
-    row.write(GroupsToWrite(groups, site.index.location), text)
+    row, text = words.RECURRING_FORMATS[form], io.StringIO()
+    row.write(words.GroupsToWrite(groups, site.index.location), text)
     return attachment(text.getvalue(), f"recurring{row.suffix}", row.media_type)
 
 
@@ -265,49 +263,42 @@ def _apply_edits(group: RecurringGroup, wanted: WantedGroup) -> tuple[RecurringG
 
 def _archive(site: Site, groups: Sequence[RecurringGroup], form: str) -> bytes:
     """Archive the chapters or skip lists of every file with recurring parts."""
+    paths = {one.path for group in groups for one in group.occurrences}
+    records = [record for record in site.index.listing().records if record.path in paths]
+    names = name_in_one_folder(record.path for record in records)
     held = io.BytesIO()
     with zipfile.ZipFile(held, "w", zipfile.ZIP_DEFLATED) as archive:
-        names: set[str] = set()
-        for record in _records_with_parts(site, groups):
-            parts = parts_of_file(groups, record.path, record.duration)
-            if not any(part.recurs for part in parts):
-                continue
-            path = Path(record.path)
-            name = printable(safe_name(path.stem if form == "edl" else path.name))
-            name = name if name not in names else f"{name}-{record.id}"
-            names.add(name)
-            for ending, write in PLAYER_FORMATS[form].files.items():
-                archive.writestr(name + ending, write(parts))
+        for record in records:
+            parts = words.parts_of_file(groups, record.path, record.duration)
+            if any(part.recurs for part in parts):
+                name = printable(names[record.path] + ("" if form == "edl" else Path(record.path).suffix))
+                for ending, write in words.PLAYER_FORMATS[form].files.items():
+                    archive.writestr(name + ending, write(parts))
     return held.getvalue()
 
 
-def _records_with_parts(site: Site, groups: Sequence[RecurringGroup]) -> list[VideoRecord]:
-    paths = {one.path for group in groups for one in group.occurrences}
-    return [record for record in site.index.listing().records if record.path in paths]
-
-
-def _group_values(position: int, group: RecurringGroup, records: Mapping[str, VideoRecord]) -> dict[str, Any]:
+def _group_values(position: int, group: RecurringGroup, listing: Listing) -> dict[str, Any]:
     first = group.occurrences[0]
-    record = records.get(first.path)
+    record = listing.find(first.path)
     moment = first.start + _IMAGE_POSITION * first.duration
     return {
         **group.to_dict(),
         "key": key_of(group),
-        "letter": group_name(position),
+        "letter": words.group_name(position),
         "color": position % _COLORS,
-        "words": describe_group(position, group).partition(": ")[2],
-        "picture": None if record is None or is_gone(first.path) else thumbnail_address(record, moment),
-        "occurrences": [_occurrence_values(one, records) for one in group.occurrences],
+        "words": words.describe_group(position, group).partition(": ")[2],
+        "picture": record and thumbnail_address(record, moment),
+        "occurrences": [_occurrence_values(one, listing) for one in group.occurrences],
     }
 
 
-def _occurrence_values(one: Occurrence, records: Mapping[str, VideoRecord]) -> dict[str, Any]:
-    record = records.get(one.path)
+def _occurrence_values(one: Occurrence, listing: Listing) -> dict[str, Any]:
+    record = listing.find(one.path)
     return {
         **one.to_dict(),
-        "id": None if record is None or is_gone(one.path) else record.id,
+        "id": record and record.id,
         "name": base_name(one.path),
-        "words": describe_difference(one),
+        "words": words.describe_difference(one),
     }
 
 
@@ -319,7 +310,7 @@ def _parts_of_files(site: Site, groups: Sequence[Mapping[str, Any]]) -> list[tup
             continue
         for place, one in enumerate(group["occurrences"]):
             parts.setdefault(one["path"], []).append((place, one, group))
-    records = {record.path: record for record in site.index.listing().records}
+    records = site.index.listing().by_path
     return [(records[path], own) for path, own in sorted(parts.items()) if path in records]
 
 

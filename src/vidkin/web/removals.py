@@ -16,12 +16,10 @@ from vidkin.files import FileAction, Finding
 from vidkin.index import DuplicateGroup, Removal, Removals, RemovedFile
 from vidkin.rendering.duplicates import describe_findings
 from vidkin.rendering.text import number, printable
-from vidkin.web.answers import extends, job_model
 from vidkin.web.duplicates import MAX_REASONS, GroupedSite, current_groups, removal_values
 from vidkin.web.files import absolute_path
 from vidkin.web.jobs import Job
-from vidkin.web.parameters import Body, VideoId
-from vidkin.web.routes import Page
+from vidkin.web.routes import Body, Page, VideoId, extends
 from vidkin.web.site import CurrentSite, Site, WritableSite, check_writable
 
 router = Page("duplicates")
@@ -53,21 +51,27 @@ class RemovalModel:
 
 
 class Removing(Body):
-    """Spare files to remove, and their destination."""
+    """Spare files to remove, and their destination.
 
-    videos: list[VideoId] = Field(
-        min_length=1, max_length=_MAX_FILES, description="Numbers of spare files of the groups."
-    )
-    folder: str | None = Field(
-        None, max_length=4096, description="Folder on the server's computer to move them to; null for the trash."
-    )
+    Attributes:
+        videos: Numbers of spare files of the groups.
+        folder: Folder on the server's computer to move them to; null for the trash.
+    """
+
+    videos: list[VideoId] = Field(min_length=1, max_length=_MAX_FILES)
+    folder: str | None = Field(None, max_length=4096)
 
 
 class Undoing(Body):
-    """Files to restore."""
+    """Files to restore.
 
-    name: str = Field(max_length=100, description="Name of the removal.")
-    paths: list[str] | None = Field(None, max_length=_MAX_FILES, description="Only these files; null for all.")
+    Attributes:
+        name: Name of the removal.
+        paths: Only these files; null for all.
+    """
+
+    name: str = Field(max_length=100)
+    paths: list[str] | None = Field(None, max_length=_MAX_FILES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +110,7 @@ class RemovalResult:
     skipped: tuple[SkippedFile, ...]
 
 
-RemovalJob = job_model("removal", RemovalResult)
-
-
-@router.job("/api/duplicates/remove", RemovalJob)
+@router.job("/api/duplicates/remove", "removal", RemovalResult)
 def remove_files(site: GroupedSite, removing: Removing) -> Job:
     """Move spare files to the trash or a folder, as a job, after proving by decoding that nothing is lost without them;
     nothing is deleted. The result lists files that were kept, with content that no other file has."""
@@ -130,7 +131,7 @@ def remove_files(site: GroupedSite, removing: Removing) -> Job:
     return _start(site, title, work)
 
 
-@router.job("/api/duplicates/prove", RemovalJob)
+@router.job("/api/duplicates/prove", "removal", RemovalResult)
 def prove_groups(site: GroupedSite) -> Job:
     """Prove by decoding which spare files can be removed without loss, as a job; nothing is moved. Proofs are stored.
     The result has the number of proven files and lists the others, with content that no other file has.
@@ -146,7 +147,7 @@ def prove_groups(site: GroupedSite) -> Job:
     return _start(site, "Prove what can be removed", work)
 
 
-@router.job("/api/duplicates/undo", RemovalJob)
+@router.job("/api/duplicates/undo", "removal", RemovalResult)
 def undo_removal(site: WritableSite, undoing: Undoing) -> Job:
     """Restore the files of a removal, as a job."""
 

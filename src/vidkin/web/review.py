@@ -7,35 +7,18 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
-from fastapi import Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi import Query
 from pydantic import Field
 
+from vidkin import review
 from vidkin._base.install import install_command
 from vidkin.errors import NotIndexedError
 from vidkin.index import Index, VideoRecord
 from vidkin.index.storage.manifest import Manifest
 from vidkin.rendering.text import number
-from vidkin.review import (
-    CutReview,
-    Labels,
-    MeasureReview,
-    Readiness,
-    read_detector,
-    read_reviews,
-    readiness_of_cuts,
-    readiness_of_pairs,
-    suggest_pairs,
-    train_cuts,
-    train_measure,
-    use_detector,
-    use_measure,
-)
-from vidkin.web.answers import extends, job_model
 from vidkin.web.jobs import Job
 from vidkin.web.library import VideoModel, video_values
-from vidkin.web.parameters import Body, VideoId
-from vidkin.web.routes import Page, in_lane
+from vidkin.web.routes import Body, Page, VideoId, extends, in_lane
 from vidkin.web.site import CurrentSite, Site, WritableSite
 
 router = Page("review", "Review", "/review")
@@ -78,19 +61,23 @@ class PastVerdict:
 
 
 class JudgedPair(Body):
-    """A person's verdict on two videos of the index."""
+    """A person's verdict on two videos of the index.
 
-    first: VideoId = Field(description="Number of the first video.")
-    second: VideoId = Field(description="Number of the second video.", examples=[2])
-    verdict: Literal["same", "same kind", "different", "forget"] = Field(
-        description="How similar they are; `forget` undoes an earlier verdict."
-    )
+    Attributes:
+        first: Number of the first video.
+        second: Number of the second video.
+        verdict: How similar they are; `forget` undoes an earlier verdict.
+    """
+
+    first: VideoId
+    second: VideoId = Field(examples=[2])
+    verdict: Literal["same", "same kind", "different", "forget"]
 
 
 Trained = Literal["measure", "cuts"]
 
 
-@extends(MeasureReview)
+@extends(review.MeasureReview)
 class _MeasureRun:
     """A training on verdicts on pairs.
 
@@ -101,7 +88,7 @@ class _MeasureRun:
     kind: Literal["measure"]
 
 
-@extends(CutReview)
+@extends(review.CutReview)
 class _CutRun:
     """A training on verdicts on cuts.
 
@@ -137,48 +124,52 @@ class ReviewState:
     runs: list[_MeasureRun | _CutRun]
     measure_in_use: bool
     detector: str
-    pairs: Readiness
-    cuts: Readiness
+    pairs: review.Readiness
+    cuts: review.Readiness
 
 
 class Training(Body):
-    """The scorer or threshold to train."""
+    """The scorer or threshold to train.
 
-    what: Trained = Field(description="`measure` trains on verdicts on pairs, `cuts` on verdicts on cuts.")
+    Attributes:
+        what: `measure` trains on verdicts on pairs, `cuts` on verdicts on cuts.
+    """
+
+    what: Trained
 
 
 class Switch(Body):
-    """The scorer or detector to use from now on."""
+    """The scorer or detector to use from now on.
 
-    what: Trained = Field(description="`measure` in searches, `cuts` on the shots page.")
-    use: bool = Field(description="True for the trained one, false for the original.")
+    Attributes:
+        what: `measure` in searches, `cuts` on the shots page.
+        use: True for the trained one, false for the original.
+    """
+
+    what: Trained
+    use: bool
 
 
-ReviewJob = job_model("review", _MeasureRun | _CutRun)
-
-
-@router.page("/review")
-def show_review(request: Request, site: CurrentSite) -> HTMLResponse:
+@router.page("/review", "review.html")
+def show_review(site: CurrentSite) -> dict[str, Any]:
     """Page with two videos to judge, and the trainings so far."""
-    values = {
+    return {
         "state": get_review(site),
         "history": list_verdicts(site),
-        "is_empty": site.is_empty(),
         "describe_run": describe_run,
         "install": "" if find_spec("torch") else install_command("train"),
     }
-    return site.page("review.html", request, values)
 
 
 @router.get("/api/review")
 def get_review(site: CurrentSite) -> ReviewState:
     """Get the numbers of verdicts, the trainings, and the scorer and detector in use."""
     path = site.index.folder
-    labels = Labels.open(path)
+    labels = review.Labels.open(path)
     pairs = [label.verdict for label in labels.pairs]
     cuts = [label.verdict for label in labels.cuts]
     contents = set(_by_content(site))
-    runs: Any = read_reviews(path)[::-1]
+    runs: Any = review.read_reviews(path)[::-1]
     return ReviewState(
         same=pairs.count("same"),
         same_kind=pairs.count("same kind"),
@@ -187,9 +178,9 @@ def get_review(site: CurrentSite) -> ReviewState:
         no_cut=cuts.count("no cut"),
         runs=runs,
         measure_in_use=Manifest.read(site.index.place).reviewed,
-        detector=read_detector(path),
-        pairs=readiness_of_pairs(labels, contents),
-        cuts=readiness_of_cuts(labels, contents),
+        detector=review.read_detector(path),
+        pairs=review.readiness_of_pairs(labels, contents),
+        cuts=review.readiness_of_cuts(labels, contents),
     )
 
 
@@ -202,7 +193,7 @@ def list_pairs_to_judge(
     """List pairs to judge next, from similar to dissimilar."""
     with site.index.reader() as index:
         index.refresh()
-        pairs = suggest_pairs(index, Labels.open(site.index.folder), limit=limit)
+        pairs = review.suggest_pairs(index, review.Labels.open(site.index.folder), limit=limit)
     return [PairToJudge(video_values(pair.first), video_values(pair.second)) for pair in pairs]
 
 
@@ -213,9 +204,9 @@ def judge_pair(site: WritableSite, verdict: JudgedPair) -> ReviewState:
     if not (one and other):
         raise NotIndexedError("a video changed while it was being read; index it again")
     if verdict.verdict == "forget":
-        Labels.forget_pair(site.index.place, one, other)
+        review.Labels.forget_pair(site.index.place, one, other)
     else:
-        Labels.judge_pair(site.index.place, one, other, verdict.verdict, source=_SOURCE)
+        review.Labels.judge_pair(site.index.place, one, other, verdict.verdict, source=_SOURCE)
     return get_review(site)
 
 
@@ -223,7 +214,7 @@ def judge_pair(site: WritableSite, verdict: JudgedPair) -> ReviewState:
 def list_verdicts(site: CurrentSite) -> list[PastVerdict]:
     """List the last verdicts on pairs, newest first, without verdicts on videos that are no longer in the index."""
     records = _by_content(site)
-    labels = reversed(Labels.open(site.index.folder).pairs)
+    labels = reversed(review.Labels.open(site.index.folder).pairs)
     known = [label for label in labels if label.first in records and label.second in records]
     return [
         PastVerdict(video_values(records[label.first]), video_values(records[label.second]), label.verdict, label.given)
@@ -231,13 +222,15 @@ def list_verdicts(site: CurrentSite) -> list[PastVerdict]:
     ]
 
 
-@router.job("/api/review/train", ReviewJob)
+@router.job("/api/review/train", "review", _MeasureRun | _CutRun)
 def train_on_verdicts(site: WritableSite, training: Training) -> Job:
     """Train on the verdicts, as a job; the scorer and detector in use do not change."""
 
     def work(job: Job) -> object:
         with Index.open(site.index.location, read_only=True) as index:
-            run: Callable[..., MeasureReview | CutReview] = train_measure if training.what == "measure" else train_cuts
+            run: Callable[..., review.MeasureReview | review.CutReview] = (
+                review.train_measure if training.what == "measure" else review.train_cuts
+            )
             trained = run(index, on_progress=lambda done, total: job.report(done, total, "training"))
         return {"kind": training.what, **trained.to_dict()}
 
@@ -248,10 +241,10 @@ def train_on_verdicts(site: WritableSite, training: Training) -> Job:
 def switch_trained(site: WritableSite, switch: Switch) -> ReviewState:
     """Switch to the result trained last, or back to the original."""
     if switch.what == "measure":
-        use_measure(site.index.place, use=switch.use)
+        review.use_measure(site.index.place, use=switch.use)
         site.index.reopen()
     else:
-        use_detector(site.index.place, use=switch.use)
+        review.use_detector(site.index.place, use=switch.use)
     return get_review(site)
 
 

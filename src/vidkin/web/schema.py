@@ -17,9 +17,8 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, TypeAdapter
 
 from vidkin._base.values import describe_settings
-from vidkin.web.descriptions import EXAMPLES
-from vidkin.web.parameters import MAX_NUMBER
 from vidkin.web.problems import CODES, PROBLEM_TYPE, STATUSES, Problem
+from vidkin.web.routes import MAX_NUMBER
 
 _REFERENCE = "#/components/schemas/"
 _TOKEN = "token"
@@ -44,6 +43,60 @@ _ENUMERATIONS = {
     "ScoreBasis": ("picture", "sound", "either", "both"),
     "Trained": ("measure", "cuts"),
     "VideoSort": ("name", "path", "duration", "shortest", "size", "smallest", "newest", "oldest"),
+}
+# Examples by name; one that does not fit the type of the field is replaced by a generic one.
+_EXAMPLES: dict[str, Any] = {
+    "added": 12,
+    "address": "/videos/1",
+    "added_at": 1764412800.5,
+    "bytes": 120_000_000,
+    "cause": "no video in it",
+    "code": "not-indexed",
+    "codec": "h264",
+    "confidence": 0.97,
+    "content_hash": "blake2b:0a1b2c3d4e5f60718293a4b5",
+    "damage": "",
+    "detail": "video 99 is not in the index; reload the library",
+    "detector": "cuts",
+    "duration": 61.2,
+    "end": 9.0,
+    "error": "",
+    "field": "limit",
+    "folder": "/videos",
+    "form": "csv",
+    "frame_rate": 25.0,
+    "height": 1080,
+    "id": 1,
+    "key": "a1b2c3d4e5f60718",
+    "limit": 20,
+    "name": "holiday.mp4",
+    "new_name": "seen",
+    "path": "/videos/holiday.mp4",
+    "player": "mpv",
+    "q": "holiday",
+    "rate": 3.2,
+    "run": "8d969eef6ecad3c2",
+    "score": 0.93,
+    "seconds": 1.5,
+    "seconds_left": 12.0,
+    "size": 12_345_678,
+    "start": 4.0,
+    "state": "done",
+    "status": "ok",
+    "text": "has a subtitle that no other file has",
+    "thumbnail": "/videos/1/thumbnail?v=0a1b2c3d4e5f",
+    "threshold": 0.5,
+    "ticket": "17.1",
+    "time": 2.5,
+    "title": "Add videos",
+    "under": "/videos",
+    "upload": "q3VtYm9sZSBpZA",
+    "video": 1,
+    "videos": [1, 2],
+    "width": 1920,
+    "words": "shows all of it, smaller",
+    "x": [0.1, 0.9],
+    "y": [0.4, 0.2],
 }
 
 
@@ -92,7 +145,7 @@ def describe(document: dict[str, Any], routes: Sequence[APIRoute]) -> dict[str, 
     for route in (route for route in routes if route.include_in_schema):
         for method in route.methods or ():
             _complete(document["paths"][route.path_format][method.lower()], _texts_of_parameters(route.dependant))
-    texts = {kind.__name__: describe_settings(kind) for kind in {Problem, *_dataclasses_of(routes)}}
+    texts = {kind.__name__: _texts_of_fields(kind) for kind in {Problem, *_types_of(routes)}}
     for name, schema in schemas.items():
         if "description" in schema:
             schema["description"] = schema["description"].partition("\n\n")[0]
@@ -130,9 +183,11 @@ def _header(text: str, example: str) -> dict[str, Any]:
 
 
 def _texts_of_parameters(dependant: Dependant) -> dict[str, str]:
-    """Descriptions of the parameters that a dataclass groups."""
-    own = describe_settings(dependant.call) if dataclasses.is_dataclass(dependant.call) else {}
-    return {name: text for part in dependant.dependencies for name, text in _texts_of_parameters(part).items()} | own
+    """Descriptions of the parameters of a function, a dataclass that groups parameters, and their dependencies."""
+    inner = {name: text for part in dependant.dependencies for name, text in _texts_of_parameters(part).items()}
+    texts = describe_settings(dependant.call) if dependant.call else {}
+    own = (*dependant.path_params, *dependant.query_params, *dependant.header_params)
+    return inner | {part.alias: texts[part.name] for part in own if part.name in texts}
 
 
 def _operations(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -168,8 +223,8 @@ def _complete(operation: dict[str, Any], texts: Mapping[str, str]) -> None:
         parameter["description"] = own or texts.get(parameter["name"], "")
 
 
-def _dataclasses_of(routes: Iterable[APIRoute]) -> set[type]:
-    """The dataclasses in answers and bodies, whose docstrings document their fields."""
+def _types_of(routes: Iterable[APIRoute]) -> set[type]:
+    """The dataclasses and models in answers and bodies, whose docstrings document their fields."""
     found: set[Any] = set()
     waiting: list[Any] = [route.response_model for route in routes]
     waiting += [body.field_info.annotation for route in routes for body in route.dependant.body_params]
@@ -178,13 +233,19 @@ def _dataclasses_of(routes: Iterable[APIRoute]) -> set[type]:
         waiting += get_args(kind)
         if not isinstance(kind, type) or kind in found:
             continue
-        found.add(kind)
         if issubclass(kind, BaseModel):
             waiting += [field.annotation for field in kind.model_fields.values()]
         elif dataclasses.is_dataclass(kind):
             waiting += get_type_hints(kind).values()
-    kinds: set[type] = {kind for kind in found if not issubclass(kind, BaseModel)}
-    return {kind for kind in kinds if dataclasses.is_dataclass(kind)}
+        else:
+            continue
+        found.add(kind)
+    return found
+
+
+def _texts_of_fields(kind: type) -> dict[str, str]:
+    """Descriptions of the fields of a class and of the classes that it extends."""
+    return {name: text for base in reversed(kind.__mro__) for name, text in describe_settings(base).items()}
 
 
 def _schemas_in(node: Any) -> Iterator[dict[str, Any]]:
@@ -253,7 +314,7 @@ class _Examples:
                 return self.make(schema[word][0], name, depth)
         if "$ref" in schema:
             return self.make(self._schemas[schema["$ref"].removeprefix(_REFERENCE)], name, depth + 1)
-        named = EXAMPLES.get(name)
+        named = _EXAMPLES.get(name)
         if "enum" in schema:
             return named if named in schema["enum"] else next(value for value in schema["enum"] if value)
         made = schema.get("const", schema.get("default"))

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from fastapi import Depends, Header, HTTPException, Query, Request
 from fastapi import Path as PathPart
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import Response
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -23,14 +23,12 @@ from vidkin.media import thumbnail
 from vidkin.rendering.matches import pool_map
 from vidkin.rendering.text import describe_parts, match_as_json
 from vidkin.similarity import SURE, UNRELATED, Box, Segment
-from vidkin.web.answers import extends, job_model
+from vidkin.web import routes
 from vidkin.web.library import VideoModel, video_values
 from vidkin.web.media import Source, open_source
-from vidkin.web.parameters import Body, BodyBox, OptionalUpload, OptionalVideo, VideoId
-from vidkin.web.routes import Page, Prefer, answer_or_start, in_lane, or_job
 from vidkin.web.site import CurrentSite, Site
 
-router = Page("search", "Search", "/search")
+router = routes.Page("search", "Search", "/search")
 
 # Minimum side of a rectangle, pixels; smaller ones show nothing recognizable.
 _MIN_SIDE = 16
@@ -40,15 +38,24 @@ _MAX_TICKET = 64
 _SUGGESTED = 0.02
 
 
-class SearchQuery(Body):
-    """A query: a `video` or an `upload`, and optionally a part of it."""
+class SearchQuery(routes.Body):
+    """A query: a `video` or an `upload`, and optionally a part of it.
 
-    video: VideoId | None = Field(None, description="Number of a video of the index.")
-    upload: str | None = Field(None, max_length=100, description="Id of an uploaded file.")
-    start: float | None = Field(None, ge=0, le=1e6, description="Start of a clip, seconds.")
-    end: float | None = Field(None, gt=0, le=1e6, description="End of a clip, seconds.")
-    time: float = Field(0.0, ge=0, le=1e6, description="Time of the frame that `box` refers to, seconds.")
-    box: BodyBox | None = Field(None, description="Rectangle: left, top, right, bottom, as shares of the frame.")
+    Attributes:
+        video: Number of a video of the index.
+        upload: Id of an uploaded file.
+        start: Start of a clip, seconds.
+        end: End of a clip, seconds.
+        time: Time of the frame that `box` refers to, seconds.
+        box: Rectangle: left, top, right, bottom, as shares of the frame.
+    """
+
+    video: routes.VideoId | None = None
+    upload: str | None = Field(None, max_length=100)
+    start: float | None = Field(None, ge=0, le=1e6)
+    end: float | None = Field(None, gt=0, le=1e6)
+    time: float = Field(0.0, ge=0, le=1e6)
+    box: routes.BodyBox | None = None
 
     def check(self) -> None:
         """Raise InvalidArgumentError unless the query has one source and at most one part."""
@@ -75,42 +82,39 @@ class PlaceInLine:
 
 def _turn(
     request: Request,
-    tab: Annotated[
-        str,
-        Header(
-            alias="X-Vidkin-Tab",
-            max_length=_MAX_TICKET,
-            description="Any name of the client; clients take turns.",
-            examples=["17"],
-        ),
-    ] = "",
-    ticket: Annotated[
-        str,
-        Header(
-            alias="X-Vidkin-Ticket",
-            max_length=_MAX_TICKET,
-            description="Any name of this request, for asking its position in the queue.",
-            examples=["17.1"],
-        ),
-    ] = "",
+    tab: Annotated[str, Header(alias="X-Vidkin-Tab", max_length=_MAX_TICKET, examples=["17"])] = "",
+    ticket: Annotated[str, Header(alias="X-Vidkin-Ticket", max_length=_MAX_TICKET, examples=["17.1"])] = "",
 ) -> dict[str, str]:
+    """Arguments of `Lane.run`: the client of a request, and its ticket.
+
+    Args:
+        request: The request.
+        tab: Any name of the client; clients take turns.
+        ticket: Any name of this request, for asking its position in the queue.
+    """
     return {"client": f"{request.client.host if request.client else ''} {tab}", "ticket": ticket}
 
 
-# Arguments of `Lane.run`: the client of a request, and the ticket for asking its position in the queue.
 _Turn = Annotated[dict[str, str], Depends(_turn)]
 
 
 class Search(SearchQuery):
-    """A query with options of the search."""
+    """A query with options of the search.
 
-    limit: int = Field(20, ge=1, le=200, description="Maximum number of matches.")
-    offset: int = Field(0, ge=0, le=10_000, description="Number of matches to skip.")
-    threshold: float = Field(0.0, ge=0, le=1, description="Lowest score.")
-    by: Literal["picture", "sound", "either", "both"] = Field("picture", description="Basis of the score.")
+    Attributes:
+        limit: Maximum number of matches.
+        offset: Number of matches to skip.
+        threshold: Lowest score.
+        by: Basis of the score.
+    """
+
+    limit: int = Field(20, ge=1, le=200)
+    offset: int = Field(0, ge=0, le=10_000)
+    threshold: float = Field(0.0, ge=0, le=1)
+    by: Literal["picture", "sound", "either", "both"] = "picture"
 
 
-@extends(Segment)
+@routes.extends(Segment)
 class SegmentModel:
     """A matching segment.
 
@@ -121,7 +125,7 @@ class SegmentModel:
     part: str
 
 
-@extends(Match)
+@routes.extends(Match)
 class MatchModel:
     """A match.
 
@@ -161,47 +165,29 @@ def segment_values(segment: Segment) -> Any:
 def _in_frame(segment: Segment, box: Box, moment: float) -> Segment:
     """Convert a segment of a query box to the frame and time of the whole video."""
     left, top, right, bottom = box
-    width, height = right - left, bottom - top
-    inner = segment.query_box
-    return replace(
-        segment,
-        query_start=segment.query_start + moment,
-        query_end=segment.query_end + moment,
-        query_box=(
-            left + inner[0] * width,
-            top + inner[1] * height,
-            left + inner[2] * width,
-            top + inner[3] * height,
-        ),
-    )
+    origin, size = (left, top) * 2, (right - left, bottom - top) * 2
+    x, y, far_x, far_y = (at + share * side for at, share, side in zip(origin, segment.query_box, size, strict=True))
+    start, end = segment.query_start + moment, segment.query_end + moment
+    return replace(segment, query_start=start, query_end=end, query_box=(x, y, far_x, far_y))
 
 
-@router.page("/search")
-def show_search(
-    request: Request, site: CurrentSite, video: int | None = None, upload: str | None = None
-) -> HTMLResponse:
+@router.page("/search", "search.html")
+def show_search(site: CurrentSite, video: int | None = None, upload: str | None = None) -> dict[str, Any]:
     """Page of searches; its script runs the search in the address."""
     has_source = video is not None or upload is not None
-    values = {
+    return {
         "source": open_source(site, video=video, upload=upload).item if has_source else None,
-        "has_segments": site.index.has_segments,
-        "has_sound": site.index.has_sound,
         "unrelated": UNRELATED,
         "sure": SURE,
-        "is_empty": site.is_empty(),
     }
-    return site.page("search.html", request, values)
 
 
-SearchJob = job_model("search", SearchResult)
-
-
-@router.post("/api/search", response_model=SearchResult, responses=or_job(SearchJob))
-async def search_videos(site: CurrentSite, query: Search, turn: _Turn, prefer: Prefer = "") -> object:
+@router.post("/api/search", **routes.either("search", SearchResult))
+async def search_videos(site: CurrentSite, query: Search, turn: _Turn, prefer: routes.Prefer = "") -> object:
     """Search the index; matches are sorted best first and exclude the query video itself."""
     query.check()
     work = partial(_search, site, query)
-    return await answer_or_start(site, prefer, "search", "Search", work, video=query.video, **turn)
+    return await routes.answer_or_start(site, prefer, "search", "Search", work, video=query.video, **turn)
 
 
 @router.get(
@@ -210,12 +196,14 @@ async def search_videos(site: CurrentSite, query: Search, turn: _Turn, prefer: P
     responses={204: {"description": "It is not in the queue: it has not arrived or has ended."}},
 )
 async def get_place_in_line(
-    site: CurrentSite,
-    ticket: Annotated[
-        str, PathPart(max_length=_MAX_TICKET, description="`X-Vidkin-Ticket` of the search.", examples=["17.1"])
-    ],
+    site: CurrentSite, ticket: Annotated[str, PathPart(max_length=_MAX_TICKET)]
 ) -> PlaceInLine | Response:
-    """Get the position in the queue of the search or match sent with this `X-Vidkin-Ticket`."""
+    """Get the position in the queue of the search or match sent with this `X-Vidkin-Ticket`.
+
+    Args:
+        site: The site.
+        ticket: `X-Vidkin-Ticket` of the search.
+    """
     position = site.searches.position(ticket)
     # Not an error: the search may have just ended.
     return Response(status_code=204) if position is None else PlaceInLine(position)
@@ -275,14 +263,21 @@ def cut_out(source: Source, seconds: float, box: Box) -> NDArray[np.uint8]:
 
 
 @router.get("/api/rectangles")
-@in_lane("pictures")
+@routes.in_lane("pictures")
 def list_rectangles(
     site: CurrentSite,
-    video: OptionalVideo = None,
-    upload: OptionalUpload = None,
-    time: Annotated[float, Query(ge=0, le=1e6, description="Seconds.")] = 0.0,
+    video: Annotated[int | None, Query(ge=0, le=routes.MAX_NUMBER, examples=[1])] = None,
+    upload: Annotated[str | None, Query(max_length=100)] = None,
+    time: Annotated[float, Query(ge=0, le=1e6)] = 0.0,
 ) -> list[Box]:
-    """List the largest rectangles in an image, as suggestions for searches: left, top, right, bottom, as shares."""
+    """List the largest rectangles in an image, as suggestions for searches: left, top, right, bottom, as shares.
+
+    Args:
+        site: The site.
+        video: Number of a video of the index.
+        upload: Id of an uploaded file.
+        time: Seconds.
+    """
     SearchQuery(video=video, upload=upload, start=None, end=None, time=time, box=None).check()
     source = open_source(site, video=video, upload=upload)
     source.check()
@@ -292,9 +287,13 @@ def list_rectangles(
 
 
 class Pair(SearchQuery):
-    """A query without a rectangle, and the video to compare it with."""
+    """A query without a rectangle, and the video to compare it with.
 
-    target: VideoId = Field(description="Number of a video of the index.")
+    Attributes:
+        target: Number of a video of the index.
+    """
+
+    target: routes.VideoId
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,32 +330,25 @@ class MatchResult:
     map: FrameMap
 
 
-@router.page("/match")
+@router.page("/match", "match.html")
 def show_match(
-    request: Request,
-    site: CurrentSite,
-    target: int | None = None,
-    video: int | None = None,
-    upload: str | None = None,
-) -> HTMLResponse:
+    site: CurrentSite, target: int | None = None, video: int | None = None, upload: str | None = None
+) -> dict[str, Any]:
     """Page of two videos side by side; its script requests the map."""
     if target is None or (video is None and upload is None):
         raise HTTPException(422, "a match needs two videos; search with one, then open the frame map of a match")
     query, other = open_source(site, video=video, upload=upload), open_source(site, video=target)
-    return site.page("match.html", request, {"query": query.item, "target": other.item})
+    return {"query": query.item, "target": other.item}
 
 
-MatchJob = job_model("match", MatchResult)
-
-
-@router.post("/api/match", response_model=MatchResult, responses=or_job(MatchJob))
-async def match_videos(site: CurrentSite, pair: Pair, turn: _Turn, prefer: Prefer = "") -> object:
+@router.post("/api/match", **routes.either("match", MatchResult))
+async def match_videos(site: CurrentSite, pair: Pair, turn: _Turn, prefer: routes.Prefer = "") -> object:
     """Compare a video or uploaded file with a video of the index."""
     pair.check()
     if pair.box is not None:
         raise InvalidArgumentError("a match compares whole frames; remove box, or search with it")
     work = partial(_match, site, pair)
-    return await answer_or_start(site, prefer, "match", "Compare two videos", work, video=pair.video, **turn)
+    return await routes.answer_or_start(site, prefer, "match", "Compare two videos", work, video=pair.video, **turn)
 
 
 def _match(site: Site, pair: Pair) -> MatchResult:
@@ -378,30 +370,42 @@ def _open_pair(site: Site, video: int | None, upload: str | None, target: int) -
     return pair
 
 
-class SyncPart(Body):
-    """A matching part of two files: time t of the leader in [start, end] is at `at + (t - start) * rate`."""
+class SyncPart(routes.Body):
+    """A matching part of two files: time t of the leader in [start, end] is at `at + (t - start) * rate`.
 
-    start: float = Field(ge=0, le=1e6, description="Start in the leader, seconds.")
-    end: float = Field(ge=0, le=1e6, description="End in the leader, seconds.")
-    at: float = Field(ge=0, le=1e6, description="Start in the follower, seconds.")
-    rate: float = Field(
-        1.0,
-        gt=-100,
-        lt=100,
-        description="Seconds of the follower per second of the leader; negative where it runs backwards.",
-    )
-    mirrored: bool = Field(False, description="Whether one of the two is flipped left to right.")
-    leader_box: BodyBox = Field((0.0, 0.0, 1.0, 1.0), description="Part of the leader's frame, shares.")
-    box: BodyBox = Field((0.0, 0.0, 1.0, 1.0), description="Part of the follower's frame, shares.")
+    Attributes:
+        start: Start in the leader, seconds.
+        end: End in the leader, seconds.
+        at: Start in the follower, seconds.
+        rate: Seconds of the follower per second of the leader; negative where it runs backwards.
+        mirrored: Whether one of the two is flipped left to right.
+        leader_box: Part of the leader's frame, shares.
+        box: Part of the follower's frame, shares.
+    """
+
+    start: float = Field(ge=0, le=1e6)
+    end: float = Field(ge=0, le=1e6)
+    at: float = Field(ge=0, le=1e6)
+    rate: float = Field(1.0, gt=-100, lt=100)
+    mirrored: bool = False
+    leader_box: routes.BodyBox = (0.0, 0.0, 1.0, 1.0)
+    box: routes.BodyBox = (0.0, 0.0, 1.0, 1.0)
 
 
-class SyncQuery(Body):
-    """Two files to play in sync, and approximately where they match."""
+class SyncQuery(routes.Body):
+    """Two files to play in sync, and approximately where they match.
 
-    video: VideoId | None = Field(None, description="Number of the leader.")
-    upload: str | None = Field(None, max_length=100, description="Id of the leader, an uploaded file.")
-    target: VideoId = Field(description="Number of the follower.")
-    parts: list[SyncPart] = Field(max_length=8, description="Matching parts, exact to three quarters of a second.")
+    Attributes:
+        video: Number of the leader.
+        upload: Id of the leader, an uploaded file.
+        target: Number of the follower.
+        parts: Matching parts, exact to three quarters of a second.
+    """
+
+    video: routes.VideoId | None = None
+    upload: str | None = Field(None, max_length=100)
+    target: routes.VideoId
+    parts: list[SyncPart] = Field(max_length=8)
 
 
 @router.post("/api/sync", response_model=list[SyncPart])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
@@ -11,18 +11,14 @@ from fastapi import Query
 from fastapi.responses import Response
 from pydantic import Field
 
-from vidkin._base.values import write_csv_rows
-from vidkin.errors import InvalidArgumentError, MediaError, NotIndexedError
+from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index import VideoRecord
 from vidkin.index.storage.lists import change_saved_list, rename_saved_list
 from vidkin.rendering.text import json_text, number, printable
 from vidkin.similarity import SURE
-from vidkin.web.answers import attachment, download, job_model, safe_stem
 from vidkin.web.files import open_record, record_values
-from vidkin.web.jobs import Job
-from vidkin.web.parameters import Body, VideoId
-from vidkin.web.routes import Page
-from vidkin.web.shots import FailedVideo
+from vidkin.web.jobs import FailedVideo, Job, process_each
+from vidkin.web.routes import Body, Page, VideoId, attached_table, attachment, safe_stem
 from vidkin.web.site import CurrentSite, Site, WritableSite, base_name
 
 router = Page("lists")
@@ -109,29 +105,40 @@ class RemoveResult:
     paths: list[str]
 
 
-CopiesJob = job_model("copies", CopiesResult)
-RemoveJob = job_model("remove", RemoveResult)
-
-
 class ListChange(Body):
-    """Videos to add to a list and to remove from it."""
+    """Videos to add to a list and to remove from it.
 
-    name: str = Field(max_length=200, description="Name of the list; created if it does not exist.")
-    add: list[VideoId] = Field(default_factory=list, max_length=_MAX_VIDEOS, description="Numbers of videos.")
-    remove: list[VideoId] = Field(default_factory=list, max_length=_MAX_VIDEOS, description="Numbers of videos.")
+    Attributes:
+        name: Name of the list; created if it does not exist.
+        add: Numbers of videos.
+        remove: Numbers of videos.
+    """
+
+    name: str = Field(max_length=200)
+    add: list[VideoId] = Field(default_factory=list, max_length=_MAX_VIDEOS)
+    remove: list[VideoId] = Field(default_factory=list, max_length=_MAX_VIDEOS)
 
 
 class NewName(Body):
-    """A new name for a list."""
+    """A new name for a list.
 
-    name: str = Field(max_length=200, description="Name of the list.")
-    new_name: str | None = Field(max_length=200, description="Its new name; null deletes the list.")
+    Attributes:
+        name: Name of the list.
+        new_name: Its new name; null deletes the list.
+    """
+
+    name: str = Field(max_length=200)
+    new_name: str | None = Field(max_length=200)
 
 
 class SomeVideos(Body):
-    """Videos of the index."""
+    """Videos of the index.
 
-    videos: list[VideoId] = Field(min_length=1, max_length=_MAX_VIDEOS, description="Numbers of the videos.")
+    Attributes:
+        videos: Numbers of the videos.
+    """
+
+    videos: list[VideoId] = Field(min_length=1, max_length=_MAX_VIDEOS)
 
 
 @router.get("/api/lists")
@@ -165,7 +172,7 @@ def rename_list(site: WritableSite, name: NewName) -> list[ListSummary]:
     return list_lists(site)
 
 
-@router.get("/api/lists.json", response_class=Response, responses=download("application/json"))
+@router.file("/api/lists.json", "application/json")
 def export_list(site: CurrentSite, name: ListName) -> Response:
     """Download the videos of a list, with all data that the index has on them."""
     records, absent = _listed(site, name)
@@ -173,17 +180,16 @@ def export_list(site: CurrentSite, name: ListName) -> Response:
     return attachment(json_text(document, indent=1), f"{safe_stem(name)}.json", "application/json")
 
 
-@router.get("/api/lists.csv", response_class=Response, responses=download("text/csv"))
+@router.file("/api/lists.csv", "text/csv")
 def export_list_table(site: CurrentSite, name: ListName) -> Response:
     """Download the videos of a list as a table: path, seconds, bytes, width, height, codec, content hash."""
     records, _ = _listed(site, name)
-    table = io.StringIO(newline="")
     columns = ("path", "duration", "size", "width", "height", "codec", "content_hash")
-    write_csv_rows(table, [columns, *([getattr(record, each) for each in columns] for record in records)])
-    return attachment(table.getvalue(), f"{safe_stem(name)}.csv", "text/csv")
+    rows = ([getattr(record, each) for each in columns] for record in records)
+    return attached_table([columns, *rows], f"{safe_stem(name)}.csv")
 
 
-@router.job("/api/videos/copies", CopiesJob)
+@router.job("/api/videos/copies", "copies", CopiesResult)
 def find_copies(site: CurrentSite, chosen: SomeVideos) -> Job:
     """Find copies of chosen videos in the index, as a job; its result has the matches of each, best first."""
     site.index.check_segments()
@@ -198,7 +204,7 @@ def find_copies(site: CurrentSite, chosen: SomeVideos) -> Job:
     )
 
 
-@router.job("/api/videos/remove", RemoveJob)
+@router.job("/api/videos/remove", "remove", RemoveResult)
 def remove_videos(site: WritableSite, chosen: SomeVideos) -> Job:
     """Remove videos from the index, as a job; their files are not touched. Adding a file by its path restores it;
     adding its folder does not."""
@@ -214,20 +220,20 @@ def remove_videos(site: WritableSite, chosen: SomeVideos) -> Job:
 
 
 def _find_copies(site: Site, records: list[VideoRecord], job: Job) -> CopiesResult:
-    found, failed = [], []
-    for done, record in enumerate(records):
-        job.report(done, len(records), base_name(record.path))
-        try:
-            open_record(record).close()
-            with site.index.reader() as index:
-                matches = index.search(record.path, limit=_MAX_COPIES + 1, threshold=SURE)
-        except MediaError as error:
-            failed.append(FailedVideo(printable(record.path), printable(error.cause)))
-            continue
+    found = []
+
+    def find(record: VideoRecord, _: Callable[..., None]) -> None:
+        open_record(record).close()
+        with site.index.reader() as index:
+            matches = index.search(record.path, limit=_MAX_COPIES + 1, threshold=SURE)
         others = [match for match in matches if match.video_id != record.id][:_MAX_COPIES]
         copies = [CopyFound(match.video_id, base_name(match.path), round(match.score, 3)) for match in others]
         if copies:
             found.append(CopiesFound(record.id, base_name(record.path), copies))
+
+    failed = [
+        FailedVideo(each.path, each.cause.removeprefix(f"{each.path}: ")) for each in process_each(job, records, find)
+    ]
     return CopiesResult(len(records), found, failed)
 
 

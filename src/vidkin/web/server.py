@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import ipaddress
 import os
 import secrets
 import socket
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -17,6 +15,7 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from vidkin._base.arguments import check_arguments
+from vidkin._base.memory import share_heaps
 from vidkin.errors import InvalidArgumentError
 from vidkin.web.app import create_app
 from vidkin.web.guard import Settings
@@ -28,10 +27,6 @@ _BACKLOG = 128
 _SHUTDOWN_SECONDS = 3
 # A connection without a complete request header is closed after this many seconds.
 _HEADER_SECONDS = 10.0
-# M_ARENA_MAX and M_MMAP_THRESHOLD of malloc.h. Unless the threshold is set, glibc raises it up to 32 MB and then does
-# not return the memory of large arrays.
-_HEAPS_OPTION, _HEAPS = -8, 2
-_LARGE_OPTION, _LARGE = -3, 1 << 20
 
 
 @check_arguments
@@ -94,21 +89,6 @@ def serve(
     )
     with listener:
         _Server(config, lambda: on_ready(address)).run(sockets=[listener])
-
-
-def share_heaps() -> bool:
-    """Limit malloc to two heaps shared by all threads; return whether the C library (glibc) supports it.
-
-    By default glibc makes up to eight heaps per processor and returns little memory from them, so a server's dozens of
-    threads hold a third more than they need. Blocks above 1 MB are returned at once.
-    """
-    if not sys.platform.startswith("linux"):
-        return False
-    try:
-        library = ctypes.CDLL(None)
-        return bool(library.mallopt(_HEAPS_OPTION, _HEAPS)) and bool(library.mallopt(_LARGE_OPTION, _LARGE))
-    except (AttributeError, OSError):  # another C library
-        return False
 
 
 class _Server(uvicorn.Server):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,42 +14,37 @@ from urllib.parse import urlencode
 import numpy as np
 from fastapi import HTTPException, Request
 from fastapi import Path as PathPart
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import Response
 from pydantic import Field
 
-from vidkin.errors import InvalidArgumentError, VidkinError
+from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
-from vidkin.rendering.text import printable
 from vidkin.review import CorrectedShots, forget_corrected, read_corrected, write_corrected
 from vidkin.shots import (
     Cut,
     DetectedCut,
-    DetectedCuts,
     Shot,
     ShotDetection,
     Transition,
-    build_detection,
     detect,
     find_shot_format,
     shot_format_names,
 )
-from vidkin.web.answers import attachment, download, extends, job_model, safe_stem
+from vidkin.web import routes
 from vidkin.web.files import open_record
 from vidkin.web.filters import LibraryFilter, choose_records
-from vidkin.web.jobs import Job, JobRunningError
+from vidkin.web.jobs import FailedVideo, Job, JobRunningError, process_each
 from vidkin.web.library import video_values
 from vidkin.web.media import open_source
-from vidkin.web.parameters import Body, PageNumber, VideoId, VideoNumber
-from vidkin.web.routes import Page
-from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, shots_key, thumbnail_address
+from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, cut_page, shots_key, thumbnail_address
 
-router = Page("shots", "Shots", "/shots")
+router = routes.Page("shots", "Shots", "/shots")
 
 _MAX_POINTS = 2000
 _A_PAGE = 60
 
 
-@extends(Cut)
+@routes.extends(Cut)
 class CutResult:
     """A cut.
 
@@ -60,7 +55,7 @@ class CutResult:
     moved_from: float | None
 
 
-@extends(Shot)
+@routes.extends(Shot)
 class ShotResult:
     """A shot.
 
@@ -71,7 +66,7 @@ class ShotResult:
     thumbnail: str
 
 
-@extends(ShotDetection, leave_out=("frame_times", "stream"))
+@routes.extends(ShotDetection, leave_out=("frame_times", "stream"))
 class ShotList:
     """The shots of a video.
 
@@ -92,41 +87,32 @@ class ShotList:
     critical: list[tuple[float, float]]
 
 
-class WantedCut(Body):
-    """A cut as corrected by a person."""
-
-    time: float = Field(
-        ge=0, le=1e6, description="Time of the first frame of the new shot, seconds; rounded to the nearest frame."
-    )
-    kind: Transition = Field("hard", description="Kind of the transition; a detected gradual one keeps its length.")
-    moved_from: float | None = Field(
-        None, ge=0, le=1e6, description="Time of the cut before it was moved, seconds; null if it was not moved."
-    )
-
-
-class WantedCuts(Body):
-    """All cuts and critical parts of a video, as corrected by a person."""
-
-    cuts: list[WantedCut] = Field(max_length=100_000, description="The cuts.")
-    critical: list[Annotated[tuple[float, float], Field(strict=False)]] = Field(
-        default_factory=list,
-        max_length=100_000,
-        description="Start and end of each critical part, seconds; rounded to the nearest frames.",
-        examples=[[[1.0, 2.5]]],
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class FailedVideo:
-    """A video that could not be processed.
+class WantedCut(routes.Body):
+    """A cut as corrected by a person.
 
     Attributes:
-        path: Path of the video.
-        cause: Why it could not be processed.
+        time: Time of the first frame of the new shot, seconds; rounded to the nearest frame.
+        kind: Kind of the transition; a detected gradual one keeps its length.
+        moved_from: Time of the cut before it was moved, seconds; null if it was not moved.
     """
 
-    path: str
-    cause: str
+    time: float = Field(ge=0, le=1e6)
+    kind: Transition = "hard"
+    moved_from: float | None = Field(None, ge=0, le=1e6)
+
+
+class WantedCuts(routes.Body):
+    """All cuts and critical parts of a video, as corrected by a person.
+
+    Attributes:
+        cuts: The cuts.
+        critical: Start and end of each critical part, seconds; rounded to the nearest frames.
+    """
+
+    cuts: list[WantedCut] = Field(max_length=100_000)
+    critical: list[Annotated[tuple[float, float], Field(strict=False)]] = Field(
+        default_factory=list, max_length=100_000, examples=[[[1.0, 2.5]]]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,14 +128,7 @@ class ShotsResult:
     failed: list[FailedVideo]
 
 
-ShotsJob = job_model("shots", ShotsResult)
 _FORMATS = {name: find_shot_format(name).media_type for name in shot_format_names()}
-ShotForm = Annotated[
-    str,
-    PathPart(
-        description="Format of `vidkin shots --export`.", json_schema_extra={"enum": [*_FORMATS]}, examples=["csv"]
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,65 +147,57 @@ class _NotDetectedError(HTTPException):
         super().__init__(404, "the shots of this video have not been detected yet")
 
 
-@router.page("/shots")
-def choose_video(request: Request, site: CurrentSite, q: str = "", page: PageNumber = 1) -> HTMLResponse:
+@router.page("/shots", "shots.html")
+def choose_video(site: CurrentSite, q: str = "", page: routes.PageNumber = 1) -> dict[str, Any]:
     """Page to choose a video, filtered by name as in the library."""
     records = [record for record in choose_records(site, LibraryFilter(q=q, state="ok")) if record.frames > 1]
-    shown, detector = records[(page - 1) * _A_PAGE : page * _A_PAGE], site.detector()
+    (shown, pager), detector = cut_page(records, page, _A_PAGE), site.detector()
     videos = [video_values(record) for record in shown]
-    values = {
-        "is_empty": site.is_empty(),
+    return {
         "videos": [video for video in videos if not video["still"]],
         "known": {record.id for record in shown if site.has_shots(record, detector)},
         "query": q,
-        "page": page,
-        "pages": max(-(-len(records) // _A_PAGE), 1),
+        **pager,
         "address": lambda page: f"/shots?{urlencode({'q': q, 'page': page})}",
     }
-    return site.page("shots.html", request, values)
 
 
-@router.page("/videos/{video}/shots")
-def show_shots(request: Request, site: CurrentSite, video: int) -> HTMLResponse:
+@router.page("/videos/{video}/shots", "video_shots.html")
+def show_shots(request: Request, site: CurrentSite, video: int) -> dict[str, Any]:
     """Page with the timeline of a video; its script requests the shots."""
     formats = [(f"/api/videos/{video}/shots/{name}", find_shot_format(name).label) for name in shot_format_names()]
-    values = {
+    return {
         "video": video_values(site.index.record(video)),
         "source": open_source(site, video=video).item,
         "exports": formats,
     }
-    return site.page("video_shots.html", request, values)
 
 
-class Videos(Body):
-    """Videos of the index."""
+class Videos(routes.Body):
+    """Videos of the index.
 
-    videos: list[VideoId] = Field(min_length=1, max_length=100_000, description="Numbers of the videos.")
+    Attributes:
+        videos: Numbers of the videos.
+    """
+
+    videos: list[routes.VideoId] = Field(min_length=1, max_length=100_000)
 
 
-@router.job("/api/shots", ShotsJob)
+@router.job("/api/shots", "shots", ShotsResult)
 def detect_shots_of_videos(site: CurrentSite, chosen: Videos) -> Job:
     """Detect the shots of several videos, one after another, as a job; videos with known shots are skipped."""
     records = site.index.records(chosen.videos)
 
     def work(job: Job) -> ShotsResult:
-        failed = []
-        for done, record in enumerate(records):
-            job.report(done, len(records), base_name(record.path))
-            try:
-                # Reporting each frame allows the work to stop between frames.
-                detect_shots_of(site, record, lambda *_, done=done: job.report(done, len(records), job.state().detail))
-            except VidkinError as error:
-                failed.append(FailedVideo(printable(record.path), printable(str(error))))
-                job.note(f"{record.path}: {error}")
+        failed = process_each(job, records, partial(detect_shots_of, site))
         return ShotsResult(len(records) - len(failed), failed)
 
     words = base_name(records[0].path) + (f" and {len(records) - 1} more" if len(records) > 1 else "")
     return site.jobs.start("shots", f"Shots of {words}", work)
 
 
-@router.job("/api/videos/{video}/shots", ShotsJob)
-def detect_shots(site: CurrentSite, video: VideoNumber) -> Job:
+@router.job("/api/videos/{video}/shots", "shots", ShotsResult)
+def detect_shots(site: CurrentSite, video: routes.VideoNumber) -> Job:
     """Detect the shots of a video, as a job; they are cached until the file or the detector changes.
 
     If that job is already running, it is the answer.
@@ -257,7 +228,7 @@ def detect_shots_of(site: Site, record: VideoRecord, on_progress: Callable[..., 
 
 
 @router.get("/api/videos/{video}/shots", response_model=ShotList | None)
-def get_shots(site: CurrentSite, video: VideoNumber) -> dict[str, Any] | None:
+def get_shots(site: CurrentSite, video: routes.VideoNumber) -> dict[str, Any] | None:
     """The shots of a video, as they were corrected if they were; null until they are detected."""
     try:
         return _list(site, site.index.record(video))
@@ -266,13 +237,14 @@ def get_shots(site: CurrentSite, video: VideoNumber) -> dict[str, Any] | None:
 
 
 @router.put("/api/videos/{video}/shots", response_model=ShotList)
-def correct_shots(site: WritableSite, video: VideoNumber, wanted: WantedCuts) -> dict[str, Any]:
+def correct_shots(site: WritableSite, video: routes.VideoNumber, wanted: WantedCuts) -> dict[str, Any]:
     """Store corrected cuts. Each cut in the list, moved or not, becomes a label `cut`; each detected cut missing from
     it becomes `no cut`. Critical parts are included in exported labels."""
     record = site.index.record(video)
     stored = _open(site, record)
     times = stored.detected.frame_times
-    detected = [_in_frames(cut) for cut in stored.detected.cuts]
+    names = [field.name for field in fields(DetectedCut)]
+    detected = [DetectedCut(**{name: getattr(cut, name) for name in names}) for cut in stored.detected.cuts]
     nearest: dict[int, DetectedCut] = {}
     moved: dict[int, int] = {}
     for cut in wanted.cuts:
@@ -296,18 +268,26 @@ def correct_shots(site: WritableSite, video: VideoNumber, wanted: WantedCuts) ->
 
 
 @router.delete("/api/videos/{video}/shots", response_model=ShotList)
-def forget_shots(site: WritableSite, video: VideoNumber) -> dict[str, Any]:
+def forget_shots(site: WritableSite, video: routes.VideoNumber) -> dict[str, Any]:
     """Discard corrections and return to the detected shots; labels already given stay."""
     record = site.index.record(video)
     forget_corrected(site.index.folder, record.content_hash)
     return _list(site, record)
 
 
-@router.get(
-    "/api/videos/{video}/shots/{form}", response_class=Response, responses=download(*sorted({*_FORMATS.values()}))
-)
-async def export_shots(site: CurrentSite, video: VideoNumber, form: ShotForm) -> Response:
-    """Download the shots, with corrections, as a file."""
+@router.file("/api/videos/{video}/shots/{form}", *sorted({*_FORMATS.values()}))
+async def export_shots(
+    site: CurrentSite,
+    video: routes.VideoNumber,
+    form: Annotated[str, PathPart(json_schema_extra={"enum": [*_FORMATS]})],
+) -> Response:
+    """Download the shots, with corrections, as a file.
+
+    Args:
+        site: The site.
+        video: Number of the video.
+        form: Format of `vidkin shots --export`.
+    """
     kind = find_shot_format(form)
 
     def work() -> Response:
@@ -318,8 +298,8 @@ async def export_shots(site: CurrentSite, video: VideoNumber, form: ShotForm) ->
         with tempfile.TemporaryDirectory(prefix="vidkin-run-") as folder:
             path = Path(folder, f"shots{kind.suffix}")
             kind.write(detection, path)
-            name = f"{safe_stem(Path(record.path).stem)}{kind.suffix}"
-            return attachment(path.read_bytes(), name, kind.media_type)
+            name = f"{routes.safe_stem(Path(record.path).stem)}{kind.suffix}"
+            return routes.attachment(path.read_bytes(), name, kind.media_type)
 
     return await (site.pictures if kind.reads_video else site.lists).run(work)
 
@@ -329,49 +309,13 @@ def stored_shots(site: Site, record: VideoRecord) -> ShotDetection:
     return _open(site, record).detection
 
 
-def _in_frames(cut: Cut) -> DetectedCut:
-    return DetectedCut(
-        frame=cut.frame,
-        kind=cut.kind,
-        confidence=cut.confidence,
-        start_frame=cut.start_frame,
-        end_frame=cut.end_frame,
-        kind_confidence=cut.kind_confidence,
-        is_to_ground=cut.is_to_ground,
-        is_from_ground=cut.is_from_ground,
-    )
-
-
 def _open(site: Site, record: VideoRecord) -> _Stored:
     """Read the cached shots; _NotDetectedError if there are none."""
     detected = site.cache.load(shots_key(record, site.detector()), ShotDetection.from_dict)
     if detected is None:
         raise _NotDetectedError
     corrected = read_corrected(site.index.folder, record.content_hash) if record.content_hash else None
-    return _Stored(detected, detected if corrected is None else _correct(detected, corrected), corrected)
-
-
-def _correct(detected: ShotDetection, corrected: CorrectedShots) -> ShotDetection:
-    """The detection with the cuts and the critical parts of a person."""
-    times, critical = detected.frame_times, None
-    scores = [shot.critical for shot in detected.shots if shot.critical is not None]
-    if len(scores) == len(detected.shots):
-        # Critical events lie at the end of a shot, so a corrected shot takes the value of the detected shot with the
-        # same end.
-        ends = [shot.end_frame for shot in detected.shots[:-1]]
-        lasts = [cut.frame - 1 for cut in corrected.cuts] + [len(times) - 1]
-        critical = tuple(scores[bisect_right(ends, last)] for last in lasts)
-    cuts = DetectedCuts(corrected.cuts, detected.curve, critical)
-    built = build_detection(detected.path, detected.detector, cuts, times, end=detected.shots[-1].end)
-    shots = (
-        # A part that a person marked makes its shot critical, regardless of the detector.
-        replace(shot, critical=1.0)
-        if any(start < shot.end_frame and last > shot.start_frame for start, last in corrected.critical)
-        else shot
-        for shot in built.shots
-    )
-    marked = tuple((start, min(last, len(times))) for start, last in corrected.critical if start < len(times))
-    return replace(detected, cuts=built.cuts, shots=tuple(shots), critical=marked)
+    return _Stored(detected, detected if corrected is None else corrected.apply_to(detected), corrected)
 
 
 def _list(site: Site, record: VideoRecord) -> dict[str, Any]:

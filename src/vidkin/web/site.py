@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
@@ -26,12 +26,12 @@ from vidkin.web.cache import DiskCache
 from vidkin.web.collection import SharedIndex
 from vidkin.web.groups import ShownGroups, ShownRecurring
 from vidkin.web.guard import Settings
-from vidkin.web.job_files import JobFiles
-from vidkin.web.jobs import Jobs
+from vidkin.web.jobs import JobFiles, Jobs
 from vidkin.web.lanes import Lane
 from vidkin.web.problems import RefusedError
 from vidkin.web.uploads import Uploads
 
+_Item = TypeVar("_Item")
 CACHE_FOLDER, JOBS_FOLDER = "web-cache", "web-jobs"
 # Simultaneous searches and comparisons by jobs, in addition to the ones by pages.
 _MAX_SEARCH_JOBS = 2
@@ -72,7 +72,8 @@ class Site:
         self.cache = DiskCache(self.index.folder / CACHE_FOLDER, most=settings.cache_bytes, read_only=read_only)
         self.uploads = Uploads(settings)
         is_kept = place.folder is not None and not read_only
-        self.jobs = Jobs(JobFiles(self.index.folder / JOBS_FOLDER if is_kept else None), self.uploads.shown)
+        files = JobFiles(self.index.folder / JOBS_FOLDER) if is_kept else None
+        self.jobs = Jobs(files, self.uploads.shown)
         self.turns = threading.BoundedSemaphore(_MAX_SEARCH_JOBS)
         self.groups = ShownGroups(self.index)
         self.recurring = ShownRecurring(self.index)
@@ -110,13 +111,14 @@ class Site:
             page_keys=_letters(links),
             index_name=base_name(self.index.location),
             read_only=settings.read_only,
+            index=self.index,
+            is_empty=self.is_empty,
             thumbnail_address=thumbnail_address,
         )
 
-    def page(self, template: str, request: Request, values: Mapping[str, Any]) -> HTMLResponse:
+    def page(self, template: str, path: str, values: Mapping[str, Any]) -> HTMLResponse:
         """Render a page from ``templates/``; its ``section`` is the address that the navigation marks."""
-        section = _section_of(request.url.path)
-        return HTMLResponse(self._templates.get_template(template).render(section=section, **values))
+        return HTMLResponse(self._templates.get_template(template).render(section=_section_of(path), **values))
 
     def is_empty(self) -> bool:
         """Whether the index has no videos; reads the index."""
@@ -161,6 +163,13 @@ def _section_of(path: str) -> str:
     if path.startswith("/videos/"):
         return "/shots" if path.endswith("/shots") else "/"
     return "/search" if path == "/match" else path
+
+
+def cut_page(items: Sequence[_Item], page: int, size: int) -> tuple[Sequence[_Item], dict[str, int]]:
+    """The items of a page of a list, and the values that its pager shows; the last page if there are fewer."""
+    pages = max(-(-len(items) // size), 1)
+    page = min(page, pages)
+    return items[(page - 1) * size : page * size], {"page": page, "pages": pages}
 
 
 def base_name(path: str) -> str:

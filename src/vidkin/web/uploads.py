@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from starlette.datastructures import UploadFile
+from starlette.datastructures import Headers, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
@@ -21,7 +22,6 @@ from vidkin._base.temporary import TemporaryFolder
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.media import VideoInfo, probe
 from vidkin.rendering.text import file_size, printable
-from vidkin.web.forms import read_form
 from vidkin.web.guard import Settings
 from vidkin.web.lanes import Lane
 from vidkin.web.problems import RefusedError
@@ -31,6 +31,8 @@ from vidkin.web.problems import RefusedError
 _PATIENCE, _BYTES_A_SECOND = 30.0, 16_000
 # Bytes read at a time from the file of a form.
 _PIECE = 1 << 20
+# Maximum number of fields besides the file of a form, and maximum bytes of each.
+_MAX_FIELDS, _MAX_FIELD = 20, 50_000
 # Matches paths in vidkin's temporary folders.
 _OWN = re.compile(r"[^\s:'\"]*vidkin-run-[\w./\\-]*[\w/\\-]")
 
@@ -99,7 +101,7 @@ class Uploads:
             async with asyncio.timeout(self._settings.upload_seconds):
                 pieces = self._limit(body)
                 if content_type.lower().startswith("multipart/form-data"):
-                    file = await read_form(content_type, pieces)
+                    file = await _read_form(content_type, pieces)
                     name, pieces = name or file.filename or "", _pieces(file)
                 shown = printable(os.path.basename(name or "file")) or "dropped file"
                 ending = os.path.splitext(name)[1].lower()
@@ -182,6 +184,28 @@ class Uploads:
                 raise _too_large(most)
             if piece:
                 yield piece
+
+
+async def _read_form(content_type: str, body: AsyncGenerator[bytes, None]) -> UploadFile:
+    """Return the file of a form, received completely; other fields are skipped.
+
+    Args:
+        content_type: Media type of the body, with the boundary of its parts.
+        body: The body, in pieces.
+
+    Raises:
+        RefusedError: The body is not a form or has no file.
+    """
+    headers = Headers({"Content-Type": content_type})
+    parser = MultiPartParser(headers, body, max_files=1, max_fields=_MAX_FIELDS, max_part_size=_MAX_FIELD)
+    try:
+        form = await parser.parse()
+    except MultiPartException as error:
+        raise RefusedError(422, "invalid-request", f"the form cannot be read: {error.message}") from error
+    file = next((value for value in form.values() if isinstance(value, UploadFile)), None)
+    if file is None:
+        raise RefusedError(422, "invalid-request", "the form must have a file in its part `file`", field="file")
+    return file
 
 
 async def _pieces(file: UploadFile) -> AsyncGenerator[bytes, None]:

@@ -7,20 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastapi import HTTPException, Request
-from fastapi.responses import HTMLResponse
 from pydantic import Field, TypeAdapter
 
-from vidkin.index import Coverage, VideoRecord, is_gone
+from vidkin.index import Coverage, VideoRecord
 from vidkin.rendering.coverage import describe_coverage, strip_of
 from vidkin.rendering.duplicates import describe_member
 from vidkin.rendering.players import find_player
-from vidkin.web.answers import extends, job_model
-from vidkin.web.duplicates import bring_up_to_date
+from vidkin.web.duplicates import GroupedSite
 from vidkin.web.files import open_record
 from vidkin.web.library import VideoModel, video_values
 from vidkin.web.media import open_source
-from vidkin.web.parameters import Body, VideoNumber
-from vidkin.web.routes import Page, Prefer, answer_or_start, or_job
+from vidkin.web.routes import Body, Page, Prefer, VideoNumber, answer_or_start, either, extends
 from vidkin.web.shots import get_shots
 from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, thumbnail_address
 
@@ -84,17 +81,13 @@ class CoverageModel:
     strip: list[tuple[float, float, bool]]
 
 
-CoverageJob = job_model("coverage", CoverageModel)
-NeighborsJob = job_model("neighbors", list[SimilarVideo])
-
-
 @router.get("/api/videos/{video}", response_model=VideoModel)
 def get_video(site: CurrentSite, video: VideoNumber) -> Any:
     """Get a video of the index."""
     return video_values(site.index.record(video))
 
 
-@router.get("/api/videos/{video}/coverage", response_model=CoverageModel, responses=or_job(CoverageJob))
+@router.get("/api/videos/{video}/coverage", **either("coverage", CoverageModel))
 async def get_coverage(site: CurrentSite, video: VideoNumber, prefer: Prefer = "") -> Any:
     """Compute which parts of a video other videos also show and which are unique; reads the file."""
 
@@ -107,27 +100,21 @@ async def get_coverage(site: CurrentSite, video: VideoNumber, prefer: Prefer = "
     return await answer_or_start(site, prefer, "coverage", "Coverage", work, video=video)
 
 
-@router.page("/videos/{video}")
-async def show_video(request: Request, site: CurrentSite, video: VideoNumber) -> HTMLResponse:
+@router.page("/videos/{video}", "video.html")
+def show_video(request: Request, site: GroupedSite, video: VideoNumber) -> dict[str, Any]:
     """Page of one video: its player and everything known about it."""
-    await bring_up_to_date(site)
-
-    def prepare() -> HTMLResponse:
-        record, found = site.index.record(video), site.groups.found
-        values = {
-            "video": video_values(record),
-            "source": open_source(site, video=video).item,
-            "folder": os.path.dirname(record.path),
-            "can_open": _is_local(request) and not site.settings.read_only,
-            "copies": _copies(site, record),
-            "compared": None if found is None or not site.groups.is_current() else not found.uncompared,
-            "neighbors": get_neighbors(site, video),
-            "recurring": get_recurring(site, video),
-            "shots": get_shots(site, video),
-        }
-        return site.page("video.html", request, values)
-
-    return await site.lists.run(prepare)
+    record, found = site.index.record(video), site.groups.found
+    return {
+        "video": video_values(record),
+        "source": open_source(site, video=video).item,
+        "folder": os.path.dirname(record.path),
+        "can_open": _is_local(request) and not site.settings.read_only,
+        "copies": _copies(site, record),
+        "compared": None if found is None or not site.groups.is_current() else found.uncompared,
+        "neighbors": get_neighbors(site, video),
+        "recurring": get_recurring(site, video),
+        "shots": get_shots(site, video),
+    }
 
 
 def _copies(site: Site, record: VideoRecord) -> list[dict[str, Any]]:
@@ -136,16 +123,16 @@ def _copies(site: Site, record: VideoRecord) -> list[dict[str, Any]]:
     group = next((each for each in groups if any(member.path == record.path for member in each.members)), None)
     if group is None:
         return []
-    there = {each.path: each for each in site.index.listing().records if not is_gone(each.path)}
+    listing = site.index.listing()
+    others = [(member, listing.find(member.path)) for member in group.members if member.path != record.path]
     return [
         {
-            "id": there[member.path].id if member.path in there else None,
+            "id": other and other.id,
             "name": base_name(member.path),
             "words": describe_member(member, group),
-            "picture": thumbnail_address(there[member.path]) if member.path in there else None,
+            "picture": other and thumbnail_address(other),
         }
-        for member in group.members
-        if member.path != record.path
+        for member, other in others
     ]
 
 
@@ -156,7 +143,7 @@ def get_neighbors(site: CurrentSite, video: VideoNumber) -> list[SimilarVideo] |
     return None if known is None else _similar(site, known)
 
 
-@router.post("/api/videos/{video}/neighbors", response_model=list[SimilarVideo], responses=or_job(NeighborsJob))
+@router.post("/api/videos/{video}/neighbors", **either("neighbors", list[SimilarVideo]))
 async def find_neighbors(site: CurrentSite, video: VideoNumber, prefer: Prefer = "") -> Any:
     """Find the most similar videos, best first; reads the file and caches the answer until the index changes."""
 
@@ -215,9 +202,13 @@ def get_recurring(site: CurrentSite, video: VideoNumber) -> list[RecurringPart] 
 
 
 class PlayerMoment(Body):
-    """A time in a video."""
+    """A time in a video.
 
-    time: float = Field(0.0, ge=0, le=1e6, description="Seconds.")
+    Attributes:
+        time: Seconds.
+    """
+
+    time: float = Field(0.0, ge=0, le=1e6)
 
 
 @dataclass(frozen=True, slots=True)

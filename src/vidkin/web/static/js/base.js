@@ -281,24 +281,29 @@ export function keyOf(event) {
   return event.key.length === 1 ? event.key.toLowerCase() : event.key;
 }
 
+/** Listen to keys in an element, `run(key, event)`; what it answers with false is left to others. */
+export function onKey(run, target = document) {
+  target.addEventListener("keydown", (event) => {
+    const key = keyOf(event);
+    if (key !== null && run(key, event) !== false) event.preventDefault();
+  });
+}
+
+/** Steps to the right and down of an arrow key; none of any other key. */
+export const arrowOf = (key) => ({ ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] })[key] ?? [0, 0];
+
 // Keys of every page: ? shows them, g and a letter goes to a section.
 
 const help = byId("help");
 byId("help-button")?.addEventListener("click", () => help.showModal());
 let going = -Infinity; // when G was pressed
-document.addEventListener("keydown", (event) => {
-  const key = keyOf(event);
-  if (key === null) return;
-  if (key === "?") help.showModal();
-  else if (key === "g") going = performance.now();
-  else if (performance.now() - going < 1500) {
-    going = -Infinity;
-    const link = [...document.querySelectorAll("nav[aria-label='Pages'] a")].find((one) => one.dataset.key === key.toUpperCase());
-    if (link === undefined) return;
-    event.stopImmediatePropagation(); // the same letter means something else on the page
-    link.click();
-  } else return;
-  event.preventDefault();
+onKey((key) => {
+  if (key === "?") return help.showModal();
+  if (key === "g") return (going = performance.now());
+  const isGoing = performance.now() - going < 1500;
+  going = -Infinity;
+  const link = isGoing && document.querySelector(`nav[aria-label="Pages"] a[data-key="${CSS.escape(key.toUpperCase())}"]`);
+  return link ? link.click() : false; // the page does not see it: the same letter may mean something else there
 });
 
 // A name that is there already is selected, to be typed over; Enter saves it.
@@ -325,16 +330,13 @@ document.addEventListener("keydown", (event) => {
 
 // A key presses what has it as `aria-keyshortcuts`: the last one that can be seen. Those of a row count inside of it only.
 const KEYS = { "<": "Shift+,", ">": "Shift+.", "+": "Plus", "=": "Plus" };
-document.addEventListener("keydown", (event) => {
-  const key = keyOf(event);
-  if (key === null || (event.repeat && /\w/.test(key))) return;
+onKey((key, event) => {
+  if (event.repeat && /\w/.test(key)) return false;
   const letter = key.length === 1 ? key.toUpperCase() : key;
   const name = KEYS[key] ?? (event.shiftKey ? `Shift+${letter}` : letter);
   const control = [...document.querySelectorAll("[aria-keyshortcuts]")].findLast((one) =>
     one.ariaKeyShortcuts.split(" ").includes(name) && !one.disabled && one.checkVisibility() && (one.closest("[data-keys]")?.contains(event.target) ?? true));
-  if (control === undefined) return;
-  event.preventDefault();
-  control.click();
+  return control === undefined ? false : control.click();
 });
 
 // Pictures that are on their way shimmer; what is there does not.

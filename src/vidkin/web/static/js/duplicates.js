@@ -1,5 +1,5 @@
 // Duplicates: groups that stay where they are while verdicts, filters and removals change them.
-import { api, byId, count, fileSize, keyOf, make, morph, onClick, onInput, onSubmit, post, recall, refresher, say } from "./base.js";
+import { api, arrowOf, byId, count, fileSize, make, morph, onClick, onInput, onKey, onSubmit, post, recall, refresher, say } from "./base.js";
 import { formAddress } from "./addresses.js";
 import { Jobs } from "./jobs.js";
 import { Player } from "./player.js";
@@ -335,20 +335,15 @@ onClick({
     savePlan(link.href);
   },
 });
-document.addEventListener("keydown", (event) => {
-  const key = keyOf(event);
-  if (key === "u" && bar !== null) {
-    event.preventDefault();
-    undoLast();
-    return;
-  }
-  const member = key !== null && event.target.closest && rowOf(event.target);
-  if (!member) return;
+onKey((key, event) => {
+  if (key === "u" && bar !== null) return undoLast();
+  const member = rowOf(event.target);
+  if (!member) return false;
   const all = [...document.querySelectorAll(".member")];
-  const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[key];
+  const [right, down] = arrowOf(key);
   // Also while the row of its facts is closed, or has the keyboard.
   const wanted = { c: '[data-verdict="match"]', n: '[data-verdict="not a match"]', k: "[data-keep]", x: "[data-select]" }[key];
-  if (step !== undefined) all[all.indexOf(member) + step]?.focus();
+  if (right || down) all[all.indexOf(member) + right + down]?.focus();
   else if (wanted !== undefined) (member.querySelector(wanted) ?? member.nextElementSibling?.querySelector(`:scope > td ${wanted}`))?.click();
   else if (key === "Enter" && event.target === member) showAbout(member);
   else if (key === "p") play(member.closest(".group"));
@@ -356,8 +351,7 @@ document.addEventListener("keydown", (event) => {
     const box = member.querySelector("[data-select]");
     if (selected().size === 0 && box) select([box], true);
     remove(null);
-  } else return;
-  event.preventDefault();
+  } else return false;
 });
 
 if (form !== null) {

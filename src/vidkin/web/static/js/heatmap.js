@@ -1,5 +1,5 @@
 // The frame map: a canvas with segments over it, a cross for the chosen cell, by mouse and by keyboard.
-import { clamp, make } from "./base.js";
+import { arrowOf, clamp, make, onKey } from "./base.js";
 
 // Magma, as in pictures of `vidkin match --output FILE.svg`: five of its colors.
 const COLORS = [[0, 0, 4], [81, 18, 124], [183, 55, 121], [252, 137, 97], [252, 253, 191]];
@@ -37,7 +37,7 @@ export class HeatMap extends EventTarget {
       this.#point(event);
       this.#tell("choose");
     });
-    this.element.addEventListener("keydown", (event) => this.#key(event));
+    onKey((key, event) => this.#key(key, event.shiftKey ? 10 : 1), this.element);
   }
 
   #draw() {
@@ -60,14 +60,11 @@ export class HeatMap extends EventTarget {
     this.#move(Math.floor(((event.clientY - box.top) / box.height) * this.rows), Math.floor(((event.clientX - box.left) / box.width) * this.columns));
   }
 
-  #key(event) {
-    const far = event.shiftKey ? 10 : 1;
-    const [down, across] = { ArrowUp: [-far, 0], ArrowDown: [far, 0], ArrowLeft: [0, -far], ArrowRight: [0, far] }[event.key] ?? [0, 0];
-    if (event.key === "Enter") this.#tell("choose");
-    else if (down || across) this.#move(this.row + down, this.column + across);
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
+  #key(key, far) {
+    const [right, down] = arrowOf(key);
+    if (key === "Enter") this.#tell("choose");
+    else if (right || down) this.#move(this.row + far * down, this.column + far * right);
+    else return false;
   }
 
   #move(row, column) {

@@ -1,5 +1,5 @@
 // The map of the collection: points on a canvas with zoom, colors and a lasso; clusters with their posters.
-import { api, byId, clamp, clock, keyOf, make, onClick, post, say } from "./base.js";
+import { api, arrowOf, byId, clamp, clock, make, onClick, onKey, post, say } from "./base.js";
 import { Jobs } from "./jobs.js";
 
 // Each scheme has colors as far apart as they can be for people who see red and green alike, 3:1 or more on the
@@ -329,16 +329,16 @@ function toggleLasso() {
   canvas.classList.toggle("lasso", on);
 }
 
-canvas?.addEventListener("keydown", (event) => {
-  const [right, down] = { ArrowLeft: [-40, 0], ArrowRight: [40, 0], ArrowUp: [0, -40], ArrowDown: [0, 40] }[keyOf(event)] ?? [0, 0];
-  if (!right && !down) return;
-  view.x += right / size();
-  view.y += down / size();
+function move(key) {
+  const [right, down] = arrowOf(key);
+  if (!right && !down) return false;
+  view.x += (40 * right) / size();
+  view.y += (40 * down) / size();
   draw();
-  event.preventDefault();
-});
+}
 
 if (canvas !== null) {
+  onKey(move, canvas);
   const jobs = new Jobs(finding.querySelector(".work"), {
     button: finding.querySelector("button"),
     onBegin: () => (finding.hidden = false),

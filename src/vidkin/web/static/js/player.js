@@ -1,5 +1,5 @@
 // A player of one video, picture or dropped file: what the browser cannot play is fetched in converted pieces.
-import { breakable, clamp, clock, keyOf, make } from "./base.js";
+import { breakable, clamp, clock, make, onKey } from "./base.js";
 
 const PIECE_SECONDS = 10;
 const CONVERTED = "Converted for this browser.";
@@ -272,18 +272,15 @@ export function placeBox(element, [left, top, right, bottom]) {
  * space plays, arrows move a second, comma and period a frame.
  */
 export function playerKeys(element, player, { wholePage = false } = {}) {
-  const listen = (event) => {
-    const key = keyOf(event);
-    if (key === null) return;
+  const use = (key, event) => {
     const far = event.shiftKey ? 5 : 1;
     if (key === " " && !event.target.closest("button, a, input, summary")) player.toggle();
     else if (key === "ArrowLeft") player.seek(player.time - far);
     else if (key === "ArrowRight") player.seek(player.time + far);
     else if (key === ",") player.step(-1);
     else if (key === ".") player.step(1);
-    else return;
-    event.preventDefault();
+    else return false;
   };
-  element.addEventListener("keydown", listen);
-  if (wholePage) document.addEventListener("keydown", (event) => element.isConnected && (event.target === document.body || event.target.id === "main") && listen(event));
+  onKey(use, element);
+  if (wholePage) onKey((key, event) => element.isConnected && (event.target === document.body || event.target.id === "main") && use(key, event));
 }

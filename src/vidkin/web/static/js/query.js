@@ -1,5 +1,5 @@
 // What is searched for: a player with a timeline to mark a stretch, and a rectangle to draw on its frame.
-import { clamp, dragPointer, make } from "./base.js";
+import { arrowOf, clamp, dragPointer, make, onKey } from "./base.js";
 import { Player, placeBox, playerKeys } from "./player.js";
 import { Timeline } from "./timeline.js";
 
@@ -54,7 +54,8 @@ export class QueryPanel extends EventTarget {
       this.player.pause();
       this.player.leavePoster(); // what is drawn on is what is searched for
       const label = "Rectangle; arrow keys move it, with Shift they size it, Escape removes it";
-      this.frame = make("div", { class: "box drawn", tabindex: "0", role: "group", "aria-label": label, onkeydown: (event) => this.#moveBox(event) });
+      this.frame = make("div", { class: "box drawn", tabindex: "0", role: "group", "aria-label": label });
+      onKey((key, event) => this.#moveBox(key, event.shiftKey), this.frame);
       placeBox(this.frame, box);
       this.player.overlay.append(this.frame);
     }
@@ -86,12 +87,11 @@ export class QueryPanel extends EventTarget {
     dragPointer(event, overlay, { move, end });
   }
 
-  #moveBox(event) {
-    const [across, down] = { ArrowLeft: [-STEP, 0], ArrowRight: [STEP, 0], ArrowUp: [0, -STEP], ArrowDown: [0, STEP] }[event.key] ?? [0, 0];
-    if (!across && !down) return;
-    event.preventDefault();
+  #moveBox(key, sizes) {
+    const [across, down] = arrowOf(key).map((step) => step * STEP);
+    if (!across && !down) return false;
     const [left, top, right, bottom] = this.box;
-    if (event.shiftKey) this.box = [left, top, clamp(right + across, left + LEAST, 1), clamp(bottom + down, top + LEAST, 1)];
+    if (sizes) this.box = [left, top, clamp(right + across, left + LEAST, 1), clamp(bottom + down, top + LEAST, 1)];
     else {
       const x = clamp(across, -left, 1 - right);
       const y = clamp(down, -top, 1 - bottom);

@@ -1,5 +1,5 @@
 // What recurs: groups, one timeline a file, and a part in large whose ends are dragged or moved by keys.
-import { RequestError, api, byId, clamp, clock, dragPointer, keyOf, morph, onClick, onSubmit, placeMoment, placeStretch, post, refresher, say, shareAt, warnUnsaved } from "./base.js";
+import { RequestError, api, arrowOf, byId, clamp, clock, dragPointer, morph, onClick, onKey, onSubmit, placeMoment, placeStretch, post, refresher, say, shareAt, warnUnsaved } from "./base.js";
 import { Jobs } from "./jobs.js";
 import { Player, playerKeys } from "./player.js";
 import { filmstrip } from "./timeline.js";
@@ -228,22 +228,20 @@ document.addEventListener("pointerdown", (event) => {
   event.preventDefault();
   dragPointer(event, handle, { least: 2, move: (moved) => move(handle.id, from + shareAt(moved, byId("zoom")) * (to - from)) });
 });
-document.addEventListener("keydown", (event) => {
-  const key = keyOf(event);
+onKey((key, event) => {
   const parts = allParts();
-  const step = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1 }[key];
+  const [right, down] = arrowOf(key);
   const next = { n: 1, p: -1 }[key];
   const handle = event.target.closest(".end");
   if (next !== undefined && parts.length) {
     const button = parts[chosen === null ? 0 : clamp(parts.indexOf(chosen.button) + next, 0, parts.length - 1)];
     choose(button);
     button.focus({ preventScroll: true });
-  } else if (chosen === null) return;
+  } else if (chosen === null) return false;
   else if (key === "[") byId("start").focus();
   else if (key === "]") byId("end").focus();
-  else if (step !== undefined && handle !== null && editable()) move(handle.id, stateOf(chosen.button)[handle.id] + step * frame() * (event.shiftKey ? 10 : 1));
-  else return;
-  event.preventDefault();
+  else if ((right || down) && handle !== null && editable()) move(handle.id, stateOf(chosen.button)[handle.id] + (right - down) * frame() * (event.shiftKey ? 10 : 1));
+  else return false;
 });
 document.addEventListener("focusin", ({ target }) => {
   if (chosen === null || !target.matches(".end")) return;

@@ -1,5 +1,5 @@
 // Review: one pair after another, judged by mouse or key; a training, and the switch to what it made.
-import { api, breakable, byId, clock, keyOf, make, morph, onClick, post, refresher, say } from "./base.js";
+import { api, breakable, byId, clock, make, morph, onClick, onKey, post, refresher, say } from "./base.js";
 import { Jobs } from "./jobs.js";
 import { Player, playerKeys } from "./player.js";
 import { MatchTools } from "./segments.js";
@@ -158,6 +158,6 @@ onClick({
   "[data-train]": ({ dataset }) => jobs.begin(() => post("/api/review/train", { what: dataset.train })),
   "[data-use]": ({ dataset }) => post("/api/review/use", { what: dataset.use, use: dataset.value === "yes" }).then(refresh),
 });
-document.addEventListener("keydown", (event) => !event.repeat && keyOf(event) === "p" && playing?.toggle());
+onKey((key, event) => (key === "p" && !event.repeat ? playing?.toggle() : false));
 show();
 jobs.join("review");

@@ -1,5 +1,5 @@
 // Search by example: choose or drop something, see what matches, play both sides in step.
-import { NO_ANSWER, api, breakable, byId as find, card, clock, count, keyOf, make, onClick, recall, say, waiting } from "./base.js";
+import { NO_ANSWER, api, breakable, byId as find, card, clock, count, make, onClick, onKey, recall, say, waiting } from "./base.js";
 import { matchAddress, readQuery, searchAddress } from "./addresses.js";
 import { showPart } from "./player.js";
 import { QueryPanel } from "./query.js";
@@ -231,12 +231,11 @@ for (const name of ["dragover", "dragleave", "drop"]) {
   });
 }
 onClick({ "#search": () => search(), "#close": endStep, "#stop": () => running?.abort() });
-document.addEventListener("keydown", (event) => {
-  const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[keyOf(event)];
+onKey((key, event) => {
+  const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[key];
   const row = event.target.closest(".match");
-  if (row === null || step === undefined) return;
+  if (row === null || step === undefined) return false;
   row[step]?.querySelector("button.picture").focus();
-  event.preventDefault();
 });
 
 // A picture from the clipboard is searched for as one that is dropped.

@@ -1,5 +1,5 @@
 // Shots: a timeline whose cuts are dragged, added and removed, beside a player.
-import { SAME_TIME, api, ask, byId, clamp, clock, count, dragPointer, keyOf, make, onClick, placeMoment, placeStretch, post, say, shareAt, warnUnsaved } from "./base.js";
+import { SAME_TIME, api, arrowOf, ask, byId, clamp, clock, count, dragPointer, make, onClick, onKey, placeMoment, placeStretch, post, say, shareAt, warnUnsaved } from "./base.js";
 import { Jobs } from "./jobs.js";
 import { Player, playerKeys } from "./player.js";
 
@@ -465,25 +465,23 @@ byId("zoom").addEventListener("input", (event) => {
 });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => shown !== null && drawCurve());
 warnUnsaved(() => changed);
-document.addEventListener("keydown", (event) => {
-  const key = keyOf(event);
-  if (shown === null || key === null) return;
+onKey((key, event) => {
+  if (shown === null) return false;
   const onCut = event.target.closest("#cuts button") !== null;
-  const step = { ArrowLeft: -1, ArrowRight: 1 }[key];
+  const [step] = arrowOf(key);
   const next = { n: 1, p: -1 }[key];
   if (next !== undefined && cuts.length) {
     const from = cuts.indexOf(chosen);
     choose(cuts[from < 0 ? (next > 0 ? 0 : cuts.length - 1) : clamp(from + next, 0, cuts.length - 1)], true);
     focusChosen();
   } else if (key === "Enter" && onCut) seek(chosen.time);
-  else if (editable && step !== undefined && onCut) {
+  else if (editable && step && onCut) {
     keep(chosen);
     place(chosen, chosen.time + step * frame() * (event.shiftKey ? 10 : 1));
     chooseAnew(chosen);
     seek(chosen.time);
   } else if (editable && (key === "Delete" || key === "Backspace") && onCut) remove();
-  else return;
-  event.preventDefault();
+  else return false;
 });
 window.addEventListener("resize", () => shown !== null && fitHandles());
 begin();

@@ -1,5 +1,5 @@
 // A timeline below a player: where it is, matching segments, and a stretch that can be marked.
-import { clock, dragPointer, make, placeMoment, placeStretch, shareAt } from "./base.js";
+import { clock, dragPointer, make, onKey, placeMoment, placeStretch, shareAt } from "./base.js";
 import { Player, playerKeys } from "./player.js";
 
 const FRAMES = 10;
@@ -34,12 +34,7 @@ export class Timeline extends EventTarget {
     this.film = filmstrip(player.source, 0, this.duration);
     this.element = make("div", { class: "timeline" }, this.track, this.film, this.segments);
     for (const part of markable ? [this.track] : [this.track, this.film]) part.addEventListener("pointerdown", (event) => this.#drag(event, (time) => this.#seek(time)));
-    this.track.addEventListener("keydown", (event) => {
-      if (event.key === "Home") this.#seek(0);
-      else if (event.key === "End") this.#seek(this.duration);
-      else return;
-      event.preventDefault();
-    });
+    onKey((key) => (["Home", "End"].includes(key) ? this.#seek(key === "Home" ? 0 : this.duration) : false), this.track);
     player.addEventListener("time", () => this.#show());
     if (markable) this.#addMarking();
     this.#show();

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from vidkin.web.job_files import MAX_STORED, JobFiles, JobState
+from vidkin.web.jobs import MAX_STORED, JobFiles, JobState
 
 
 def finished(number: int) -> JobState:
@@ -32,7 +32,7 @@ def test_job_of_a_killed_server_is_failed_on_the_next_server(tmp_path: Path) -> 
     folder = tmp_path / "web-jobs"
     begun = JobState(7, "index", "Add films", None, done=2, total=9, notes=("a line",), seconds_left=3.0)
     code = (
-        "import os, sys; from pathlib import Path; from vidkin.web.job_files import JobFiles, JobState\n"
+        "import os, sys; from pathlib import Path; from vidkin.web.jobs import JobFiles, JobState\n"
         "JobFiles(Path(sys.argv[1])).begin("
         "JobState(7, 'index', 'Add films', None, done=2, total=9, notes=('a line',), seconds_left=3.0))\n"
         "os._exit(9)"
@@ -79,7 +79,7 @@ def test_unwritable_folder_does_not_end_jobs(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real", target_is_directory=True)
-    for folder in (tmp_path / "file", tmp_path / "link", tmp_path / "missing" / "web-jobs", None):
+    for folder in (tmp_path / "file", tmp_path / "link", tmp_path / "missing" / "web-jobs"):
         files = JobFiles(folder)
         files.settle()
         files.begin(finished(1))
