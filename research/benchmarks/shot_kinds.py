@@ -1,10 +1,10 @@
 """How well shot detectors find every kind of cut, and what they take for one: a row for each kind.
 
     python research/benchmarks/shot_kinds.py --clips FILE [FILE ...] --photographs FOLDER [FOLDER ...] \
-        [--detectors default band rule] [--videos 3] [--rows fade wipe ...] [--output FILE.json]
+        [--detectors default transnetv2] [--videos 3] [--rows fade wipe ...] [--output FILE.json]
 
 Films of one kind of join each are composed (`vidkin_research.made`), encoded at crf 18 to 33 and given to every
-detector; ``rule`` is the one of `vector_rule.py`. Joins inside a scene change at least 8 % of the picture's structure.
+detector. Joins inside a scene change at least 8 % of the picture's structure.
 Rows ``nothing: FAMILY`` are single takes with what looks like a transition, and print false ones in ten minutes.
 Clips (files or folders) and photographs must be others than those that a detector was trained on. With --rows only
 these kinds are composed, the same films as in a run of all, and replace their rows in FILE.json.
@@ -21,8 +21,6 @@ from pathlib import Path
 
 import numpy as np
 
-from train_band import files
-from vector_rule import VectorRule
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.media import write_video
 from vidkin.metric.measures import DetectionScores
@@ -95,7 +93,7 @@ def main() -> None:
                 write_video(path, rgb_pictures(film.pictures), rate=RATE, crf=quality)
                 labels = BoundaryLabels(film.hard, film.gradual)
                 for detector in given.detectors:
-                    found[detector].append((cuts_of(path, detector), labels))
+                    found[detector].append((detect(path, detector).cuts, labels))
             rows += [show(name, detector, evaluate_cuts(pairs).every) for detector, pairs in found.items() if pairs]
         takes = TakeReader([*clips, *pictures[::step]])
         for name in (name for name in NEGATIVES if name in given.rows):
@@ -108,8 +106,9 @@ def main() -> None:
         given.output.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
-def cuts_of(path: Path, detector: str) -> tuple[Cut, ...]:
-    return detect(path, VectorRule() if detector == "rule" else detector).cuts
+def files(folders: Sequence[Path], extensions: frozenset[str]) -> list[Path]:
+    """All files with one of these extensions, sorted."""
+    return sorted(path for folder in folders for path in folder.rglob("*") if path.suffix.lower() in extensions)
 
 
 def judge_negatives(
@@ -125,7 +124,7 @@ def judge_negatives(
         events += made.events
         seconds += len(made.pictures) / RATE
         for detector in detectors:
-            false[detector] += len(cuts_of(path, detector))
+            false[detector] += len(detect(path, detector).cuts)
     rows: list[dict[str, object]] = []
     for detector, count in false.items():
         rate = 600 * count / seconds

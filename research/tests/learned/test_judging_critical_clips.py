@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots import FittedRule
+from vidkin_research.learned.fitted_rule import FittedRule
 from vidkin_research.learned.judging import JudgedShot, TrueShot, judge_shots, score_critical, score_detected_critical
 from vidkin_research.learned.windows import ShotWindows
 

@@ -18,7 +18,7 @@ from tests.support.videos import encode, pan
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
 from vidkin.models import ClipEncoder, EncoderConfig, build_model, save_model
 from vidkin.models.weights import load_weights
-from vidkin.shots import FittedRule, RgbFrame, ShotAnnotation, VideoAnnotation, detect
+from vidkin.shots import RgbFrame, ShotAnnotation, VideoAnnotation, detect
 from vidkin_research.learned.clips import ShotClips, ShotNetwork, encode_with, video_features
 from vidkin_research.learned.detector import (
     LearnedDetector,
@@ -26,6 +26,7 @@ from vidkin_research.learned.detector import (
     fit_shot_rules,
     open_learned,
 )
+from vidkin_research.learned.fitted_rule import FittedRule
 from vidkin_research.learned.objective import ShotRecipe, train_on_shots
 
 CONFIG = EncoderConfig(kind="clip", backbone="small", width=0.5, hidden=32, lstm=32, frames=6, size=32, fit="stretch")

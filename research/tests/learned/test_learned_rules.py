@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from research.tests.learned.test_windows_hard_cuts import dissolve, mean_direction, scene
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots import FittedRule
 from vidkin_research.learned.detector import ShotRules, find_shots, fit_shot_rules
+from vidkin_research.learned.fitted_rule import FittedRule
 
 Array = NDArray[np.float32]
 Shots = list[tuple[int, int]]

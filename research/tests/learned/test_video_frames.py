@@ -10,9 +10,10 @@ import pytest
 from tests.support.labelled import counting_clip, shown
 from vidkin.errors import MediaError
 from vidkin.media import iter_frames
-from vidkin.shots import FittedRule, RgbFrame, ShotAnnotation, VideoAnnotation
+from vidkin.shots import RgbFrame, ShotAnnotation, VideoAnnotation
 from vidkin_research.learned.clips import count_in
 from vidkin_research.learned.detector import LearnedDetector, ShotRules
+from vidkin_research.learned.fitted_rule import FittedRule
 from vidkin_research.learned.video_frames import read_video_frames
 
 

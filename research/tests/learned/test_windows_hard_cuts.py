@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots import FittedRule, fit_rule
+from vidkin_research.learned.fitted_rule import FittedRule, fit_rule
 from vidkin_research.learned.windows import (
     CUT_NUMBERS,
     ShotWindows,

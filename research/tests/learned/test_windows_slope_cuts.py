@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from research.tests.learned.test_windows_hard_cuts import mean_direction, scene
 
-from vidkin.shots import FittedRule
 from vidkin_research.learned.detector import find_shots, fit_shot_rules
+from vidkin_research.learned.fitted_rule import FittedRule
 from vidkin_research.learned.windows import ShotWindows, find_slope_cuts, slope_examples
 
 Array = NDArray[np.float32]

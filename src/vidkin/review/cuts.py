@@ -10,7 +10,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from statistics import fmean
 
 from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.files import write_text
@@ -27,7 +29,6 @@ from vidkin.shots import (
     ShotDetection,
     build_detection,
     detect,
-    fit_rule,
     open_detector,
     with_threshold,
 )
@@ -313,13 +314,17 @@ def _probability_near(chances: Mapping[int, float], label: CutLabel) -> float:
 
 
 def _fit(examples: Sequence[tuple[float, bool]]) -> float:
-    """The threshold with the highest F1; .5 if the verdicts do not follow the probabilities."""
-    rule = fit_rule([{"chance": chance} for chance, _ in examples], [truth for _, truth in examples], names=["chance"])
-    weight = rule.weights["chance"]
-    if weight <= 0:
+    """The threshold with the highest F1, in the middle of the widest gap; .5 if the verdicts do not follow the
+    probabilities."""
+    yes, no = ([chance for chance, truth in examples if truth is verdict] for verdict in (True, False))
+    if fmean(yes) <= fmean(no):
         return 0.5
-    logit = math.log(rule.threshold / (1 - rule.threshold)) if rule.threshold < 1 else 50.0
-    return min(max((logit - rule.bias) / weight, _MIN_PROBABILITY), 0.98)
+
+    def rate(gap: tuple[float, float]) -> tuple[float, float]:
+        return _f1([(chance >= gap[1], truth) for chance, truth in examples]), gap[1] - gap[0]
+
+    below, above = max(pairwise([0.0, *sorted({chance for chance, _ in examples})]), key=rate)
+    return min(max((below + above) / 2, _MIN_PROBABILITY), 0.98)
 
 
 def _f1(rows: Sequence[tuple[bool, bool]]) -> float:

@@ -35,7 +35,6 @@ from vidkin.shots.shot_list import Shots
 if TYPE_CHECKING:
     from vidkin.shots.evaluation import DetectorEvaluation, VideoScores, evaluate_detector
     from vidkin.shots.exporter import ExportedShots, ExportSettings, ShotExporter, copy_shots, split_shots
-    from vidkin.shots.fitted_rule import FittedRule, fit_rule
     from vidkin.shots.formats import (
         SHOT_FORMATS,
         ShotFormat,
@@ -90,7 +89,6 @@ __all__ = [
     "DetectorEvaluation",
     "ExportSettings",
     "ExportedShots",
-    "FittedRule",
     "ImageFormat",
     "KnownCutsDetector",
     "LabelTable",
@@ -122,7 +120,6 @@ __all__ = [
     "evaluate_detector",
     "find_shot_format",
     "find_shot_formats",
-    "fit_rule",
     "import_otio",
     "is_shot_labels",
     "match_shot_format",

@@ -1,4 +1,4 @@
-"""The detector 'network': one network over small frames, whose answers become transitions."""
+"""The default detector: one network over small frames, whose answers become transitions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vidkin.shots.network import GRID, HARD, INSIDE, SHIPPED, Answers, NetworkRe
 from vidkin.shots.thinning import FrameThinner
 
 
-class NetworkDetector:
+class CutDetector:
     """Finds hard cuts, jumps within one camera setup, dissolves, fades and wipes.
 
     Args:
@@ -31,7 +31,7 @@ class NetworkDetector:
     def __init__(
         self, *, network: PathLike | None = None, hard: float | None = None, gradual: float | None = None
     ) -> None:
-        self.name = "network"
+        self.name = "cuts"
         file = SHIPPED if network is None else network
         self._finisher = Finisher(Numbers.load(file, hard=hard, gradual=gradual))
         self._reader, self._thinner = NetworkReader(file), FrameThinner()

@@ -20,7 +20,7 @@ Keyword-only parameters of type int, float or str are its settings. A parameter 
 ``prefix:FOLDER``.
 """
 
-_CUTS = "vidkin.shots.cuts:CutDetector"
+_CUTS = "vidkin.shots.detector:CutDetector"
 _MODEL_FILE = "config.toml"
 # Other packages list their detectors in their metadata: prefix = "module:factory".
 _DETECTORS: Registry[DetectorFactory] = Registry(

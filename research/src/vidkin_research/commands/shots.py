@@ -66,7 +66,7 @@ def shots(
     ] = None,
     detector: Annotated[
         list[str] | None,
-        typer.Option("--detector", "-d", help="Also evaluate this detector, such as transnetv2 or band."),
+        typer.Option("--detector", "-d", help="Also evaluate this detector, such as transnetv2."),
     ] = None,
     labels: Annotated[
         str | None,

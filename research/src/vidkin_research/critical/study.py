@@ -19,10 +19,11 @@ from vidkin._base.values import as_json, read_json
 from vidkin.metric.measures import DetectionScores, boundary_scores, clip_scores
 from vidkin.models import ClipEncoder, save_model
 from vidkin.rendering.machine import describe_machine
-from vidkin.shots import Cut, DetectedCut, VideoAnnotation, detect, fit_rule, read_shot_annotations
+from vidkin.shots import Cut, DetectedCut, VideoAnnotation, detect, read_shot_annotations
 from vidkin_research.heads import FRAME_NETWORK, HeadStore
 from vidkin_research.learned.clips import ShotClips, encode_with
 from vidkin_research.learned.detector import ShotAnalysis, ShotRules, find_shots, fit_shot_rules
+from vidkin_research.learned.fitted_rule import fit_rule
 from vidkin_research.learned.judging import (
     CriticalScores,
     JudgedShot,

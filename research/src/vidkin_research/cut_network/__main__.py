@@ -47,7 +47,7 @@ def main() -> None:
     exporting.add_argument("--target", type=Path, required=True, help="ONNX file to write")
     judging = steps.add_parser("judge")
     judging.add_argument("--network", type=Path, help="ONNX or safetensors file; default: the checkpoint")
-    judging.add_argument("--detector", nargs="*", default=["default"], help="other detectors")
+    judging.add_argument("--detector", nargs="*", default=["transnetv2"], help="other detectors")
     judging.add_argument("--held-back", action="store_true", help="judge what nothing is chosen by, in place of that")
     judging.add_argument("--output", type=Path, help="JSON file to write")
     for step in (composing, judging):
@@ -104,7 +104,7 @@ def _judge(given: argparse.Namespace, videos: Sequence[JudgedVideo]) -> None:
     if network.suffix != ".onnx":
         network = export_network(load_network(network), given.work / "judged.onnx")
     results = {}
-    for name in (f"network?network={network}", *given.detector):
+    for name in (f"cuts?network={network}", *given.detector):
         results[name] = judge(videos, partial(str, name))
         for line in (name, *show(results[name])):
             logging.info("%s", line)

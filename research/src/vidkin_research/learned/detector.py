@@ -19,8 +19,9 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes
 from vidkin.media.frames import fit_to_square, is_before
 from vidkin.models import open_encoder, read_model_info
-from vidkin.shots import FittedRule, fit_rule, open_detector
+from vidkin.shots import open_detector
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, PlanesDetector, RgbFrame
+from vidkin_research.learned.fitted_rule import FittedRule, fit_rule
 from vidkin_research.learned.trend import TrendTest, critical_score, fit_trend
 from vidkin_research.learned.windows import (
     CUT_NUMBERS,

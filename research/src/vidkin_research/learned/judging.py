@@ -20,8 +20,8 @@ from vidkin.metric.measures import (
     clip_scores,
     temporal_average_precision,
 )
-from vidkin.shots import FittedRule
 from vidkin.shots.contract import Cut, DetectedCut
+from vidkin_research.learned.fitted_rule import FittedRule
 from vidkin_research.learned.trend import critical_score, rise_moment
 from vidkin_research.learned.windows import ShotWindows
 

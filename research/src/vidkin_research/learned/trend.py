@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vidkin._base.values import check_choice
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots import FittedRule, fit_rule
+from vidkin_research.learned.fitted_rule import FittedRule, fit_rule
 
 TrendTest = Literal["mann-kendall", "theil-sen", "end-rise", "combined"]
 

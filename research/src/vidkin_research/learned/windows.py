@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots import FittedRule
+from vidkin_research.learned.fitted_rule import FittedRule
 
 # T frames, F length of a frame's features, W frames per window, D length of an embedding, B clips in a batch.
 

@@ -17,7 +17,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.media import iter_planes
 from vidkin.shots import ShotAnnotation, Transition, VideoAnnotation
 from vidkin.shots.contract import SUDDEN
-from vidkin.shots.fades import FADE_GAP, PLAIN
+from vidkin.shots.network import SHIPPED, Numbers
 from vidkin_research.learned.judging import BoundaryLabels, read_boundary_labels
 from vidkin_research.made.edited_videos import COMPOSED_LABELS, build_composed
 from vidkin_research.made.footage import read_footage
@@ -221,17 +221,18 @@ def with_whole_fades(video: LabelledVideo) -> LabelledVideo:
         return video
     times = np.concatenate([block.timestamps for block in blocks])
     contrasts = np.concatenate([block.luma.reshape(len(block), -1).std(axis=1) for block in blocks])
+    numbers = Numbers.load(SHIPPED)
     joined: list[tuple[int, int]] = []
     kinds: list[Transition] = []
     for one in (one for one in video.transitions if one.kind not in SUDDEN):
         first, last = one.start, one.end
         if joined and last < len(times):
             before = joined[-1][1]
-            is_near = first > before and times[first] - times[before] <= FADE_GAP
+            is_near = first > before and times[first] - times[before] <= numbers.fade_gap
             if (
                 is_near
-                and contrasts[before : first + 1].min() < PLAIN
-                and (contrasts[before + 1 : first] < PLAIN).all()
+                and contrasts[before : first + 1].min() < numbers.plain
+                and (contrasts[before + 1 : first] < numbers.plain).all()
             ):
                 joined[-1], kinds[-1] = (joined[-1][0], last), "fade"
                 continue

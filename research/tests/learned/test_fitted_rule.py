@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.shots import FittedRule, fit_rule
+from vidkin_research.learned.fitted_rule import FittedRule, fit_rule
 
 
 def test_probability_is_the_logistic_of_the_weighted_sum() -> None:
