@@ -1,4 +1,4 @@
-"""The default detector: cuts anywhere in films of any length, what is no cut, kinds and thresholds, other networks."""
+"""The default detector: cuts anywhere in films of any length, what is no cut, thresholds, other networks."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image as PILImage
+from PIL import ImageDraw
 
 import vidkin
 from tests.support.videos import Image, encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes, write_video
-from vidkin.shots import DetectedCuts, PlanesDetector, detect, detect_shots, open_detector
+from vidkin.shots import DetectedCuts, PlanesDetector, detect, open_detector
 
 
-def opened(name: str = "default") -> PlanesDetector:
+def opened(name: str = "cuts") -> PlanesDetector:
     detector = open_detector(name)
     assert isinstance(detector, PlanesDetector)
     return detector
@@ -143,7 +145,7 @@ def test_another_network_brings_its_own_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["coffee", "astronaut"])
 def test_a_camera_that_wanders_over_a_photograph_makes_no_transition(tmp_path: Path, name: str) -> None:
     path = encode(tmp_path / "pan.mp4", pan(name, 250, width=160, height=120), rate=25)
-    assert len(detect_shots(path)) == 1
+    assert detect(path).cuts == ()
 
 
 def test_cuts_between_the_fields_of_interlaced_video_are_found(tmp_path: Path) -> None:
@@ -157,5 +159,30 @@ def test_cuts_between_the_fields_of_interlaced_video_are_found(tmp_path: Path) -
             frame[1::2] = lower[1::2]
             yield frame
 
-    found = detect(encode(tmp_path / "film.mp4", woven(), rate=25, options={"x264-params": "tff=1"}))
+    film = encode(tmp_path / "film.mp4", woven(), rate=25, options={"x264-params": "tff=1"})
+    found = detect(film)
     assert [round(cut.frame - 25.5 * number) for number, cut in enumerate(found.cuts, 1)] == [0] * 7
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_six_black_frames_within_a_take_make_no_cut(seed: int, tmp_path: Path) -> None:
+    frames = list(pan("coffee", 120, seed=seed))
+    frames[60:66] = [np.zeros_like(frames[0])] * 6
+    found = detect(encode(tmp_path / "film.mp4", frames, rate=25))
+    assert found.cuts == ()
+    assert [(one.start_frame, one.end_frame) for one in found.black] == [(60, 66)]
+
+
+def test_slides_of_one_layout_with_text_of_another_shape_are_cut(tmp_path: Path) -> None:
+    frames: list[Image] = []
+    for number in range(5):
+        slide = PILImage.new("RGB", (320, 180), (250, 250, 250))
+        drawing = ImageDraw.Draw(slide)
+        drawing.rectangle((0, 0, 320, 24), fill=(30, 60, 140))
+        random = np.random.default_rng(number)
+        for line in range(6):
+            text = "".join(map(chr, random.integers(97, 123, int(random.integers(20, 45))).tolist()))
+            drawing.text((16, 36 + 20 * line), text, fill=(20, 20, 20))
+        frames += [np.asarray(slide)] * 40
+    found = detect(encode(tmp_path / "film.mp4", frames, rate=25))
+    assert [cut.frame for cut in found.cuts] == [40, 80, 120, 160]

@@ -58,7 +58,6 @@ def test_package_detectors_are_registered() -> None:
         "content",
         "cuts",
         "default",
-        "network",
         "shotdetect",
         "svd",
     )

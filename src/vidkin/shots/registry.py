@@ -25,11 +25,7 @@ _MODEL_FILE = "config.toml"
 # Other packages list their detectors in their metadata: prefix = "module:factory".
 _DETECTORS: Registry[DetectorFactory] = Registry(
     "shot detector",
-    {
-        "cuts": _CUTS,
-        "default": _CUTS,
-        "network": "vidkin.shots.detector:NetworkDetector",
-    },
+    {"cuts": _CUTS, "default": _CUTS},
     group="vidkin.shot_detectors",
     researched=True,
 )

@@ -43,7 +43,7 @@ __all__ = ["RULE_FILES", "CriticalStudy", "rule_answers", "run_critical_study"]
 
 _SAVED_LOSS = "quadlet"
 
-RULE_FILES = ("src/vidkin/shots/fitted_rule.py", "research/src/vidkin_research/learned/trend.py")
+RULE_FILES = ("research/src/vidkin_research/learned/fitted_rule.py", "research/src/vidkin_research/learned/trend.py")
 """Files in a clone that define the rule for critical shots."""
 
 

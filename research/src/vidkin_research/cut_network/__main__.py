@@ -49,6 +49,7 @@ def main() -> None:
     judging.add_argument("--network", type=Path, help="ONNX or safetensors file; default: the checkpoint")
     judging.add_argument("--detector", nargs="*", default=["transnetv2"], help="other detectors")
     judging.add_argument("--held-back", action="store_true", help="judge what nothing is chosen by, in place of that")
+    judging.add_argument("--drawing", type=int, default=0, help="number of the drawing of what is held back")
     judging.add_argument("--output", type=Path, help="JSON file to write")
     for step in (composing, judging):
         step.add_argument("--data", type=Path, required=True, help="folder of clips, videos, labelled and photos")
@@ -64,7 +65,11 @@ def main() -> None:
         provenance = read_json((given.work / CHECKPOINT).with_suffix(".json"))
         export_network(load_network(given.work / CHECKPOINT), given.target, provenance=provenance)
     elif given.step == "judge" and given.held_back:
-        _judge(given, build_held_back(given.data, given.work / "held-back", edited=given.edited, share=given.share))
+        work = given.work / f"held-back-{given.drawing}"
+        _judge(
+            given,
+            build_held_back(given.data, work, edited=given.edited, share=given.share, drawing=given.drawing),
+        )
     else:
         left_out = given.leave_out.read_text(encoding="utf-8").split() if given.leave_out else []
         learned, chosen = choose_sources(given.data, left_out)

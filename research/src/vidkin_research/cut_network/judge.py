@@ -114,6 +114,7 @@ def build_held_back(
     *,
     edited: Path | None = None,
     share: float = 1.0,
+    drawing: int = 0,
     families: Sequence[str] = (*TRANSITION_FAMILIES, *NEGATIVE_FAMILIES),
 ) -> list[JudgedVideo]:
     """Videos of the test split, composed where they are not in the folder of work yet, and all edited films: nothing is
@@ -124,12 +125,14 @@ def build_held_back(
         work: Folder of work.
         edited: Folder of edited films with ``truth.json``.
         share: Share of the usual number of composed videos.
+        drawing: Number of the drawing. A drawing is looked at once: whatever follows from it needs another one.
         families: Families of transitions and of what is none.
     """
     work.mkdir(parents=True, exist_ok=True)
     takes = test_takes(data / "videos", data / "photos")
     videos: list[JudgedVideo] = []
-    for made in build_transitions(takes, work / "families", count=max(1, round(3 * share)), seed=0, families=families):
+    count = max(1, round(3 * share))
+    for made in build_transitions(takes, work / "families", count=count, seed=drawing, families=families):
         if made.label is None:
             videos.append(JudgedVideo(f"nothing: {made.family}", made.path, (), made.events))
         else:
@@ -144,7 +147,7 @@ def build_held_back(
     recipes = {"films of cuts": FilmRecipe(joins=_FILMS["cuts"].joins, disturbances=cuts), "films": FilmRecipe()}
     for name, recipe in recipes.items():
         for number in range(max(1, round(14 * share))):
-            film = compose_film(footage, 200, seed=880_000 + number, recipe=recipe)
+            film = compose_film(footage, 200, seed=880_000 + 1000 * drawing + number, recipe=recipe)
             path = work / f"{name.replace(' ', '-')}-{number:02d}.mp4"
             if not path.is_file():
                 write_video(path, rgb_pictures(film.pictures), rate=25.0, crf=18 + number % 16)
