@@ -1,4 +1,4 @@
-"""The default detector: cuts anywhere in films of any length, what is no cut, thresholds, other networks."""
+"""The default detector: cuts anywhere in films of any length, events that are no cut, thresholds, other networks."""
 
 from __future__ import annotations
 
@@ -51,20 +51,20 @@ def cuts_of(film: FramePlanes) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize(("length", "cut"), [(3, 2), (7, 2), (15, 13), (200, 100)])
-def test_a_cut_is_found_anywhere_in_a_film_of_any_length(length: int, cut: int) -> None:
+def test_cut_is_found_anywhere_in_a_film_of_any_length(length: int, cut: int) -> None:
     film = joined(planes(cut, seed=1), planes(length - cut, seed=2))
     ((frame, kind),) = cuts_of(film)
     assert frame == cut
     assert kind == "hard" or (kind == "jump" and length < 7)  # two or three frames do not tell one from the other
 
 
-def test_nothing_is_found_in_one_frame_or_none_or_where_nothing_moves() -> None:
+def test_no_cuts_in_one_frame_or_none_or_a_still() -> None:
     assert cuts_of(planes(1)) == []
     assert opened().finish().cuts == ()
     assert cuts_of(planes(150)) == []
 
 
-def test_pushing_frames_in_other_blocks_changes_nothing() -> None:
+def test_size_of_pushed_blocks_does_not_matter() -> None:
     film = joined(*(planes(count, seed=count) for count in (70, 410, 360, 500)))
     whole, divided = detect_in(film, block=len(film)), detect_in(film, block=37)
     assert [cut.frame for cut in whole.cuts] == [70, 480, 840]
@@ -75,20 +75,20 @@ def test_pushing_frames_in_other_blocks_changes_nothing() -> None:
     assert len(whole.curve.values) == len(film)
 
 
-def test_the_curve_has_another_name_than_the_columns_beside_it() -> None:
+def test_name_of_the_curve_differs_from_the_other_columns() -> None:
     """`vidkin shots --stats` writes it beside the columns frame, time, cut and transition."""
     curve = detect_in(planes(3)).curve
     assert curve is not None
     assert curve.name == "change"
 
 
-def test_a_fading_plain_color_makes_no_transition() -> None:
+def test_fading_plain_color_is_no_transition() -> None:
     film = planes(250)
     film.luma[:] = (126 + 110 * np.cos(np.arange(250) * 2 * np.pi / 84)).astype(np.uint8)[:, None, None]
     assert cuts_of(film) == []
 
 
-def test_a_flash_makes_no_cut() -> None:
+def test_flash_is_no_cut() -> None:
     film = planes(80)
     film.luma[40] = 235
     assert cuts_of(film) == []
@@ -114,12 +114,12 @@ def test_types_can_be_chosen(tmp_path: Path) -> None:
         detect(path, types=["zoom"])  # type: ignore[list-item]
 
 
-def test_a_threshold_must_be_a_probability() -> None:
+def test_threshold_must_be_a_probability() -> None:
     with pytest.raises(InvalidArgumentError, match="hard must be above 0 and below 1, got 1"):
         open_detector("cuts?hard=1")
 
 
-def test_another_network_brings_its_own_numbers(tmp_path: Path) -> None:
+def test_another_network_file_can_be_opened(tmp_path: Path) -> None:
     shipped = Path(vidkin.__file__).parent / "shots" / "data"
     for ending in ("onnx", "json"):
         shutil.copy(shipped / f"shots.{ending}", tmp_path / f"other.{ending}")
@@ -143,7 +143,7 @@ def test_another_network_brings_its_own_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["coffee", "astronaut"])
-def test_a_camera_that_wanders_over_a_photograph_makes_no_transition(tmp_path: Path, name: str) -> None:
+def test_camera_move_over_a_photograph_is_no_transition(tmp_path: Path, name: str) -> None:
     path = encode(tmp_path / "pan.mp4", pan(name, 250, width=160, height=120), rate=25)
     assert detect(path).cuts == ()
 
@@ -165,7 +165,7 @@ def test_cuts_between_the_fields_of_interlaced_video_are_found(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_six_black_frames_within_a_take_make_no_cut(seed: int, tmp_path: Path) -> None:
+def test_six_black_frames_within_a_take_are_no_cut(seed: int, tmp_path: Path) -> None:
     frames = list(pan("coffee", 120, seed=seed))
     frames[60:66] = [np.zeros_like(frames[0])] * 6
     found = detect(encode(tmp_path / "film.mp4", frames, rate=25))
@@ -173,7 +173,7 @@ def test_six_black_frames_within_a_take_make_no_cut(seed: int, tmp_path: Path) -
     assert [(one.start_frame, one.end_frame) for one in found.black] == [(60, 66)]
 
 
-def test_slides_of_one_layout_with_text_of_another_shape_are_cut(tmp_path: Path) -> None:
+def test_slides_with_the_same_layout_and_other_text_are_cut(tmp_path: Path) -> None:
     frames: list[Image] = []
     for number in range(5):
         slide = PILImage.new("RGB", (320, 180), (250, 250, 250))
