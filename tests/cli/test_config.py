@@ -227,7 +227,7 @@ def test_an_index_sets_nothing_above_the_sections(name: str, tmp_path: Path, con
             assert option_defaults(command, params, words, sections) == {}
 
 
-def test_a_strangers_index_writes_no_file_of_its_reader(
+def test_an_untrusted_index_cannot_write_to_the_users_files(
     library: Library, config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -12,7 +12,7 @@ import pytest
 
 @pytest.mark.kill
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-def test_a_killed_apply_or_undo_ends_right_when_it_is_run_again(tmp_path: Path) -> None:
+def test_a_killed_apply_or_undo_finishes_correctly_when_it_is_run_again(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "tests.files.killed_apply", os.fspath(tmp_path)]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

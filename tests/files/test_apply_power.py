@@ -160,7 +160,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, power: PowerCut, action: Callable[[], o
 
 @pytest.mark.parametrize("names", [False, True], ids=["names kept", "names lost"])
 @pytest.mark.parametrize("link", LINKS)
-def test_apply_ends_right_after_a_power_cut_at_any_operation(
+def test_apply_recovers_from_a_power_cut_at_any_operation(
     worlds: Callable[[str], World], link: str, names: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operations = count_operations(monkeypatch, worlds(link).apply)
@@ -177,7 +177,7 @@ def test_apply_ends_right_after_a_power_cut_at_any_operation(
 
 @pytest.mark.parametrize("names", [False, True], ids=["names kept", "names lost"])
 @pytest.mark.parametrize("link", LINKS)
-def test_undo_ends_right_after_a_power_cut_at_any_operation(
+def test_undo_recovers_from_a_power_cut_at_any_operation(
     worlds: Callable[[str], World], link: str, names: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = worlds(link)

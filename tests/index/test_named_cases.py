@@ -163,7 +163,7 @@ def test_a_stretch_of_a_file_is_found_where_it_is(photographs: Index) -> None:
 def test_a_trim_between_two_samples_is_still_a_copy(
     collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
 ) -> None:
-    # A moving camera, cut half a second beside the second at which the collection was sampled.
+    # A moving camera; the trim starts half a second away from the times at which the collection was sampled.
     frames = list(pan("chelsea", 120, seed=4, **SIZE))
     index = collection({"long": frames, "other": clip("coffee", 8)})
     query = encode(tmp_path / "trim.mp4", frames[13:88], rate=RATE)

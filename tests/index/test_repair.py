@@ -139,14 +139,14 @@ def test_features_whose_numbers_were_never_written_are_taken_out(folder: Path) -
     for damaged, cause in (
         (header, "its header is not what was written"),
         (times, "its times or weights are not what was written"),
-        (sector, "its values are not what was written"),
+        (sector, "the stored values are corrupted"),
     ):
         path.write_bytes(damaged)
         with pytest.raises(CollectionDamagedError, match=cause), Index.open(folder) as index:
             index.store.read(int(path.stem))
     (part,) = repair(open_place(folder))
     assert Path(part.part).stem == "rocket"
-    assert "its values are not what was written" in part.cause
+    assert "the stored values are corrupted" in part.cause
     chelsea = features_of(folder, "chelsea")
     save_file({**tensors, "part_views": np.append(tensors["part_views"], np.int32(4))}, chelsea)
     (part,) = repair(open_place(folder))

@@ -24,8 +24,8 @@ def test_weights_that_are_not_finite_are_rejected(tmp_path: Path, value: float) 
     state["weight"][1, 2] = value
     save_file(state, path)
     before = module.weight.detach().clone()
-    with pytest.raises(InvalidArgumentError, match="weight has values that are not finite; train it again"):
+    with pytest.raises(InvalidArgumentError, match="weight contains non-finite values; train the model again"):
         load_weights(module, path, label="a layer")
     assert torch.equal(module.weight, before)
-    with pytest.raises(InvalidArgumentError, match="weight has values that are not finite; use another weights file"):
+    with pytest.raises(InvalidArgumentError, match="weight contains non-finite values; use another weights file"):
         read_safetensors(path, purpose="weights")

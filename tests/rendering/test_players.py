@@ -16,7 +16,7 @@ def make_player(folder: Path, name: str, *, status: int = 0, stays: int = 0) -> 
     """A program that writes its arguments to ``NAME.txt`` beside it, one a line, and stays for some seconds."""
     folder.mkdir(exist_ok=True)
     path = folder / name
-    # A shell, as the first line of a script cannot name an interpreter whose path has a space.
+    # A shell script, because a shebang line cannot name an interpreter whose path contains a space.
     path.write_text(
         '#!/bin/sh\nfirst=1\nfor word in "$@"; do\n'
         '  if [ $first = 1 ]; then first=0; printf %s "$word"; else printf "\\n%s" "$word"; fi\n'

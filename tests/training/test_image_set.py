@@ -110,7 +110,7 @@ def test_neighbors_of_frames_are_stored_and_selected(folder: Path, tmp_path: Pat
 def test_neighbors_of_other_images_are_rejected() -> None:
     images, numbers = torch.zeros(2, 3, 8, 8, dtype=torch.uint8), torch.zeros(2, dtype=torch.int64)
     for squares, places in ((images, numbers[:1]), (images[..., :4], numbers)):
-        with pytest.raises(InvalidArgumentError, match=r"neighbors must be for 2 images \[3, 8, 8\]"):
+        with pytest.raises(InvalidArgumentError, match=r"neighbors must belong to the 2 images of shape \[3, 8, 8\]"):
             ImageSet(images, numbers, ["a"], numbers, ["a"], neighbors=FrameNeighbors(squares, places))
 
 

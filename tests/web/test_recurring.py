@@ -181,7 +181,7 @@ def test_song_over_different_images_is_found_by_sound_and_confirmed(connect: Con
     (rejected,) = client.get("/api/recurring").json()["rejected"]
     (again,) = decide(client, rejected, verdict="forget")
     assert ends(again) == ends(group)
-    # Of one file only pictures are asked, and a rule has one of four names.
+    # A search inside single files compares pictures only, and `by` must be one of the known values.
     job = finish_job(client, client.post("/api/recurring", json={"by": "sound", "inside": True}).json())
     assert job["error"] == "inside looks at pictures only; by must be 'picture', got 'sound'"
     assert client.post("/api/recurring", json={"by": "smell"}).status_code == 422

@@ -87,7 +87,7 @@ def test_slow_and_excess_uploads_are_refused(library: Library) -> None:
     async def send() -> None:
         slow = asyncio.create_task(uploads.receive("a.mp4", None, pieces(content, 0.2), lane))
         await asyncio.sleep(0.05)
-        with pytest.raises(InvalidArgumentError, match="at most 1 files may arrive at a time"):
+        with pytest.raises(InvalidArgumentError, match="at most 1 files can be uploaded at once"):
             await uploads.receive("b.mp4", None, pieces(content), lane)
         with pytest.raises(InvalidArgumentError, match="did not arrive in time"):
             await slow

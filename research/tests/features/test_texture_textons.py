@@ -55,7 +55,7 @@ def test_position_of_a_texton_matters(pyramid: TextonPyramid) -> None:
     picture[48:80, 16:48] = 250
     left, right = pyramid.describe([picture, np.roll(picture, 64, axis=1)])
     count = len(pyramid.textons)
-    # The whole picture has the same textons; only on the finer levels they are elsewhere.
+    # The picture as a whole has the same textons; only at the finer levels do their positions differ.
     torch.testing.assert_close(left[:count], right[:count], rtol=0.02, atol=1e-3)
     assert float((left - right)[count:].abs().sum()) > 0.5
 

@@ -182,7 +182,7 @@ def test_invalid_plans_are_rejected() -> None:
         ComparisonPlan(sets=("fruit",), methods=("x",))
     with pytest.raises(InvalidArgumentError, match="seeds must have at least one entry, got none"):
         ComparisonPlan(sets=("fruit",), seeds=())
-    with pytest.raises(InvalidArgumentError, match="methods must be different, got triplet, triplet"):
+    with pytest.raises(InvalidArgumentError, match="methods must be distinct, got triplet, triplet"):
         ComparisonPlan(sets=("fruit",), methods=("triplet", "triplet"))
     for rate in (0.0, float("nan")):
         with pytest.raises(InvalidArgumentError, match="a learning rate must be a number above 0, got"):

@@ -68,7 +68,7 @@ def test_pairs_that_were_not_compared_teach_nothing() -> None:
 
 def test_material_without_copies_is_refused() -> None:
     pairs = made_pairs()
-    with pytest.raises(InvalidArgumentError, match="pairs must have copies and strangers"):
+    with pytest.raises(InvalidArgumentError, match="pairs must include both copies and unrelated videos"):
         train_verifier(replace(pairs, levels=np.zeros_like(pairs.levels)), VerifierSettings())
 
 

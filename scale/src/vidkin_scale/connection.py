@@ -48,7 +48,7 @@ def check_address(address: str) -> tuple[str, int] | None:
     if parts is None:
         raise InvalidArgumentError(
             f"a Ray address must be HOST:PORT, auto (the cluster on this machine) or local (one for this run), got "
-            f"{address}; a ray:// address is not enough: run vidkin on a machine of the cluster"
+            f"{address}; ray:// addresses are not supported: run vidkin on a machine in the cluster"
         )
     return parts[1], int(parts[2])
 

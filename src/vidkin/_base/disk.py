@@ -62,7 +62,7 @@ def write(descriptor: int, content: bytes, path: str) -> None:
 
 
 def copy_new(source: str, target: str) -> None:
-    """Copy the bytes of a file to a new file, and delay until they are on the disk.
+    """Copy the bytes of a file to a new file, without waiting until they are on the disk.
 
     Raises:
         OSError: A file cannot be opened, or the target exists; a part may have been written.
@@ -78,7 +78,7 @@ def copy_new(source: str, target: str) -> None:
 
 
 def create_new(path: str, content: bytes) -> None:
-    """Write a small new file that only its owner can read, and delay until it is on the disk.
+    """Write a small new file that only its owner can read, and wait until it is on the disk.
 
     Raises:
         FileExistsError: Something exists at the path, possibly a broken link; it is unchanged.

@@ -57,12 +57,13 @@ _MEDIA_EXTENSIONS = VIDEO_EXTENSIONS | IMAGE_EXTENSIONS
 
 
 def describe_source(what: str, *paths: PathLike) -> str:
-    """Describe an output and its source files or folders, for :func:`open_output`; the same source has the same text.
+    """Describe an output and its source files or folders for :func:`open_output`.
 
-    Size and date of files are included, because memory cards of cameras have different videos under the same names.
+    The same sources always give the same text. File sizes and dates are included because cameras reuse file names, so
+    different memory cards can hold different videos under the same names.
 
     Args:
-        what: Content of the output, such as ``"groups of copies as CSV"``.
+        what: What the output contains, such as ``"groups of copies as CSV"``.
         paths: Source files, folders and addresses, in any order.
     """
     text = f"{what} of {', '.join(sorted(map(_describe_path, paths)))}"

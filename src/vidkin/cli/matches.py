@@ -34,7 +34,7 @@ def print_matches(matches: Sequence[Match], *, first_rank: int = 1) -> None:
         name = path_text(match.path, style="dim" if match.score < UNRELATED else "")
         if match.missing:
             name.append(" (missing)", style="red")
-        # The sound has the times where the picture does not match.
+        # Where the picture does not match, the times come from the sound.
         by_sound = match.sound is not None and (match.picture or 0.0) < UNRELATED <= match.score
         segments = match.sound_segments if by_sound else match.segments
         cells = [segment_cells(segment, width=width) for segment in segments] or [[""] * len(SEGMENT_COLUMNS)]

@@ -404,7 +404,7 @@ def pool_plane(plane: NDArray[np.float32], side: int) -> NDArray[np.float32]:
 
 
 def _resize_columns(lines: NDArray[np.float32], *, out: NDArray[np.float32]) -> None:
-    """Resize lines [N, W] to [N, W'], rounded; ``out`` has any shape of this size."""
+    """Resize lines [N, W] to [N, W'] and round; ``out`` can have any shape of N * W' elements that ends in W'."""
     before, after = lines.shape[1], out.shape[-1]
     outputs = out.reshape(-1, after)
     if before == after:

@@ -308,7 +308,7 @@ def read_safetensors(
         framework: ``numpy``, or ``pt`` for weights in bfloat16, which NumPy lacks.
 
     Raises:
-        InvalidArgumentError: The file is missing, is not safetensors, or has values that are not finite.
+        InvalidArgumentError: The file is missing, is not safetensors, or contains non-finite values.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -326,7 +326,7 @@ def read_safetensors(
     for key, array in arrays.items():
         finite = np.isfinite(array) if isinstance(array, np.ndarray) else array.isfinite()
         if not bool(finite.all()):
-            raise InvalidArgumentError(f"{name}: {key} has values that are not finite; use another {purpose} file")
+            raise InvalidArgumentError(f"{name}: {key} contains non-finite values; use another {purpose} file")
     return arrays, metadata
 
 

@@ -348,7 +348,10 @@ def _describe(
 
 
 def _find_runs(differs: NDArray[np.bool_], joints: Sequence[float]) -> Iterator[tuple[int, int]]:
-    """Yield first and last block of each run, merging close runs; `joints` are blocks at which the kept time jumps."""
+    """Yield the first and last block of each run, merging runs that are close together.
+
+    ``joints`` are the blocks at which the time in the kept file jumps.
+    """
     edges = np.flatnonzero(np.diff(np.concatenate([[0], differs.astype(np.int8), [0]])))
     runs: list[list[int]] = []
     for start, end in zip(edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True):

@@ -124,7 +124,7 @@ def read_weights(path: PathLike) -> dict[str, NDArray[Any]]:
     """Read the weights in a safetensors file, by name; floating-point weights are converted to float32.
 
     Raises:
-        InvalidArgumentError: The file cannot be read, or has values that are not finite.
+        InvalidArgumentError: The file cannot be read, or contains non-finite values.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
@@ -137,7 +137,9 @@ def read_weights(path: PathLike) -> dict[str, NDArray[Any]]:
     for name, values in weights.items():
         if np.issubdtype(values.dtype, np.floating):
             if not np.isfinite(values).all():
-                raise InvalidArgumentError(f"{os.fspath(path)}: {name} has values that are not finite; train it again")
+                raise InvalidArgumentError(
+                    f"{os.fspath(path)}: {name} contains non-finite values; train the model again"
+                )
             weights[name] = values.astype(np.float32, copy=False)
     return weights
 

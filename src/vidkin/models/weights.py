@@ -56,7 +56,7 @@ def fit_state(
     """
     for name, tensor in state.items():
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-            raise InvalidArgumentError(f"{os.fspath(source)}: {name} has values that are not finite; train it again")
+            raise InvalidArgumentError(f"{os.fspath(source)}: {name} contains non-finite values; train the model again")
     own = module.state_dict()
     problems = [
         f"{title} {len(names)} ({', '.join(sorted(names)[:_MAX_LISTED])}{', ...' if len(names) > _MAX_LISTED else ''})"

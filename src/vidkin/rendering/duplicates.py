@@ -1,4 +1,4 @@
-"""Duplicates in words, as table cells, and as a self-contained HTML page with frames of all copies."""
+"""Duplicates as text, as table cells, and as a self-contained HTML page with frames of all copies."""
 
 from __future__ import annotations
 

@@ -263,7 +263,7 @@ def _read_pairs(
     center: NDArray[np.float32],
     report: Callable[[int], None],
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-    """Numbers [N, 3] from the index's own scorer, and centered descriptors [N, D] of both sides."""
+    """Pair features [N, 3] from the index's own scorer, and centered descriptors [N, D] of both videos of each pair."""
     scorer = index.scorer
     inner = scorer.inner if isinstance(scorer, ReviewedScorer) else scorer
     rows, ones, others = [], [], []

@@ -670,7 +670,7 @@ def _find_stretches(
 def _precision_evidence(
     later: NDArray[np.float64], higher: NDArray[np.int64], spread: float, settings: SoundSettings
 ) -> NDArray[np.float64]:
-    """Log-likelihood ratio, copy against chance, of the distances of fitting landmarks [N] from the line."""
+    """Log-likelihood ratio (copy versus chance) of the distances [N] of matching landmarks from the fitted line."""
     width, others = 2 * settings.near_time + 1, 2 * settings.near_pitch
     bell = np.exp(-0.5 * (later / spread) ** 2) / (spread * math.sqrt(2 * math.pi))
     share = np.where(higher == 0, settings.same_pitch, (1 - settings.same_pitch) / others) * (others + 1)

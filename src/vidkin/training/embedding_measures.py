@@ -1,6 +1,6 @@
-"""Figures of embeddings, shared by validation, `vidkin evaluate` and the retrieval comparison.
+"""Quality measures of embeddings, shared by validation, `vidkin evaluate` and the retrieval comparison.
 
-There are two protocols for quadlets. *Test quadlets*, the published protocol: q, p, i and n all come from the query
+There are two quadlet protocols. *Test quadlets* (the published protocol): q, p, i and n all come from the query
 split (``qp``, ``tp``, and ``qp_sampled``, ``tp_sampled`` for a random sample). *Gallery quadlets*: q comes from the
 query split, and p, i and n from the gallery (``qp_gallery``, ``tp_gallery``).
 """

@@ -219,8 +219,8 @@ class ImageSet(Dataset[torch.Tensor]):
             neighbors.positions.shape != images.shape[:1] or neighbors.squares.shape[1:] != images.shape[1:]
         ):
             raise InvalidArgumentError(
-                f"neighbors must be for {len(images)} images {list(images.shape[1:])}, "
-                f"got neighbors for {len(neighbors.positions)} images {list(neighbors.squares.shape[1:])}"
+                f"neighbors must belong to the {len(images)} images of shape {list(images.shape[1:])}, "
+                f"got neighbors of {len(neighbors.positions)} images of shape {list(neighbors.squares.shape[1:])}"
             )
         self.images = images
         self.groups = groups

@@ -425,7 +425,7 @@ class Jobs:
             if running and turns is None:
                 raise JobRunningError(running[0])
             if len(running) >= _MAX_IN_TURN:
-                raise BusyError(f"too many jobs of the kind {kind!r} at a time; try again in a moment")
+                raise BusyError(f"too many jobs of the kind {kind!r} at once; try again in a moment")
             # Numbers come from the clock, so that a restarted server does not reuse them.
             self._last = max(self._last + 1, time.time_ns() // 1_000_000)
             job = Job(self._last, kind, title, video, self._shown)

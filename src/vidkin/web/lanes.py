@@ -86,7 +86,7 @@ class Lane:
             of_client = sum(other.client == client for other in self._open.values())
             is_full = len(self._open) >= self._most or of_client >= self._workers + self._of_client
             if is_full or len(self._abandoned) >= _MAX_ABANDONED:
-                raise BusyError(f"too many requests for {self._name} at a time; try again in a moment")
+                raise BusyError(f"too many requests for {self._name} at once; try again in a moment")
             self._open[call.future] = call
             self._lines.setdefault(client, deque()).append(call)
             self._add_thread()

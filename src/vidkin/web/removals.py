@@ -133,8 +133,9 @@ def remove_files(site: GroupedSite, removing: Removing) -> Job:
 
 @router.job("/api/duplicates/prove", "removal", RemovalResult)
 def prove_groups(site: GroupedSite) -> Job:
-    """Prove by decoding which spare files can be removed without loss, as a job; nothing is moved. Proofs are stored.
-    The result has the number of proven files and lists the others, with content that no other file has.
+    """Start a job that decodes the spare files to prove which can be removed without loss. Nothing is moved, and the
+    proofs are stored. The result gives the number of proven files and lists the rest, along with the content found in
+    no other file.
     """
     groups = [group for group in current_groups(site) if any(member.is_spare for member in group.members)]
 

@@ -92,7 +92,7 @@ class Uploads:
         if size is not None and size > most:
             raise _too_large(most)
         if self._arriving >= self._settings.uploads:
-            raise InvalidArgumentError(f"at most {self._settings.uploads} files may arrive at a time; try again")
+            raise InvalidArgumentError(f"at most {self._settings.uploads} files can be uploaded at once; try again")
         number, shown = secrets.token_urlsafe(12), ""
         path = self._folder / number
         self._arriving += 1

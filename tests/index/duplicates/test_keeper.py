@@ -297,7 +297,8 @@ def test_every_file_that_goes_is_held_by_one_that_stays(
         assert keeper in stay
         assert (keeper, file) in held
         assert not ranks or ranks[keeper] >= ranks[file]
-    # Nothing more can go: what stays without holding another one is held by nothing that stays and comes as early.
+    # Nothing more can be removed: a remaining file that is nobody's keeper is not contained in any other remaining file
+    # of equal or better rank.
     for file in stay - fixed - set(choice.removable.values()):
         for keeper in stay - {file}:
             assert (keeper, file) not in held or (ranks and ranks[keeper] < ranks[file])

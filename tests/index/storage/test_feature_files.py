@@ -65,7 +65,7 @@ def test_bad_sectors_are_detected(tmp_path: Path, features: FrameFeatures, byte:
     tensors = load_file(path)
     tensors["parts"].reshape(-1)[32:64] = byte
     save_file(tensors, path)
-    with pytest.raises(CollectionDamagedError, match="its values are not what was written"):
+    with pytest.raises(CollectionDamagedError, match="the stored values are corrupted"):
         files.read(1)
 
 

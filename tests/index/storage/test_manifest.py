@@ -47,7 +47,7 @@ def test_folder_with_other_files_is_refused(tmp_path: Path) -> None:
 
 def test_file_at_the_path_of_an_index_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(CollectionError, match=r"file: an index cannot be made there \(file exists\)"):
+    with pytest.raises(CollectionError, match=r"file: cannot create an index here \(file exists\)"):
         create_index(open_place(tmp_path / "file"), PLAIN)
     with pytest.raises(CollectionNotFoundError, match=r"there is no index at"):
         Manifest.read(open_place(tmp_path / "file"))

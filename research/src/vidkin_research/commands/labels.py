@@ -35,7 +35,7 @@ def soccernet(
         ),
     ] = None,
     before: Annotated[
-        float, typer.Option("--before", help="Maximum number of critical seconds before an event.")
+        float, typer.Option("--before", help="Maximum number of seconds before an event that count as critical.")
     ] = 2.0,
     detector: Annotated[
         str | None,

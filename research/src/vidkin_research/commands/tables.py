@@ -37,7 +37,11 @@ def make_table(
     device: DeviceOption = "auto",
     backbone: Annotated[
         str | None,
-        typer.Option("--backbone", help="Another frame network or backbone.", show_default="as published"),
+        typer.Option(
+            "--backbone",
+            help="Frame network or backbone to use instead of the published one.",
+            show_default="as published",
+        ),
     ] = None,
     weights: Annotated[
         Path | None,

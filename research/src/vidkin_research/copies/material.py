@@ -200,7 +200,7 @@ def _make_filler(work: Path, short: Sequence[Recording]) -> Path:
     return target
 
 
-# Minimum seconds of sound of a query.
+# Minimum length of a query's sound in seconds.
 _MIN_SOUND = 3.0
 
 

@@ -11,7 +11,7 @@ __all__ = ["as_page"]
 
 
 def as_page(report: CopyReport, *, title: str = "Copy retrieval on real videos", notes: Sequence[str] = ()) -> str:
-    """The report as Markdown, with these sentences at the end."""
+    """Render the report as Markdown, with ``notes`` at the end."""
     lines = [
         f"# {title}",
         "",

@@ -87,10 +87,10 @@ class SweepReport:
 
     Attributes:
         set: Name of the set.
-        runs: Runs of semi-hard with each lambda and each length.
-        curves: Curves of hardest triplets with both margins, over ``longer`` times the steps.
+        runs: Semi-hard runs, one for each lambda and length.
+        curves: Hardest-triplet curves for both margins, trained for ``longer`` times as many steps.
         times: Step times of every variant.
-        longer: Factor by which the trainings of the curves are longer.
+        longer: How many times as many steps the collapse curves are trained for.
     """
 
     set: str
@@ -118,7 +118,7 @@ def run_sweeps(
         parts: Parts to measure.
         seeds: Number of runs of each lambda and length.
         timed: Number of timed steps of each variant, after an untimed step.
-        longer: Factor by which trainings for the collapse curves are longer.
+        longer: How many times as many steps the collapse curves are trained for.
         on_progress: Callback that receives the runs done, the total number of runs, and the current step.
     """
     variants = {f"lambda {weight:g}": TwoHeadVariant("semi_hard", weight=weight) for weight in _LAMBDAS}

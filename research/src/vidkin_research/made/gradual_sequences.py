@@ -22,8 +22,9 @@ _DISTURBED = 0.06
 # Shares of shots in which a camera moves over an image, or rotates, and of wipes with a colored line at their edge.
 _WANDERED, _TURNED, _LINED = 0.14, 0.06, 0.15
 
-# A transition begins with the first frame that differs from the old shot by this share of the difference of both shots.
-_SEEN = 0.01
+# A transition begins with the first frame whose difference from the old shot is at least this share of the difference
+# between the two shots.
+_MIN_VISIBLE = 0.01
 
 Field = NDArray[np.floating]
 """[H, W] in 0..1: the progress at which each pixel changes."""
@@ -377,7 +378,7 @@ def _zoom(pictures: ShotPictures, share: float) -> ShotPictures:
 def _visible(mixed: ShotPictures, one: ShotPictures, other: ShotPictures) -> tuple[int, int]:
     """First and last frame that visibly differ from both shots, which is how composed videos are labeled."""
     away, left = (abs(mixed[:, 0] - shot[:, 0]).mean((1, 2)) for shot in (one, other))
-    least = np.maximum(_SEEN * abs(one[:, 0] - other[:, 0]).mean((1, 2)), 0.05)
+    least = np.maximum(_MIN_VISIBLE * abs(one[:, 0] - other[:, 0]).mean((1, 2)), 0.05)
     inside = np.flatnonzero((away > least) & (left > least))
     return (int(inside[0]), int(inside[-1])) if len(inside) else (0, len(mixed) - 1)
 

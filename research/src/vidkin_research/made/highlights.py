@@ -282,7 +282,7 @@ def _write(path: Path, takes: Sequence[_Take], rate: int, generator: np.random.G
             shots.append(ShotAnnotation(at, at + count, critical))
             at += count
             chance = _DISTURBANCE_SHARES[take.critical is not None]
-            # Simulate another camera: a slowly panning crop, mirrored with probability 1/2, with other light.
+            # Simulate another camera: a slowly panning crop, mirrored with probability 1/2, under different lighting.
             from PIL import Image as Picture
 
             height, width = read.images.shape[1:3]

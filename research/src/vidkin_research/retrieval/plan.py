@@ -73,7 +73,7 @@ class ComparisonPlan:
                 raise InvalidArgumentError(f"{what} must have at least one entry, got none")
             if len(set(values)) < len(values):
                 # Duplicates would count as additional trainings.
-                raise InvalidArgumentError(f"{what} must be different, got {', '.join(map(str, values))}")
+                raise InvalidArgumentError(f"{what} must be distinct, got {', '.join(map(str, values))}")
         for rate in self.learning_rates:
             if not (rate > 0 and math.isfinite(rate)):
                 raise InvalidArgumentError(f"a learning rate must be a number above 0, got {rate}")

@@ -50,8 +50,14 @@ COMPOSED = {
     "screen in a still": 0.03,
 }
 """Kinds of composed videos, and how often each is made."""
-# Frames a second that are read, of which one in one, two or four is taken; seconds, and frames at most.
-_RATE, _STEPS, _SECONDS, _MOST_FRAMES = 4.0, (1, 2, 2, 4, 4), 12.0, 24
+# Frames read per second.
+_RATE = 4.0
+# Steps to draw from: every frame, every second or every fourth frame is used.
+_STEPS = (1, 2, 2, 4, 4)
+# Maximum number of seconds read of a recording.
+_SECONDS = 12.0
+# Maximum number of frames of a composed video.
+_MAX_FRAMES = 24
 _SHORT_SIDE = 176
 # A candidate that overlaps a box by so much is one; by less than the second number it is none.
 _IS_BOX, _IS_NONE, _IS_FOUND = 0.86, 0.6, 0.7
@@ -68,7 +74,7 @@ def compose(random: Random, clips: Sequence[Frames]) -> tuple[str, Frames, list[
         clips: [T, H, W, 3] frames of videos, `_RATE` a second.
     """
     kind = str(random.choice(list(COMPOSED), p=list(COMPOSED.values())))
-    own = _draw(random, clips)[:_MOST_FRAMES]
+    own = _draw(random, clips)[:_MAX_FRAMES]
     if len(own) < 2 or (kind.startswith("still") and random.random() < 0.6):
         own = np.repeat(own[:1], 2, axis=0)
     count = len(own)

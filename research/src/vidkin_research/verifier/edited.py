@@ -25,8 +25,8 @@ MIXED = "mixed edits"
 """The edit of these copies."""
 # Copies of each query, their frames a second and shorter side, and the least share of the query that one shows.
 _COPIES, _RATE, _SHORT_SIDE, _LEAST_SHOWN = 6, 4.0, 240, 0.6
-# Pictures that lie over those of one copy, at most.
-_SUPPLIED = 12
+# Maximum number of images overlaid on the frames of one copy.
+_MAX_OVERLAYS = 12
 
 
 def add_edited(material: CopyMaterial, pictures: Material, work: Path) -> CopyMaterial:
@@ -54,7 +54,7 @@ def _write_edited(query: QueryClip, path: Path, seed: list[int], pictures: Mater
     shown = float(random.uniform(_LEAST_SHOWN, 1.0)) * (query.end - query.start)
     start = float(random.uniform(0.0, query.end - query.start - shown))
     frames = read_frames(query.path, rate=_RATE, start=start, end=start + shown, short_side=_SHORT_SIDE, threads=1)
-    chosen = random.choice(pictures.training, _SUPPLIED, replace=False).tolist()
+    chosen = random.choice(pictures.training, _MAX_OVERLAYS, replace=False).tolist()
     supply = [pictures.pictures[each].read(pictures.work) for each in chosen]
     edited = []
     for image in frames.images:

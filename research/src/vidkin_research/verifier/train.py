@@ -78,7 +78,7 @@ def train_verifier(
     """
     known = pairs.numbers[pairs.compared & (pairs.levels >= STRANGER)]
     if not (pairs.levels == COPY).any() or not (pairs.levels == STRANGER).any():
-        raise InvalidArgumentError("pairs must have copies and strangers")
+        raise InvalidArgumentError("pairs must include both copies and unrelated videos")
     mean, deviation = known.mean(axis=0), known.std(axis=0) + 1e-3
     scaled = torch.from_numpy(np.clip((pairs.numbers - mean) / deviation, -6, 6).astype(np.float32))
     torch.manual_seed(settings.seed)

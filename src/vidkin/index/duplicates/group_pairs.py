@@ -1,4 +1,4 @@
-"""What is known, or found out when it is asked, of the pairs of files of a group."""
+"""Facts about the pairs of files in a group, known or computed on demand."""
 
 from __future__ import annotations
 

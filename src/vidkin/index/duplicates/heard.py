@@ -135,7 +135,7 @@ class HeardPairs:
         }
 
     def _find(self, contents: Collection[str]) -> list[ContentPair]:
-        """Pairs of these contents that may have one sound; each is looked up in the table of all, once."""
+        """Pairs of these contents that may share a sound; each content is looked up in the full table only once."""
         assert self.sound is not None  # checked above
         met: dict[str, set[str]] = {content: {content} for content in contents}
         for content in sorted(set(contents) - self._looked_up):

@@ -26,7 +26,7 @@ _AROUND = frozenset({"bars added", "borders added", "inside another picture"})
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A file of a group and what it is ordered by.
+    """A file in a group, with the properties it is ranked by.
 
     Attributes:
         file: The file.

@@ -34,8 +34,8 @@ _LAGS_APART = 8
 # From this agreement on, nothing else is tried, and from this one on, pictures need not be moved; a later guess must
 # agree better than an earlier one by so much.
 _SURE, _IN_PLACE, _MORE = 0.95, 0.985, 0.02
-# A moment counts if the agreement there is at least this, and at least this share of the best one.
-_LEAST_AGREEMENT, _OF_BEST = 0.75, 0.85
+# A moment counts if its agreement is at least the first value, and at least the second value times the best agreement.
+_MIN_AGREEMENT, _MIN_SHARE_OF_BEST = 0.75, 0.85
 # How much better the best moment must agree than others for its time to be exact, and steps of lags by which it may lie
 # beside the others: at another speed frames come early or late.
 _DISTINCT, _NEARBY = 0.01, 3
@@ -121,7 +121,7 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
             best = found
         if best.rank >= _SURE:
             break
-    if best is None or best.agreement < _LEAST_AGREEMENT:
+    if best is None or best.agreement < _MIN_AGREEMENT:
         return None
     kept = np.flatnonzero(best.counted)
     return PlacedFrames(
@@ -220,7 +220,7 @@ class _Attempt:
     def counted(self) -> NDArray[np.bool_]:
         """[N] the frames that agree; those that agree hardly at all show something else."""
         highest = float(self.agreements.max())
-        return np.asarray(self.agreements >= min(highest, max(_LEAST_AGREEMENT, _OF_BEST * highest)))
+        return np.asarray(self.agreements >= min(highest, max(_MIN_AGREEMENT, _MIN_SHARE_OF_BEST * highest)))
 
     @property
     def agreement(self) -> float:
@@ -247,7 +247,7 @@ def _attempts(
             placement = _outside(alignment, boxes)
             found = _Attempt(placement, chosen, agreements, ahead, shown)
             is_moved = np.abs(np.subtract((placement.inside_box, placement.covered_box), WHOLE)).max() > 1 / _LINES
-            if (is_moved or (chosen != start).any()) and found.agreement >= _LEAST_AGREEMENT:
+            if (is_moved or (chosen != start).any()) and found.agreement >= _MIN_AGREEMENT:
                 found = max(found, _look_closer(own, others, found), key=lambda each: each.rank)
             yield found
 

@@ -307,7 +307,7 @@ def _align(clips: Clips, files: Files, stretch: RoughStretch) -> TimeLine | None
 
 
 def _fit(clips: Clips, files: Files, time: float, line: TimeLine, side: StretchEnd) -> EndFit | None:
-    """The end, looked for from a time on: outwards as long as both files show the same, and else inwards."""
+    """Find the end, starting from ``time``: search outwards while both files still match there, otherwise inwards."""
     outwards = -1.0 if side == "start" else 1.0
     fit: EndFit | None = None
     for _ in range(3):

@@ -378,7 +378,7 @@ def _gaps(good: NDArray[np.bool_], period: float) -> NDArray[np.float64]:
 
 
 def _best_run(gains: NDArray[np.floating[Any]]) -> tuple[int, int, int]:
-    """Line, first and last place (exclusive) of the run with the largest sum of [L, T]: of equal ones the shortest."""
+    """Line, start and end (exclusive) of the run with the largest sum in ``gains`` [L, T]; ties go to the shortest."""
     sums = np.concatenate([np.zeros((len(gains), 1)), np.cumsum(gains, axis=1)], axis=1)
     line, end = np.unravel_index(np.argmax(sums - np.minimum.accumulate(sums, axis=1)), sums.shape)
     begin = int(end - np.argmin(sums[line, : end + 1][::-1]))

@@ -95,7 +95,7 @@ class FeatureFiles:
                     raise ValueError("its header is not what was written")
                 values, times, information, baseline = (_array(data, header[name]) for name in _NAMES)
                 if values.dtype != np.float16:
-                    raise ValueError("its values are not what was written")
+                    raise ValueError("the stored values are corrupted")
                 thumbnails = _thumbnails(data, header, "thumbnails", len(values))
                 features = FrameFeatures.of_whole(values, times, information, baseline=baseline, thumbnails=thumbnails)
                 if "boxes" in header:
@@ -106,7 +106,7 @@ class FeatureFiles:
             # bits is faster than comparing floats.
             bits = values.view(np.uint16) & 0x7FFF
             if bits.size and int(bits.max()) > _MAX_BITS:
-                raise ValueError("its values are not what was written")
+                raise ValueError("the stored values are corrupted")
             seconds = features.timestamps
             columns = np.concatenate([seconds, features.information, features.baselines.ravel()])
             if not np.isfinite(columns).all() or not (np.diff(seconds) > 0).all():
@@ -236,7 +236,7 @@ def _unpack(packed: NDArray[np.uint8], dimension: int) -> NDArray[np.float16]:
     """The unit vectors [..., D] of :func:`_pack`, in half precision."""
     padded = 2 * packed.shape[-1]
     if packed.dtype != np.uint8 or padded != dimension + dimension % 2:
-        raise ValueError("its values are not what was written")
+        raise ValueError("the stored values are corrupted")
     pairs, largest_of_bytes = _halves()
     numbers = pairs[packed].view(np.float32)
     largest = largest_of_bytes[packed] @ np.ones(packed.shape[-1], np.float32)
@@ -244,7 +244,7 @@ def _unpack(packed: NDArray[np.uint8], dimension: int) -> NDArray[np.float16]:
     if dimension >= _LONG:
         damaged = damaged or (largest > _MAX_EXTREME * padded).any()
     if damaged:
-        raise ValueError("its values are not what was written")
+        raise ValueError("the stored values are corrupted")
     return restore_parts(numbers[..., :dimension])
 
 

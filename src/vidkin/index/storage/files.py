@@ -132,7 +132,7 @@ def read_units(place: Place, file: str, name: str) -> NDArray[np.floating] | Non
         except SafetensorError as error:
             raise ValueError(str(error)) from error
         if not (abs(vectors) <= 1.01).all():
-            raise ValueError("its values are not what was written")
+            raise ValueError("the stored values are corrupted")
         return vectors
 
 

@@ -231,7 +231,7 @@ def create_manifest(place: Place, manifest: Manifest) -> None:
         foreign = sorted(name for name in place.names() - _OWN_FILES if not is_unfinished(name))
     except OSError as error:
         raise CollectionError(
-            f"{place.uri}: an index cannot be made there ({(error.strerror or str(error)).lower()})"
+            f"{place.uri}: cannot create an index here ({(error.strerror or str(error)).lower()})"
         ) from error
     _check_not_lost(place)
     if foreign:

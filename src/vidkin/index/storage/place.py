@@ -57,8 +57,9 @@ class Place(Protocol):
     def write(self, name: str, content: bytes, *, sync: bool = True) -> None:
         """Write a file atomically.
 
-        On object storage a file that was read or written here before is replaced only if it has not changed since, and
-        one that was missing only if it still is; :class:`vidkin.errors.CollectionLockedError` otherwise.
+        On object storage, a file that was read or written here before is replaced only if it has not changed since,
+        and a file that was missing is created only if it still does not exist; otherwise
+        :class:`vidkin.errors.CollectionLockedError` is raised.
 
         Args:
             name: Name of the file; its folder is created if missing.

@@ -108,7 +108,7 @@ class WindowFiles:
                 raise ValueError("it is shorter than its list says")
             own, where = np.array(vectors[rows]), np.array(spans[rows])
             if _checksum(own, where) != run.checksum:
-                raise ValueError("its values are not what was written")
+                raise ValueError("the stored values are corrupted")
         return WindowVectors(
             own,
             where["start"].astype(np.float64),

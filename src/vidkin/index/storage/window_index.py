@@ -154,7 +154,7 @@ class WindowIndex:
                 or count > most
                 or not np.array_equal(np.sort(rows), np.arange(count))
             ):
-                raise ValueError("its values are not what was written")
+                raise ValueError("the stored values are corrupted")
         index = _new_index(dimension, len(sizes))
         index.quantizer.add(centroids)
         faiss.copy_array_to_vector(ranges, index.sq.trained)
