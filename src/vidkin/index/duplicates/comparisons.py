@@ -1,5 +1,5 @@
-"""Results of compared pairs and groups, kept in the folder of the index so that none is compared twice, and the files
-of an index that exist on disk."""
+"""Results of compared pairs and groups, stored in the index folder so that no pair is compared twice, and the files of
+an index that exist on disk."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _logger = logging.getLogger(__name__)
 
 # Seconds between writes: the work lost if the process is killed.
 _PAUSE = 20.0
-# Share of the time that writes may take: those of many videos are long.
+# Maximum share of the time spent on writes, which take long for many videos.
 _SHARE_OF_SAVING = 0.02
 
-# Raise it when what is stored would mean something else. A change of the score changes the state by itself
-# (`vidkin.similarity.contracts.SCORE_REVISION`), one of the proof its own revision.
+# Increment it when the meaning of stored values changes. A change of the score changes the state by itself
+# (`vidkin.similarity.contracts.SCORE_REVISION`), and proofs have a revision of their own.
 _REVISION = 5
 
 
@@ -42,7 +42,7 @@ class PairResult:
     Attributes:
         score: In [0, 1].
         fine: Both were sampled as densely as queries; otherwise the stored features were compared.
-        covered: Shares of the first and the second video's informative frames that the other one shows.
+        covered: Share of the first video's informative frames that the second shows, and the reverse.
         segments: Where they match, the first video as the query.
     """
 
@@ -62,11 +62,11 @@ class PairResult:
 
     @property
     def turned(self) -> int:
-        """Degrees by which the first has to be turned clockwise to show what the second shows: 0, 90, 180 or 270."""
+        """Degrees by which the first video must be rotated clockwise to match the second: 0, 90, 180 or 270."""
         return self.segments[0].turned if self.segments else 0
 
     def swapped(self) -> PairResult:
-        """The same with the second video first."""
+        """The same result with the second video as the query."""
         return replace(
             self,
             covered=self.covered[::-1],
@@ -77,9 +77,9 @@ class PairResult:
 Relation = str
 
 """``whole``: both show the same from start to end; ``excerpt``: the first is a part of the second; ``contains``: the
-other way round; ``overlaps``: they share a part."""
+second is a part of the first; ``overlaps``: they share a part."""
 
-# A video counts as shown whole if at least this share of its informative frames is: its ends may be cut off.
+# A video counts as shown whole if at least this share of its informative frames is shown; its ends may be cut off.
 WHOLE = 0.7
 
 
@@ -88,8 +88,8 @@ def relation_of(result: PairResult, lengths: tuple[float, float] = (0.0, 0.0)) -
 
     Args:
         result: Their comparison.
-        lengths: Durations of both in seconds, 0 if unknown. Half of a video in which hardly anything changes may match
-            all of it, but is shown as long only by a video of about its length.
+        lengths: Durations of both in seconds, 0 if unknown. Half of a nearly still video can match all of it, so a
+            whole copy must also have about the same length.
     """
     first, second = (share >= WHOLE for share in result.covered)
     if min(lengths) > 0:
@@ -102,12 +102,13 @@ def relation_of(result: PairResult, lengths: tuple[float, float] = (0.0, 0.0)) -
 
 
 def least_lacking(duration: float) -> float:
-    """Seconds of a video of this length that must be missing to count: a twentieth, but between one and ten."""
+    """Minimum number of missing seconds that count for a video of this length: a twentieth of it, between one and
+    ten."""
     return max(1.0, min(10.0, 0.05 * duration))
 
 
 def stretch_of(relation: Relation, result: PairResult) -> tuple[float | None, float | None]:
-    """Start and end of the stretch of the longer file that the other one shows; none if both match as a whole."""
+    """Start and end of the stretch of the longer file that the shorter one shows; none if both match as a whole."""
     if relation == "whole" or not result.segments:
         return None, None
     if relation == "excerpt":
@@ -127,8 +128,8 @@ class Comparisons:
         searched: Contents whose neighbors were compared, unless they cannot be copies as a whole.
         searched_parts: Contents whose neighbors were compared, unless they cannot even share a part.
         traits: Frame rate, sound tracks, date and the like of each content that was opened.
-        scoped: Contents that were looked up within a scope only, see :class:`vidkin.index.duplicates.scope.Lookups`.
-        differences: How one content of a group differs from another, by both, see
+        scoped: Contents that were looked up only within a scope, see :class:`vidkin.index.duplicates.scope.Lookups`.
+        differences: How one content of a group differs from another, by pair of contents, see
             :func:`vidkin.index.duplicates.differences.find_differences`; each as the fields of its differences.
     """
 
@@ -145,7 +146,7 @@ class Comparisons:
     _proofs: dict[tuple[str, str], Proof] = field(default_factory=dict)
     _pairs: dict[tuple[str, str], PairResult] = field(default_factory=dict)
     _written: float = field(default_factory=time.monotonic)
-    # How long the last write took.
+    # Seconds that the last write took.
     _seconds: float = 0.0
 
     def get(self, first: str, second: str) -> PairResult | None:
@@ -160,16 +161,16 @@ class Comparisons:
         self._pairs[_key(first, second)] = result.swapped() if second < first else result
 
     def proof(self, kept: str, removed: str) -> Proof | None:
-        """What decoding both has shown of two contents; None if nobody has, or by an earlier method."""
+        """The proof from decoding two contents; None if they were not decoded, or by an earlier method."""
         return self._proofs.get((kept, removed))
 
     def put_proof(self, kept: str, removed: str, proof: Proof) -> None:
-        """Remember a proof, unless a file could not be read: the next time it may be readable."""
+        """Remember a proof, unless a file could not be read, because it may be readable next time."""
         if all(finding.kind != "unreadable" for finding in proof.findings):
             self._proofs[kept, removed] = proof
 
     def part(self, contents: Iterable[str]) -> Comparisons:
-        """What is known of some contents and their pairs, without a place."""
+        """The results known for some contents and their pairs, without a storage place."""
         part, chosen = Comparisons(None, self.state), sorted(set(contents))
         part.traits = {content: self.traits[content] for content in chosen if content in self.traits}
         pairs = list(permutations(chosen, 2))
@@ -181,7 +182,7 @@ class Comparisons:
         return part
 
     def merge(self, part: Comparisons) -> None:
-        """Remember what a part of these knows."""
+        """Add the results of another part."""
         self._pairs |= part._pairs
         self.traits |= part.traits
         self._proofs |= part._proofs
@@ -195,7 +196,7 @@ class Comparisons:
 
     @classmethod
     def open(cls, place: Place, state: str) -> Comparisons:
-        """Load the results of an index; none if they are of another state or cannot be read."""
+        """Load the results of an index; empty if they belong to another state or cannot be read."""
         try:
             content = place.read(cls.FILE)
             if content is None:
@@ -221,12 +222,12 @@ class Comparisons:
             return cls(place, state)
 
     def save_now_and_then(self) -> None:
-        """:meth:`save`, unless that was done recently."""
+        """Call :meth:`save`, unless it was called recently."""
         if time.monotonic() - self._written >= max(_PAUSE, self._seconds / _SHARE_OF_SAVING):
             self.save()
 
     def save(self) -> None:
-        """Write whole or not at all; a failure only costs time later."""
+        """Write atomically; a failure only costs time later."""
         if self.place is None:
             return
         begun = time.monotonic()
@@ -234,7 +235,7 @@ class Comparisons:
         looked_up = self.searched, self.searched_parts, *self.scoped.values()
         names = sorted(compared.union(*looked_up))
         if not (names or self.traits or self.sounds or self.place.has_file(self.FILE)):
-            return  # who only looked has nothing to keep, and may not be allowed to write
+            return  # a caller that only read has nothing to save, and may not be allowed to write
         places = {name: place for place, name in enumerate(names)}
         table = {
             "state": self.state,
@@ -273,13 +274,14 @@ def _key(first: str, second: str) -> tuple[str, str]:
 
 
 def _made_of_sounds() -> str:
-    from vidkin.index.storage.sound_files import fingerprint_of_sounds  # decoders, which who looks at records needs not
+    # Imported here because it loads decoders, which readers of records do not need.
+    from vidkin.index.storage.sound_files import fingerprint_of_sounds
 
     return fingerprint_of_sounds()
 
 
 def _sounds(table: Mapping[str, Any]) -> dict[str, float]:
-    """Stored scores of sound; none if another version made them."""
+    """Stored sound scores; empty if another version made them."""
     if table.get("made") != _made_of_sounds():
         return {}
     return {str(key): float(score) for key, score in table["pairs"].items()}
@@ -305,7 +307,7 @@ def _box(values: list[Any]) -> Box:
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """A file of an index with all its names.
+    """A file of an index, with all its names.
 
     Attributes:
         record: Record of the file, under the first of its names.
@@ -317,12 +319,12 @@ class FileRecord:
 
 
 def content_of(record: VideoRecord) -> str:
-    """Identifier of the content of a file; files with the same bytes have the same."""
+    """Identifier of the content of a file; files with the same bytes share it."""
     return record.content_hash or f"video {record.id}"
 
 
 def present_files(records: Iterable[VideoRecord]) -> list[FileRecord]:
-    """Files with features that exist, each once; warns of those that are gone.
+    """Existing files with features, each once; logs a warning about missing files.
 
     Hard links and symbolic links are names of a file, not copies; names of symbolic links come last.
     """

@@ -1,7 +1,7 @@
-"""Coverage: which stretches of a video exist in others, what is only in it, and how few files together have it.
+"""Coverage: which stretches of a video exist in others, which are unique to it, and a few files that together have it.
 
-Candidates come from the first stage of search, block by block, so that a long film finds short excerpts; matches from
-the scorer; their ends, to a frame or two, from the pictures themselves.
+Candidates come from the first stage of search, block by block, so that a long film finds short excerpts. Matches come
+from the scorer, and their ends, accurate to a frame or two, from comparing frames.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from vidkin.similarity import EXCERPT, FrameFeatures, Segment
 
 _logger = logging.getLogger(__name__)
 
-# Seconds of the video that are searched for at once, and by which blocks overlap.
+# Length and overlap in seconds of the blocks in which the video is searched for.
 _BLOCK, _OVERLAP = 120.0, 20.0
-# Seconds by which two segments of one pair may lie off one line.
+# Maximum distance in seconds between two segments of a pair and a common line.
 _SAME_LINE = 1.0
-# Seconds around a rough end in which the exact one is looked for, and frames a second that are compared.
+# Seconds around an approximate end in which the exact end is searched for, and frames per second compared there.
 _AROUND, _RATE = 1.6, 12.5
-# Share of the agreement in the middle below which two frames are not the same.
+# Two frames differ if their agreement is below this share of the agreement in the middle of the segment.
 _AGREES = 0.6
-# Seconds: shorter pieces are not reported, and shorter gaps are closed.
-_SHORTEST, _GAP = 0.4, 0.3
+# Minimum seconds of a reported piece and of a gap; shorter gaps are closed.
+_MIN_SECONDS, _MIN_GAP = 0.4, 0.3
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class SharedStretch(Result):
-    """A stretch of a video that another file shows, too.
+    """A stretch of a video that also occurs in another file.
 
     Attributes:
         start, end: Seconds of the video.
@@ -53,7 +53,7 @@ class SharedStretch(Result):
         score: Similarity along the stretch, in [0, 1].
         speed: Seconds of the other file per second of the video.
         mirrored: Whether one of them is flipped left to right.
-        exact: Whether the ends were found in the pictures; otherwise they are as coarse as the index.
+        exact: Whether the ends were found by comparing frames; otherwise they are as coarse as the index.
     """
 
     start: float
@@ -76,11 +76,11 @@ class SharedStretch(Result):
 
     @property
     def seconds(self) -> float:
-        """Its length in the video."""
+        """Length in seconds in the video."""
         return self.end - self.start
 
     def part(self, start: float, end: float) -> SharedStretch:
-        """The part of it between two times of the video."""
+        """The part of the stretch between two times of the video."""
         first, last = max(start, self.start), min(end, self.end)
         moved = [self.other_start + self.speed * (time - self.start) for time in (first, last)]
         return replace(
@@ -94,12 +94,12 @@ class SharedStretch(Result):
 
 @dataclass(frozen=True, slots=True)
 class CoverStep(Result):
-    """One file of the few that together show most of a video.
+    """One of the few files that together show most of a video.
 
     Attributes:
         path: The file.
-        seconds: Seconds of the video that it adds to the files before it.
-        share: Share of the video that all files up to it show.
+        seconds: Seconds of the video that only this file adds to the files before it.
+        share: Share of the video shown by this file and those before it.
     """
 
     path: str
@@ -115,7 +115,7 @@ class Coverage(Result):
     Attributes:
         path: The video.
         duration: Its length in seconds.
-        stretches: Every stretch that another file shows, by start; several files may show the same one.
+        stretches: Every stretch that another file shows, sorted by start; several files may show the same stretch.
     """
 
     derived: ClassVar = ("share", "elsewhere", "only_here", "sources", "fewest")
@@ -130,12 +130,12 @@ class Coverage(Result):
 
     @property
     def elsewhere(self) -> tuple[tuple[float, float], ...]:
-        """Start and end in seconds of what other files show, too, in order and without overlaps."""
+        """Start and end in seconds of the parts that other files show, in order and without overlaps."""
         return _union((stretch.start, stretch.end) for stretch in self.stretches)
 
     @property
     def only_here(self) -> tuple[tuple[float, float], ...]:
-        """Start and end in seconds of what no other file shows."""
+        """Start and end in seconds of the parts that no other file shows."""
         return _gaps(self.elsewhere, self.duration)
 
     @property
@@ -145,17 +145,17 @@ class Coverage(Result):
 
     @property
     def sources(self) -> tuple[SharedStretch, ...]:
-        """The pieces of the video in order, each with the one file that shows it best; without overlaps.
+        """The pieces of the video in order and without overlaps, each with the file that shows it best.
 
-        Of the files that show a piece, the one with the longest stretch around it counts, as a source has more than a
-        quotation; of equally long ones the one with the higher score.
+        Among the files that show a piece, the one with the longest stretch around it is chosen, because a source
+        contains more than a quotation; a tie goes to the higher score.
         """
         left = [(0.0, self.duration)]
         chosen = []
         for stretch in sorted(self.stretches, key=lambda each: (-round(each.seconds, 1), -each.score, each.path)):
             rest: list[tuple[float, float]] = []
             for start, end in left:
-                if min(end, stretch.end) - max(start, stretch.start) < _SHORTEST:
+                if min(end, stretch.end) - max(start, stretch.start) < _MIN_SECONDS:
                     rest.append((start, end))
                     continue
                 piece = stretch.part(start, end)
@@ -166,8 +166,8 @@ class Coverage(Result):
 
     @property
     def fewest(self) -> tuple[CoverStep, ...]:
-        """Few files that together show all that is elsewhere: each adds the most to those before it (greedy set
-        cover), at least .4 s."""
+        """A small set of files that together show all shared parts: each file adds the most to those before it (greedy
+        set cover), at least .4 s."""
         spans = {path: self.of_file(path) for path in sorted({stretch.path for stretch in self.stretches})}
         steps: list[CoverStep] = []
         covered: tuple[tuple[float, float], ...] = ()
@@ -175,14 +175,14 @@ class Coverage(Result):
             before = _seconds(covered)
             gains = {path: _seconds(_union((*covered, *parts))) - before for path, parts in spans.items()}
             path = max(gains, key=lambda each: (gains[each], each))
-            if gains[path] < _SHORTEST:
+            if gains[path] < _MIN_SECONDS:
                 break
             covered = _union((*covered, *spans.pop(path)))
             steps.append(CoverStep(path, gains[path], _share(covered, self.duration)))
         return tuple(steps)
 
     def of_file(self, path: str) -> tuple[tuple[float, float], ...]:
-        """Start and end in seconds of what one file shows of the video."""
+        """Start and end in seconds of the parts of the video that one file shows."""
         return _union((stretch.start, stretch.end) for stretch in self.stretches if stretch.path == path)
 
     def cards(self, path: str = "") -> list[Card]:
@@ -198,11 +198,11 @@ class Coverage(Result):
         ]
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """One row a source: a stretch of the video and the file that shows it best."""
+        """One row per source: a stretch of the video and the file that shows it best."""
         return [stretch.to_dict() for stretch in self.sources]
 
     def to_pandas(self) -> Any:
-        """The sources as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` where it is not installed."""
+        """The sources as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` if pandas is not installed."""
         return data_frame(self.table_rows())
 
     def _repr_html_(self) -> str:
@@ -210,10 +210,10 @@ class Coverage(Result):
 
 
 def _union(spans: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """Spans in order; those less than .3 s apart are one."""
+    """Spans in order, merging those less than .3 s apart."""
     joined: list[tuple[float, float]] = []
     for start, end in sorted(spans):
-        if joined and start <= joined[-1][1] + _GAP:
+        if joined and start <= joined[-1][1] + _MIN_GAP:
             joined[-1] = joined[-1][0], max(joined[-1][1], end)
         else:
             joined.append((start, end))
@@ -223,7 +223,7 @@ def _union(spans: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], .
 def _gaps(spans: Sequence[tuple[float, float]], duration: float) -> tuple[tuple[float, float], ...]:
     edges = [0.0, *(time for span in spans for time in span), duration]
     pairs = zip(edges[::2], edges[1::2], strict=True)
-    return tuple((start, end) for start, end in pairs if end - start > _GAP)
+    return tuple((start, end) for start, end in pairs if end - start > _MIN_GAP)
 
 
 def _seconds(spans: Iterable[tuple[float, float]]) -> float:
@@ -244,7 +244,7 @@ def cover(
     on_progress: Callable[[int, int], None] | None = None,
     rank: Ranker | None = None,
 ) -> Coverage:
-    """Which stretches of a video exist in the videos of an index; see :meth:`vidkin.Index.coverage`.
+    """Find which stretches of a video occur in the videos of an index; see :meth:`vidkin.Index.coverage`.
 
     Args:
         path: The video; it and files with the same bytes do not count.
@@ -252,14 +252,14 @@ def cover(
         query: Features of the video.
         within: Only files in this folder count; None for all.
         threshold: Score of a pair from which its segments count.
-        candidates: Number of videos that are compared with each two minutes of the video.
-        on_progress: Callback that receives (steps done, steps in all); the second grows when matches are known.
+        candidates: Number of videos compared with each block of two minutes.
+        on_progress: Callback that receives (steps done, total steps); the total grows when matches are known.
         rank: Scores the candidates; None scores them in this process.
 
     Raises:
-        CollectionMismatchError: The index ranks by kind, and its scores do not tell copies from other videos.
+        CollectionMismatchError: The index ranks by kind, so its scores do not distinguish copies from other videos.
         InvalidArgumentError: A number is out of range.
-        NotIndexedError: Candidates are removed meanwhile.
+        NotIndexedError: Candidates were removed in the meantime.
         MediaError: The video cannot be read.
     """
     check_share(threshold=threshold)
@@ -289,33 +289,33 @@ def cover(
                 rough.setdefault(video, []).extend(each for each in pair.segments if each.score >= threshold / 2)
         if on_progress is not None:
             on_progress(done + 1, len(blocks))
-    pairs = [(store.get(video), segment) for video, found in rough.items() for segment in _joined(found)]
+    pairs = [(store.get(video), segment) for video, found in rough.items() for segment in _merge_segments(found)]
     stretches: list[SharedStretch] = []
     for done, (record, segment) in enumerate(pairs):
-        stretch = _with_exact_ends(name, duration, record, segment)
+        stretch = _refine_ends(name, duration, record, segment)
         if stretch is not None:
             stretches.append(stretch)
         if on_progress is not None:
             on_progress(len(blocks) + done + 1, len(blocks) + len(pairs))
-    return Coverage(name, duration, tuple(sorted(_distinct(stretches), key=lambda each: (each.start, each.path))))
+    return Coverage(name, duration, tuple(sorted(_drop_repeats(stretches), key=lambda each: (each.start, each.path))))
 
 
 def _blocks(query: FrameFeatures, duration: float) -> Iterator[FrameFeatures]:
-    """The query in stretches of two minutes that overlap, so that none of its parts is lost among the others."""
-    # What is left after the last one is no block of its own.
+    """Split the query into overlapping stretches of two minutes, so that none of its parts is lost among the others."""
+    # The remainder after the last block does not form a block of its own.
     starts = np.arange(0.0, max(duration - 2 * _OVERLAP, 1.0), _BLOCK - _OVERLAP)
     for start in starts.tolist():
         end = duration + 1 if start == starts[-1] else start + _BLOCK
         rows = np.flatnonzero((query.timestamps >= start) & (query.timestamps < end))
         if len(rows):
             block = query.frames(rows)
-            # The end of the video is the end of the last block alone.
+            # Only the last block ends at the end of the video.
             is_end = query.end is None or rows[-1] == len(query) - 1
             yield block if is_end else replace(block, end=float(block.timestamps[-1]) + query.period)
 
 
-def _joined(segments: Sequence[Segment]) -> list[Segment]:
-    """Segments of one pair; those on one line that overlap, from blocks that do, are one."""
+def _merge_segments(segments: Sequence[Segment]) -> list[Segment]:
+    """Segments of one pair, merging overlapping segments on one line, which come from overlapping blocks."""
     joined: list[Segment] = []
     for segment in sorted(segments, key=lambda each: each.query_start):
         for place, other in enumerate(joined):
@@ -336,8 +336,8 @@ def _joined(segments: Sequence[Segment]) -> list[Segment]:
     return joined
 
 
-def _with_exact_ends(path: str, duration: float, record: VideoRecord, segment: Segment) -> SharedStretch | None:
-    """The stretch of a segment, with the ends that the pictures show; None if nothing is left of it."""
+def _refine_ends(path: str, duration: float, record: VideoRecord, segment: Segment) -> SharedStretch | None:
+    """The stretch of a segment, with ends found by comparing frames; None if nothing is left of it."""
     lengths, ends = (duration, record.duration), None
     try:
         placed = None if segment.backwards else place_frames(path, record.path, segment, lengths)
@@ -352,20 +352,20 @@ def _with_exact_ends(path: str, duration: float, record: VideoRecord, segment: S
         times, there = (span[0], span[1]), (first, max(first, last))
     exact = ends is not None
     found = SharedStretch(*times, record.path, *there, segment.score, speed, segment.mirrored, exact=exact)
-    return found if found.seconds >= _SHORTEST else None
+    return found if found.seconds >= _MIN_SECONDS else None
 
 
 def _find_ends(
     first: str, second: str, segment: Segment, placed: PlacedFrames, lengths: tuple[float, float]
 ) -> tuple[float, float, float, float] | None:
-    """Start and end in the first video, and offset and speed of the line to the second: where frames cease to agree."""
+    """Start and end in the first video, where frames cease to agree, and offset and speed of the line to the second."""
     offset, speed = fit_line(placed, segment)
     # Where one of the videos ends, so does the match.
     edges = max(0.0, -offset / speed), min(lengths[0], (lengths[1] - offset) / speed)
     middle = (segment.query_start + segment.query_end) / 2
     ends = []
     for outwards, rough, edge in ((-1, segment.query_start, edges[0]), (1, segment.query_end, edges[1])):
-        # From the middle outwards: all that is on the inner side agrees, all that is beyond does not.
+        # From the middle outwards: every frame inside agrees, every frame outside does not.
         inner = outwards * max(outwards * middle, outwards * rough - _AROUND)
         times = np.arange(inner, rough + outwards * _AROUND, outwards / _RATE)
         times = times[(times >= edges[0] - 1 / _RATE) & (times >= 0) & (times <= edges[1]) & (times < lengths[0])]
@@ -376,15 +376,15 @@ def _find_ends(
         sums = np.cumsum(agreement - _AGREES * placed.agreement)
         best = int(np.argmax(sums))
         if sums[best] <= 0:
-            return None  # not even in the middle: the place is wrong
+            return None  # not even the middle agrees, so the alignment is wrong
         reached = float(times[best]) + max(0, outwards) / _RATE
         is_at_edge = best == len(times) - 1 and abs(edge - reached) < 2 / _RATE
         ends.append(edge if is_at_edge else min(max(reached, edges[0]), edges[1]))
     return ends[0], max(ends), offset, speed
 
 
-def _distinct(stretches: Sequence[SharedStretch]) -> Iterator[SharedStretch]:
-    """Without those that repeat another one of the same file: a still scene matches at many times."""
+def _drop_repeats(stretches: Sequence[SharedStretch]) -> Iterator[SharedStretch]:
+    """Drop stretches that repeat another one of the same file; a still scene matches at many times."""
     kept: list[SharedStretch] = []
     for stretch in sorted(stretches, key=lambda each: -each.score * each.seconds):
         covered = _union((each.start, each.end) for each in kept if each.path == stretch.path)

@@ -1,7 +1,7 @@
-"""What kind of copy a file is: each way in which it differs from another one, measured on packets and pictures.
+"""The ways in which a copy differs from another file, measured on packets and frames.
 
-Nothing is said without evidence: places come from `place_frames`, colors and overlays from the pictures in their
-places, "the same picture" from the packets. Where the frames of both agree nowhere, nothing is said of them.
+Every difference needs evidence: positions come from `place_frames`, colors and overlays from the aligned frames, and
+"the same picture" from the packets. If the frames agree nowhere, no difference of the picture is reported.
 
 Shapes: N moments; H, W pixels.
 """
@@ -40,26 +40,27 @@ DifferenceKind = Literal[
 Where = Literal[
     "", "upper left", "top", "upper right", "left", "middle", "right", "lower left", "bottom", "lower right"
 ]
-"""Where in the picture."""
+"""Position in the frame."""
 
-# Shares of the picture: what is smaller is no crop and no border.
+# Minimum share of the frame of a crop or a border.
 _SLIGHT = 0.04
-# Ratio of speeds from which one is another, and of pixels for a length of the scene.
+# Minimum deviation of a speed from 1, and ratios of pixels per length of the scene.
 _OTHER_SPEED, _FEWER, _FEWER_LINES = 0.03, 0.87, 0.93
-# How much wider one of two pictures must be than its height tells.
+# Minimum relative difference of the aspect ratios of a squeezed copy.
 _SQUEEZED = 0.06
-# A blurred border has less than this share of the edges of the picture inside it; one of a single color deviates by
-# fewer gray levels.
+# A blurred border has less than the first value times the edges of the picture inside it; a border of one color
+# deviates by fewer gray levels than the second.
 _BLURRED, _PLAIN = 0.2, 6.0
-# Mean gray level of black bars at most.
+# Maximum mean gray level of black bars.
 _BLACK = 24.0
-# A frame within a frame: how much stronger the line around it is than others beside it, and pixels by which it is off.
+# A frame within a frame: minimum ratio of the line around it to the lines next to it, and its tolerance in pixels.
 _FRAMED, _MARGIN = 2.5, 3
-# Parts of pictures are compared at this size.
+# Size at which parts of frames are compared.
 _COMMON = (192, 256)
-# A black and white copy has less than this share of the colorfulness of one in color, which has at least so much.
+# A black-and-white copy has less than the first value times the colorfulness of the copy in color, which is at least
+# the second.
 _COLORLESS, _SOME_COLOR = 0.3, 6.0
-# Gray levels by which a copy is brighter, and by which its colors differ once its brightness is taken into account.
+# Minimum gray levels by which a copy is brighter, and by which its colors differ after correcting for brightness.
 _BRIGHTER, _RECOLORED = 14.0, 9.0
 # Share of the height that a caption, which takes the middle fifth of the width, does not exceed.
 _HIGH = 0.4
@@ -74,14 +75,14 @@ class Difference(Result):
 
     Attributes:
         kind: What it is. ``trimmed``, ``speed``, ``reordered``, ``backwards`` are about time; ``no logo``,
-            ``uncropped`` and the like say that the other one has the logo or the crop.
-        amount: ``speed``: how many times as fast it runs; ``cropped``: share of the other picture's area that it
-            shows, ``uncropped``: share of its own that the other one shows; ``bars added``, ``borders added``: share of
-            its own area that they take, ``... removed``: of the other's; ``lower resolution``, ``more pixels``: its
-            pixels for each of the other one along a line of the scene; ``turned``: degrees by which it has to be turned
-            clockwise; None for other kinds.
-        where: Where in the picture a caption or a logo is; empty for other kinds.
-        start, end: ``trimmed``: the seconds of the other one that it shows; None for other kinds.
+            ``uncropped`` and the like mean that the other file has the logo or the crop.
+        amount: ``speed``: how many times as fast it runs; ``cropped``: share of the other file's area that it shows;
+            ``uncropped``: share of its own area that the other file shows; ``bars added``, ``borders added``: share of
+            its own area that they cover; ``... removed``: share of the other file's area; ``lower resolution``, ``more
+            pixels``: number of its pixels per pixel of the other file along a line of the scene; ``turned``: degrees by
+            which it must be rotated clockwise; None for other kinds.
+        where: Position of a caption or a logo in the frame; empty for other kinds.
+        start, end: ``trimmed``: the seconds of the other file that it shows; None for other kinds.
     """
 
     kind: DifferenceKind
@@ -107,15 +108,15 @@ INVERSE: Mapping[DifferenceKind, DifferenceKind] = {
     "borders removed": "borders added",
     "contains it as a part": "inside another picture",
 }
-"""What the second of two files has, by what the first one lacks."""
+"""Name of a difference as seen from the second file, by its name for the first."""
 
 
 def find_differences(first: FileRecord, second: FileRecord, result: PairResult) -> tuple[Difference, ...]:
-    """In which ways the first of two copies differs from the second; empty if nothing can be told.
+    """List the ways in which the first of two copies differs from the second; empty if none can be determined.
 
     Args:
         first, second: The files.
-        result: Their comparison, with the first as the query; the longest segment is where the frames are from.
+        result: Their comparison, with the first as the query; frames are read from the longest segment.
 
     Raises:
         MediaError: One of the files cannot be read.
@@ -136,12 +137,12 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
             if same.is_whole:
                 kind: DifferenceKind = "other container" if same.other_container else "other sound or tags"
                 return (Difference(kind),)
-            times = _of_times(segment, result, lengths, same.start)
+            times = _find_time_differences(segment, result, lengths, same.start)
             return (Difference("cut without re-encoding"), *times)
     segment, placed = _place(first.record.path, second.record.path, segment, lengths)
     found: list[Difference] = []
     if not are_pictures:
-        found += _of_times(_exact(segment, placed), result, lengths)
+        found += _find_time_differences(_follow_moments(segment, placed), result, lengths)
     if segment.mirrored:
         found.append(Difference("mirrored"))
     if segment.turned:
@@ -150,9 +151,9 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
         size = first.record.width, first.record.height
         upright = size[::-1] if segment.turned % 180 else size
         sizes = upright, (second.record.width, second.record.height)
-        found += _of_place(placed, sizes)
-        found += _of_pictures(placed)
-        # Whatever changes the picture was encoded again; it is said only where nothing else is.
+        found += _find_geometry_differences(placed, sizes)
+        found += _find_picture_differences(placed)
+        # Every change of the picture implies re-encoding, so that is reported only if there is no other difference.
         if all(difference.kind == "trimmed" for difference in found):
             found.append(Difference("re-encoded"))
     return tuple(found)
@@ -161,8 +162,8 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
 def _place(
     first: str, second: str, segment: Segment, lengths: tuple[float, float]
 ) -> tuple[Segment, PlacedFrames | None]:
-    """The match and its frames; of a copy of another length the one from start to end at another speed, if its frames
-    differ half as much: lines at the usual speed cross those at others for some seconds."""
+    """The match and its frames. For a copy of another length, the match from start to end at another speed is chosen if
+    its frames differ half as much, because lines at the usual speed cross other lines for some seconds."""
     placed, speed = place_frames(first, second, segment, lengths), lengths[1] / max(lengths[0], 1e-3)
     is_other = abs(speed / segment.speed - 1) > _OTHER_SPEED and SPEED_LIMITS[0] <= speed <= SPEED_LIMITS[1]
     if placed is not None and is_other:
@@ -175,8 +176,8 @@ def _place(
     return segment, placed
 
 
-def _exact(segment: Segment, placed: PlacedFrames | None) -> Segment:
-    """The segment with its line through the moments that were found to be the same."""
+def _follow_moments(segment: Segment, placed: PlacedFrames | None) -> Segment:
+    """The segment with its line through the moments found to be the same."""
     if placed is None:
         return segment
     offset, speed = fit_line(placed, segment)
@@ -184,11 +185,11 @@ def _exact(segment: Segment, placed: PlacedFrames | None) -> Segment:
     return replace(segment, target_start=start, target_end=max(start, end), speed=speed)
 
 
-def _of_times(
+def _find_time_differences(
     segment: Segment, result: PairResult, lengths: tuple[float, float], start: float | None = None
 ) -> Iterator[Difference]:
-    """What is missing at the ends, another speed, another order."""
-    # Footage that stands still matches again at other times.
+    """Differences in time: missing ends, another speed, another order."""
+    # Still footage also matches at other times.
     segments: list[Segment] = []
     for each in sorted(result.segments, key=lambda item: item.query_start - item.query_end):
         if not any(each.query_start < other.query_end and other.query_start < each.query_end for other in segments):
@@ -200,7 +201,7 @@ def _of_times(
     elif start is not None or len(in_order) == 1:
         first = segment.target_start - segment.speed * segment.query_start if start is None else start
         first, last = max(0.0, first), min(lengths[1], first + segment.speed * lengths[0])
-        # What lacks is told by the lengths: ends that are black match nothing.
+        # Missing parts follow from the lengths, because black ends match nothing.
         allowed = least_lacking(lengths[1])
         if last - first < lengths[1] - allowed and max(first, lengths[1] - last) > allowed / 2:
             yield Difference("trimmed", start=first, end=last)
@@ -208,20 +209,22 @@ def _of_times(
         yield Difference("speed", segment.speed)
 
 
-def _of_place(placed: PlacedFrames, sizes: tuple[tuple[int, int], tuple[int, int]]) -> Iterator[Difference]:
-    """Crops, borders, sizes and shapes."""
+def _find_geometry_differences(
+    placed: PlacedFrames, sizes: tuple[tuple[int, int], tuple[int, int]]
+) -> Iterator[Difference]:
+    """Differences in geometry: crops, borders, sizes and shapes."""
     placement = placed.placement
     shown, seen = placement.inside_box, placement.covered_box
     yield from _borders(placed.first, shown, placed.first_picture, added=True)
     yield from _borders(placed.second, seen, placed.second_picture, added=False)
-    # Pixels of the first for each of the second along a line of the scene.
+    # Number of pixels of the first per pixel of the second along a line of the scene.
     ratios = [
         sizes[0][axis] * (shown[axis + 2] - shown[axis]) / (sizes[1][axis] * (seen[axis + 2] - seen[axis]))
         for axis in (0, 1)
     ]
     if abs(math.log(ratios[0] / ratios[1])) > _SQUEEZED:
         yield Difference("other aspect ratio")
-    # One side of a squeezed picture has fewer lines, which is said already.
+    # A squeezed picture has fewer lines along one side, which is reported already.
     density = max(ratios)
     frame = math.sqrt(sizes[0][0] * sizes[0][1] / (sizes[1][0] * sizes[1][1]))
     if density < _FEWER and frame < _FEWER_LINES:
@@ -231,26 +234,26 @@ def _of_place(placed: PlacedFrames, sizes: tuple[tuple[int, int], tuple[int, int
 
 
 def _borders(images: NDArray[np.uint8], part: Box, picture: Box, *, added: bool) -> Iterator[Difference]:
-    """What is around the common part of the pictures of one of the videos.
+    """Describe the surroundings of the common part in the frames of one of the videos.
 
     Args:
         images: [N, H, W, 3].
-        part: The part that the other one shows, too.
+        part: The part that the other video shows, too.
         picture: The part without bars.
-        added: Whether these are pictures of the copy; otherwise it lacks what is found.
+        added: Whether these are frames of the copy; otherwise the copy lacks the surroundings.
     """
     around = 1.0 - _area(part)
     if around < _SLIGHT:
         return
     inside, bars = _overlap(part, picture), 1.0 - _area(picture)
     if bars >= _SLIGHT / 2:
-        if _area(part) - inside < _SLIGHT / 2:  # they are outside of what the other one shows
+        if _area(part) - inside < _SLIGHT / 2:  # they are outside of the part that the other video shows
             outside = _outside(images, picture)
             if outside.any() and float(images[:, outside].mean()) < _BLACK:
                 yield Difference("bars added" if added else "bars removed", bars)
             else:
                 yield Difference("borders added" if added else "borders removed", bars)
-        # Between the bars both may still show different parts.
+        # Between the bars, the videos may still show different parts.
         around = 1.0 - inside / _area(picture)
         if around < _SLIGHT:
             return
@@ -266,7 +269,7 @@ def _borders(images: NDArray[np.uint8], part: Box, picture: Box, *, added: bool)
 
 
 def _outside(images: NDArray[Any], box: Box, margin: int = 0) -> NDArray[np.bool_]:
-    """[H, W] the pixels outside of a box, but for those near it."""
+    """Mask [H, W] of the pixels outside of a box, except those near it."""
     height, width = images.shape[1:3]
     outside = np.ones((height, width), dtype=bool)
     rows = max(0, round(box[1] * height) - margin), round(box[3] * height) + margin
@@ -275,7 +278,8 @@ def _outside(images: NDArray[Any], box: Box, margin: int = 0) -> NDArray[np.bool
 
 
 def _surroundings(images: NDArray[np.uint8], part: Box) -> Literal["border", "frame", "scene"]:
-    """What is around a part of pictures [N, H, W, 3]: a border without detail, other footage, or more of the scene."""
+    """Kind of the surroundings of a part of frames [N, H, W, 3]: a border without detail, other footage, or more of the
+    scene."""
     luma = images.mean(axis=-1, dtype=np.float32)
     outside, inside = _outside(luma, part, _MARGIN), ~_outside(luma, part, -_MARGIN)
     if not outside.any() or not inside.any() or _strength_of_lines(luma, part) < _FRAMED:
@@ -286,7 +290,7 @@ def _surroundings(images: NDArray[np.uint8], part: Box) -> Literal["border", "fr
 
 
 def _strength_of_lines(luma: NDArray[np.float32], box: Box) -> float:
-    """How much stronger the steps across the sides of a box are than those beside them; the weakest side counts."""
+    """Ratio of the steps across the sides of a box to the steps next to them; the weakest side counts."""
     strengths = []
     for axis, pictures in ((0, luma), (1, luma.swapaxes(1, 2))):
         height, width = pictures.shape[1:]
@@ -300,8 +304,8 @@ def _strength_of_lines(luma: NDArray[np.float32], box: Box) -> float:
     return min(strengths, default=0.0)
 
 
-def _of_pictures(placed: PlacedFrames) -> Iterator[Difference]:
-    """Colors, and what is laid over one of the two, by the part of the pictures that both show."""
+def _find_picture_differences(placed: PlacedFrames) -> Iterator[Difference]:
+    """Differences in color and overlays, by the part of the frames that both show."""
     ones, others = (np.stack(images) for images in zip(*placed.common(_COMMON), strict=True))
     colors = [block_means(images) for images in (ones, others)]
     plain = np.ones(colors[0].shape[1:3], dtype=bool)
@@ -311,7 +315,7 @@ def _of_pictures(placed: PlacedFrames) -> Iterator[Difference]:
         kinds: tuple[DifferenceKind, DifferenceKind]
         kinds = ("caption", "no caption") if _is_caption(place) else ("logo", "no logo")
         yield Difference(kinds[overlay.side == "second"], where=_where(place))
-    # A colored logo does not make a gray picture one in color.
+    # A colored logo does not turn a gray video into one in color.
     one, other = (blocks[:, plain if plain.any() else ~plain].reshape(-1, 3) for blocks in colors)
     colorful, colorful_there = (float(np.ptp(blocks, axis=1).mean()) for blocks in (one, other))
     if colorful_there >= _SOME_COLOR and colorful < _COLORLESS * colorful_there:
@@ -319,18 +323,19 @@ def _of_pictures(placed: PlacedFrames) -> Iterator[Difference]:
     elif colorful >= _SOME_COLOR and colorful_there < _COLORLESS * colorful:
         yield Difference("in color")
     else:
-        yield from _of_colors(one, other)
+        yield from _find_color_differences(one, other)
 
 
-def _of_colors(one: NDArray[np.float32], other: NDArray[np.float32]) -> Iterator[Difference]:
-    """Another brightness, or other colors.
+def _find_color_differences(one: NDArray[np.float32], other: NDArray[np.float32]) -> Iterator[Difference]:
+    """Differences in brightness or color.
 
-    Mean colors [blocks, 3] are compared, so that edges that do not lie exactly on each other do not count; medians over
-    them, so that an overlay does not.
+    Mean colors [blocks, 3] are compared, so that slightly misaligned edges do not count, and medians over blocks are
+    used, so that an overlay does not count.
     """
     change = one - other
     brighter = float(np.median(change.mean(axis=1)))
-    # What brightness and contrast explain is no change of hue: one line through the levels of all channels.
+    # Changes that brightness and contrast explain are not changes of hue: fit one line through the levels of all
+    # channels.
     spread = float(other.std())
     gain = float(np.cov(other.reshape(-1), one.reshape(-1))[0, 1]) / spread**2 if spread > 2 else 1.0
     hues = (one - one.mean(axis=1, keepdims=True)) - gain * (other - other.mean(axis=1, keepdims=True))
@@ -347,7 +352,7 @@ def _is_caption(box: Box) -> bool:
 
 
 def _where(box: Box) -> Where:
-    """Third of the picture in which the middle of a box is; what is as wide as the picture is in its middle."""
+    """Third of the frame that contains the center of a box; a box as wide as the frame is in the middle."""
     across, down = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     column = 1 if box[2] - box[0] > 0.6 else min(2, int(3 * across))
     row = 1 if box[3] - box[1] > 0.6 else min(2, int(3 * down))
