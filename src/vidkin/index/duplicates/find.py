@@ -34,11 +34,11 @@ from vidkin.similarity.sound import SoundScore
 
 _Groups = Sequence[Sequence[FileRecord]]
 
-# Steps that a group counts for while its files are described and proven.
+# Progress steps per group while its files are described and proven.
 _STEPS = 100
-# Seconds between two reports while a group is proven.
+# Seconds between two progress reports while a group is proven.
 _REPORT_EVERY = 0.5
-# Seconds until the first look at what is known while pairs are compared, and share of the time that looks take at most.
+# Seconds until the first preview while pairs are compared, and maximum share of the time spent on previews.
 _FIRST_LOOK, _SHARE_OF_LOOKS = 1.0, 0.05
 
 
@@ -62,34 +62,34 @@ def find_duplicates(
 ) -> list[DuplicateGroup]:
     """Find groups of copies.
 
-    Each video is compared with those nearest to it in the first stage; pairs in doubt are read again, as finely as by
-    :func:`vidkin.compare`, and get its score. A pair that was rejected is never in one group; a confirmed one is.
+    Each video is compared with its nearest videos in the first stage. Pairs in doubt are read again, as finely as by
+    :func:`vidkin.compare`, and get its score. Rejected pairs are never in one group; confirmed pairs always are.
 
     Args:
         files: Files of the index.
         search: Compares pairs, and remembers the results.
         decisions: Decisions stored in the index.
-        threshold: Score from which on two videos belong together, in (0, 1].
-        parts: Also group excerpts with the video that they are from.
-        prefer: Which of the files that could stay is the best, see
+        threshold: Minimum score of two videos in one group, in (0, 1].
+        parts: Also group excerpts with the video they were taken from.
+        prefer: Order of preference among the files that could stay, see
             :func:`vidkin.index.duplicates.keeper.check_preferences`.
-        prove: Decode all files of the groups, to prove which of them can be removed; see
-            :meth:`vidkin.files.proof.Prover.prove`. What was proven before is not proven again.
+        prove: Decode all files of the groups to prove which of them can be removed; see
+            :meth:`vidkin.files.proof.Prover.prove`. Existing proofs are reused.
         accept: Kinds of findings that do not matter.
         scope: Which pairs are compared; None for all.
-        known_only: Only group what earlier searches compared.
-        read_files: Read files for their traits and for the kind of each copy. Otherwise what is not known is left out.
+        known_only: Only use pairs that earlier searches compared.
+        read_files: Read files for their traits and for the kind of each copy. Otherwise unknown values are left out.
         workers: Number of groups whose files are read at the same time, at least 1; default one for each processor.
-        by: What the score of a pair is made of. Whatever it is, only the picture makes a file removable.
-        on_progress: Called with (steps done, steps in all).
-        on_found: Called with groups while pairs are compared, for at most a twentieth of the time, and with each group
-            when its members and their roles are known.
+        by: Evidence used for the score of a pair. In any case, only the picture makes a file removable.
+        on_progress: Called with (steps done, total steps).
+        on_found: Called with preliminary groups while pairs are compared, which takes at most a twentieth of the time,
+            and with each final group when its members and their roles are known.
 
     Returns:
         Groups sorted by the path of their best copy.
 
     Raises:
-        InvalidArgumentError: The threshold or the number of workers is out of range, a rule is unknown, or it asks for
+        InvalidArgumentError: The threshold or the number of workers is out of range, or ``by`` is unknown or needs
             sound that the index does not have.
     """
     if not 0.0 < threshold <= 1.0:
@@ -114,7 +114,7 @@ def find_duplicates(
         return heard.result(first, second, result, (lengths[first], lengths[second]))
 
     def group(compare: Callable[[str, str], PairResult | None]) -> list[list[FileRecord]]:
-        """Files of each group, by what is known of pairs, and of others by this."""
+        """Files of each group, using known results of pairs and ``compare`` for the others."""
         seen = {
             (first, second): result
             for first, second, result in search.known.pairs()
@@ -143,7 +143,8 @@ def find_duplicates(
         copies = group(compare)
         numbers = preview.number(copies)
         steps = _Steps(on_progress, compared, len(copies))
-        # Closed before anything is saved, whatever ends it: no thread changes what is known meanwhile.
+        # Closed before anything is saved, even after an error, so that no thread changes the results while they are
+        # saved.
         with closing(_describe_groups(copies, pairs, workers, steps)) as described:
             for number, found in zip(numbers, described, strict=True):
                 groups.append(found)
@@ -168,15 +169,15 @@ def prove_groups(
     by: By = "picture",
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[DuplicateGroup]:
-    """Prove what can be removed of groups that a search found.
+    """Prove which files can be removed from groups that a search found.
 
     Args:
         groups: Files of each group.
-        search: Knows what that search has compared, and remembers what is proven.
+        search: Knows the results of that search, and receives the proofs.
         decisions: Decisions stored in the index.
-        chosen: Paths of the files that may be removed: all others stay. None for all files.
+        chosen: Paths of the files that may be removed; all others stay. None for all files.
         threshold, parts, prefer, accept, workers, by: As for :func:`find_duplicates`.
-        on_progress: Called with (steps done, steps in all). What it raises ends the work.
+        on_progress: Called with (steps done, total steps). An exception that it raises ends the work.
 
     Returns:
         The groups in their order.
@@ -200,26 +201,26 @@ def prove_groups(
 
 
 class _GroupPreview:
-    """Reports groups while they are found, if the caller listens: those that changed since the last look.
+    """Reports groups that changed since the last preview, if the caller wants them.
 
     Args:
         on_found: Receives the groups.
-        pairs: Results and doubts.
-        group: The files of each group by what is known of pairs.
+        pairs: Results and doubts of pairs.
+        group: Returns the files of each group by the results known so far.
     """
 
     def __init__(
         self, on_found: Callable[[FoundGroup], None] | None, pairs: GroupPairs, group: Callable[[], _Groups]
     ) -> None:
         self._on_found, self._group = on_found, group
-        # What is reported meanwhile reads no file and compares nothing: the search goes on as without it.
+        # Previews read no files and compare nothing, so they do not change the search.
         rules = replace(pairs.rules, prove=False)
         self._pairs = replace(pairs, rules=rules, read_files=False, is_known_only=True)
         self._ids, self._members = GroupIds(), dict[int, frozenset[str]]()
         self._sequence, self._next = 0, time.monotonic() + _FIRST_LOOK
 
     def follow(self) -> None:
-        """Report what is known by now, if the last look is long enough ago."""
+        """Report the current groups, if the last preview is long enough ago."""
         if self._on_found is None or time.monotonic() < self._next:
             return
         began = time.monotonic()
@@ -233,13 +234,13 @@ class _GroupPreview:
         self._next = ended + (ended - began) / _SHARE_OF_LOOKS
 
     def tell(self, number: int, group: DuplicateGroup | None, *, is_final: bool = False) -> None:
-        """Report a group by its number; None takes it back."""
+        """Report a group by its number; None withdraws it."""
         self._sequence += 1
         if self._on_found is not None:
             self._on_found(FoundGroup(number, self._sequence, is_final, group))
 
     def number(self, copies: _Groups) -> list[int]:
-        """Numbers of the groups as they are now; those that are no more are taken back."""
+        """Numbers of the current groups; groups that no longer exist are withdrawn."""
         numbers, gone = self._ids.assign([frozenset(file.record.path for file in files) for files in copies])
         for number in gone:
             self._members.pop(number, None)
@@ -248,29 +249,29 @@ class _GroupPreview:
 
 
 class _Steps:
-    """Progress of several groups at a time: each counts for some steps, of which a share is done."""
+    """Progress of several groups processed in parallel; each counts as a fixed number of steps."""
 
     def __init__(self, on_progress: Callable[[int, int], None] | None, before: int, groups: int) -> None:
         self._on_progress, self._before, self._shares = on_progress, before, [0.0] * groups
         self.is_over = False
 
     def advance(self, group: int, share: float) -> None:
-        """A group, by its number, is done to this share; called by several threads.
+        """Report the share of a group, given by its number, that is done; called by several threads.
 
         Raises:
-            CancelledError: Nobody waits for it any more.
+            CancelledError: The caller stopped waiting for the result.
         """
         if self.is_over:
             raise CancelledError
         self._shares[group] = share
 
     def finish(self, groups: int) -> None:
-        """This many groups are done, in their order."""
+        """Report that this many groups are done, in order."""
         self._shares[:groups] = [1.0] * groups
         self.report()
 
     def report(self) -> None:
-        """Say how far all are; called by the thread that asked for the groups."""
+        """Report the progress of all groups; called by the thread that asked for the groups."""
         if self._on_progress is not None:
             total = self._before + _STEPS * len(self._shares)
             self._on_progress(self._before + int(_STEPS * sum(self._shares)), total)
@@ -279,9 +280,9 @@ class _Steps:
 def _describe_groups(
     copies: _Groups, pairs: GroupPairs, workers: int | None, steps: _Steps
 ) -> Generator[DuplicateGroup, None, None]:
-    """The groups in their order. Most of the time goes to decoders, which work side by side in threads."""
+    """Describe the groups in order. Most of the time is spent in decoders, which run in parallel threads."""
     search, count = pairs.search, min(workers or processor_count(), len(copies))
-    if not (pairs.read_files and copies):  # a preview, which reads no file, needs no threads
+    if not (pairs.read_files and copies):  # a preview reads no files, so it needs no threads
         yield from (describe_group(files, pairs) for files in copies)
     elif search.mapper is not None and search.job is not None:
         job = GroupJob(search.job, pairs.heard.sound is not None, pairs.rules)
@@ -307,7 +308,7 @@ def _describe_groups(
 def _describe_elsewhere(
     copies: _Groups, pairs: GroupPairs, job: GroupJob, mapper: Mapper
 ) -> Generator[DuplicateGroup, None, None]:
-    """The groups in their order, each from wherever there is time to read its files; what that found is remembered."""
+    """Describe the groups in order, each on any worker of the mapper, and store the results."""
     known, heard, tasks = pairs.search.known, pairs.heard, []
     for files in copies:
         contents = {content_of(file.record) for file in files}
@@ -321,12 +322,12 @@ def _describe_elsewhere(
 
 @dataclass(frozen=True, slots=True)
 class GroupJob:
-    """A :class:`~vidkin.index.storage.tasks.MappedJob` that describes groups of files, which reads them.
+    """A :class:`~vidkin.index.storage.tasks.MappedJob` that reads and describes groups of files.
 
     Attributes:
-        pairs: What scores pairs.
-        has_sound: Whether the sound of the index is known.
-        rules: What was asked of the groups.
+        pairs: The scorer of pairs.
+        has_sound: Whether the index has audio fingerprints.
+        rules: The caller's settings for groups.
     """
 
     pairs: PairJob
@@ -334,7 +335,7 @@ class GroupJob:
     rules: GroupRules
 
     def start(self, place: Place, store: VectorStore) -> GroupWorker:
-        """What describes groups in one process."""
+        """A worker that describes groups in one process."""
         sound = SoundSearch(place) if self.has_sound else None
         return GroupWorker(self.pairs.start(place, store), sound, self.rules)
 
@@ -350,15 +351,15 @@ class GroupWorker:
     def describe(
         self, files: Sequence[FileRecord], known: Comparisons, found: Mapping[ContentPair, SoundScore]
     ) -> tuple[DuplicateGroup, Comparisons]:
-        """A group of files, and what is known of them then.
+        """Describe a group of files; returns the group and the results known afterwards.
 
         Args:
             files: The files.
-            known: What is known of them.
-            found: What was found by their sound.
+            known: The results known for them.
+            found: The results of comparing their sound.
 
         Raises:
-            ClusterError: This machine does not see one of them.
+            ClusterError: This machine cannot access one of them.
         """
         check_files_here(file.record.path for file in files)
         scores = self.scores

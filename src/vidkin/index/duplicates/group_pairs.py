@@ -26,17 +26,17 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class GroupRules:
-    """What a caller asks of groups.
+    """The caller's settings for groups.
 
     Attributes:
         decisions: Decisions stored in the index.
-        order: Columns and folders that say which file is preferred.
-        threshold: Score from which on two videos belong together.
-        parts: Excerpts are copies, too.
-        prove: Decode files to prove what can be removed.
+        order: Columns and folders that define which file is preferred.
+        threshold: Minimum score of two videos in one group.
+        parts: Whether excerpts count as copies.
+        prove: Whether files are decoded to prove which can be removed.
         accepted: Kinds of findings that do not matter.
         scope: Which pairs are compared.
-        by: What the score of a pair is made of.
+        by: Evidence used for the score of a pair.
         chosen: Paths of the files that may be removed; None for all.
     """
 
@@ -53,16 +53,16 @@ class GroupRules:
 
 @dataclass(frozen=True, slots=True)
 class GroupPairs:
-    """Results, differences and proofs for pairs of files of a group.
+    """Results, differences and proofs for the pairs of files in a group.
 
-    Several groups may ask at a time: what is known and what reads the index or the extractor is used by one at a time,
-    decoding is not.
+    Several groups may use it in parallel: access to the results, the index and the extractor is serialized, decoding is
+    not.
 
     Attributes:
         search, heard: Compare pairs by picture and by sound, and remember the results.
-        rules: What was asked for.
-        read_files: Open files for what is not known of them.
-        is_known_only: Compare nothing that is not known.
+        rules: The caller's settings.
+        read_files: Open files to determine unknown values.
+        is_known_only: Use known results only, and compare nothing.
         threads: Threads that decode a file for a proof; 0 for one for each processor.
     """
 
@@ -74,11 +74,11 @@ class GroupPairs:
     threads: int = 0
 
     def is_confirmed(self, first: FileRecord, second: FileRecord) -> bool:
-        """Whether the user said that two files are copies."""
+        """Whether the user confirmed that two files are copies."""
         return self.rules.decisions.verdict(content_of(first.record), content_of(second.record)) == "match"
 
     def seen(self, first: FileRecord, second: FileRecord, *, finely: bool = False) -> PairResult:
-        """The result of the picture; with ``finely`` from a reading as fine as that of queries."""
+        """The result by picture; with ``finely`` from frames sampled as densely as those of queries."""
         one, other = content_of(first.record), content_of(second.record)
         if one == other:
             return PairResult(1.0, True, (1.0, 1.0))
@@ -91,7 +91,7 @@ class GroupPairs:
         return PairResult(1.0, True, (1.0, 1.0), result.segments) if self.is_confirmed(first, second) else result
 
     def ruled(self, first: FileRecord, second: FileRecord) -> PairResult:
-        """The result by the rule that groups follow: of the picture, unless the sound is asked."""
+        """The result by the evidence that groups use: the picture, unless sound was requested."""
         seen = self.seen(first, second)
         if self.rules.by == "picture" or self.is_confirmed(first, second):
             return seen
@@ -99,16 +99,16 @@ class GroupPairs:
         return self.heard.result(content_of(first.record), content_of(second.record), seen, lengths)
 
     def sound(self, first: FileRecord, second: FileRecord) -> float | None:
-        """What the sound says of two files; None where it is not known, or not asked meanwhile."""
+        """The sound score of two files; None if it is unknown, or if nothing may be compared."""
         return None if self.is_known_only else self.heard.score(content_of(first.record), content_of(second.record))
 
     def different_sound(self, first: FileRecord, second: FileRecord) -> str:
-        """A doubt where the sound of two files has nothing in common, unless the user said that they are copies."""
+        """A doubt if the sound of two files has nothing in common, unless the user confirmed that they are copies."""
         is_sure = self.is_known_only or self.is_confirmed(first, second)
         return "" if is_sure else self.heard.difference(content_of(first.record), content_of(second.record))
 
     def differences(self, first: FileRecord, second: FileRecord) -> tuple[Difference, ...]:
-        """How the first file differs from the second; looked at once per pair, if files are read at all."""
+        """How the first file differs from the second; determined once per pair, and only if files may be read."""
         known, key = self.search.known, f"{content_of(first.record)} {content_of(second.record)}"
         try:
             if key in known.differences:
@@ -128,7 +128,7 @@ class GroupPairs:
         return differences
 
     def traits(self, file: FileRecord, prover: Prover) -> Traits | None:
-        """Frame rate, sound tracks, date and the like; None where the file was not opened and is not to be."""
+        """Frame rate, sound tracks, date and the like; None if the file was not opened and must not be."""
         known, content = self.search.known, content_of(file.record)
         if content in known.traits or not self.read_files:
             return known.traits.get(content)
@@ -148,7 +148,7 @@ class GroupPairs:
         prover: Prover,
         on_progress: Callable[[float], None] | None = None,
     ) -> Proof | None:
-        """Whether everything in one file is in another; None where it is not known and nothing is to be decoded."""
+        """The proof that everything in one file is in another; None if it is unknown and nothing may be decoded."""
         contents, known = (content_of(kept.record), content_of(removed.record)), self.search.known
         paths = kept.record.path, removed.record.path
         proof = known.proof(*contents)
@@ -157,7 +157,7 @@ class GroupPairs:
             if result.score < self.rules.threshold or not result.segments:
                 result = self.seen(removed, kept, finely=True)
             proof = prover.prove(*paths, result.segments, on_progress=on_progress)
-            # Of other contents than those that the index knows, nothing is to be remembered.
+            # A proof is stored only if both files still have the contents that were indexed.
             if not (has_other_state(kept) or has_other_state(removed)):
                 with self.heard.lock:
                     known.put_proof(*contents, proof)
@@ -165,14 +165,14 @@ class GroupPairs:
         return None if proof is None else replace(proof, kept=paths[0], removed=paths[1])
 
     def findings(self, kept: FileRecord, removed: FileRecord, proof: Proof) -> tuple[Finding, ...]:
-        """The findings that matter: those of no accepted kind, and of two files that somebody confirmed as copies what
-        cannot be accepted otherwise does not matter either."""
+        """The findings that matter: those of kinds that were not accepted. For two files that the user confirmed as
+        copies, findings that cannot be accepted do not matter either."""
         confirmed = NEVER_ACCEPTED - {"unreadable"} if self.is_confirmed(kept, removed) else frozenset[FindingKind]()
         return proof.missing(self.rules.accepted | confirmed)
 
 
 def has_other_state(file: FileRecord) -> bool:
-    """Whether a file has another size or date than when the index read it."""
+    """Whether the size or the date of a file has changed since it was indexed."""
     try:
         state = os.stat(file.record.path)
     except OSError:

@@ -9,11 +9,11 @@ from vidkin.index.duplicates.comparisons import PairResult, Relation, relation_o
 from vidkin.index.duplicates.scope import PairScope
 from vidkin.index.storage.decisions import Decisions
 
-# Two groups are joined if their videos reach this share of the threshold on average.
+# Two groups are joined if the mean score of pairs across them is at least this share of the threshold.
 _MEAN_SHARE = 0.7
 
-# Number of videos of each group that are compared before two groups are joined.
-_MOST_COMPARED = 6
+# Maximum number of videos of each group that are compared before two groups are joined.
+_MAX_COMPARED = 6
 
 
 @dataclass(slots=True)
@@ -22,7 +22,8 @@ class Grouping:
 
     Attributes:
         results: Pairs of contents -> result of their comparison, the first as the query.
-        compare: Result of a pair that is not among ``results``; None if it is not known, and says nothing.
+        compare: Returns the result of a pair that is not in ``results``; None if unknown, and then the pair does not
+            count.
         decisions: Pairs that the user confirmed or rejected.
         threshold: Score from which two videos belong together.
         lengths: Content -> duration in seconds.
@@ -38,10 +39,10 @@ class Grouping:
     _home: dict[str, list[str]] = field(default_factory=dict, init=False)
 
     def groups(self, contents: Sequence[str], *, parts: bool) -> list[list[str]]:
-        """Partition the contents into groups; those without a copy are alone.
+        """Partition the contents into groups; contents without a copy form groups of one.
 
-        The strongest pairs are joined first. Two groups become one if the pairs across them reach .7 of the threshold
-        on average, so that a chain of look-alikes does not become one group.
+        The strongest pairs are joined first. Two groups are merged if the pairs across them score at least .7 times the
+        threshold on average, so that a chain of look-alikes does not become one group.
 
         Args:
             contents: Hashes.
@@ -63,7 +64,8 @@ class Grouping:
         for (first, second), result in links:
             if self._relation(first, second, result) == "whole" and self._is_close(first, second):
                 self._join(first, second)
-        # Join each group that is a part with the one that shows most of it; once, so that compilations join nobody.
+        # Join each group that is a part with the group that shows most of it; only once, so that compilations do not
+        # merge groups.
         attached: set[str] = set()
         for (first, second), result in links if parts else ():
             part = first if result.covered[0] >= result.covered[1] else second
@@ -81,10 +83,10 @@ class Grouping:
         one, other = self._home[first], self._home[second]
         if one is other:
             return False
-        # The pair at hand is one of this scope, others may not be.
+        # This pair is in scope, others may not be.
         scores = [self.threshold] if self.pairs.scope.is_between else []
-        for left in one[:_MOST_COMPARED]:
-            for right in other[:_MOST_COMPARED]:
+        for left in one[:_MAX_COMPARED]:
+            for right in other[:_MAX_COMPARED]:
                 if not self.pairs.allows(left, right):
                     continue
                 result = self.results.get((left, right)) or self.results.get((right, left)) or self.compare(left, right)
@@ -99,25 +101,25 @@ class Grouping:
         parted = any(self.decisions.verdict(left, right) == "not a match" for left in one for right in other)
         if parted:
             return
-        # The members that were joined first come first: they are the ones that others are compared with.
+        # The members that were joined first come first, because others are compared with them.
         one.extend(other)
         for content in other:
             self._home[content] = one
 
 
 class GroupIds:
-    """Numbers of groups that change while pairs are compared: a group keeps its number while it grows, and one that
-    joins another one gives its number up."""
+    """Numbers of groups that change while pairs are compared: a group keeps its number while it grows, and gives it up
+    when it joins another group."""
 
     def __init__(self) -> None:
         self._of_member: dict[str, int] = {}
         self._last = 0
 
     def assign(self, groups: Sequence[frozenset[str]]) -> tuple[list[int], list[int]]:
-        """The number of each group, and the numbers that are no more.
+        """The number of each group, and the numbers no longer in use.
 
         Args:
-            groups: What is in each; nothing is in two.
+            groups: The members of each group; the groups are disjoint.
         """
         before, numbers = set(self._of_member.values()), dict[frozenset[str], int]()
         # The largest part of a group keeps its number.

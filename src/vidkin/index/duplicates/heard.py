@@ -1,6 +1,6 @@
-"""The sound of pairs of files: what it says beside the picture, and groups by rules that ask it.
+"""Sound of pairs of files: evidence in addition to the picture, and groups formed by sound.
 
-A sound never makes a file removable: what only the sound shows to be the same is in doubt.
+Sound alone never makes a file removable: a match found only by sound is in doubt.
 """
 
 from __future__ import annotations
@@ -26,27 +26,28 @@ _logger = logging.getLogger(__name__)
 ContentPair = tuple[str, str]
 
 DIFFERENT_SOUND = "different sound"
-"""Doubt about two files that look alike, as two takes of one scene do, and two talks over one still card."""
+"""Doubt about two files that look alike but sound different, such as two takes of one scene or two talks over one still
+card."""
 
 ONLY_SOUND = "only the sound is the same"
-"""Doubt about two files that do not look alike: one song under two videos makes them no copies."""
+"""Doubt about two files that sound alike but look different: sharing a song does not make two videos copies."""
 
-# Landmarks that a sound has at least to be different: about three seconds of it.
+# Minimum landmarks of a sound to be called different: about three seconds.
 _LEAST_LANDMARKS = 60
-# What is looked up of a sound: so many pieces of so many seconds, each with so many landmarks at least.
+# Pieces of a sound that are looked up: their number, their length, and the minimum number of landmarks of each.
 _PIECES, _SECONDS_A_PIECE, _LANDMARKS_A_PIECE = 4, 8.0, 80
 
 
 @dataclass(slots=True)
 class HeardPairs:
-    """What the sound says of pairs of contents; each pair is compared once, and the scores are kept with the others.
+    """Sound scores of pairs of contents; each pair is compared once, and its score is stored with the others.
 
     Attributes:
-        sound: Sound of the index; None where it is not known.
+        sound: Audio fingerprints of the index; None if it has none.
         known: Receives the scores.
-        by: What the score of a pair is made of.
-        lock: Held while ``known`` is changed or stored; several groups may ask at a time.
-        found: What was found by the sound, by contents in the order in which they were compared.
+        by: Evidence used for the score of a pair.
+        lock: Held while ``known`` is changed or stored, because several groups may use it in parallel.
+        found: Sound matches by pair of contents, in the order in which they were compared.
     """
 
     sound: SoundSearch | None
@@ -62,7 +63,7 @@ class HeardPairs:
             raise InvalidArgumentError(f"by is {self.by!r}, but the sound of the index is not known; {ADD_SOUND}")
 
     def score(self, first: str, second: str) -> float | None:
-        """What the sound says of two contents, in [0, 1]; None where it is not known or one of them has none."""
+        """Sound score of two contents, in [0, 1]; None if it is unknown or one of them has no sound."""
         if self.sound is None:
             return None
         if first == second:
@@ -80,13 +81,13 @@ class HeardPairs:
         return score
 
     def found_of(self, contents: Iterable[str]) -> dict[ContentPair, SoundScore]:
-        """What was found of pairs of these contents."""
+        """The sound matches of pairs of these contents."""
         pairs = permutations(contents, 2) if self.found else ()
         return {pair: self.found[pair] for pair in pairs if pair in self.found}
 
     def difference(self, first: str, second: str) -> str:
-        """A doubt where the sound of two contents has nothing in common; empty otherwise. The same sound lifts no
-        doubt: one song under two takes makes them no copies."""
+        """A doubt if the sound of two contents has nothing in common; empty otherwise. Equal sound does not remove a
+        doubt: two takes with the same song are not copies."""
         if self.sound is None or first == second:
             return ""
         tracks = [*self._tracks(first), *self._tracks(second)]
@@ -96,11 +97,11 @@ class HeardPairs:
         return DIFFERENT_SOUND if score is not None and score < UNRELATED else ""
 
     def result(self, first: str, second: str, seen: PairResult, lengths: tuple[float, float]) -> PairResult:
-        """The result of a pair by the rule.
+        """The result of a pair by the evidence that ``by`` names.
 
         Args:
             first, second: Contents.
-            seen: The result of the picture, with the first as the query.
+            seen: The result by picture, with the first as the query.
             lengths: Durations of both, seconds.
         """
         if self.by == "picture" or first == second:
@@ -117,15 +118,15 @@ class HeardPairs:
         lengths: Mapping[str, float],
         is_allowed: Callable[[str, str], bool],
     ) -> dict[ContentPair, PairResult]:
-        """Results of all pairs of contents that the rule may put together.
+        """Results of all pairs of contents that may belong together.
 
         Args:
-            seen: Those of the picture.
+            seen: Results by picture.
             lengths: Content -> duration in seconds, of all contents.
-            is_allowed: Whether two contents are to be compared.
+            is_allowed: Whether two contents may be compared.
         """
         pairs = dict(seen)
-        if self.by in ("sound", "either"):  # what only the sound shows is found by the sound
+        if self.by in ("sound", "either"):  # pairs that only share sound are found by sound
             for first, second in self._find(lengths):
                 if (second, first) not in seen and is_allowed(first, second):
                     pairs.setdefault((first, second), PairResult(0.0))
@@ -157,7 +158,7 @@ class HeardPairs:
 
 
 def tracks_of(sound: SoundSearch, content: str) -> Sequence[SoundFeatures]:
-    """The sound of a content; nothing where it is damaged."""
+    """The sound tracks of a content; none if they are damaged."""
     try:
         return sound.tracks(content) or ()
     except CollectionError as error:
@@ -171,8 +172,8 @@ def _warn_once(message: str) -> None:
 
 
 def piece_of(track: SoundFeatures) -> SoundFeatures:
-    """What is looked up of a sound: half a minute from all over it, and not where it is quiet. The whole of a copy or
-    of an excerpt is in the other one, so that a part of it says enough."""
+    """The pieces of a sound that are looked up: half a minute spread over the track, without quiet parts. A part is
+    enough, because a copy or an excerpt is contained in the other file as a whole."""
     if track.length <= _PIECES * _SECONDS_A_PIECE:
         return track
     count = int(track.length / _SECONDS_A_PIECE)
@@ -187,7 +188,7 @@ def piece_of(track: SoundFeatures) -> SoundFeatures:
 
 
 def _as_result(score: SoundScore, lengths: tuple[float, float]) -> PairResult:
-    """A pair by its sound, as if it had been seen."""
+    """Convert a sound match to the form of a picture match."""
     spans = (
         [(segment.query_start, segment.query_end) for segment in score.segments],
         [(segment.target_start, segment.target_end) for segment in score.segments],

@@ -1,4 +1,4 @@
-"""Removals of an index: plans that were carried out from it, kept with their logs so that each can be undone."""
+"""Removals of an index: plans carried out from it, kept with their logs so that each can be undone."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ class Removal(Result):
     """A plan that was carried out.
 
     Attributes:
-        name: Names it within the index, for example ``2026-01-31-120000``.
+        name: Identifies the removal within the index, for example ``2026-01-31-120000``.
         created: ISO 8601 time.
-        plan: The plan's file; ``vidkin apply PLAN --undo`` takes it back as well.
-        files: Its files, in the order of the plan.
+        plan: The plan's file; ``vidkin apply PLAN --undo`` undoes it, too.
+        files: The files of the plan, in its order.
     """
 
     derived: ClassVar = ("can_undo",)
@@ -79,16 +79,16 @@ class Removal(Result):
 
     @property
     def can_undo(self) -> bool:
-        """Whether a file of it is away."""
+        """Whether any of its files can be restored."""
         return any(file.fate in ("removed", "unfinished") for file in self.files)
 
 
 @check_constructor
 class Removals:
-    """What was removed from an index: each plan is in the folder ``removals`` of the index, its log next to it.
+    """The removals of an index: each plan is in the folder ``removals`` of the index, with its log next to it.
 
-    A plan elsewhere that ``vidkin apply`` carries out is named here by a file ``<name>.applied.json`` with its path:
-    there is one log of each plan, next to it, whoever takes it back.
+    For a plan elsewhere that ``vidkin apply`` carries out, the folder has a file ``<name>.applied.json`` with its path,
+    so that each plan has a single log, next to it, wherever it is undone from.
 
     Args:
         place: Place of the index, a folder.
@@ -116,15 +116,16 @@ class Removals:
         """Plan the removal of the spare files of groups, store the plan, and carry it out.
 
         Args:
-            groups: Of each, the best file and those to be removed, as this process has proven them; what is not spare
-                stays.
-            folder: Where the files go; None for the trash.
-            records: Records of the index: files that have changed since stay.
-            on_progress: Callback that receives (steps done, total number of steps, what is being done): a step to read
-                a group, and one to move a file. What it raises ends the run; what was moved is in the log.
+            groups: For each group, the best file and the files to remove, as proven by this process; files that are not
+                spare stay.
+            folder: Destination of the files; None for the trash.
+            records: Records of the index; files that have changed since they were indexed stay.
+            on_progress: Callback that receives (steps done, total number of steps, what is being done): one step to
+                read each group, and one to move each file. An exception that it raises ends the run; moved files are in
+                the log.
 
         Returns:
-            The removal, None if nothing could be planned; and what happened to each file.
+            The removal, or None if nothing could be planned; and the outcome for each file.
 
         Raises:
             CollectionLockedError: Another process writes to the index.
@@ -157,7 +158,7 @@ class Removals:
             plan = DuplicatePlan(tuple(planned), datetime.now().astimezone().isoformat(timespec="seconds"))
             name, path = self._new_file()
             write_plan(plan, path)
-            # What was accepted is in the plan, pair by pair for missing frames: nothing is missing any more.
+            # Accepted findings are already in the plan, pair by pair for missing frames, so nothing else is missing.
             proofs = {
                 (member.kept_by, member.path): replace(member.proof, findings=())
                 for group in groups
@@ -174,7 +175,8 @@ class Removals:
         return self._read(name), [*actions, *staying, *skipped]
 
     def remember(self, plan: Path) -> None:
-        """Name a plan that is elsewhere in the history, before it is carried out; nothing if it is named already.
+        """Record a plan stored elsewhere in the history, before it is carried out; do nothing if it is recorded
+        already.
 
         The caller holds the lock of the index.
 
@@ -217,12 +219,12 @@ class Removals:
         return [action for action in actions if paths is None or {action.path, action.video} & chosen]
 
     def all(self, *, limit: int = 100) -> list[Removal]:
-        """Return the removals of the index, newest first; unreadable ones are left out, with a warning."""
+        """Return the removals of the index, newest first; unreadable removals are skipped with a warning."""
         removals = []
         for name in sorted(self._names(), reverse=True)[:limit]:
             try:
                 removals.append(self._read(name))
-            except VidkinError as error:  # a plan elsewhere may be gone, or another one by now
+            except VidkinError as error:  # a plan elsewhere may have been deleted or replaced
                 _logger.warning("%s", error)
         return removals
 
@@ -236,10 +238,10 @@ class Removals:
                 yield match[1]
 
     def _pointer(self, name: str) -> dict[str, str] | None:
-        """The path of a plan elsewhere, and when it was made; None if the plan is in the index.
+        """The path and the creation time of a plan elsewhere; None if the plan is in the index.
 
         Raises:
-            InvalidArgumentError: The file that says so is damaged.
+            InvalidArgumentError: The file with the path is damaged.
         """
         path = self._folder / f"{name}.applied.json"
         if path.is_symlink() or not path.is_file():
@@ -253,7 +255,7 @@ class Removals:
             ) from error
 
     def _new_file(self) -> tuple[str, Path]:
-        """A name that no removal has, and the file of its plan."""
+        """An unused name for a removal, and the file of its plan."""
         self._folder.mkdir(exist_ok=True)
         if self._folder.is_symlink():
             raise InvalidArgumentError(f"{self._folder} must be a folder, got a symbolic link; remove it")
@@ -289,4 +291,4 @@ class Removals:
 
 
 def _ignore(done: int, total: int, what: str) -> None:
-    """Ignore progress, when the caller passes no callback."""
+    """Ignore progress if the caller passes no callback."""

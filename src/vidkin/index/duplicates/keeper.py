@@ -1,4 +1,4 @@
-"""Which files of a group stay: a sort key that anybody can read, among the files that hold everything of the others."""
+"""Choose which files of a group stay: a readable sort key applied to the files that hold everything in the others."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from vidkin.index.duplicates.differences import Difference
 from vidkin.index.duplicates.traits import Traits
 
 Preferences = str | Sequence[str]
-"""Columns, or folders whose files come first; after ``outside:``, files elsewhere do."""
+"""Columns, or folders whose files come first; after ``outside:``, files outside the folder come first."""
 
 _OUTSIDE = "outside:"
-# Frames per second, bits per second and pixels that differ by less are the same.
+# Ratios up to which frame rates, bit rates and pixel counts are considered equal.
 _SAME_RATE, _SAME_BITS, _SAME_PIXELS = 1.05, 1.02, 1.05
-# Seconds within which files are equally long.
+# Maximum difference in seconds between files of equal length.
 _EQUALLY_LONG = 0.1
-# What another copy has not: each makes a file come later by its frames.
+# Overlays that another copy does not have; each lowers the rank of a file.
 _OVERLAYS = frozenset({"caption", "logo"})
 _AROUND = frozenset({"bars added", "borders added", "inside another picture"})
 
@@ -30,8 +30,8 @@ class Candidate:
 
     Attributes:
         file: The file.
-        traits: Its traits; the default where the file was not opened.
-        differences: How it differs from the file with the most pixels; empty if that is not known.
+        traits: Its traits; defaults if the file was not opened.
+        differences: How it differs from the file with the most pixels; empty if unknown.
     """
 
     file: FileRecord
@@ -40,7 +40,7 @@ class Candidate:
 
     @property
     def picture(self) -> tuple[float, ...]:
-        """Overlays and color, pixels that are no border, and the border; the highest comes first."""
+        """Sort key of overlays and color, pixels without borders, and border; the highest comes first."""
         record, kinds = self.file.record, {each.kind: each.amount or 0.0 for each in self.differences}
         around = max((amount for kind, amount in kinds.items() if kind in _AROUND), default=0.0)
         pixels = record.width * record.height * (1.0 - min(around, 0.9))
@@ -48,7 +48,7 @@ class Candidate:
 
     @property
     def bit_rate(self) -> float:
-        """Bytes a second."""
+        """Bytes per second."""
         return self.file.record.size / max(self.file.record.duration, 1e-3)
 
 
@@ -70,7 +70,7 @@ _VALUES: Mapping[str, tuple[str, Callable[[Candidate], float]]] = {
 }
 
 COLUMNS = ("picture", *_VALUES)
-"""Names of the columns that files can be ordered by; the first nine are the order unless another is asked for."""
+"""Names of the columns that files can be ordered by; the first nine are the default order."""
 
 DEFAULT_ORDER = COLUMNS[:9]
 
@@ -83,7 +83,7 @@ def check_preferences(prefer: Preferences) -> tuple[str, ...]:
     """Check columns and folders; returns the whole order, with folders as absolute paths and the default columns last.
 
     Raises:
-        InvalidArgumentError: One is neither a column nor a folder.
+        InvalidArgumentError: An entry is neither a column nor a folder.
     """
     names = [prefer] if isinstance(prefer, str) else list(prefer)
     order = [_check_preference(name.strip()) for text in names for name in text.split(",") if name.strip()]
@@ -109,7 +109,7 @@ def is_folder(name: str) -> bool:
 
 
 def rank_by_folders(file: FileRecord, order: Sequence[str]) -> tuple[bool, ...]:
-    """For each folder of an order whether the file comes first by it."""
+    """For each folder in the order, whether it ranks the file first."""
     return tuple(_is_first(file, name) for name in order if is_folder(name))
 
 
@@ -119,7 +119,8 @@ def _is_first(file: FileRecord, name: str) -> bool:
 
 
 def put_in_order(candidates: Sequence[Candidate], order: Sequence[str]) -> list[tuple[Candidate, str]]:
-    """The candidates, the one to keep first, each with the column that puts it before the next one, in words."""
+    """The candidates, starting with the one to keep, each with a description of the column that ranks it before the
+    next."""
     left, result = list(candidates), []
     while left:
         first, reason = _first_of(left, order)
@@ -137,7 +138,7 @@ def _first_of(candidates: Sequence[Candidate], order: Sequence[str]) -> tuple[Ca
         if fewer and len(fewer) < len(chosen):
             chosen, reason = fewer, _reason_of(name)
     if len(chosen) > 1:
-        # Other names of a file keep its bytes on the disk.
+        # Hard links keep the bytes of a file on the disk.
         names = max(len(one.file.links) for one in chosen)
         linked = [one for one in chosen if len(one.file.links) == names]
         reason = "has hard links" if len(linked) < len(chosen) else "first by name"
@@ -154,11 +155,12 @@ def _reason_of(name: str) -> str:
 def _best_by(candidates: Sequence[Candidate], column: str) -> list[Candidate]:
     if column == "picture":
         best = max(one.picture for one in candidates)
-        # How much of a frame is border is measured to a pixel or two: of as many pixels those without one come first.
+        # Borders are measured to within a pixel or two; among equal numbers of pixels, frames without a border come
+        # first.
         alike = [one for one in candidates if one.picture[:2] == best[:2] and one.picture[2] * _SAME_PIXELS >= best[2]]
         return [one for one in alike if not one.picture[3]] or alike
     if column == "bit-rate" and len({one.file.record.codec for one in candidates}) > 1:
-        return list(candidates)  # bits of one codec say nothing about another
+        return list(candidates)  # bit rates of different codecs are not comparable
     values = [float(_VALUES[column][1](one)) for one in candidates]
     least = max(values) - (_EQUALLY_LONG if column == "longest" else 0.0)
     least /= {"frame-rate": _SAME_RATE, "bit-rate": _SAME_BITS}.get(column, 1.0)
@@ -170,8 +172,8 @@ class Choice:
     """Which files of a group stay.
 
     Attributes:
-        best: Position of the file to keep before all others.
-        removable: Position of each file that may go -> position of the file that stays and holds everything in it.
+        best: Position of the preferred file.
+        removable: Position of each removable file -> position of the file that stays and holds everything in it.
     """
 
     best: int
@@ -186,14 +188,15 @@ def choose_staying(
     fixed: Collection[int] = (),
     ranks: Sequence[tuple[bool, ...]] = (),
 ) -> Choice:
-    """Choose as few files as possible so that each of the others is held by one that stays.
+    """Choose as few files as possible such that each of the others is held by a file that stays.
 
     Args:
         count: Number of files, in the order in which they are preferred.
-        holds: Whether everything in the second file is proven to be in the first one; asked as rarely as possible.
-        could_hold: The same by what costs nothing: false where it is known that it does not.
+        holds: Whether everything in the second file is proven to be in the first; called as rarely as possible, because
+            it is slow.
+        could_hold: Fast check; false if the first file is known not to hold everything in the second.
         fixed: Files that stay in any case.
-        ranks: Folders that each file is preferred by: none goes for one that they put after it.
+        ranks: Rank of each file by folders; a file is never removed in favor of one with a lower rank.
     """
     left, staying, removable = set(range(count)), set(fixed), dict[int, int]()
     refuted: set[tuple[int, int]] = set()
@@ -208,7 +211,7 @@ def choose_staying(
         open_files = {
             keeper: [file for file in sorted(left - staying) if allowed(keeper, file)] for keeper in sorted(left)
         }
-        # Most files first; of as many, what is preferred.
+        # The file that holds the most files first; on a tie, the preferred one.
         keeper = max(open_files, key=lambda one: (len(open_files[one]), -one), default=None)
         if keeper is None or not open_files[keeper]:
             break

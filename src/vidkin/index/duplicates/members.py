@@ -1,4 +1,4 @@
-"""What `vidkin duplicates` finds: groups of copies, and the role of each file in its group."""
+"""Results of `vidkin duplicates`: groups of copies, and the role of each file in its group."""
 
 from __future__ import annotations
 
@@ -26,34 +26,35 @@ class DuplicateMember(Result):
 
     Attributes:
         path: The file.
-        score: In [0, 1], against ``compared_with``; for the best one, the highest score of the others.
+        score: In [0, 1], against ``compared_with``; for the best file, the highest score of the others.
         width, height: Pixels as displayed.
         duration: Seconds.
         size: Bytes.
-        best: The one to keep.
-        relation: ``whole``: shows the same as the other one from start to end; ``excerpt``: is a part of it;
-            ``contains``: has it and more; ``overlaps``: shares a part with it.
-        compared_with: Path of the other one: the best if they match, otherwise the most similar one. None for the
+        best: Whether it is the file to keep.
+        relation: ``whole``: shows the same as the other file from start to end; ``excerpt``: is a part of it;
+            ``contains``: includes it and more; ``overlaps``: shares a part with it.
+        compared_with: Path of the other file: the best file if they match, otherwise the most similar one. None for the
             best.
-        start, end: For an excerpt, or a copy whose ends are cut off, the seconds of the other one that it shows;
-            otherwise the seconds of this file that the other one shows; None for a whole.
+        start, end: For an excerpt or a trimmed copy, the seconds of the other file that it shows; otherwise the seconds
+            of this file that the other file shows; None for a whole copy.
         mirrored: Whether it is flipped left to right.
-        turned: Degrees by which it has to be turned clockwise to show the other one: 0, 90, 180 or 270.
-        lacking: Seconds of this file that the best one does not show; 0 for the best.
+        turned: Degrees by which it must be rotated clockwise to match the other file: 0, 90, 180 or 270.
+        lacking: Seconds of this file that the best file does not show; 0 for the best.
         links: Other names of the same file (hard links).
-        doubt: Why it may not be a copy at all, in a few words; empty if there is no doubt.
-        stays: Why it stays whatever the best one shows, in a few words: it is in the library of ``incoming``, or the
-            movie of a photograph. Of the best one: why nothing of it may change. Empty if nothing speaks against it.
-        companions: Files that belong to it and go where it goes, such as subtitles; paths.
-        differences: What kind of copy it is: each way in which it differs from ``compared_with``, see
-            :class:`vidkin.index.duplicates.differences.Difference`; empty if nothing can be told.
-        segments: Where it matches ``compared_with``, with this file as the query; none where both have the same bytes.
-        traits: Frame rate, sound tracks, date and what else tells copies apart; None where the file was not opened.
-        proof: What decoding this file and ``kept_by``, or else the best one, has shown; None if they were not decoded.
-        kept_by: Path of the file that stays and has everything in it; None unless that is proven.
-        findings: What it has that the best one lacks, by the proof, and nobody accepted.
-        picture, sound: What each of them says alone, in [0, 1]; of the best one, the highest of the others. None where
-            one of the two files has no sound, or the index knows none.
+        doubt: Short reason why it may not be a copy at all; empty if there is no doubt.
+        stays: Short reason why it stays regardless of the best file: it is in the library of ``incoming``, or is the
+            movie of a photograph. For the best file, why it must not change. Empty if it may be removed.
+        companions: Paths of files that belong to it and are moved with it, such as subtitles.
+        differences: Ways in which it differs from ``compared_with``, see
+            :class:`vidkin.index.duplicates.differences.Difference`; empty if none are known.
+        segments: Where it matches ``compared_with``, with this file as the query; empty if both have the same bytes.
+        traits: Frame rate, sound tracks, date and other properties that distinguish copies; None if the file was not
+            opened.
+        proof: Result of decoding this file and ``kept_by``, or else the best file; None if they were not decoded.
+        kept_by: Path of the file that stays and contains everything in it; None unless that is proven.
+        findings: Content that the best file lacks according to the proof, and that was not accepted.
+        picture, sound: Scores by picture alone and by sound alone, in [0, 1]; for the best file, the highest of the
+            others. None if one of the two files has no sound, or the index has no audio fingerprints.
     """
 
     derived: ClassVar = ("is_spare", "is_proven")
@@ -87,7 +88,7 @@ class DuplicateMember(Result):
 
     @classmethod
     def of(cls, file: FileRecord, score: float, **others: Any) -> DuplicateMember:
-        """A member that is this file; the other fields as they are named."""
+        """Make a member for this file, with these other fields."""
         record = file.record
         shape = record.width, record.height, record.duration, record.size
         belonging = find_companions(record.path)
@@ -97,7 +98,7 @@ class DuplicateMember(Result):
 
     @property
     def is_spare(self) -> bool:
-        """Whether it seems that it can be removed: nothing speaks against it. `is_proven` says whether it is proven."""
+        """Whether it can probably be removed, because there is no known reason against it; `is_proven` is the proof."""
         return not (self.best or self.lacking or self.doubt or self.stays)
 
     @property
@@ -109,11 +110,11 @@ class DuplicateMember(Result):
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class DuplicateGroup(Result):
-    """Files that hold the same material, the best copy first.
+    """Files with the same content, the best copy first.
 
     Attributes:
-        members: The best first, the others by descending score.
-        reason: Why the best one was chosen.
+        members: The best file first, then the others by descending score.
+        reason: Why the best file was chosen.
     """
 
     derived: ClassVar = ("savings",)
@@ -135,22 +136,23 @@ class DuplicateGroup(Result):
 
     @property
     def savings(self) -> int:
-        """Bytes of the members that are spare; a file with several hard links frees its bytes only with all of them."""
+        """Bytes of the spare members; a file with several hard links frees its bytes only if all of them are
+        removed."""
         return sum(member.size for member in self.members if member.is_spare)
 
     def cards(self, path: str = "") -> list[Card]:
-        """A picture of each file, for a notebook."""
+        """A frame of each file, for a notebook."""
         return [
             Card(member.path, None, shown_name(member.path), f"best: {self.reason}" if member.best else _facts(member))
             for member in self.members
         ]
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """One row a file."""
+        """One row per file."""
         return [member.to_dict() for member in self.members]
 
     def to_pandas(self) -> Any:
-        """The files as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` where it is not installed."""
+        """The files as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` if pandas is not installed."""
         return data_frame(self.table_rows())
 
     def _repr_html_(self) -> str:
@@ -159,14 +161,14 @@ class DuplicateGroup(Result):
 
 @dataclass(frozen=True, slots=True)
 class FoundGroup(Result):
-    """A group as far as it is known while a search is at work.
+    """Preliminary or final group, reported while the search runs.
 
     Attributes:
-        id: Number of the group in this search: a later one with the same number replaces it.
-        sequence: 1, 2, 3 and so on, in the order in which groups are told.
-        is_final: Whether it stays as it is. Until then no file was read for it: its best one is preferred by what the
-            index knows, nothing is proven, and members come and go.
-        group: The group; None if its files are in none, or in another one, after all.
+        id: Number of the group in this search; a later report with the same number replaces it.
+        sequence: 1, 2, 3 and so on, in the order in which groups are reported.
+        is_final: Whether the group will not change again. Until then no files were read for it: its best file is chosen
+            by data in the index, nothing is proven, and members may change.
+        group: The group; None if it was withdrawn, because its files are in no group or in another one.
     """
 
     id: int
@@ -175,13 +177,14 @@ class FoundGroup(Result):
     group: DuplicateGroup | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values, those of the group beside the others; without a group ``members`` is empty."""
+        """The fields as plain values, with the fields of the group at the same level; without a group, ``members`` is
+        empty."""
         group = {"members": [], "reason": "", "savings": 0} if self.group is None else self.group.to_dict()
         return {"id": self.id, "sequence": self.sequence, "is_final": self.is_final, **group}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> FoundGroup:
-        """The group of which :meth:`to_dict` gave these plain values."""
+        """Restore a group from the plain values of :meth:`to_dict`."""
         given = as_object(cls, values)
         return read_fields(cls, {**given, "group": given if given.get("members") else None})
 

@@ -1,4 +1,4 @@
-"""What pairs of videos score, by stored features or by reading their files again: the same wherever it is computed."""
+"""Score pairs of videos, by stored features or by reading their files again, with the same result on every machine."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from vidkin.index.storage.records import VideoRecord
 from vidkin.index.storage.tasks import check_files_here
 from vidkin.similarity import UNRELATED, FrameFeatures, PairScore, Scorer, Segment
 
-# With stored features true copies may score as little as this, as they were sampled at other moments.
+# True copies may score as low as this with stored features, because they were sampled at different moments.
 _DOUBTFUL = 0.3
-# From this score on, with this share of the shorter video shown, neither the other direction nor a finer reading makes
-# a visible difference.
+# With at least this score and this share of the shorter video shown, neither the other direction nor denser sampling
+# makes a visible difference.
 _SURE_AS_STORED, _SHOWN_WHOLE = 0.75, 0.95
-# A pair of which less is shown, by stored features, is no copy as a whole however finely it is read.
+# If stored features show less than this share, denser sampling cannot make the pair a whole copy.
 _MAYBE_WHOLE = 0.4
-# A segment agrees as well as another one from this share of its score on: footage that is shown twice agrees about as
-# well both times.
+# A segment agrees as well as another if its score is at least this share of the other's: footage that is shown twice
+# agrees about equally well both times.
 _AS_GOOD = 0.9
-# Bytes of features that are held, in single precision.
+# Maximum bytes of features held in memory, in single precision.
 _MAX_HELD = 128 << 20
 
 
 @dataclass(slots=True)
 class PairScorer:
-    """Scores of pairs of one index. What it returns depends on the two videos alone, and on nothing asked before.
+    """Scores of pairs of one index. Results depend only on the two videos, not on earlier calls.
 
     Attributes:
         store, scorer: Store and scorer of the index.
-        readings: Reads files again; None compares stored features only.
-        is_elsewhere: Whether this may be another machine than the one where a search was started, so that a file that
-            is not here may be there.
+        readings: Reads files again; None to compare stored features only.
+        is_elsewhere: Whether this may be a different machine from the one where the search was started, so that a file
+            missing here may exist there.
     """
 
     store: VectorStore
@@ -53,64 +53,64 @@ class PairScorer:
     _held: FeatureCache = field(default_factory=lambda: FeatureCache(_MAX_HELD), init=False)
 
     def stored(self, records: Sequence[VideoRecord]) -> list[FrameFeatures]:
-        """Stored features of these videos, ready for scoring; those read last are held.
+        """Stored features of these videos, ready for scoring; the latest ones are cached.
 
         Raises:
-            NotIndexedError: One of them was removed meanwhile.
+            NotIndexedError: One of them was removed in the meantime.
         """
         return self._held.read(self.store, [record.id for record in records])
 
     def compare(self, record: VideoRecord, others: Sequence[VideoRecord], parts: bool) -> list[PairResult] | None:
-        """The results of a video with others; None if one of them was removed meanwhile."""
+        """The results of a video with others; None if one of them was removed in the meantime."""
         try:
             return [self.score(record, other, parts=parts) for other in others]
         except NotIndexedError:
             return None
 
     def score(self, record: VideoRecord, other: VideoRecord, *, parts: bool) -> PairResult:
-        """The result of a pair by stored features, or by reading both files where these leave doubt; the same whichever
-        of the two is asked for first.
+        """The result of a pair by stored features, or by reading both files if these leave doubt; independent of the
+        order of the two.
 
         Raises:
-            NotIndexedError: One of them was removed meanwhile.
-            ClusterError: This machine does not see one of the files.
+            NotIndexedError: One of them was removed in the meantime.
+            ClusterError: This machine cannot access one of the files.
         """
         if content_of(other) < content_of(record):
             return self.score(other, record, parts=parts).swapped()
         one, target = self.stored([record, other])
         best = self.scorer.score(one, [target])[0]
-        # The other direction may find a line that this one misses by a frame. Of unrelated videos there is none in
-        # either.
+        # The other direction may find a line that this one misses by a frame. Unrelated videos have none in either
+        # direction.
         if UNRELATED <= best.score < _SURE_AS_STORED:
             best = score_pair(one, target, self.scorer)
         result = result_of(best, one, target)
         return self.read(record, other) if is_in_doubt(result, parts) and self.can_refine(record, other) else result
 
     def can_refine(self, *records: VideoRecord) -> bool:
-        """Whether one of the files can be read more finely than it is stored."""
+        """Whether one of the files can be sampled more densely than it is stored."""
         return self.readings is not None and not all(map(self.readings.is_stored_as_finely, records))
 
     def read(self, record: VideoRecord, other: VideoRecord) -> PairResult:
-        """The result of a pair from readings as fine as those of queries.
+        """The result of a pair from frames sampled as densely as those of queries.
 
         Raises:
-            NotIndexedError: One of them was removed meanwhile.
-            ClusterError: This machine does not see one of the files.
+            NotIndexedError: One of them was removed in the meantime.
+            ClusterError: This machine cannot access one of the files.
         """
         assert self.readings is not None  # can_refine
-        if self.is_elsewhere:  # without the file the answer would be another one
+        if self.is_elsewhere:  # without the file, the result would differ
             check_files_here((record.path, other.path))
         one, target = self.readings.finest(record), self.readings.finest(other)
         return result_of(score_pair(one, target, self.scorer), one, target, fine=True)
 
 
 def is_in_doubt(result: PairResult, parts: bool) -> bool:
-    """Whether a finer reading of both files may show that two are copies, or how much of them is.
+    """Whether sampling both files more densely may show that they are copies, or how much they share.
 
     Args:
-        result: By stored features. Frames of an excerpt fall between those of the film, so that these may miss part of
-            the match.
-        parts: Whether a copy of a part counts, too.
+        result: By stored features. Sampled frames of an excerpt fall between those of the film, so stored features may
+            miss part of the match.
+        parts: Whether copies of parts count.
     """
     is_sure = result.score >= _SURE_AS_STORED and max(result.covered) >= _SHOWN_WHOLE
     is_far = result.score < _DOUBTFUL or not (parts or min(result.covered) >= _MAYBE_WHOLE)
@@ -123,7 +123,7 @@ class PairJob:
 
     Attributes:
         scorer, calibration: Scorer and calibration of the index.
-        spec: What opens the extractor.
+        spec: Specification for opening the extractor.
         fingerprint: Fingerprint of the extractor.
         rate: Frames per second at which the index samples long videos.
     """
@@ -135,10 +135,10 @@ class PairJob:
     rate: float
 
     def start(self, place: Place, store: VectorStore) -> PairScorer:
-        """The scores, for a process that has this store.
+        """Create the scorer in a process that has this store.
 
         Raises:
-            ClusterError: The extractor of this machine is another one.
+            ClusterError: This machine has a different extractor.
         """
         extractor = self.spec.open()
         if extractor.fingerprint != self.fingerprint:
@@ -151,7 +151,7 @@ class PairJob:
 
 
 def result_of(score: PairScore, first: FrameFeatures, second: FrameFeatures, *, fine: bool = False) -> PairResult:
-    """The result of a pair: what of both is covered, without the map of frames."""
+    """The result of a pair: the covered shares of both, without the map of frames."""
     segments: list[Segment] = []
     for segment in score.segments:  # strongest first
         if not any(_resembles(segment, stronger) for stronger in segments):
@@ -164,8 +164,8 @@ def result_of(score: PairScore, first: FrameFeatures, second: FrameFeatures, *, 
 
 
 def _resembles(segment: Segment, stronger: Segment) -> bool:
-    """Whether a segment only resembles footage that a stronger one shows: its moments of one video are among those of
-    the other segment, which agree better."""
+    """Whether a segment only resembles footage of a stronger segment: in one of the videos, its moments lie within
+    those of the stronger segment, which agree better."""
     if segment.score >= _AS_GOOD * stronger.score:
         return False
     sides = (
@@ -176,12 +176,12 @@ def _resembles(segment: Segment, stronger: Segment) -> bool:
 
 
 def _covered(features: FrameFeatures, spans: list[tuple[float, float]]) -> float:
-    """Share of the informative frames that lie in one of these ranges of seconds."""
+    """Share of the informative frames that lie in one of these time ranges."""
     weights = features.information.astype(np.float64)
     total = float(weights.sum())
     if total <= 0:
         return 0.0
-    # A frame stands for half a period on both sides of it.
+    # A frame represents half a period on both sides.
     reach = 0.49 * features.period
     seen = np.zeros(len(features), np.bool_)
     for start, end in spans:

@@ -1,4 +1,4 @@
-"""Compare each video of an index with those nearest to it, here or by what has several processes."""
+"""Compare each video of an index with its nearest videos, in this process or in several."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from vidkin.similarity import Scorer
 
 _Answers = Iterator[tuple[VideoRecord, Mapping[str, PairResult] | None]]
 
-# Frames that are looked up for a video, evenly spread: a copy as a whole shows all of them.
+# Number of evenly spread frames looked up for a video; a whole copy shows all of them.
 _FRAMES_LOOKED_UP = 16
-# Attempts to compare a video whose neighbors are removed meanwhile.
+# Maximum attempts to compare a video whose neighbors are removed in the meantime.
 _MAX_ATTEMPTS = 5
-# Times the number of neighbors up to which is searched for those in scope.
+# The search for neighbors in scope is widened up to this multiple of the number of neighbors.
 _MAX_WIDENED = 16
-# Videos whose pairs are scored at a time, for each process that does so.
+# Number of videos per process whose pairs are scored together.
 _VIDEOS_A_PROCESS = 8
 
 
 @dataclass(slots=True)
 class PairSearch:
-    """Compares each video with those nearest to it.
+    """Compares each video with its nearest videos.
 
     Attributes:
         store, scorer: Store and scorer of the index.
         known: Receives the results; known pairs are not compared again.
-        readings: Reads files again; None compares stored features only.
-        parts: Also look for excerpts, and for videos that share a part.
-        neighbors: Number of videos that each one is compared with.
+        readings: Reads files again; None to compare stored features only.
+        parts: Also find excerpts, and videos that share a part.
+        neighbors: Number of videos with which each video is compared.
         pairs: Which pairs are compared.
-        sound: Sound of the files; None where it is not known.
-        mapper, job: Score the pairs, and what they need for that; None scores them in this process.
+        sound: Audio fingerprints of the index; None if it has none.
+        mapper, job: The mapper that scores the pairs, and its job; None to score them in this process.
     """
 
     store: VectorStore
@@ -65,11 +65,11 @@ class PairSearch:
         self.scores = PairScorer(self.store, self.scorer, self.readings)
 
     def share_work(self, mapper: Mapper | None, spec: WorkerSpec) -> None:
-        """Have a mapper score the pairs, each block of them at once; None scores them in this process.
+        """Have a mapper score the pairs in blocks; None to score them in this process.
 
         Args:
-            mapper: Scores them.
-            spec: What opens the extractor there.
+            mapper: Scores the pairs.
+            spec: Specification for opening the extractor there.
         """
         if mapper is not None and self.readings is not None:
             readings = self.readings
@@ -80,8 +80,8 @@ class PairSearch:
         """Compare the pairs; results are stored even if this is interrupted.
 
         Args:
-            videos: Videos with frames; only one of those with the same bytes.
-            on_progress: Called with (videos done, videos in all), the first time with those of earlier runs.
+            videos: Videos with frames; only one of each set with the same bytes.
+            on_progress: Called with (videos done, total videos), the first time with the number done by earlier runs.
         """
         by_content = {content_of(record): record for record in videos}
         wholes = Lookups(self.pairs, self.known.searched, self.known.scoped, "searched")
@@ -98,7 +98,7 @@ class PairSearch:
                 for record, results in self._compare(block, by_content):
                     attempts[record.id] += 1
                     if results is None and attempts[record.id] < _MAX_ATTEMPTS:
-                        # It, or one of those nearest to it, was removed by another process meanwhile.
+                        # The video or one of its neighbors was removed by another process in the meantime.
                         self.store.refresh()
                         waiting.append(record)
                         continue
@@ -116,28 +116,29 @@ class PairSearch:
             self.known.save()
 
     def compare(self, first: VideoRecord, second: VideoRecord) -> PairResult:
-        """The result of a pair, which is compared unless that is known."""
+        """The result of a pair, compared if it is not known."""
         contents = content_of(first), content_of(second)
         result = self.known.get(*contents)
         if result is None:
             self.known.put(*contents, self.scores.score(first, second, parts=self.parts))
-            # As the next run gets it, to the last digit: what depends on it is stored, too.
+            # Exactly the value that the next run will load, because results that depend on it are stored, too.
             result = self.known.get(*contents)
             assert result is not None
         return result
 
     def refine(self, first: VideoRecord, second: VideoRecord) -> PairResult:
-        """The result of a pair by reading both files as finely as queries, unless that is known or impossible."""
+        """The result of a pair from both files sampled as densely as queries, unless it is known or that is
+        impossible."""
         result = self.compare(first, second)
         if result.fine or not self.scores.can_refine(first, second):
             return result
-        with suppress(NotIndexedError):  # removed by another process meanwhile
+        with suppress(NotIndexedError):  # removed by another process in the meantime
             self.known.put(content_of(first), content_of(second), self.scores.read(first, second))
         return self.compare(first, second)
 
     def _compare(self, block: Sequence[VideoRecord], others: Mapping[str, VideoRecord]) -> _Answers:
-        """Each video of a block with its results by the contents of its neighbors, those that are not known yet; None
-        if one of them was removed meanwhile."""
+        """Each video of a block with its new results by content of the neighbor; None if one of the videos was removed
+        in the meantime."""
         seen: set[frozenset[int]] = set()
         asked: list[tuple[VideoRecord, list[VideoRecord] | None]] = []
         for record in block:
@@ -163,15 +164,15 @@ class PairSearch:
             yield record, None if results is None else dict(zip(map(content_of, found or ()), results, strict=True))
 
     def _is_known(self, first: VideoRecord, second: VideoRecord) -> bool:
-        """Whether two videos were compared as finely as it takes."""
+        """Whether two videos were compared as densely as needed."""
         known = self.known.get(content_of(first), content_of(second))
         return known is not None and not (is_in_doubt(known, self.parts) and self.scores.can_refine(first, second))
 
     def _look_up(self, record: VideoRecord, others: Mapping[str, VideoRecord]) -> list[VideoRecord]:
-        """The videos nearest to one, as many as it is compared with.
+        """The nearest videos of a video, as many as it is compared with.
 
         Raises:
-            NotIndexedError: It was removed meanwhile.
+            NotIndexedError: The video was removed in the meantime.
         """
         features, content = self.scores.stored([record])[0], content_of(record)
         if not self.parts and len(features) > _FRAMES_LOOKED_UP:
@@ -183,7 +184,7 @@ class PairSearch:
         while True:
             candidates = find_candidates(self.store, features, count)
             found = [by_id[other] for other in candidates if other in by_id and other != record.id]
-            # Copies that are out of scope may be nearer than those in it.
+            # Copies out of scope may be nearer than those in scope.
             if self.pairs.scope.is_everything or len(found) >= enough or count > _MAX_WIDENED * self.neighbors:
                 return found[: self.neighbors]
             count *= 4

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from vidkin.features import bar_boxes
 from vidkin.media import iter_frames_at
 
-# Gray levels by which a pixel changes, and the share of a bar that may change because of subtitles.
+# Minimum gray levels by which a pixel changes, and maximum share of a bar that changes because of subtitles.
 _CHANGE = 48
 
 _MOST_CHANGES = 0.3
@@ -20,11 +20,11 @@ _BEFORE_END, _BATCH = 0.05, 8
 def read_moments(
     path: str, times: NDArray[np.float64], length: float, *, short_side: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-    """Read the frames [T, H, W, 3] on screen at these times, and their own times [T]; each once.
+    """Read the frames [T, H, W, 3] on screen at these times, each once, and their own times [T].
 
     Args:
         path: The file.
-        times: Seconds, in any order; those beyond the ends count as the ends.
+        times: Seconds, in any order; times beyond the ends are moved to the ends.
         length: Duration of the file in seconds.
         short_side: Pixels at the shorter side.
 
@@ -36,7 +36,7 @@ def read_moments(
     images: NDArray[np.uint8] = np.empty(0, np.uint8)
     shown: list[float] = []
     for chosen in (wanted, [0.0]):
-        # Straight into their places: joined at the end, they would be held twice.
+        # Written in place, because concatenating at the end would hold them twice.
         for batch in iter_frames_at(path, chosen, short_side=short_side, batch=_BATCH, threads=1):
             if not shown:
                 images = np.empty((len(chosen), *batch.images.shape[1:]), np.uint8)
@@ -48,8 +48,9 @@ def read_moments(
 
 
 def find_bars(images: NDArray[np.uint8]) -> tuple[int, int, int, int]:
-    """Top, bottom, left and right of what is between the bars of pictures [T, H, W, 3] of one video, in pixels."""
-    # Use the brightest and darkest values over time: bars never change, and a dark scene cannot pass for one.
+    """Top, bottom, left and right of the content area between the bars of frames [T, H, W, 3] of one video, in
+    pixels."""
+    # Use the brightest and darkest values over time: bars never change, so a dark scene is not mistaken for a bar.
     brightest, darkest = images.max(axis=0), images.min(axis=0)
     height, width = brightest.shape[:2]
     top, bottom, left, right = 0, height, 0, width
@@ -58,7 +59,7 @@ def find_bars(images: NDArray[np.uint8]) -> tuple[int, int, int, int]:
             continue
         outside = np.ones((height, width), dtype=bool)
         outside[box[0] : box[1], box[2] : box[3]] = False
-        # What is dark only at some moments is not a bar; a bar may have subtitles.
+        # An area that is dark only at some moments is not a bar; a bar may contain subtitles.
         changes = (brightest[outside] - darkest[outside]).max(axis=-1) > _CHANGE
         if changes.mean() < _MOST_CHANGES:
             top, bottom, left, right = box

@@ -1,7 +1,7 @@
-"""Where and when a copy shows the picture of another video, measured on a few frames of both.
+"""Align a copy with another video in time and in the frame, using a few frames of both.
 
-The boxes of a match are rough, and its times those of sampled frames. What kind of copy it is shows only in the exact
-place.
+The boxes and times of a match are approximate, because they come from sampled frames. The kind of copy can only be
+determined from the exact alignment.
 
 Shapes: N moments, M frames of the second video, L lags; H, W pixels.
 """
@@ -22,44 +22,44 @@ from vidkin.index.duplicates.pictures import find_bars, read_moments
 from vidkin.match.pose import PLAIN, Pose
 from vidkin.similarity import WHOLE, Box, Segment
 
-# Moments that are compared, and the shorter side of their pictures in pixels. They are among so many evenly spread ones
-# of the other video, so that all its copies are compared with the same frames of it, which are read once.
+# Number of moments compared, and shorter side of their frames in pixels. The moments are among ``_SPREAD`` evenly
+# spread moments of the other video, so that all its copies are compared with the same frames, which are read once.
 _MOMENTS, _SHORT_SIDE, _SPREAD = 4, 288, 8
-# Lines of the small pictures in which moments and place are found, and of those in which the place is exact.
+# Lines of the small frames for the search, and of the larger frames for the exact alignment.
 _LINES, _MORE_LINES = 72, 108
-# Seconds around the line of a match in which the same moment may be, and steps of that.
+# Lags in seconds from the line of a match at which the same moment is searched for.
 _LAGS = np.arange(-15, 16) / 25.0
-# Of the lags, every so manyth one is tried with a place of its own.
+# Step between the lags that are tried with an alignment of their own.
 _LAGS_APART = 8
-# From this agreement on, nothing else is tried, and from this one on, pictures need not be moved; a later guess must
-# agree better than an earlier one by so much.
+# Agreement from which no other alignment is tried; agreement from which the frames are not moved; and minimum gain in
+# agreement of a later guess over an earlier one.
 _SURE, _IN_PLACE, _MORE = 0.95, 0.985, 0.02
 # A moment counts if its agreement is at least the first value, and at least the second value times the best agreement.
 _MIN_AGREEMENT, _MIN_SHARE_OF_BEST = 0.75, 0.85
-# How much better the best moment must agree than others for its time to be exact, and steps of lags by which it may lie
-# beside the others: at another speed frames come early or late.
+# Minimum lead in agreement of the best moment for its time to be exact, and number of lag steps by which it may deviate
+# from the other moments, because frames come early or late at another speed.
 _DISTINCT, _NEARBY = 0.01, 3
-# Speeds this close to 1, and lines on which the moments found lie with at most so many seconds between.
+# Maximum deviation of a usual speed from 1, and maximum distance in seconds of moments from their line.
 _USUAL_SPEED, _SAME_LINE = 0.01, 0.06
-# Seconds by which moments may be off, by two frames at ten a second, while both videos run at one speed.
+# Maximum error of moments in seconds while both videos run at the same speed: two frames at ten frames per second.
 _OFF_BY_FRAMES = 0.21
-# A speed must differ by this from 1 to be believed where the moments do not show it.
+# Minimum deviation from 1 of a speed that is used even if the moments do not show it.
 _OTHER_SPEED = 0.15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlacedFrames:
-    """Frames of two videos that show the same moments, and where in the picture.
+    """Frames of two videos that show the same moments, and their alignment.
 
     Attributes:
-        first: [N, H, W, 3] frames of the copy, flipped or turned as the other one is.
-        second: [N, H', W', 3] frames of the other one.
+        first: [N, H, W, 3] frames of the copy, flipped or rotated to match the other video.
+        second: [N, H', W', 3] frames of the other video.
         first_times, second_times: [N] seconds.
-        placement: Place of the copy's picture in the other one.
-        agreement: Correlation in [-1, 1] of the parts that both show, in most of the picture.
-        first_picture, second_picture: Boxes of the pictures without black bars.
-        exact: Whether the moments agree better than those just before and after, so that the times are exact.
-        pose: How the frames of the copy were turned and flipped.
+        placement: Position of the copy's picture in the other video.
+        agreement: Correlation in [-1, 1] of the common parts, over most of the picture.
+        first_picture, second_picture: Boxes of the content areas without black bars.
+        exact: Whether the moments agree better than the frames just before and after, so that the times are exact.
+        pose: How the frames of the copy were rotated and flipped.
     """
 
     first: NDArray[np.uint8]
@@ -74,7 +74,7 @@ class PlacedFrames:
     pose: Pose
 
     def common(self, size: tuple[int, int]) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
-        """The part that both show, of each moment and of both videos, as pictures [*size, 3]."""
+        """The common part of each moment in both videos, as images [*size, 3]."""
         boxes = self.placement.inside_box, self.placement.covered_box
         for one, other in zip(self.first, self.second, strict=True):
             sides = (
@@ -85,11 +85,11 @@ class PlacedFrames:
 
 
 def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float, float]) -> PlacedFrames | None:
-    """Find the moments of the second video that the first one shows, and where.
+    """Find the moments of the second video that the first one shows, and their position in the frame.
 
-    Four frames of the first and those within .6 s of the same moments of the second are read. The parts of them that
-    the match names, or else the pictures without bars, or else the whole pictures are aligned, each lag along the line
-    of the match being a guess; see :func:`vidkin.files.frame_alignment.align_frames`.
+    Four frames of the first video are read, and the frames of the second within .6 s of the same moments. The boxes of
+    the match, or else the content areas without bars, or else the whole frames are aligned, with each lag along the
+    line of the match as a guess; see :func:`vidkin.files.frame_alignment.align_frames`.
 
     Args:
         first, second: The files.
@@ -112,11 +112,11 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
     # The frames of the second video for each moment and lag [N, L].
     line = segment.target_start + segment.speed * (times - segment.query_start)
     rows = np.abs(others.times - (line[:, None] + _LAGS)[..., None]).argmin(axis=2)
-    # The boxes of a segment are in the pictures as they are, bars and all.
+    # The boxes of a segment refer to whole frames, including bars.
     boxes, pictures = (pose.apply_to_box(segment.query_box), segment.target_box), (own.picture, others.picture)
     own_part, part = (picture if box == WHOLE else box for box, picture in zip(boxes, pictures, strict=True))
     best: _Attempt | None = None
-    for found in _attempts(own, others, rows, dict.fromkeys([(own_part, part), pictures, (WHOLE, WHOLE)])):
+    for found in _try_alignments(own, others, rows, dict.fromkeys([(own_part, part), pictures, (WHOLE, WHOLE)])):
         if best is None or found.rank > best.rank + _MORE:
             best = found
         if best.rank >= _SURE:
@@ -139,12 +139,12 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
 
 
 def pose_of(segment: Segment) -> Pose:
-    """How the frames of the query of a segment are brought into the orientation of its target."""
+    """The pose that brings the query frames of a segment into the orientation of its target."""
     return Pose(segment.mirrored, segment.turned // 90)
 
 
 def _moments(segment: Segment, length: float) -> NDArray[np.float64]:
-    """Seconds of the target that are compared."""
+    """Times of the target that are compared, in seconds."""
     spread = length * (np.arange(_SPREAD) + 0.5) / _SPREAD
     inside = spread[(spread >= segment.target_start) & (spread <= segment.target_end)]
     if len(inside) < _MOMENTS:
@@ -157,7 +157,7 @@ class _Frames:
     """Frames [T, H, W, 3] and their times [T] in seconds.
 
     Attributes:
-        picture: The part without black bars.
+        picture: Box of the content area without black bars.
     """
 
     def __init__(self, images: NDArray[np.uint8], times: NDArray[np.float64]) -> None:
@@ -168,7 +168,7 @@ class _Frames:
         self._small: dict[Box, NDArray[np.float32]] = {}
 
     def small(self, box: Box) -> NDArray[np.float32]:
-        """A part of the frames in gray, with square pixels."""
+        """A part of the frames in gray, small, with square pixels."""
         if box not in self._small:
             self._small[box] = _canvases(self.images, box, _size_of(self.images, box, _LINES))
         return self._small[box]
@@ -176,7 +176,7 @@ class _Frames:
 
 @lru_cache(maxsize=2)
 def _read_around(path: str, size: int, changed: int, moments: tuple[float, ...], length: float) -> _Frames:
-    """The frames around some moments of a file of this size and time of change; held for its next copy.
+    """The frames around some moments of a file of this size and modification time; cached for its next copy.
 
     Raises:
         MediaError: The file cannot be read.
@@ -186,14 +186,14 @@ def _read_around(path: str, size: int, changed: int, moments: tuple[float, ...],
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Attempt:
-    """A place, and for each frame of the first video the one of the second that agrees best there.
+    """An alignment, and for each frame of the first video the best matching frame of the second.
 
     Attributes:
-        placement: The place.
-        rows: [N] the frames of the second video.
-        agreements: [N] how much they agree.
-        ahead: [N] how much better than the others do in the middle.
-        pictures: The parts of both without bars.
+        placement: Position of one picture in the other.
+        rows: [N] rows of the frames of the second video.
+        agreements: [N] agreement of the frames.
+        ahead: [N] lead of the agreement over the median of the others.
+        pictures: Content areas of both without bars.
     """
 
     placement: FrameAlignment
@@ -204,8 +204,8 @@ class _Attempt:
 
     @property
     def rank(self) -> float:
-        """How much they agree, and less where neither of them shows all of the other one: at the wrong moment of a
-        moving camera both seem to have a border of their own."""
+        """Agreement, reduced if neither picture contains the other: at the wrong moment of a moving camera, each seems
+        to have a border of its own."""
         parts = (self.placement.inside_box, self.placement.covered_box)
         shown = [
             max(
@@ -218,57 +218,57 @@ class _Attempt:
 
     @property
     def counted(self) -> NDArray[np.bool_]:
-        """[N] the frames that agree; those that agree hardly at all show something else."""
+        """Mask [N] of the frames that agree; the others show something else."""
         highest = float(self.agreements.max())
         return np.asarray(self.agreements >= min(highest, max(_MIN_AGREEMENT, _MIN_SHARE_OF_BEST * highest)))
 
     @property
     def agreement(self) -> float:
-        """How much these agree."""
+        """Agreement of the frames that count."""
         return float(self.agreements[self.counted].mean())
 
 
-def _attempts(
+def _try_alignments(
     own: _Frames, others: _Frames, rows: NDArray[np.int64], parts: Iterable[tuple[Box, Box]]
 ) -> Iterator[_Attempt]:
-    """Align parts of both videos, at the lag at which they agree best as they are, then at three others: a camera that
-    pans or zooms shows another crop of the same a moment later."""
+    """Align parts of both videos at the lag at which they agree best without moving them, then at three other lags,
+    because a panning or zooming camera shows another crop a moment later."""
     shown = own.picture, others.picture
     for boxes in parts:
         ones, pictures = own.small(boxes[0]), others.small(boxes[1])
         plain, ahead = _best_rows(ones, pictures, rows, FrameAlignment())
         agreements = _agreements(ones, pictures[plain], FrameAlignment())
         if np.median(agreements) >= _IN_PLACE:
-            yield _Attempt(_outside(FrameAlignment(), boxes), plain, agreements, ahead, shown)
+            yield _Attempt(_expand_placement(FrameAlignment(), boxes), plain, agreements, ahead, shown)
         for start in (plain, *rows[:, _LAGS_APART - 1 :: _LAGS_APART].T):
             alignment = align_frames(ones, pictures[start])[0]
             chosen, ahead = _best_rows(ones, pictures, rows, alignment)
             agreements = _agreements(ones, pictures[chosen], alignment)
-            placement = _outside(alignment, boxes)
+            placement = _expand_placement(alignment, boxes)
             found = _Attempt(placement, chosen, agreements, ahead, shown)
             is_moved = np.abs(np.subtract((placement.inside_box, placement.covered_box), WHOLE)).max() > 1 / _LINES
             if (is_moved or (chosen != start).any()) and found.agreement >= _MIN_AGREEMENT:
-                found = max(found, _look_closer(own, others, found), key=lambda each: each.rank)
+                found = max(found, _refine(own, others, found), key=lambda each: each.rank)
             yield found
 
 
-def _look_closer(own: _Frames, others: _Frames, found: _Attempt) -> _Attempt:
-    """The same with a place as exact as larger pictures of the parts that both show tell."""
-    boxes = _proper(found.placement.inside_box), _proper(found.placement.covered_box)
+def _refine(own: _Frames, others: _Frames, found: _Attempt) -> _Attempt:
+    """Refine an alignment with larger images of the common parts."""
+    boxes = _clip_box(found.placement.inside_box), _clip_box(found.placement.covered_box)
     images = own.images, others.images[found.rows]
     ones, pictures = (
         _canvases(each, box, _size_of(each, box, _MORE_LINES)) for each, box in zip(images, boxes, strict=True)
     )
     alignment = align_frames(ones, pictures)[0]
     agreements = _agreements(ones, pictures, alignment)
-    return replace(found, placement=_outside(alignment, boxes), agreements=agreements)
+    return replace(found, placement=_expand_placement(alignment, boxes), agreements=agreements)
 
 
 def _best_rows(
     ones: NDArray[np.float32], pictures: NDArray[np.float32], rows: NDArray[np.int64], alignment: FrameAlignment
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The frames [N] of [M, H', W'] that agree best in a place with frames [N, H, W], at one lag but for a few frames,
-    and how much better than at other lags [N]."""
+    """Best matching frames [N] among [M, H', W'] for frames [N, H, W] in one alignment, at a common lag give or take a
+    few frames, and their lead over other lags [N]."""
     inside = _inside(alignment, ones.shape[1:])
     similar = np.empty(rows.shape)
     for moment, near in enumerate(rows):
@@ -288,14 +288,14 @@ def _best_rows(
 def _agreements(
     ones: NDArray[np.float32], others: NDArray[np.float32], alignment: FrameAlignment
 ) -> NDArray[np.float64]:
-    """[N] agreement of the part that both show; 0 of frames that show nothing."""
+    """Agreement [N] of the common part; 0 for frames without content."""
     rows, columns = _inside(alignment, ones.shape[1:])
     aligned = alignment.resample(others, (ones.shape[1], ones.shape[2]))
     return np.nan_to_num(measure_agreement(ones[:, rows, columns], aligned[:, rows, columns]))
 
 
 def _inside(alignment: FrameAlignment, size: tuple[int, ...]) -> tuple[slice, slice]:
-    """Rows and columns of a frame of this size that the other one shows, at least a few."""
+    """Rows and columns of a frame of this size that the other frame shows, at least a few."""
     left, top, right, bottom = alignment.inside_box
     sides = ((top, bottom, size[0]), (left, right, size[1]))
     low = [min(round(first * count), count - 4) for first, _, count in sides]
@@ -305,8 +305,8 @@ def _inside(alignment: FrameAlignment, size: tuple[int, ...]) -> tuple[slice, sl
     return rows, columns
 
 
-def _outside(alignment: FrameAlignment, boxes: tuple[Box, Box]) -> FrameAlignment:
-    """The place of one picture in another, by that of a part of one in a part of the other."""
+def _expand_placement(alignment: FrameAlignment, boxes: tuple[Box, Box]) -> FrameAlignment:
+    """Position of one picture in another, given the position of a part of one in a part of the other."""
     scales, shifts = [], []
     for axis in (0, 1):
         (low, high), (there, end) = ((box[axis], box[axis + 2]) for box in boxes)
@@ -318,8 +318,8 @@ def _outside(alignment: FrameAlignment, boxes: tuple[Box, Box]) -> FrameAlignmen
 def fit_line(placed: PlacedFrames, segment: Segment) -> tuple[float, float]:
     """Offset and speed of the line between two videos: second = offset + speed * first, in seconds.
 
-    The line through the moments found, where they tell; otherwise the speed of the segment, or 1 if that is near: in a
-    scene that hardly changes, a match may run at any speed.
+    The line through the moments found, if they determine it; otherwise a line at the speed of the segment, or at 1 if
+    that is near, because a match of a nearly still scene may have any speed.
     """
     one, other = placed.first_times, placed.second_times
     lag = float(np.median(other - one))
@@ -341,8 +341,8 @@ def follow_line(
     placed: PlacedFrames,
     lengths: tuple[float, float],
 ) -> NDArray[np.float64]:
-    """How well frames of two videos agree along a line, [T] in [-1, 1]: frames at ``times`` of the first with those at
-    ``line[0] + line[1] * times`` of the second, in the place that was found.
+    """Agreement [T] in [-1, 1] of two videos along a line: frames of the first at ``times`` and of the second at
+    ``line[0] + line[1] * times``, in the alignment found.
 
     Raises:
         MediaError: One of the files cannot be read.
@@ -361,7 +361,7 @@ def follow_line(
 
 
 def _size_of(images: NDArray[np.uint8], box: Box, lines: int) -> tuple[int, int]:
-    """Size (H, W) of a part of frames with this many pixels along its shorter side, which are square."""
+    """Size (H, W) of a part of frames with this many square pixels along its shorter side."""
     height, width = ((box[axis + 2] - box[axis]) * images.shape[2 - axis] for axis in (1, 0))
     return max(8, round(lines * height / min(height, width))), max(8, round(lines * width / min(height, width)))
 
@@ -372,13 +372,13 @@ def _canvases(images: NDArray[np.uint8], box: Box, size: tuple[int, int]) -> NDA
 
 
 def _cut(image: Image.Image, box: Box, size: tuple[int, int]) -> Image.Image:
-    """The part of a picture inside a box of shares, which need not end at pixels, at this size."""
+    """The part of an image inside a box of shares, which may end between pixels, resized to this size."""
     edges = (box[0] * image.width, box[1] * image.height, box[2] * image.width, box[3] * image.height)
     return image.resize(size[::-1], Image.Resampling.BILINEAR, box=edges)
 
 
 def part_of(outer: Box, inner: Box) -> Box:
-    """A box given in shares of another one, in shares of the whole."""
+    """Convert a box given in shares of ``outer`` to shares of the whole frame."""
     width, height = outer[2] - outer[0], outer[3] - outer[1]
     return (
         outer[0] + inner[0] * width,
@@ -388,7 +388,7 @@ def part_of(outer: Box, inner: Box) -> Box:
     )
 
 
-def _proper(box: Box) -> Box:
-    """The box within the picture, at least a hundredth of it on each side."""
+def _clip_box(box: Box) -> Box:
+    """Clip a box to the frame, keeping at least a hundredth of it along each side."""
     left, top = min(max(box[0], 0.0), 0.99), min(max(box[1], 0.0), 0.99)
     return left, top, min(1.0, max(box[2], left + 0.01)), min(1.0, max(box[3], top + 0.01))

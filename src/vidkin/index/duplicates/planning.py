@@ -1,4 +1,4 @@
-"""Plan the removal of the files of groups that are proven to be held by one that stays."""
+"""Plan the removal of files whose content is proven to be in a file that stays."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def plan_removal(
     protected: Sequence[PathLike] = (),
     records: Iterable[VideoRecord] | None = None,
 ) -> DuplicatePlan:
-    """Make a plan that removes the files that are proven to be held by one that stays.
+    """Make a plan that removes the files whose content is proven to be in a file that stays.
 
-    A file stays if nothing proves that another one holds everything in it, if it has other names (hard links), if it or
-    the other one is a symbolic link, if it is in a protected folder, or if it is the movie of a photograph; and if it
-    or the other one is another file by now than the one that was compared or decoded. What belongs to a file, such as
-    its subtitles, goes with it. Every file of the plan is read whole.
+    A file stays if there is no proof that another file holds everything in it, if it has other names (hard links), if
+    it or the other file is a symbolic link, if it is in a protected folder, if it is the movie of a photograph, or if
+    it or the other file has changed since it was compared or decoded. Files that belong to it, such as subtitles, are
+    removed with it. Every file of the plan is read completely.
 
     Args:
-        groups: Result of :meth:`vidkin.Index.duplicates` with ``prove=True``; without it nothing is proven.
+        groups: Result of :meth:`vidkin.Index.duplicates` with ``prove=True``; without that, nothing is proven.
         protected: Folders in which no file is touched.
-        records: Records of the index from which the groups are, to notice which files have changed since they were
-            read; None takes every file for unchanged.
+        records: Records of the index of the groups, to detect files that have changed since they were indexed; None
+            treats every file as unchanged.
 
     Raises:
         MediaError: A file can no longer be read.
@@ -77,12 +77,12 @@ def plan_removal(
 def why_files_stay(
     group: DuplicateGroup, *, protected: Sequence[str] = (), known: Mapping[str, VideoRecord]
 ) -> dict[str, str | None]:
-    """The reason not to remove each file of a group but the best one, by path; None for those that may go.
+    """The reason to keep each file of a group except the best one, by path; None for removable files.
 
     Args:
-        group: One of :meth:`vidkin.Index.duplicates`.
+        group: A group from :meth:`vidkin.Index.duplicates`.
         protected: Real paths of folders in which no file is touched.
-        known: Records of the index by path; files without one are taken for unchanged.
+        known: Records of the index by path; files without a record are treated as unchanged.
     """
     return {
         member.path: "it changed since it was indexed; run `vidkin index` again"
@@ -94,8 +94,8 @@ def why_files_stay(
 
 
 def _why_not_for(kept: str, known: Mapping[str, VideoRecord]) -> str | None:
-    """Why nothing can be removed for a file that stays; None if it can."""
-    if os.path.islink(kept):  # what it points to may be the other one
+    """Why no file can be removed in favor of a file that stays; None if files can be."""
+    if os.path.islink(kept):  # its target may be the other file
         return "the file to keep is a symbolic link"
     if _has_changed(kept, known.get(kept)):
         return "the file to keep changed since it was indexed; run `vidkin index` again"
@@ -103,7 +103,7 @@ def _why_not_for(kept: str, known: Mapping[str, VideoRecord]) -> str | None:
 
 
 def _has_changed(path: str, record: VideoRecord | None) -> bool:
-    """Whether a file has another content than when it was indexed; one that cannot be read is reported later."""
+    """Whether the content of a file has changed since it was indexed; an unreadable file is reported later."""
     if record is None:
         return False
     try:
@@ -121,7 +121,7 @@ def _has_changed(path: str, record: VideoRecord | None) -> bool:
 
 
 def _state_with_companions(path: str) -> FileState:
-    """The state of a file and of what belongs to it; a companion that cannot be read stays."""
+    """The states of a file and its companions; an unreadable companion stays."""
     companions = []
     for companion in find_companions(path):
         with suppress(MediaError):
@@ -130,7 +130,7 @@ def _state_with_companions(path: str) -> FileState:
 
 
 def _why_it_stays(member: DuplicateMember, protected: Sequence[str]) -> str | None:
-    """The reason not to remove a file; None for one that is spare."""
+    """The reason to keep a file; None if it is spare."""
     for folder in protected:
         if is_within(member.path, folder):
             return f"it is in {folder}, which is protected"

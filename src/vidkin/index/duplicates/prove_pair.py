@@ -1,4 +1,4 @@
-"""Prove of two files, which need not be in an index, that one holds everything of the other."""
+"""Prove that one file holds everything in another, for files that need not be in an index."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def prove_pair(kept: str, removed: str, *, on_progress: Callable[[float], None] 
     Args:
         kept: The file that stays.
         removed: The file that may be removed.
-        on_progress: Receives the share of the work that is done, 0 to 1.
+        on_progress: Called with the share of the work that is done, 0 to 1.
 
     Returns:
-        The proof; a file that cannot be read is a finding.
+        The proof; an unreadable file is a finding.
     """
     try:
         segments = compare(removed, kept).segments

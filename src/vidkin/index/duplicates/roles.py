@@ -1,4 +1,4 @@
-"""The role of each file of a group: which ones stay, what kind of copy the others are, and what is proven of them."""
+"""The role of each file in a group: which files stay, what kind of copy the others are, and their proofs."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from vidkin.index.duplicates.members import DuplicateGroup, DuplicateMember
 from vidkin.index.duplicates.traits import Traits
 
 NOT_WHOLE = "not a whole copy"
-"""Doubt about an excerpt where only whole copies are looked for: it is not removed."""
-# Seconds by which a file may be longer than the one that holds all of it, at any speed of a copy.
+"""Doubt about an excerpt in a search for whole copies; it is not removed."""
+# Maximum seconds by which a file may be longer than the file that holds all of it, and maximum speed of a copy.
 _LONGER, _FASTEST = 0.6, 1.1
 
 
 def describe_group(
     files: Sequence[FileRecord], pairs: GroupPairs, on_progress: Callable[[float], None] | None = None
 ) -> DuplicateGroup:
-    """The role of each file of a group.
+    """Describe the role of each file in a group.
 
     Args:
         files: Two or more.
-        pairs: What is known of them.
-        on_progress: Receives the share of the work that is done, 0 to 1.
+        pairs: Results, differences and proofs of pairs of files.
+        on_progress: Called with the share of the work that is done, 0 to 1.
     """
     prover = Prover(pairs.threads)
     try:
@@ -50,15 +50,14 @@ def describe_group(
 
 
 class _Roles:
-    """The files of a group in the order in which they are preferred."""
+    """The files of a group in order of preference."""
 
     def __init__(self, files: Sequence[FileRecord], pairs: GroupPairs, prover: Prover) -> None:
         self.pairs, self.rules, self.prover = pairs, pairs.rules, prover
         self.traits = {file.record.id: pairs.traits(file, prover) for file in files}
         ranked = put_in_order(self._candidates(files), self.rules.order)
         decisions, longest = self.rules.decisions, max(file.record.duration for file in files)
-        # A person's choice comes before everything, what is in the library before what is new, and whole files before
-        # excerpts of them.
+        # The user's choice ranks first, files in the library before new files, and whole files before their excerpts.
         ranked.sort(
             key=lambda item: (
                 not decisions.prefers(item[0].file.record),
@@ -102,7 +101,7 @@ class _Roles:
         return "longest" if wholes == 1 else self.reasons[choice.best]
 
     def _why_stays(self, file: FileRecord) -> str:
-        """Why a file is not removed whatever the others hold; empty if it may be."""
+        """Why a file is never removed, regardless of the others; empty if it may be removed."""
         if self.rules.scope.is_library(file):
             return "it is in the library"
         if self.rules.scope.incoming and self.rules.decisions.prefers(file.record):
@@ -114,7 +113,8 @@ class _Roles:
         return ""
 
     def _candidates(self, files: Sequence[FileRecord]) -> list[Candidate]:
-        """The files with what they are ordered by: how each differs from the one with the most pixels."""
+        """The files with the properties they are ranked by, such as their differences from the file with the most
+        pixels."""
         most = max(files, key=lambda file: (file.record.width * file.record.height, file.record.size))
         found = {
             file.record.id: self.pairs.differences(file, most)
@@ -129,7 +129,7 @@ class _Roles:
         ]
 
     def _choose(self, on_progress: Callable[[float], None]) -> Choice:
-        """Which files stay. Without proofs, the first one; with some, as few as hold everything."""
+        """Choose the files that stay: without proofs, the first file; with proofs, as few files as hold everything."""
         known, asked = self.pairs.search.known, 0
         contents = [content_of(file.record) for file in self.files]
         if not self.rules.prove and all(known.proof(one, two) is None for one in contents for two in contents):
@@ -148,13 +148,13 @@ class _Roles:
 
         fixed = {position for position, why in enumerate(self.stays) if why}
         ranks = [rank_by_folders(file, self.rules.order) for file in self.files]
-        # A person's choice stays, and is the one to keep even if another file holds more of the others.
+        # The user's choice stays, and is the best file even if another one holds more of the others.
         fixed |= {0} if self.is_first_choice else set()
         choice = choose_staying(len(self.files), holds, self._could_hold, fixed=fixed, ranks=ranks)
         return Choice(0, choice.removable) if self.is_first_choice else choice
 
     def _could_hold(self, kept: int, removed: int) -> bool:
-        """Whether a file could hold everything of another one, by what is known of both without decoding."""
+        """Whether a file could hold everything in another one, by what is known about both without decoding."""
         one, other = self.files[kept], self.files[removed]
         scope = self.rules.scope
         if not scope.has_pair(other, one) or (scope.incoming and not scope.is_library(one)):
@@ -170,8 +170,8 @@ class _Roles:
         return all(finding.kind in accepted for finding in self._stated(one, other))
 
     def _stated(self, kept: FileRecord, removed: FileRecord) -> list[Finding]:
-        """What a file has that another one lacks by what both state. More pixels may be borders, and frames a second a
-        matter of speed: only a proof tells."""
+        """Properties that a file has and another one lacks, by their metadata. More pixels may be borders, and a higher
+        frame rate may be a matter of speed, so these need a proof."""
         try:
             findings = compare_facts(self.prover.facts(kept.record.path), self.prover.facts(removed.record.path))
         except MediaError as error:
@@ -184,7 +184,7 @@ class _Roles:
         wanted = self.files[choice.best if keeper is None else keeper]
         is_pair = self.rules.scope.has_pair(file, wanted)
         reference = wanted
-        # It may be in the group because it is a copy of a copy, or because the user said so.
+        # The file may be in the group as a copy of a copy, or because the user confirmed it.
         if not is_pair or pairs.ruled(file, wanted).score < self.rules.threshold:
             others = [other for other in self.files if other is not file and self.rules.scope.has_pair(file, other)]
             reference = max(others, key=lambda other: pairs.ruled(file, other).score)
@@ -194,14 +194,14 @@ class _Roles:
         if not is_seen:
             result = pairs.ruled(file, reference)
         elif relation_of(seen, lengths) != "whole" or _unseen(seen, lengths[0]):
-            # Stored features may miss ends that a finer reading shows.
+            # Stored features may miss ends that denser sampling shows.
             seen = result = pairs.seen(file, reference, finely=True)
         relation = relation_of(result, lengths)
         start, end = stretch_of(relation, result)
         differences = pairs.differences(file, reference) if is_seen else ()
         trimmed = next((difference for difference in differences if difference.kind == "trimmed"), None)
         if trimmed is not None and relation in ("whole", "excerpt"):
-            start, end = trimmed.start, trimmed.end  # to a frame, where the pictures tell
+            start, end = trimmed.start, trimmed.end  # accurate to a frame if the frames could be aligned
         stays = self.stays[position] or ("" if is_pair else "the kept file is on the same side")
         proof = None if stays or not is_seen else self._proof(wanted, file, is_removable=keeper is not None)
         findings = () if proof is None or keeper is not None else pairs.findings(wanted, file, proof)
@@ -239,13 +239,13 @@ class _Roles:
         )
 
     def _proof(self, kept: FileRecord, file: FileRecord, *, is_removable: bool) -> Proof | None:
-        """The proof of a file against the one that holds it, else against the best one, unless that costs a decoding
-        which facts have made needless."""
+        """The proof of a file against the file that holds it, or else against the best file, unless facts make decoding
+        unnecessary."""
         known = self.pairs.search.known.proof(content_of(kept.record), content_of(file.record))
         if is_removable or known is not None or not self.rules.prove:
             return self.pairs.proof(kept, file, self.prover)
         if self._could_hold(self.files.index(kept), self.files.index(file)):
-            return None  # it stays for another reason, such as a folder that comes first
+            return None  # it stays for another reason, such as a preferred folder
         findings = self._stated(kept, file)
         longer = file.record.duration - kept.record.duration
         if longer > _LONGER:
@@ -254,7 +254,8 @@ class _Roles:
 
 
 def _describe_findings(findings: Sequence[Finding]) -> str:
-    """What a file has that the kept one lacks, as a doubt. More of the scene in all frames says everything of them."""
+    """Content that the kept file lacks, as a doubt. If all frames show more of the scene, other findings about frames
+    are redundant."""
     is_all_along = any(finding.kind == "picture" and finding.start is None for finding in findings)
     return "; ".join(
         finding.text
@@ -270,6 +271,6 @@ def _why_unproven(file: FileRecord, kept: FileRecord) -> str:
 
 
 def _unseen(result: PairResult, duration: float) -> float:
-    """Seconds of the first video that the second one does not show; 0 if that is a matter of its ends."""
+    """Seconds of the first video that the second does not show; 0 if only its ends are missing."""
     unseen = (1.0 - result.covered[0]) * duration
     return unseen if unseen > least_lacking(duration) else 0.0

@@ -1,4 +1,4 @@
-"""Which pairs of an index are compared: all, those of some folders, or only those between folders."""
+"""Which pairs of an index are compared: all pairs, pairs within some folders, or only pairs between folders."""
 
 from __future__ import annotations
 
@@ -19,21 +19,22 @@ PathLike = str | os.PathLike[str]
 FolderNames = PathLike | Sequence[PathLike]
 
 _LIBRARY, _NEW = 0, 1
-# What is remembered of scopes: the latest ones, with up to three sets of files and two kinds of lookups each.
-_MOST_REMEMBERED = 48
+# Maximum number of remembered lookups: those of the latest scopes, each with up to three sets of files and two kinds.
+_MAX_REMEMBERED = 48
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """Which files and which pairs of them are compared; everything if no folder is named.
 
-    A folder stands for all that is below it. A file with several names (hard links) is wherever one of them is.
+    A folder includes everything below it. A file with several names (hard links) is in the folders of all of them.
 
     Attributes:
-        only: Files elsewhere are left out; empty for none.
-        across: Only pairs of files in two different ones of these folders; a file belongs to the deepest of them.
-        incoming: Only pairs of a new file, which is in one of these folders, and one of the library, which is all the
-            rest. A file of the library always stays.
+        only: Folders to which the search is limited; empty for no limit.
+        across: Only compare files in two different folders of these; a file belongs to the deepest folder that contains
+            it.
+        incoming: Only compare new files, which are in these folders, with the library, which is everything else. Files
+            of the library always stay.
     """
 
     only: tuple[str, ...] = ()
@@ -43,11 +44,11 @@ class Scope:
 
     @classmethod
     def of(cls, *, only: FolderNames = (), across: Sequence[PathLike] = (), incoming: FolderNames = ()) -> Scope:
-        """The scope that a caller names; folders as absolute paths.
+        """The scope for a caller's folders, as absolute paths.
 
         Raises:
-            InvalidArgumentError: One is not a folder, ``across`` names one folder or one twice, or both ``across`` and
-                ``incoming`` are given.
+            InvalidArgumentError: An entry is not a folder, ``across`` has only one folder or one twice, or both
+                ``across`` and ``incoming`` are given.
         """
         if across and incoming:
             raise InvalidArgumentError("across and incoming exclude each other; choose one of them")
@@ -78,7 +79,7 @@ class Scope:
             return frozenset((_LIBRARY,))
         sides = {self._side(os.path.dirname(name)) for name in (file.record.path, *file.links)}
         if self.incoming and _LIBRARY in sides:
-            # What has a name in the library is there, whatever else it is called.
+            # A file with any name in the library belongs to the library.
             return frozenset((_LIBRARY,))
         return frozenset(sides - {-1})
 
@@ -87,7 +88,7 @@ class Scope:
         return bool(self.incoming) and _LIBRARY in self.sides(file)
 
     def has_pair(self, first: FileRecord, second: FileRecord) -> bool:
-        """Whether two files are a pair of this scope."""
+        """Whether a pair of files is in scope."""
         return _is_pair(self.sides(first), self.sides(second), self.is_between)
 
     def present(self, files: Sequence[FileRecord]) -> list[FileRecord]:
@@ -122,7 +123,7 @@ class PairScope:
 
     Attributes:
         scope: The folders.
-        sides: Sides of each content, those of all files that hold it.
+        sides: Sides of each content: the sides of all files with that content.
     """
 
     scope: Scope = field(default_factory=Scope)
@@ -147,13 +148,13 @@ class PairScope:
 
 @dataclass(slots=True)
 class Lookups:
-    """Contents whose pairs within a scope are settled, because their neighbors were looked up.
+    """Contents whose pairs within a scope are complete, because their neighbors were looked up.
 
-    A pair is settled if either of its contents is: it was compared when the later one of the two came.
+    A pair is complete if either content is, because it was compared when the later content was added.
 
     Attributes:
         pairs: The scope.
-        everywhere: Contents that were looked up among all; those of a run without a scope are added.
+        everywhere: Contents that were looked up among all contents; runs without a scope add to it.
         within: Contents that were looked up within scopes, by scope, kind and sides.
         kind: What was looked up, ``searched`` or ``parts``.
     """
@@ -164,10 +165,10 @@ class Lookups:
     kind: str
 
     def pending(self, contents: Iterable[str]) -> list[str]:
-        """The contents to look up, so that all pairs of the scope are settled.
+        """The contents to look up in order to complete all pairs of the scope.
 
-        For ``incoming``, either all that is not settled is looked up, or all that is new, if that is less: the first
-        time a library of ten thousand is not looked up for ten new files.
+        For ``incoming``, the smaller set is looked up: all incomplete contents or all new contents. So ten new files do
+        not cause a lookup of a whole library the first time.
         """
         contents = [content for content in contents if not self._is_alone(content)]
         pending = [content for content in contents if not self.has(content)]
@@ -178,11 +179,11 @@ class Lookups:
         return pending
 
     def has(self, content: str) -> bool:
-        """Whether all pairs of a content in this scope are settled."""
+        """Whether all pairs of a content in this scope are complete."""
         return content in self.everywhere or content in self.within.get(self._name(content), ())
 
     def add(self, contents: Iterable[str]) -> None:
-        """Note that all pairs of these contents in the scope are settled."""
+        """Mark all pairs of these contents in the scope as complete."""
         if self.pairs.scope.is_everything:
             self.everywhere.update(contents)
             return
@@ -191,15 +192,15 @@ class Lookups:
             found = self.within.pop(name, set())
             found.add(content)
             self.within[name] = found  # the scope used last comes last
-        while len(self.within) > _MOST_REMEMBERED:
+        while len(self.within) > _MAX_REMEMBERED:
             del self.within[next(iter(self.within))]
 
     def settle(self, contents: Iterable[str], asked: Iterable[str]) -> None:
-        """Note that with these lookups, if all of them were done, those of the rest are not needed.
+        """Mark the remaining contents as complete if all of these lookups were done.
 
         Args:
             contents: All contents.
-            asked: What :meth:`pending` said.
+            asked: Result of :meth:`pending`.
         """
         if self.pairs.scope.incoming and all(map(self.has, asked)):
             self.add([content for content in contents if not (self._is_alone(content) or self.has(content))])

@@ -1,4 +1,4 @@
-"""What distinguishes copies besides their frames: frame rate, sound tracks, subtitles, date."""
+"""Properties besides frames that distinguish copies: frame rate, sound tracks, subtitles, date."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Traits(Result):
-    """What distinguishes copies besides their frames, as a table shows it.
+    """Properties besides frames that distinguish copies, formatted for tables.
 
     Attributes:
         frame_rate: Frames per second.
         dynamic_range: "HDR10", "HLG", "10 bit"; empty for 8 bits.
-        sounds: Each sound track in words: "English 5.1".
-        channels: Channels of all of them.
+        sounds: Description of each sound track, such as "English 5.1".
+        channels: Total number of channels.
         subtitles: Language of each subtitle track, or "subtitles".
         streams: Number of subtitle tracks, chapters, attachments, covers and data tracks.
-        date, location, camera: As the file states them; empty if it does not.
+        date, location, camera: As stated in the file; empty if not stated.
     """
 
     frame_rate: float = 0.0
@@ -38,7 +38,7 @@ class Traits(Result):
 
     @classmethod
     def of(cls, facts: FileFacts) -> Traits:
-        """The traits of a file by its facts."""
+        """The traits of a file, from its facts."""
         transfer = facts.transfer.upper() if facts.transfer not in ("sdr", "SDR") else ""
         depth = f"{facts.bit_depth} bit" if facts.bit_depth > 8 else ""
         return cls(

@@ -1,1 +1,1 @@
-"""Stretches that several videos of an index share: openings, recaps, bumpers, closings."""
+"""Segments that several videos of an index share: openings, recaps, bumpers, closings."""

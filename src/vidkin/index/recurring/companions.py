@@ -1,4 +1,4 @@
-"""Files written beside videos for players; one that vidkin did not write is never replaced."""
+"""Files written next to videos for players; files that vidkin did not write are never replaced."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from vidkin.index.storage.files import write_whole
 from vidkin.index.storage.place import Place
 
 _FILE = "companions.json"
-_LARGEST = 1 << 20  # bytes: no file that vidkin writes beside a video is larger
+_LARGEST = 1 << 20  # bytes; vidkin writes no larger file next to a video
 
 
 @dataclass(frozen=True, slots=True)
 class Companion(Result):
-    """What became of a file beside a video.
+    """Outcome of writing a file next to a video.
 
     Attributes:
         path: The file.
-        written: Whether it has its content now.
-        cause: Why it was left as it is, in one line, else "".
+        written: Whether it has the requested content now.
+        cause: Why it was left unchanged, in one line, else "".
     """
 
     path: str
@@ -40,17 +40,18 @@ class Companion(Result):
 
 @check_arguments
 def write_companions(contents: Mapping[str, str], place: Place | None = None) -> list[Companion]:
-    """Write small text files beside videos. An existing file is replaced if it is still as vidkin wrote it.
+    """Write small text files next to videos. An existing file is replaced only if it is unchanged since vidkin wrote
+    it.
 
-    Players read such files without a mark of who wrote them, so that the index remembers the hash of each.
+    These files cannot be marked as written by vidkin, because players read them; so the index stores the hash of each.
 
     Args:
         contents: Path and text of each file.
-        place: The index that remembers what was written; None remembers nothing, and replaces nothing.
+        place: The index that stores the hashes; None stores nothing, and replaces nothing.
 
     Raises:
         CollectionDamagedError: The record of the index cannot be read.
-        CollectionError: It cannot be written; then nothing else was.
+        CollectionError: The record cannot be written; then no other file was written.
     """
     known = {} if place is None else _read_known(place)
     outcomes, planned = [], dict(known)
@@ -58,12 +59,14 @@ def write_companions(contents: Mapping[str, str], place: Place | None = None) ->
         content = text.encode("utf-8", "surrogateescape")
         cause = _obstacle(path, content, known)
         if not cause:
-            # The one before stays known until it is replaced: a kill in between must not make it a stranger's.
+            # The previous hash is kept until the file is replaced, so that a file is still recognized after a crash in
+            # between.
             held = _held_digest(path)
             planned[path] = " ".join(dict.fromkeys(filter(None, (_digest(content), held))))
         outcomes.append(Companion(path, not cause, cause))
     if place is not None and planned != known:
-        # Before the files: a file of ours that the index does not know would never be replaced again.
+        # The record is written before the files, because a file of ours that the index does not know would never be
+        # replaced.
         write_whole(place, _FILE, json.dumps(planned, indent=1).encode())
     written = []
     for outcome in outcomes:
@@ -77,7 +80,7 @@ def write_companions(contents: Mapping[str, str], place: Place | None = None) ->
 
 
 def _write(companion: Companion, content: bytes, known: Mapping[str, str]) -> Companion:
-    """Write one file, unless somebody has put another one there in the meantime; OSError if the system refuses."""
+    """Write one file, unless another program has changed it in the meantime; OSError if the system refuses."""
     temporary = os.path.join(os.path.dirname(companion.path), f".{secrets.token_hex(8)}.part")
     disk.before("create", temporary)
     try:
@@ -99,7 +102,7 @@ def _write(companion: Companion, content: bytes, known: Mapping[str, str]) -> Co
 
 
 def _held_digest(path: str) -> str:
-    """Hash of a file that is there; "" if none is."""
+    """Hash of an existing file; "" if there is no file."""
     try:
         return _digest(read_regular_file(path, _LARGEST))
     except (OSError, ValueError):
@@ -107,7 +110,7 @@ def _held_digest(path: str) -> str:
 
 
 def _obstacle(path: str, content: bytes, known: Mapping[str, str]) -> str:
-    """Why a file must stay as it is; empty if it may be written."""
+    """Why a file must not be changed; empty if it may be written."""
     file = Path(path)
     if not os.path.lexists(file):
         return ""

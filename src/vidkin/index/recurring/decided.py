@@ -1,4 +1,4 @@
-"""Decisions of people on groups that recur (exact ends, names, rejections), applied to what was found."""
+"""The user's decisions about recurring segments (exact ends, names, rejections), applied to the groups found."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from vidkin.index.storage.records import VideoRecord
 def apply_decisions(
     groups: Iterable[RecurringGroup], decisions: Sequence[RecurringDecision], paths: Mapping[str, str], files: int
 ) -> list[RecurringGroup]:
-    """The groups as people decided: with their ends and names, and without what they rejected.
+    """Apply the user's ends and names to groups, and remove rejected groups.
 
-    What was found since in other files stays in a decided group. A group that is not found any more is one as long as
-    two of its stretches are in the index.
+    Occurrences found later in other files stay in a decided group. A decided group that is no longer found is kept as
+    long as two of its segments are in the index.
 
     Args:
-        groups: What was found.
-        decisions: What was said.
-        paths: Path by hash of content of every file that was looked at.
+        groups: The groups found.
+        decisions: The user's decisions.
+        paths: Path of every file searched, by hash of its content.
         files: Number of these files.
     """
     contents = {path: content for content, path in paths.items()}
@@ -108,14 +108,14 @@ def decide_group(
     without: Sequence[Occurrence] = (),
     wait: float,
 ) -> None:
-    """Remember what a person said of a group; what was said of it before is replaced.
+    """Store the user's decision about a group, replacing an earlier one.
 
     Args:
         place: Place of the index.
         store: Store of the index.
-        group: The group, with its ends and its name as they are to be.
-        verdict: Whether it is one.
-        without: What was found with it and does not belong to it.
+        group: The group, with its corrected ends and name.
+        verdict: Whether it is a group.
+        without: Occurrences that were found with the group but do not belong to it.
         wait: Seconds to wait for another writer.
 
     Raises:
@@ -138,7 +138,7 @@ def decide_group(
 def _others(
     decisions: Decisions, group: RecurringGroup, stretches: Sequence[DecidedStretch]
 ) -> list[RecurringDecision]:
-    """The decisions that are not about a group with these stretches."""
+    """The decisions that are not about a group with these segments."""
     is_inside = len({stretch.content for stretch in stretches if stretch.belongs}) == 1
     return [
         old for old in decisions.recurring if old.is_inside != is_inside or not old.is_about(stretches, group.found_by)
@@ -146,10 +146,10 @@ def _others(
 
 
 def forget_group(place: Place, store: VectorStore, group: RecurringGroup, *, wait: float) -> None:
-    """Drop what was said of a group.
+    """Delete the user's decision about a group.
 
     Raises:
-        InvalidArgumentError: Nothing was said of it.
+        InvalidArgumentError: There is no decision about it.
         NotIndexedError: A file is not in the index.
         CollectionLockedError: Another process is writing.
     """
@@ -163,7 +163,7 @@ def forget_group(place: Place, store: VectorStore, group: RecurringGroup, *, wai
 
 
 def rejected_groups(place: Place, paths: Mapping[str, str], files: int) -> list[RecurringGroup]:
-    """The groups that people rejected, as far as their files are in the index."""
+    """The groups that the user rejected and whose files are in the index."""
     rejected = [each for each in Decisions.open(place).recurring if each.verdict == "does not recur"]
     shown = [
         _decided_group(each, [one for one in each.stretches if one.content in paths], (), paths, files)
@@ -182,6 +182,6 @@ def _stretch(records: Mapping[str, VideoRecord], one: Occurrence, *, belongs: bo
 
 
 def paths_by_content(records: Collection[VideoRecord]) -> dict[str, str]:
-    """Path by hash of content; of copies byte for byte that of the first name."""
+    """Path by hash of content; for files with the same bytes, the first path."""
     ordered = sorted(records, key=lambda record: natural_order(record.path), reverse=True)
     return {record.content_hash: record.path for record in ordered if record.content_hash}
