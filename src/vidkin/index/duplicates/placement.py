@@ -192,7 +192,7 @@ class _Attempt:
         placement: Position of one picture in the other.
         rows: [N] rows of the frames of the second video.
         agreements: [N] agreement of the frames.
-        ahead: [N] lead of the agreement over the median of the others.
+        ahead: [N] lead of the agreement over other lags.
         pictures: Content areas of both without bars.
     """
 

@@ -1,6 +1,6 @@
-"""Find to the frame where two files stop showing the same, by decoding them around the ends of a shared stretch.
+"""Find the exact frame at which two files stop matching, by decoding them around the ends of a shared segment.
 
-Shape legend: N, M frames of clips, H and W their sides in pixels, G cells of a small picture, S shifts.
+Shape legend: N, M frames of clips, H and W their sides in pixels, G cells of a small image, S shifts.
 """
 
 from __future__ import annotations
@@ -29,30 +29,33 @@ Floats = NDArray[np.float32]
 REACH = 3.0
 """Seconds of a clip on both sides of its middle."""
 
-_GRID = 2.0  # seconds between middles of clips: ends of one occurrence differ a little from pair to pair
+# Seconds between middles of clips, because the ends of one occurrence differ a little from pair to pair.
+_GRID = 2.0
 _HELD_CLIPS = 256
-_SHORT_SIDE, _ROWS, _COLUMNS = 48, 12, 20  # pixels that are decoded, cells that are compared
-_BAR = 28  # gray level up to which a border is a black bar
-_FLAT = 2.0  # gray levels: cells that differ by less show nothing
-_BOUND = 0.5  # correlation of frames that may be the same; below it a frame begins a shot
-_LOOKALIKE = 0.04  # correlation by which what only resembles the same agrees less
-_SHIFT, _STEP = 1.6, 0.02  # seconds by which stored features may be off, and the steps that are tried
-_NEAR_CUT = 0.5  # seconds within which an end is a cut
-# Correlation of how two videos depart from their mean frames, if both show the same; of what is surely the same.
+# Shorter side of decoded frames in pixels, and number of cells compared.
+_SHORT_SIDE, _ROWS, _COLUMNS = 48, 12, 20
+_BAR = 28  # maximum gray level of a black bar
+_FLAT = 2.0  # gray levels; cells that differ by less have no content
+_BOUND = 0.5  # minimum correlation of frames that may be the same; below it, a frame begins a shot
+_LOOKALIKE = 0.04  # minimum drop in correlation of footage that only looks similar
+_SHIFT, _STEP = 1.6, 0.02  # maximum error of stored times in seconds, and step of the shifts tried
+_NEAR_CUT = 0.5  # maximum seconds by which an end is moved to a cut
+# Minimum correlation of the deviations of two videos from their mean frames, if both show the same; and if that is
+# certain.
 _SAME_COURSE, _SURE = 0.75, 0.95
-_MOST_OF_STILL = 0.75  # share of the frames that agree if a stretch is a card or a camera that stands still
+_MOST_OF_STILL = 0.75  # minimum share of agreeing frames in a card or a shot from a fixed camera
 _MIN_CHANGE = 1.0  # gray levels
 _SHORTEST_LINK = 1.9  # seconds
-# Share of the cells that a title may cover, and gray levels by which it does.
+# Maximum share of the cells that a title covers, and minimum change of a covered cell in gray levels.
 _UNEQUAL, _COVERS = 0.2, 8.0
 
 
 class Cells(NamedTuple):
-    """Small pictures.
+    """Small images.
 
     Attributes:
         means: [N, G] gray levels.
-        units: [N, G] see :func:`_unit`.
+        units: [N, G] see :func:`_normalize`.
     """
 
     means: Floats
@@ -61,13 +64,12 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Clip:
-    """Small gray pictures of consecutive frames.
+    """Small gray images of consecutive frames.
 
     Attributes:
-        times: [N] seconds.
-        images: [N, H, W] uint8 luma.
+        times: [N] seconds. images: [N, H, W] uint8 luma.
         end: Time at which the last frame leaves the screen, seconds.
-        is_first, is_last: Whether the file has no frame before the first, and none after the last.
+        is_first, is_last: Whether the first image is the file's first frame, and the last its last frame.
     """
 
     times: NDArray[np.float64]
@@ -79,7 +81,7 @@ class Clip:
 
     @cached_property
     def step(self) -> float:
-        """Seconds from frame to frame."""
+        """Seconds between frames."""
         return _step(self.times)
 
     @cached_property
@@ -89,10 +91,10 @@ class Clip:
 
     @cached_property
     def _shots(self) -> list[tuple[int, int, float, NDArray[np.uint8]]]:
-        """First and last frame (exclusive), aspect and images of each shot without bars: in one file each may have
-        others. What is dark as a whole stays as it is."""
+        """First and last frame (exclusive), aspect and images of each shot without bars, which may vary within a file.
+        Dark shots are not cropped."""
         small = self.images[:, ::4, ::4].reshape(len(self.images), -1).astype(np.float32)
-        cuts = np.flatnonzero(np.vecdot(_unit(small[1:]), _unit(small[:-1])) < _BOUND) + 1
+        cuts = np.flatnonzero(np.vecdot(_normalize(small[1:]), _normalize(small[:-1])) < _BOUND) + 1
         shots = []
         for first, end in zip([0, *cuts], [*cuts, len(small)], strict=True):
             images = self.images[first:end]
@@ -104,7 +106,7 @@ class Clip:
         return shots
 
     def cells(self, aspect: float | None = None) -> Cells:
-        """Each picture in cells, without the borders that a picture of another aspect lacks."""
+        """Divide each image into cells, without the borders that an image of another aspect lacks."""
         if aspect not in self._cells:
             parts = []
             for _, _, shown, images in self._shots:
@@ -113,12 +115,12 @@ class Clip:
                 columns = _cell_weights(images.shape[2], min(1.0, ratio), _COLUMNS)
                 parts.append((rows @ images.astype(np.float32) @ columns.T).reshape(len(images), -1))
             means = np.concatenate(parts)
-            self._cells[aspect] = Cells(means, _unit(means))
+            self._cells[aspect] = Cells(means, _normalize(means))
         return self._cells[aspect]
 
 
-def _unit(cells: Floats) -> Floats:
-    """Pictures [N, G] without their mean and of unit length; zeros for those that show nothing."""
+def _normalize(cells: Floats) -> Floats:
+    """Images [N, G] with zero mean and unit length; zeros for images without content."""
     centered = cells - cells.mean(axis=1, keepdims=True)
     size = np.linalg.norm(centered, axis=1, keepdims=True)
     return np.asarray(
@@ -131,7 +133,8 @@ def _step(times: NDArray[np.float64]) -> float:
 
 
 def _cell_weights(length: int, share: float, cells: int) -> Floats:
-    """[cells, length] weights of the pixels of each cell; cells cover this share of the length, around its middle."""
+    """Weights [cells, length] of the pixels of each cell; the cells cover the middle of the length, to this share of
+    it."""
     borders = length * (0.5 + share * (np.arange(cells + 1) / cells - 0.5))
     pixels = np.arange(length)[None]
     covered = (np.minimum(borders[1:, None], pixels + 1) - np.maximum(borders[:-1, None], pixels)).clip(0)
@@ -140,12 +143,13 @@ def _cell_weights(length: int, share: float, cells: int) -> Floats:
 
 @dataclass(slots=True)
 class Clips:
-    """Reads frames around times; what was read last is held: ends in one file are often near each other."""
+    """Reads frames around given times, and caches the latest clips, because ends in one file are often close
+    together."""
 
     _held: OrderedDict[tuple[str, float], Clip] = field(default_factory=OrderedDict, init=False)
 
     def around(self, record: VideoRecord, time: float) -> Clip:
-        """Every frame from at least two seconds before a time to as long after it.
+        """All frames from at least two seconds before a time to at least two seconds after it.
 
         Raises:
             MediaError: The file cannot be read there.
@@ -163,16 +167,16 @@ class Clips:
 def _read_clip(path: str, start: float, end: float) -> Clip:
     times, images = read_gray(path, start=start, end=end, short_side=_SHORT_SIDE, threads=2)
     step = _step(times)
-    # The frame on screen at the end is not read: the next one begins there or a little later.
+    # The frame on screen at the end is not read; the next frame begins there or a little later.
     leaves = float(times[-1]) + step
     return Clip(times, images, leaves, start <= 0, leaves < end - 1.5 * step)
 
 
 class TimeLine(NamedTuple):
-    """Which moment of the second video shows what a moment of the first shows.
+    """Maps each moment of the first video to the moment of the second that shows the same.
 
     Attributes:
-        first, second: A moment in both, seconds.
+        first, second: Corresponding moments of both, in seconds.
         speed: Seconds of the second video per second of the first.
     """
 
@@ -181,15 +185,15 @@ class TimeLine(NamedTuple):
     speed: float
 
     def at(self, first: float) -> float:
-        """The time in the second video of a time in the first."""
+        """Convert a time of the first video to a time of the second."""
         return self.second + (first - self.first) * self.speed
 
     def swapped(self) -> TimeLine:
-        """The same with the second video first."""
+        """Swap the two videos."""
         return TimeLine(self.second, self.first, 1 / self.speed)
 
     def shifted(self, seconds: float) -> TimeLine:
-        """The same with other moments of the second video."""
+        """Shift the times of the second video."""
         return self._replace(second=self.second + seconds)
 
 
@@ -197,9 +201,9 @@ class EndFit(NamedTuple):
     """An end of a shared stretch.
 
     Attributes:
-        first, second: Its time in both videos, seconds.
-        match: Mean correlation of the pictures inside of it, in [-1, 1].
-        goes_on: Whether the same is shown up to where decoding stopped, in the middle of both files.
+        first, second: Time of the end in both videos, in seconds.
+        match: Mean correlation of the frames inside, in [-1, 1].
+        goes_on: Whether the videos still match where decoding stopped, in the middle of both files.
     """
 
     first: float
@@ -209,15 +213,15 @@ class EndFit(NamedTuple):
 
 
 class FittedStretch(NamedTuple):
-    """A shared stretch with exact ends that its pictures confirm.
+    """A shared segment with exact ends, confirmed by its frames.
 
     Attributes:
         first_start, first_end, second_start, second_end: Seconds.
-        score: How similar its features are, in [0, 1].
-        match: How similar its pictures are at the ends, in [0, 1].
-        covered: Share of the pictures over which only one of both shows something, such as a title; 0 unless it does at
-            both ends.
-        speed: Seconds of the second video per second of the first at which most pictures agree; 0 if it is not known.
+        score: Similarity of the features, in [0, 1].
+        match: Similarity of the frames at the ends, in [0, 1].
+        covered: Share of the frame covered in only one of the videos, such as by a title; 0 unless that is so at both
+            ends.
+        speed: Seconds of the second video per second of the first at which most frames agree; 0 if unknown.
     """
 
     first_start: float
@@ -230,7 +234,7 @@ class FittedStretch(NamedTuple):
     speed: float = 0.0
 
     def swapped(self) -> FittedStretch:
-        """The same with the second video first."""
+        """Swap the two videos."""
         first, second = (self.first_start, self.first_end), (self.second_start, self.second_end)
         return FittedStretch(*second, *first, self.score, self.match, self.covered, self.speed and 1 / self.speed)
 
@@ -239,7 +243,7 @@ Files = tuple[VideoRecord, VideoRecord]
 
 
 def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
-    """:func:`fit_stretch`; where a file cannot be read there, the ends of its stored features."""
+    """Call :func:`fit_stretch`; if a file cannot be read there, use the ends from stored features."""
     try:
         return fit_stretch(clips, first, second, stretch)
     except MediaError as error:
@@ -249,7 +253,7 @@ def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: Roug
 
 
 def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
-    """Find both ends of a shared stretch to the frame; None if the pictures show that it is none.
+    """Find both ends of a shared segment to the frame; None if the frames show that nothing is shared.
 
     Raises:
         MediaError: One of the files cannot be read there.
@@ -271,7 +275,7 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
     course = max((each for each in courses if each is not None), default=None)
     is_sure = min(starts.match, ends.match) >= _SURE
     if course is None:
-        # Stills must all agree well, or follow each other for some seconds.
+        # Still frames must all agree well, or match for some seconds.
         if not stretch.is_distinct or not (is_sure or min(lengths) >= 4 * _SHORTEST_LINK):
             return None
     elif _is_still(np.concatenate([pairs[0][0] for pairs in inside])):
@@ -285,7 +289,7 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
 
 
 def _align(clips: Clips, files: Files, stretch: RoughStretch) -> TimeLine | None:
-    """The line along which most frames around both ends agree; None if none do."""
+    """Find the line along which most frames around both ends agree; None if no frames do."""
     middle = (stretch.first_start + stretch.first_end) / 2, (stretch.second_start + stretch.second_end) / 2
     shifts = np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
     ends: tuple[tuple[StretchEnd, float, float], ...] = (
@@ -299,7 +303,7 @@ def _align(clips: Clips, files: Files, stretch: RoughStretch) -> TimeLine | None
         totals = np.sum(
             [np.max([_totals(*pair, line, side, shifts) for pair in pairs], axis=0) for side, pairs in views], axis=0
         )
-        # The shortest shift of equal ones; pictures that hardly move agree at any speed.
+        # Prefer the shortest shift and normal speed, because nearly still frames agree at any speed.
         totals = (totals - 1e-3 * np.abs(shifts)) * (1.0 if speed == 1.0 else 0.9)
         if totals.max() > best:
             best, found = float(totals.max()), line.shifted(float(shifts[np.argmax(totals)]))
@@ -316,7 +320,7 @@ def _fit(clips: Clips, files: Files, time: float, line: TimeLine, side: StretchE
         if fit is not None and (
             found is None or (found.first - fit.first) * outwards < 0 or found.match < fit.match - 4 * _LOOKALIKE
         ):
-            return fit  # what was read farther out shows less of it
+            return fit  # the clip farther out shows less of the segment
         if found is None:
             time -= outwards * REACH
             continue
@@ -328,14 +332,14 @@ def _fit(clips: Clips, files: Files, time: float, line: TimeLine, side: StretchE
 
 
 class _View(NamedTuple):
-    """A clip in the cells that are compared with those of another one."""
+    """A clip divided into the cells that are compared with those of another clip."""
 
     clip: Clip
     cells: Cells
 
 
 def _views(first: Clip, second: Clip) -> list[tuple[_View, _View]]:
-    """Both clips as they are, and without what the aspect of the other one lacks."""
+    """Both clips unchanged, and cropped to the aspect of the other clip."""
     pairs = [(_View(first, first.cells()), _View(second, second.cells()))]
     if abs(first.aspect / second.aspect - 1) > 0.04:
         pairs.append((_View(first, first.cells(second.aspect)), pairs[0][1]))
@@ -346,13 +350,13 @@ def _views(first: Clip, second: Clip) -> list[tuple[_View, _View]]:
 def find_end(first: Clip, second: Clip, line: TimeLine, side: StretchEnd) -> EndFit | None:
     """Find where two clips stop (or begin) to show the same.
 
-    The end is where frames change from agreeing along the line to not: the place with the largest sum of
-    (correlation - bound) on the inside. An end near a cut is that cut.
+    The end is where frames stop agreeing along the line: the position with the largest sum of (correlation - bound) on
+    the inside. An end near a cut is moved to that cut.
 
     Args:
         first, second: Frames around the end in both videos.
-        line: Which moments of the second belong to those of the first.
-        side: Which end of the stretch it is.
+        line: Maps moments of the first to moments of the second.
+        side: Which end of the segment to find.
 
     Returns:
         The end; None if no frames agree.
@@ -384,35 +388,35 @@ def find_end(first: Clip, second: Clip, line: TimeLine, side: StretchEnd) -> End
 def _totals(
     one: _View, other: _View, line: TimeLine, side: StretchEnd, shifts: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """[S] largest sum of what frames on the inside of an end say for each shift of the second clip in seconds."""
+    """Largest sum [S] of evidence from the frames inside an end, for each shift of the second clip in seconds."""
     times, clip = one.clip.times, other.clip
     mapped = line.at(0.0) + shifts[:, None] + times[None] * line.speed
     agreement = one.cells.units @ other.cells.units.T
-    values = agreement[np.arange(len(times))[None], _nearest(clip.times, mapped)]
+    values = agreement[np.arange(len(times))[None], _find_nearest(clip.times, mapped)]
     is_outside = (mapped < clip.times[0] - clip.step) | (mapped >= clip.end + 0.5 * clip.step)
-    # The more alike frames are, the more each step tells: pictures that hardly move are alike at any shift.
+    # The more similar frames are, the more each step counts, because nearly still frames are similar at any shift.
     gains = np.where((values == 0) | is_outside, 0.0, np.log10((1.01 - _BOUND) / (1.01 - values)))
     if side == "start":
         gains, is_outside = gains[:, ::-1], is_outside[:, ::-1]
-    # Frames that the second clip lacks count as the others: no shift is better because more of both is there.
+    # Frames that the second clip lacks count like the average, so that a shift is not preferred for a larger overlap.
     present = np.cumsum(~is_outside, axis=1) / np.arange(1, len(times) + 1)
     return np.asarray((np.cumsum(gains, axis=1) / np.maximum(present, 0.1)).max(axis=1))
 
 
-def _nearest(times: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
+def _find_nearest(times: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.int64]:
     right = np.searchsorted(times, wanted).clip(1, len(times) - 1)
     return np.asarray(np.where(wanted - times[right - 1] <= times[right] - wanted, right - 1, right))
 
 
 def _inside(one: _View, other: _View, line: TimeLine, side: StretchEnd) -> tuple[int, float] | None:
-    """Position of the outermost frame inside an end, and the mean correlation of all that are not in a fade."""
+    """Position of the outermost frame inside an end, and mean correlation of all frames outside of fades."""
     clip, mapped = other.clip, line.at(0.0) + one.clip.times * line.speed
-    # Half a frame beyond the border of the other one still shows its last frame.
+    # Up to half a frame beyond the border, the other clip still shows its last frame.
     rows = np.flatnonzero((mapped > clip.times[0] - 0.6 * clip.step) & (mapped < clip.end - 0.4 * clip.step))
     rows = rows[::-1] if side == "start" else rows
     if len(rows) == 0:
         return None
-    columns = _nearest(clip.times, mapped[rows])
+    columns = _find_nearest(clip.times, mapped[rows])
     units, targets = one.cells.units[rows], other.cells.units[columns]
     values: Floats = np.vecdot(units, targets)
     is_shown: NDArray[np.bool_] = np.logical_and(np.any(units, axis=1), np.any(targets, axis=1))
@@ -422,18 +426,19 @@ def _inside(one: _View, other: _View, line: TimeLine, side: StretchEnd) -> tuple
         count = int(np.argmax(sums)) + 1
         if sums[count - 1] <= 0:
             return None
-        # Titles and other versions agree less: the bound is between what agrees here and what has nothing in common.
+        # Titles and other versions agree less, so the bound is between the usual agreement here and that of unrelated
+        # frames.
         bound = max(0.8 * _BOUND, float(np.median(values[:count][is_shown[:count]])) / 2 + 0.05)
     cells, others = one.cells.means[rows], other.cells.means[columns]
-    count = _without_lookalike(values[:count], cells, others)
+    count = _count_without_lookalike(values[:count], cells, others)
     dim = count_with_dim(count, cells, others, one.clip.step)
     return int(rows[dim - 1]), float(values[:count].mean())
 
 
-def _without_lookalike(values: Floats, cells: Floats, others: Floats) -> int:
-    """Number of the first frames that agree better than the rest by a step, if the rest does not change alike.
+def _count_without_lookalike(values: Floats, cells: Floats, others: Floats) -> int:
+    """Number of leading frames that agree clearly better than the rest, if the rest changes differently in both videos.
 
-    Two skies resemble each other, but less than two copies of one, and their clouds drift apart.
+    Two skies look similar, but less so than two copies of one sky, and their clouds drift apart.
     """
     count, sizes = len(values), np.arange(1, len(values))
     sums = np.cumsum(values, dtype=np.float64)
@@ -448,13 +453,13 @@ def _without_lookalike(values: Floats, cells: Floats, others: Floats) -> int:
 
 
 def _time_of(clip: Clip, border: int, *, to_cut: bool) -> float:
-    """Time at which a frame begins; that of the nearest cut if one is near."""
+    """Time at which a frame begins, or the time of the nearest cut if one is close."""
     units = clip.cells().units
     alike: Floats = np.vecdot(units[1:], units[:-1])
     cuts = np.flatnonzero(alike < _BOUND) + 1
     if to_cut and len(cuts):
         cut = int(cuts[np.argmin(np.abs(cuts - border))])
-        # Around a cut frames resemble each other: fast motion and fades do not cut.
+        # Frames on the same side of a cut are similar; fast motion and fades are not cuts.
         around = np.concatenate([alike[max(0, cut - 4) : cut - 1], alike[cut : cut + 3]])
         if abs(cut - border) * clip.step <= _NEAR_CUT and (around > _BOUND).all():
             border = cut
@@ -462,25 +467,26 @@ def _time_of(clip: Clip, border: int, *, to_cut: bool) -> float:
 
 
 def _pairs_inside(clips: Clips, files: Files, end: EndFit, ends: tuple[EndFit, EndFit]) -> list[tuple[Floats, Floats]]:
-    """Cells [N, G] of the same moments of both files near an end, for each aspect in which they can be compared."""
+    """Cells [N, G] of the same moments of both files near an end, for each aspect at which they can be compared."""
     starts, stops = ends
     line = TimeLine(starts.first, starts.second, (stops.second - starts.second) / (stops.first - starts.first))
     clip, other = clips.around(files[0], end.first), clips.around(files[1], end.second)
     mapped = line.at(0.0) + clip.times * line.speed
     inside = ~is_before(clip.times, starts.first) & is_before(clip.times, stops.first)
     rows = np.flatnonzero(inside & (mapped >= other.times[0] - other.step) & (mapped < other.end))
-    columns = _nearest(other.times, mapped[rows])
+    columns = _find_nearest(other.times, mapped[rows])
     return [(one.cells.means[rows], two.cells.means[columns]) for one, two in _views(clip, other)]
 
 
 def _departures(cells: Floats) -> Floats:
-    """How pictures [N, G] depart from their brightness and their mean: of a camera that stands still what passes it."""
+    """Deviations of images [N, G] from their brightness and their mean; for a fixed camera, these show what moves past
+    it."""
     shown = cells - cells.mean(axis=1, keepdims=True)
     return np.asarray(shown - shown.mean(axis=0))
 
 
 def _correlate(first: Floats, second: Floats) -> float | None:
-    """Correlation of two changes of pictures; 0 if one is far smaller, None if both are too small to see."""
+    """Correlation of two changes; 0 if one is far smaller, None if both are too small to see."""
     sizes = [float(np.sqrt((change**2).mean())) for change in (first, second)]
     if max(sizes) < _MIN_CHANGE:
         return None
@@ -488,14 +494,14 @@ def _correlate(first: Floats, second: Floats) -> float | None:
 
 
 def _is_still(cells: Floats) -> bool:
-    """Whether pictures [N, G] are a card, or those of a camera that stands still, but for a short rest."""
-    units = _unit(cells)
+    """Whether images [N, G] show a card or come from a fixed camera, except for a short part."""
+    units = _normalize(cells)
     return bool((units @ units.T >= _SURE).mean(axis=1).max() >= _MOST_OF_STILL)
 
 
 def _compare_most(cells: Floats, others: Floats) -> tuple[Floats, Floats, Floats]:
-    """The lower and the higher contrast of both [2, N], their correlations [N], and what each cell of the others
-    differs by [N, G] if theirs are scaled to agree; all from the cells that differ least."""
+    """Lower and higher contrast [2, N] of both, their correlations [N], and the difference [N, G] of each cell after
+    scaling ``others`` to fit; all computed from the cells that differ least."""
     apart = others - cells
     apart = np.abs(apart - np.median(apart, axis=1, keepdims=True))
     kept = apart <= np.quantile(apart, 1 - _UNEQUAL, axis=1, keepdims=True)
@@ -510,13 +516,11 @@ def _compare_most(cells: Floats, others: Floats) -> tuple[Floats, Floats, Floats
 
 
 def share_covered(pairs: Sequence[tuple[Floats, Floats]]) -> float:
-    """Share of the pictures, in [0, 1], over which only one of two clips shows something, such as a title.
+    """Share of the frame, in [0, 1], that is covered in only one of two clips, such as by a title.
 
     Args:
-        pairs: Cells [N, G] of the same moments of both clips, for each aspect in which they can be compared.
-
-    Returns:
-        The share; 0 where it is less than a twenty-fifth, or the rest does not agree.
+        pairs: Cells [N, G] of the same moments of both clips, for each aspect at which they can be compared. Returns:
+        The share; 0 if it is less than a twenty-fifth, or if the rest does not agree.
     """
     found = []
     for cells, others in pairs:
@@ -527,18 +531,18 @@ def share_covered(pairs: Sequence[tuple[Floats, Floats]]) -> float:
 
 
 def count_with_dim(count: int, cells: Floats, others: Floats, step: float) -> int:
-    """Number of the first frames with those beyond that are the same, but too dim to be told from others as they are.
+    """Extend a number of leading frames by matching frames beyond them that are too dim to be recognized alone.
 
     Args:
-        count: Number of frames that agree, from the inside outwards.
-        cells, others: [N, G] pictures of both files.
-        step: Seconds from frame to frame.
+        count: Number of agreeing frames, from the inside outwards.
+        cells, others: [N, G] images of both files.
+        step: Seconds between frames.
 
     Returns:
-        ``count``, or more where the next frames are a fade, or black or white with a title over it in one of both
-        files: the fifth of the cells that differs most is left out.
+        ``count``, or more if the next frames are a fade, or black or white with a title in one of the files; the fifth
+        of the cells that differs most is ignored.
     """
-    # Dimmer than what is inside: black, a fade, or a title over either.
+    # Dimmer than the frames inside: black, a fade, or a title over either.
     spreads = np.stack([cells.std(axis=1), others.std(axis=1)])
     is_dim: NDArray[np.bool_] = spreads[:, count:].min(axis=0) < max(12.0, 0.3 * float(spreads[:, :count].max()))
     if not is_dim[:1].any():
@@ -548,13 +552,13 @@ def count_with_dim(count: int, cells: Floats, others: Floats, step: float) -> in
     is_plain = (higher < 1.6) & (levels < 12.0)
     last, unlike = 0, 0
     for place in range(len(levels)):
-        # After plain or other frames, only what agrees well is not another shot.
+        # After plain or different frames, only frames that agree well belong to the same shot.
         least = 0.9 if unlike or (place - last) * step > 0.2 else _SAME_COURSE
         if is_dim[place] and lower[place] >= max(0.4, 0.6 * higher[place]) and alike[place] >= least:
             last, unlike = place + 1, 0
             continue
         unlike += not is_plain[place]
-        # At other rates the frames of a sudden change in the dark differ once.
+        # With different frame rates, frames differ once at a sudden change in the dark.
         if unlike * step > 0.09 or (place + 1 - last) * step > 1.0:
             break
     return count + last

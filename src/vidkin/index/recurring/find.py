@@ -1,4 +1,5 @@
-"""Find what recurs in the videos of an index; findings are kept, so that only a new video is compared again."""
+"""Find recurring segments in the videos of an index. Findings are stored, so that later only new videos are
+compared."""
 
 from __future__ import annotations
 
@@ -42,12 +43,12 @@ from vidkin.index.storage.tasks import MapHere, Mapper, Task, check_files_here
 _logger = logging.getLogger(__name__)
 
 _PAUSE = 20.0  # seconds between writes: the work lost if the process is killed
-# Raise it when two videos would get other stretches or other ends.
+# Increment it when the same two videos would get different segments or different ends.
 _REVISION = 9
-# Two files are copies if this share of both is the same.
+# Two files are copies if they share at least this share of both.
 _COPY_SHARE = 0.8
-# A stretch of a file is compared with this many others frame by frame. A still card in all files resembles itself in
-# each pair: so many pairs are looked at before its place is given up.
+# Number of other segments with which a segment is compared frame by frame, and maximum number of failed attempts. A
+# still card in all files matches in every pair, so attempts must be limited.
 _LINKS, _TRIES = 2, 5
 
 _SharedPair = tuple[str, str, RoughStretch]
@@ -55,15 +56,16 @@ _SharedPair = tuple[str, str, RoughStretch]
 
 @dataclass(slots=True)
 class Findings:
-    """Shared stretches of pairs of contents; a content is identified by the hash of its bytes.
+    """Shared segments of pairs of contents; a content is identified by the hash of its bytes.
 
     Attributes:
         place: Place of the index; None stores nothing.
-        state: Identifies what the findings depend on besides the files; those of another state are dropped.
-        searched: Sets of contents of which all were compared with each other.
+        state: Identifies everything besides the files that the findings depend on; findings of another state are
+            dropped.
+        searched: Sets of contents that were all compared with each other.
         searched_inside: Contents that were compared with themselves.
-        stretches: What was found, by the two contents.
-        links: The exact ends of a stretch; None where it has none.
+        stretches: The segments found, by pair of contents.
+        links: The exact ends of a segment; None if they could not be found.
     """
 
     FILE = "recurring.json"
@@ -77,26 +79,27 @@ class Findings:
     _written: float = field(default_factory=time.monotonic)
 
     def add(self, first: str, second: str, stretches: Iterable[RoughStretch]) -> None:
-        """Remember what two contents share."""
+        """Store the segments that two contents share."""
         known = self.stretches.get((first, second), ())
         self.stretches[first, second] = tuple(dict.fromkeys([*known, *stretches]))
 
     def begin(self, contents: Iterable[str]) -> set[str]:
-        """The most of these contents that were compared with each other: others are added when they are, too."""
+        """The largest set of these contents that were compared with each other; the others are added once they are
+        compared."""
         wanted = set(contents)
         known = max((wanted & held for held in self.searched), key=len, default=set())
-        # What is part of another set says nothing more.
+        # Subsets of the new set are redundant.
         self.searched = [held for held in self.searched if not held <= known] + [known]
         return known
 
     def pairs(self) -> Iterator[_SharedPair]:
-        """(first content, second content, stretch) of all that was found."""
+        """(first content, second content, segment) of all findings."""
         for (first, second), stretches in sorted(self.stretches.items(), key=lambda entry: entry[0]):
             yield from ((first, second, stretch) for stretch in stretches)
 
     @classmethod
     def open(cls, place: Place, state: str) -> Findings:
-        """Load the findings of an index; none if they are of another state or cannot be read."""
+        """Load the findings of an index; empty if they belong to another state or cannot be read."""
         findings = cls(place, f"{state} {_REVISION}")
         try:
             content = place.read(cls.FILE)
@@ -120,7 +123,8 @@ class Findings:
         return findings
 
     def save(self, pause: float = 0.0) -> None:
-        """Write whole or not at all, unless that was done in this many seconds; a failure only costs time later."""
+        """Write atomically, unless the last write was less than this many seconds ago; a failure only costs time
+        later."""
         if self.place is None or time.monotonic() - self._written < pause:
             return
         names = sorted(self.searched_inside.union(*self.searched, *self.stretches))
@@ -144,7 +148,7 @@ class Findings:
 
 
 def _fitted(row: Sequence[float]) -> FittedStretch:
-    """The ends of a row; an error where they are no stretch."""
+    """The ends stored in a row; an error if they are not a valid segment."""
     link = FittedStretch(*map(float, row))
     RoughStretch(*link[:4], score=link.score, contrast=0.0)
     return link
@@ -152,12 +156,12 @@ def _fitted(row: Sequence[float]) -> FittedStretch:
 
 @dataclass(frozen=True, slots=True)
 class RecurringOptions:
-    """What is looked for.
+    """Search options for recurring segments.
 
     Attributes:
-        least: Number of files that have it at least; with ``inside`` number of times in one file.
-        shortest, longest: Seconds of its longest occurrence; a ``longest`` of None is any length.
-        inside: Look for what one file shows again, file by file, and not for what files share.
+        least: Minimum number of files with the segment; with ``inside``, minimum number of occurrences in one file.
+        shortest, longest: Limits on the seconds of the longest occurrence; a ``longest`` of None sets no limit.
+        inside: Search for segments repeated within each file, instead of segments shared by files.
     """
 
     least: int = 2
@@ -175,19 +179,19 @@ class RecurringOptions:
             )
 
     def accepts(self, group: RecurringGroup) -> bool:
-        """Whether a group is one of those."""
+        """Whether a group meets the options."""
         places = len(group.occurrences) if self.inside else len(group.paths)
         return places >= self.least and self.shortest <= group.duration <= (self.longest or float("inf"))
 
 
 @dataclass(frozen=True, slots=True)
 class StretchJob:
-    """A :class:`~vidkin.index.storage.tasks.MappedJob` that compares videos and finds the ends of what they share.
+    """A :class:`~vidkin.index.storage.tasks.MappedJob` that compares videos and finds the ends of shared segments.
 
     Attributes:
         records: Videos to compare.
-        table: Windows of all of them, by their positions; None compares each with itself.
-        is_remote: Whether another machine may do it, which must see the files.
+        table: Windows of all of them, by their positions; None to compare each with itself.
+        is_remote: Whether the job may run on another machine, which must be able to access the files.
     """
 
     records: Sequence[VideoRecord] = ()
@@ -200,19 +204,19 @@ class StretchJob:
 
 @dataclass(frozen=True, slots=True)
 class _StretchWorker:
-    """Does the tasks of such a job in one process. What was removed meanwhile has no answer."""
+    """Performs the tasks of a :class:`StretchJob` in one process. Videos removed in the meantime have no result."""
 
     job: StretchJob
     tracks: Tracks
     clips: Clips = field(default_factory=Clips)
 
     def track(self, record: VideoRecord) -> Track | None:
-        """The windows of a video, without its frames."""
+        """Windows of a video, without its frames."""
         track = self.tracks.of(record)
         return None if track is None else replace(track, vectors=track.vectors[:0])
 
     def shared(self, number: int) -> list[tuple[int, list[RoughStretch]]] | None:
-        """What a video shares with those before it, or has twice, by their numbers."""
+        """Segments that a video shares with earlier videos, or repeats itself, by number of the video."""
         track = self.tracks.of(self.job.records[number])
         if track is None:
             return None
@@ -222,7 +226,7 @@ class _StretchWorker:
         return find_shared(track, votes, lambda other: self.tracks.of(self.job.records[other]))
 
     def fit(self, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
-        """The exact ends of a stretch."""
+        """Find the exact ends of a segment."""
         if self.job.is_remote:
             check_files_here([first.path, second.path])
         return try_fit(self.clips, first, second, stretch)
@@ -230,15 +234,15 @@ class _StretchWorker:
 
 @dataclass(slots=True)
 class _StretchSearch:
-    """What the steps of a search work on.
+    """State of a search, shared by its steps.
 
     Attributes:
         videos: By content.
-        findings: Receives what is found.
-        mapper: Does the work.
-        on_progress: Called with (steps done, steps in all).
-        job: Finds ends.
-        done, total: The steps.
+        findings: Receives the segments found.
+        mapper: Runs the tasks.
+        on_progress: Called with (steps done, total steps).
+        job: Finds the ends.
+        done, total: Steps done, and total steps.
     """
 
     videos: Mapping[str, VideoRecord]
@@ -250,14 +254,14 @@ class _StretchSearch:
     total: int = 0
 
     def advance(self, steps: int = 1) -> None:
-        """Report that steps are done, and save now and then."""
+        """Report finished steps, and save from time to time."""
         self.done += steps
         self.findings.save(_PAUSE)
         if self.on_progress is not None:
             self.on_progress(self.done, self.total)
 
     def fit(self, pairs: Sequence[_SharedPair]) -> Iterator[FittedStretch | None]:
-        """The exact ends of stretches, in order; what is known is not looked at again."""
+        """Find the exact ends of segments, in order; known ends are reused."""
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self.findings.links]
         tasks = [
             Task("fit", (self.videos[first], self.videos[second], stretch), about=self.videos[first].path)
@@ -279,18 +283,18 @@ def find_recurring(
     mapper: Mapper,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[RecurringGroup]:
-    """Find what recurs in videos.
+    """Find recurring segments in videos.
 
     Args:
         records: Videos with features whose files exist.
         store: Store of the index.
-        findings: Receives what was found; known pairs are not compared again.
-        options: What is looked for.
-        mapper: Compares videos and finds ends where it wants.
-        on_progress: Called with (steps done, steps in all).
+        findings: Receives the segments found; known pairs are not compared again.
+        options: Search options.
+        mapper: Compares videos and finds ends, possibly on other machines.
+        on_progress: Called with (steps done, total steps).
 
     Returns:
-        The groups; those of whole copies last.
+        The groups; groups of whole copies come last.
     """
     by_content: dict[str, list[VideoRecord]] = {}
     for record in sorted(records, key=lambda record: natural_order(record.path)):
@@ -315,7 +319,7 @@ def find_recurring(
 
 
 def _compare(search: _StretchSearch, *, inside: bool) -> None:
-    """Compare new videos with those that were compared before and with each other; inside, each with itself."""
+    """Compare new videos with earlier videos and with each other; with ``inside``, each with itself."""
     videos, findings = search.videos, search.findings
     searched = findings.searched_inside if inside else findings.begin(videos)
     new = [name for name in videos if name not in searched]
@@ -340,7 +344,7 @@ def _compare(search: _StretchSearch, *, inside: bool) -> None:
 
 
 def _find_copies(search: _StretchSearch) -> dict[str, str]:
-    """Contents that are copies of another one, and that one: most of both is the same, to the frame."""
+    """Map each content that is a copy to its original: most of both is the same, frame by frame."""
     shared: dict[tuple[str, str], list[RoughStretch]] = {}
     for first, second, stretch in search.findings.pairs():
         if first != second and first in search.videos and second in search.videos:
@@ -355,14 +359,14 @@ def _find_copies(search: _StretchSearch) -> dict[str, str]:
         longest = max(stretches, key=lambda stretch: stretch.length)
         if min(covered) < _COPY_SHARE or sets.find(order[first]) == sets.find(order[second]):
             continue
-        # A card and a camera that stands still always are alike.
+        # Cards and shots from a fixed camera always look similar.
         if longest.is_distinct or next(search.fit([(first, second, longest)])) is not None:
             sets.join(order[first], order[second])
     return {name: names[kept] for at, name in enumerate(names) if (kept := sets.find(at)) != at}
 
 
 def _covered(spans: Sequence[tuple[float, float]]) -> float:
-    """Seconds that spans cover together."""
+    """Total seconds covered by spans."""
     covered, last = 0.0, 0.0
     for start, end in sorted(spans):
         covered += max(0.0, end - max(start, last))
@@ -371,10 +375,10 @@ def _covered(spans: Sequence[tuple[float, float]]) -> float:
 
 
 def _find_links(search: _StretchSearch, left_out: Collection[str], *, inside: bool) -> list[SharedByFiles]:
-    """The exact ends of enough stretches to connect all files that share one.
+    """Find the exact ends of enough segments to connect all files that share one.
 
-    Each stretch of a file is compared with a few others, the longest and most similar first: with each at most once in
-    a round, so that the pairs of a round do not depend on each other.
+    Each segment of a file is compared with a few others, the longest and most similar first. A segment takes part in at
+    most one pair per round, so that the pairs of a round do not depend on each other.
     """
     pairs = [
         pair
@@ -399,7 +403,7 @@ def _find_links(search: _StretchSearch, left_out: Collection[str], *, inside: bo
         asked, busy = dict[_SharedPair, tuple[int, int]](), set[int]()
         for pair, both in [*left.items()]:
             is_known = sets.find(both[0]) == sets.find(both[1]) and min(linked[at] for at in both) >= _LINKS
-            # A card resembles itself in each pair.
+            # A card matches itself in every pair.
             if is_known or any(refused[at] >= _TRIES and not linked[at] for at in both):
                 del left[pair]
             elif busy.isdisjoint(both):
@@ -414,12 +418,12 @@ def _find_links(search: _StretchSearch, left_out: Collection[str], *, inside: bo
     return links
 
 
-_MOMENTS = 4  # moments of the earlier file that are looked at for a shot of a recap
+_MOMENTS = 4  # moments of the earlier file that are tried for a shot of a recap
 
 
 def _extend_recaps(search: _StretchSearch, tracks: Tracks, groups: Sequence[RecurringGroup]) -> list[SharedByFiles]:
-    """Shots beside those by which recaps are known, which stored features do not show: a shot of two seconds has two
-    frames in an index, taken at other moments than those of the shot that it repeats."""
+    """Find shots of recaps next to known shots that stored features miss: a shot of two seconds has two frames in an
+    index, sampled at different moments from those of the shot that it repeats."""
     contents = {record.path: content for content, record in search.videos.items()}
     found: list[SharedByFiles] = []
     for group in groups:
@@ -438,7 +442,7 @@ def _extend_recaps(search: _StretchSearch, tracks: Tracks, groups: Sequence[Recu
 def _next_shot(
     search: _StretchSearch, tracks: Tracks, names: tuple[str, str], edge: float, outwards: int
 ) -> FittedStretch | None:
-    """The shot of a recap that begins at a known end: where the earlier file shows what is most similar."""
+    """Find the shot of a recap that begins at a known end, at the most similar moment of the earlier file."""
     first, second = (tracks.of(search.videos[name]) for name in names)
     if first is None or second is None:
         return None

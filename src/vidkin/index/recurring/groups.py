@@ -1,4 +1,5 @@
-"""Groups of stretches that recur: which belong together, what they are, and where exactly they are in each file."""
+"""Groups of recurring segments: which segments belong together, of which kind they are, and their exact times in each
+file."""
 
 from __future__ import annotations
 
@@ -20,40 +21,40 @@ from vidkin.index.storage.decisions import overlaps
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 
 RecurringKind = Literal["opening", "recap", "closing", "inside", "copy"]
-"""What a group is by its place: at the begin of files, footage of an earlier file, at their end, or anywhere else.
-``copy`` is the whole of several files, in which nothing else is looked for."""
+"""Kind of a group by its position in the files: at the beginning, at the beginning with footage of an earlier file, at
+the end, or anywhere else. ``copy`` is a group of whole files, which are not searched further."""
 
 LONGEST_NAME = 80
-"""Characters of the name of a group."""
+"""Maximum number of characters in the name of a group."""
 
 _ADJACENT = 1.0  # seconds between parts of one occurrence
 _PART_SHARE = 0.9
-_EARLY, _LATE = 0.35, 0.65  # shares of a file: an opening starts before, a closing after
+# Shares of a file before which an opening starts, and after which a closing starts.
+_EARLY, _LATE = 0.35, 0.65
 _MAX_REPEATED = 0.2  # share of the files that may show an opening twice
-_APART = 0.15  # share of the files by which places of a recap and of its source differ
+_APART = 0.15  # minimum distance of a recap from its source, as a share of the files
 _AGREE = 0.1  # seconds
-_LACKING = 0.25  # seconds: less is the accuracy of fades
-_RECAP_GAP = 4.0  # seconds of a recap between two pieces that were recognized
+_LACKING = 0.25  # seconds; smaller differences are within the accuracy of fades
+_RECAP_GAP = 4.0  # maximum seconds between two recognized pieces of a recap
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class Occurrence(Result):
-    """Where a group occurs in a file.
+    """An occurrence of a group in a file.
 
     Attributes:
         path: The file.
         start, end: Seconds; ``end`` is when its last frame leaves the screen.
-        score: How similar it is to the others of its group, in [0, 1].
-        speed: How fast it runs compared with the first of its group: 0.96 for film that was slowed from 25 to 24 frames
-            per second.
-        shorter: Seconds by which it is shorter than the longest of its group, at the same speed: what was left out.
-        without_middle: Seconds left out inside of it, between two parts that it has: it is another cut.
-        titled: It shows other titles, or something else over the picture, than most of its group.
-        other_sound: It has other sound than most of its group, such as another language; only where the index knows the
-            sound.
-        source: It is the footage that a recap shows again, not the recap.
-        picture, sound: What each of them says alone, in [0, 1], of it and the others; None where that is not known.
+        score: Similarity to the others of its group, in [0, 1].
+        speed: Speed relative to the first of its group: 0.96 for film slowed from 25 to 24 frames per second.
+        shorter: Seconds by which it is shorter than the longest of its group, at the same speed.
+        without_middle: Seconds missing between two of its parts, as in a different edit.
+        titled: Whether it has different titles or other overlays from most of its group.
+        other_sound: Whether its sound differs from most of its group, such as another language; only if the index has
+            audio fingerprints.
+        source: Whether it is the original footage that a recap repeats.
+        picture, sound: Similarity to the others by picture alone and by sound alone, in [0, 1]; None if unknown.
     """
 
     path: str
@@ -78,23 +79,22 @@ class Occurrence(Result):
 
     @property
     def duration(self) -> float:
-        """Its length in seconds."""
+        """Length in seconds."""
         return self.end - self.start
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class RecurringGroup(Result):
-    """A stretch that several files share, or that one file shows again.
+    """A segment that several files share, or that one file repeats.
 
     Attributes:
-        occurrences: Where it is, in the order of the files' names (numbers by value) and of time.
-        kind: What it is, by its place in the files.
-        files: Number of files that were looked at.
-        name: What a person called it; empty if nobody did.
-        is_confirmed: Whether a person confirmed it, with its ends as they are here.
-        found_by: ``sound`` if the pictures alone do not show that it recurs, or were not asked: it is heard again,
-            whatever is seen.
+        occurrences: Its occurrences, sorted by file name (numbers by value) and time.
+        kind: Its kind, by its position in the files.
+        files: Number of files searched.
+        name: Name given by the user; empty if there is none.
+        is_confirmed: Whether the user confirmed it with these ends.
+        found_by: ``sound`` if it was found by sound, because the picture was not used or does not recur.
     """
 
     occurrences: tuple[Occurrence, ...]
@@ -125,7 +125,7 @@ class RecurringGroup(Result):
         return tuple(dict.fromkeys(occurrence.path for occurrence in self.occurrences))
 
     def cards(self, path: str = "") -> list[Card]:
-        """A picture from the middle of each occurrence, for a notebook."""
+        """A frame from the middle of each occurrence, for a notebook."""
         title = self.name or self.kind
         return [
             Card(
@@ -138,11 +138,11 @@ class RecurringGroup(Result):
         ]
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """One row an occurrence, with the kind and the name of the group."""
+        """One row per occurrence, with the kind and the name of the group."""
         return [{"kind": self.kind, "name": self.name, **one.to_dict()} for one in self.occurrences]
 
     def to_pandas(self) -> Any:
-        """The occurrences as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` where it is not installed."""
+        """The occurrences as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` if pandas is not installed."""
         return data_frame(self.table_rows())
 
     def _repr_html_(self) -> str:
@@ -151,11 +151,11 @@ class RecurringGroup(Result):
 
 @dataclass(frozen=True, slots=True)
 class SharedByFiles:
-    """A shared stretch and the two files that share it.
+    """A shared segment and the two files that share it.
 
     Attributes:
         first, second: Paths.
-        link: The stretch.
+        link: The segment.
     """
 
     first: str
@@ -164,35 +164,35 @@ class SharedByFiles:
 
 
 class Sets:
-    """Numbers, some of which are joined; each set is known by its smallest number.
+    """Disjoint sets of numbers; each set is identified by its smallest number.
 
     Args:
-        parents: Those of another one, to go on from it.
+        parents: Parents of another instance, to continue from it.
     """
 
     def __init__(self, parents: Iterable[int]) -> None:
         self.parents = [*parents]
 
     def add(self) -> int:
-        """A new number."""
+        """Add a new number."""
         self.parents.append(len(self.parents))
         return len(self.parents) - 1
 
     def find(self, number: int) -> int:
-        """The smallest number of the set of this one."""
+        """The smallest number in the set of this number."""
         while self.parents[number] != number:
             self.parents[number] = self.parents[self.parents[number]]
             number = self.parents[number]
         return number
 
     def join(self, one: int, other: int) -> None:
-        """Make the sets of both one."""
+        """Merge the sets of both numbers."""
         low, high = sorted((self.find(one), self.find(other)))
         self.parents[high] = low
 
 
 class _Span(NamedTuple):
-    """A stretch of a file as links see it, each with the other file; spans of one look have the same titles."""
+    """A segment of a file as seen by links, each with the other file; spans with one look have the same titles."""
 
     path: str
     start: float
@@ -202,17 +202,17 @@ class _Span(NamedTuple):
 
 
 def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -> list[RecurringGroup]:
-    """Put linked stretches into groups.
+    """Group linked segments.
 
     Args:
-        links: Shared stretches with exact ends.
-        lengths: Seconds of every file that was looked at, by path.
+        links: Shared segments with exact ends.
+        lengths: Duration in seconds of every file searched, by path.
 
     Returns:
-        Openings, recaps, closings, then what is inside, each kind by its earliest place in a file.
+        Openings, recaps, closings, then other segments, each kind sorted by its earliest time in a file.
     """
     links = _join_overlapping(links)
-    # The stretches of a link have the numbers 2 i and 2 i + 1; those of one file that mostly overlap are one.
+    # The segments of link i have the numbers 2 i and 2 i + 1; segments of one file that mostly overlap are merged.
     sets, spans = _join_spans(links)
     names, looks = Sets(sets.parents), Sets(sets.parents)
     plain: dict[tuple[int, int], tuple[float, bool]] = {}
@@ -221,7 +221,7 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
         pair, length = (sets.find(2 * number), sets.find(2 * number + 1)), each.link.first_end - each.link.first_start
         plain[pair] = max(plain.get(pair, (0.0, True)), (length, not each.link.covered))
     for pair, (_, is_plain) in plain.items():
-        if is_plain:  # the longest link of two spans tells
+        if is_plain:  # the longest link of two spans decides
             looks.join(*pair)
     members: dict[int, list[_Span]] = {}
     for number, span in sorted(spans.items()):
@@ -231,8 +231,8 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
     parts = [_occurrences(group, speeds, order) for group in members.values()]
     parts = _without_parts(_join_variants([part for part in parts if len(part) > 1]))
     recaps, rest = _find_recaps(parts, lengths, order)
-    groups = recaps + [_plain(part, lengths) for part in rest]
-    # A shot of an opening that another file has for itself is no opening.
+    groups = recaps + [_classify(part, lengths) for part in rest]
+    # A single shot of an opening in another file is not an opening.
     return sort_groups(
         replace(group, kind="inside")
         if group.kind in ("opening", "closing")
@@ -246,7 +246,7 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
 
 
 def sort_groups(groups: Iterable[RecurringGroup]) -> list[RecurringGroup]:
-    """Openings, recaps, closings, then what is inside, copies last; each kind by its earliest place in a file."""
+    """Sort groups: openings, recaps, closings, other segments, copies; each kind by its earliest time in a file."""
     kinds = get_args(RecurringKind)
     return sorted(
         groups,
@@ -259,7 +259,7 @@ def sort_groups(groups: Iterable[RecurringGroup]) -> list[RecurringGroup]:
 
 
 def natural_order(path: str) -> tuple[tuple[int, int, str], ...]:
-    """Key that sorts names as people count: ``episode 2`` before ``episode 10``.
+    """Key for sorting names with numbers by value: ``episode 2`` before ``episode 10``.
 
     >>> sorted(["e10", "e2"], key=natural_order)
     ['e2', 'e10']
@@ -269,9 +269,9 @@ def natural_order(path: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def _join_overlapping(links: Sequence[SharedByFiles]) -> list[SharedByFiles]:
-    """The links, those of two files joined that overlap and show the same moments side by side.
+    """Merge links of the same two files that overlap and align the same moments.
 
-    Where something plain lasts inside of what two files share, it is found in two parts, and each may reach beyond it.
+    A segment with a long plain passage is found in two parts, and each may reach beyond the passage.
     """
     joined: dict[tuple[str, str], list[FittedStretch]] = {}
     for each in links:
@@ -281,7 +281,7 @@ def _join_overlapping(links: Sequence[SharedByFiles]) -> list[SharedByFiles]:
             there = one.second_start + (other.first_start - one.first_start) * (
                 (one.second_end - one.second_start) / (one.first_end - one.first_start)
             )
-            # A part inside of it may be shown again elsewhere, and stays one of its own.
+            # A part inside it may be repeated elsewhere, so it stays separate.
             beyond = other.first_start - one.first_start, one.first_end - other.first_start
             if min(*beyond, other.first_end - one.first_end) >= 2 * _LACKING and (
                 abs(there - other.second_start) <= 2 * _AGREE
@@ -294,7 +294,7 @@ def _join_overlapping(links: Sequence[SharedByFiles]) -> list[SharedByFiles]:
 
 
 def _join_spans(links: Sequence[SharedByFiles]) -> tuple[Sets, dict[int, _Span]]:
-    """Which stretches of links are one span of a file, and the spans by the smallest number of theirs."""
+    """Sets of segments that form one span of a file, and the spans by the smallest number of the set."""
     sets, files = Sets(range(2 * len(links))), dict[str, dict[int, _Span]]()
     sides = [
         side
@@ -306,23 +306,24 @@ def _join_spans(links: Sequence[SharedByFiles]) -> tuple[Sets, dict[int, _Span]]
         for root, known in [*spans.items()]:
             if overlaps(span[1:3], known[1:3]):
                 links_of = span.links + known.links
-                start = _agreed([link.first_start for _, link in links_of])
-                span = _Span(path, start, -_agreed([-link.first_end for _, link in links_of]), links_of)
+                start = _find_agreed_time([link.first_start for _, link in links_of])
+                span = _Span(path, start, -_find_agreed_time([-link.first_end for _, link in links_of]), links_of)
                 sets.join(number, root)
                 del spans[root]
         spans[sets.find(number)] = span
     return sets, {number: span for spans in files.values() for number, span in spans.items()}
 
 
-def _agreed(times: Sequence[float]) -> float:
-    """The earliest time that two links agree on: a shortened copy shows fewer shots, so what lies outside is there."""
+def _find_agreed_time(times: Sequence[float]) -> float:
+    """The earliest time on which two links agree. A shortened copy shows fewer shots, so footage outside is part of the
+    segment."""
     support = [sum(abs(other - time) <= _AGREE for other in times) for time in times]
     best = min(zip(times, support, strict=True), key=lambda each: (-min(2, each[1]), each[0]))[0]
     return float(np.median([time for time in times if abs(time - best) <= _AGREE]))
 
 
 def _speeds(links: Sequence[SharedByFiles]) -> dict[str, float]:
-    """How fast each file runs compared with the first of those that are linked with it, by the longest stretches."""
+    """Speed of each file relative to the first of the files linked with it, by the longest segments."""
     speeds: dict[str, float] = {}
     ordered = sorted(links, key=lambda each: each.link.first_start - each.link.first_end)
     for path in sorted({path for each in links for path in (each.first, each.second)}, key=natural_order):
@@ -337,8 +338,8 @@ def _speeds(links: Sequence[SharedByFiles]) -> dict[str, float]:
 
 
 def _known_speed(link: FittedStretch) -> float:
-    """How fast the second file runs: as film on television, or the same, where the difference is within the accuracy of
-    ends; of ends in fades where its pictures run so, too."""
+    """Speed of the second file: that of film on television, or 1, if the difference is within the accuracy of the ends.
+    For ends in fades, the speed of the frames must agree."""
     length, other = link.first_end - link.first_start, link.second_end - link.second_start
     nearest = min(SPEEDS, key=lambda known: abs(known * other - length))
     if abs(other - length) <= _AGREE:
@@ -349,17 +350,17 @@ def _known_speed(link: FittedStretch) -> float:
 
 
 def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Mapping[str, int]) -> list[Occurrence]:
-    """The spans of a group as occurrences: parts of one that follow each other joined."""
-    joined: list[tuple[_Span, float]] = []  # with the seconds left out inside
+    """Convert the spans of a group to occurrences, joining consecutive parts."""
+    joined: list[tuple[_Span, float]] = []  # with the seconds missing inside
     for span in sorted(spans, key=lambda span: (order[span.path], span.start)):
         last, lack = joined[-1] if joined else (span, 0.0)
         if joined and last.path == span.path and span.start - last.end <= _ADJACENT:
             whole = last._replace(end=max(last.end, span.end), links=last.links + span.links)
-            joined[-1] = whole, lack + _left_out(last, span, speeds)
+            joined[-1] = whole, lack + _measure_missing(last, span, speeds)
         else:
             joined.append((span, 0.0))
     counts = Counter(span.look for span, _ in joined)
-    usual = max((span.look for span, _ in joined), key=lambda look: counts[look])  # the first of equally many
+    usual = max((span.look for span, _ in joined), key=lambda look: counts[look])  # the first one on a tie
     return [
         Occurrence(
             span.path,
@@ -374,10 +375,11 @@ def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Map
     ]
 
 
-def _left_out(before: _Span, after: _Span, speeds: Mapping[str, float]) -> float:
-    """Seconds that another file has between two parts that follow each other here, at the speed of this file."""
+def _measure_missing(before: _Span, after: _Span, speeds: Mapping[str, float]) -> float:
+    """Seconds that another file has between two parts that are adjacent here, at the speed of this file."""
     here = after.start - before.end
-    # Seen from the last part before and the first part after: other links may be of the same parts elsewhere.
+    # Measured between the last part before and the first part after, because other links may show the same parts
+    # elsewhere.
     gaps = [
         (two.second_start - one.second_end) * speeds[other] / speeds[before.path] - here
         for other, one in before.links
@@ -389,12 +391,12 @@ def _left_out(before: _Span, after: _Span, speeds: Mapping[str, float]) -> float
 
 
 def _max_between(one: _Span | Occurrence, other: _Span | Occurrence) -> float:
-    """Seconds that may be left out between two parts: what lies far from a short shot is no part of the same."""
+    """Maximum seconds missing between two parts; footage far from a short shot does not belong to it."""
     return 2 * min(one.end - one.start, other.end - other.start)
 
 
 def _join_variants(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
-    """Join groups that are neighbors in one file and have only something left out between them in the others."""
+    """Join groups that are adjacent in one file and differ in the others only by missing footage between them."""
     joined: list[list[Occurrence]] = []
     for part in sorted(parts, key=lambda part: part[0].start):
         for place, before in enumerate(joined):
@@ -413,7 +415,7 @@ def _join_variants(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
 
 
 def _join(one: Occurrence, other: Occurrence, widest: float) -> Occurrence:
-    """Two parts as one; where they are nearer to each other than elsewhere, something was left out."""
+    """Join two parts; if they are closer together than elsewhere, footage is missing between them."""
     lack = widest / one.speed - (other.start - one.end)
     lack = one.without_middle + other.without_middle + (lack if lack > _LACKING else 0.0)
     score = (one.score * one.duration + other.score * other.duration) / (one.duration + other.duration)
@@ -422,7 +424,7 @@ def _join(one: Occurrence, other: Occurrence, widest: float) -> Occurrence:
 
 
 def count_inside(part: Sequence[Occurrence], group: Sequence[Occurrence], share: float = _PART_SHARE) -> int:
-    """Number of occurrences of which this share lies in a longer one of a group."""
+    """Number of occurrences of ``part`` of which at least this share lies in a longer occurrence of ``group``."""
     return sum(
         any(
             one.path == other.path
@@ -435,15 +437,16 @@ def count_inside(part: Sequence[Occurrence], group: Sequence[Occurrence], share:
 
 
 def covers(group: Sequence[Occurrence], part: Sequence[Occurrence], share: float) -> bool:
-    """Whether this share of each occurrence of a part lies in one of a group."""
+    """Whether at least this share of each occurrence of ``part`` lies in an occurrence of ``group``."""
     return count_inside(part, group, share) == len(part)
 
 
 def _without_parts(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
-    """Groups without those that are nothing but a part of another one, or only resemble such a part.
+    """Drop groups that are only part of another group, or only look similar to such a part.
 
-    What is shown elsewhere as well as in an opening is as similar to the openings of all files. What resembles that of
-    one file alone is another moment of the same scene; three times as many occurrences tell.
+    Footage of an opening that is also shown elsewhere is equally similar to the openings of all files. Footage similar
+    to the opening of only one file is another moment of the same scene; a group needs three times as many occurrences
+    to be kept.
     """
     kept: list[list[Occurrence]] = []
     for part in sorted(parts, key=lambda part: -max(one.duration for one in part)):
@@ -456,11 +459,11 @@ def _without_parts(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
 def _find_recaps(
     parts: Sequence[list[Occurrence]], lengths: Mapping[str, float], order: Mapping[str, int]
 ) -> tuple[list[RecurringGroup], list[list[Occurrence]]]:
-    """Recaps, and the groups that are none.
+    """Divide groups into recaps and others.
 
-    A recap is a run of pieces at the begin of a file that an earlier file of its season has at other places. A season
-    are the files of a folder: what an opening shares with the film that it is made of is no recap of that. In a season
-    of two, the longest piece that both files have at their begin is the opening.
+    A recap is a run of pieces at the beginning of a file that occur at other times in an earlier file of its season.
+    The files in a folder are a season, so an opening made from a film elsewhere is not a recap of it. In a season of
+    two files, the longest piece at the beginning of both is the opening.
     """
     seasons = Counter(Path(path).parent for path in lengths)
     pieces: dict[str, list[tuple[Occurrence, Occurrence, int]]] = {}
@@ -511,12 +514,13 @@ def _recap(run: Sequence[tuple[Occurrence, Occurrence, int]], files: int) -> Rec
     return RecurringGroup((whole, *ordered), "recap", files)
 
 
-def _plain(part: Sequence[Occurrence], lengths: Mapping[str, float]) -> RecurringGroup:
-    """A group with its kind by the places in the files: openings are early, closings late, once in nearly each file."""
+def _classify(part: Sequence[Occurrence], lengths: Mapping[str, float]) -> RecurringGroup:
+    """Determine the kind of a group by its times in the files: openings are early, closings late, both once in nearly
+    every file."""
     of_file: dict[str, list[Occurrence]] = {}
     for one in sorted(part, key=lambda one: -one.duration):
         of_file.setdefault(one.path, []).append(one)
-    # A single shot of an opening may be shown again later.
+    # A single shot of an opening may be repeated later.
     repeated = sum(len(held) > 1 and held[1].duration >= held[0].duration / 2 for held in of_file.values())
     starts = np.median([held[0].start / lengths[path] for path, held in of_file.items()])
     ends = np.median([held[0].end / lengths[path] for path, held in of_file.items()])
@@ -530,7 +534,7 @@ def _plain(part: Sequence[Occurrence], lengths: Mapping[str, float]) -> Recurrin
 
 
 def with_lengths(part: Sequence[Occurrence]) -> tuple[Occurrence, ...]:
-    """The occurrences of a group, each with what it lacks of the longest."""
+    """Set for each occurrence of a group the seconds it lacks compared with the longest one."""
     longest = max(one.duration * one.speed for one in part)
     lacking = [longest / one.speed - one.duration for one in part]
     return tuple(

@@ -1,4 +1,4 @@
-"""What recurs by its sound: the sound of what the pictures share, and stretches whose sound alone is shared."""
+"""Recurring segments by sound: the sound of segments found by picture, and segments that share only their sound."""
 
 from __future__ import annotations
 
@@ -34,14 +34,13 @@ from vidkin.similarity.contracts import FrameFeatures, Segment
 from vidkin.similarity.scale import SURE
 from vidkin.similarity.sound import SoundFeatures, compare_sounds, hypotheses
 
-# Score of one sound (unrelated ones are below .2, recordings of one from about .7 on), and what a stretch must have to
-# be judged by: seconds, and landmarks of one of its tracks.
+# Minimum score of the same sound, and minimum seconds and landmarks of a segment for its sound to be judged.
 _ONE_SOUND, _LEAST_HEARD, _LEAST_LANDMARKS = 0.3, 5.0, 40
-# What recurs by its sound runs at its own speed, or at that of film on television.
+# Maximum change of speed of a segment found by sound; it allows the speed of film on television.
 _MAX_SPEED_CHANGE = 0.05
-# A stretch that the pictures share as well is not told twice: this share of it; and how many of a group the pictures of
-# the others are compared with.
-_SEEN, _LOOKED_AT = 0.5, 8
+# Share of a segment that must also be found by picture for the sound group to be dropped, and number of occurrences of
+# a group with whose pictures the others are compared.
+_MIN_COVERED, _MAX_COMPARED = 0.5, 8
 
 
 def find_recurring_by(
@@ -55,23 +54,24 @@ def find_recurring_by(
     on_progress: Callable[[int, int], None] | None = None,
     mapper: Mapper | None = None,
 ) -> list[RecurringGroup]:
-    """What recurs in the eyes of a rule, with what people decided about it and with what picture and sound say.
+    """Find recurring segments by picture, sound or both, with the user's decisions and the scores by picture and by
+    sound.
 
     Args:
-        parts: What all searches of the index share.
+        parts: Parts of the index.
         place: Place of the index.
-        records: Videos to look at.
-        findings: Receives what the pictures share; known pairs are not compared again.
-        options: What is looked for.
-        sound: Sound of the index; None where it is not known.
-        by: ``picture``: what is seen again; ``sound``: what is heard again; ``either``: both of these; ``both``: what
-            is seen again with the same sound.
-        on_progress: Called with (steps done, steps in all).
-        mapper: Compares pictures where it wants; None does all in this process.
+        records: Videos to search.
+        findings: Receives the segments shared by picture; known pairs are not compared again.
+        options: Search options.
+        sound: Audio fingerprints of the index; None if it has none.
+        by: ``picture``: the picture recurs; ``sound``: the sound recurs; ``either``: one of them recurs; ``both``: the
+            picture recurs with the same sound.
+        on_progress: Called with (steps done, total steps).
+        mapper: Compares frames, possibly on other machines; None to do everything in this process.
 
     Raises:
-        InvalidArgumentError: There is no such rule, it asks for sound that the index does not have, or for sound inside
-            of single files.
+        InvalidArgumentError: ``by`` is unknown, needs sound that the index does not have, or asks for sound within
+            single files.
     """
     rule: By = check_by(by)
     if rule != "picture" and sound is None:
@@ -91,14 +91,16 @@ def find_recurring_by(
             for group in with_sounds(groups, present, sound)
         ]
     if rule == "both":
-        groups = [same for group in groups if (same := _with_the_same_sound(group)) is not None]
+        groups = [same for group in groups if (same := _keep_same_sound(group)) is not None]
     elif rule != "picture" and sound is not None:
         heard = find_heard(present, sound, options, on_progress)
         new = [
-            group for group in heard if not any(covers(seen.occurrences, group.occurrences, _SEEN) for seen in groups)
+            group
+            for group in heard
+            if not any(covers(seen.occurrences, group.occurrences, _MIN_COVERED) for seen in groups)
         ]
         new = apply_decisions(new, [each for each in said if each.found_by == "sound"], paths, len(present))
-        groups = sort_groups([*groups, *_with_pictures(new, present, parts)])
+        groups = sort_groups([*groups, *_score_pictures(new, present, parts)])
     return [group for group in groups if group.kind == "copy" or options.accepts(group)]
 
 
@@ -106,8 +108,8 @@ def _replaced(group: RecurringGroup, change: Callable[[Occurrence], Occurrence])
     return replace(group, occurrences=tuple(map(change, group.occurrences)))
 
 
-def _with_the_same_sound(group: RecurringGroup) -> RecurringGroup | None:
-    """The occurrences that sound alike, with the lower of both scores; None if they are fewer than two."""
+def _keep_same_sound(group: RecurringGroup) -> RecurringGroup | None:
+    """Keep the occurrences with the same sound, with the lower of both scores; None if fewer than two are left."""
     same = [
         replace(one, score=min(one.score, one.sound))
         for one in group.occurrences
@@ -122,15 +124,15 @@ def find_heard(
     options: RecurringOptions,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[RecurringGroup]:
-    """Stretches whose sound several files share, such as the song of an opening that shows other pictures each time.
+    """Find segments whose sound several files share, such as the song of an opening with different pictures each time.
 
-    Files with the same bytes count once, under the first name.
+    Files with the same bytes count once, under their first name.
 
     Args:
         records: Videos of the index.
-        sound: Their sound.
-        options: What is looked for.
-        on_progress: Called with (files done, files in all).
+        sound: Their audio fingerprints.
+        options: Search options.
+        on_progress: Called with (files done, total files).
     """
     ordered = sorted(records, key=lambda record: natural_order(record.path))
     videos = {content_of(record): record for record in reversed(ordered)}
@@ -154,7 +156,7 @@ def find_heard(
 
 
 def _stretch(segment: Segment, first: VideoRecord, second: VideoRecord) -> FittedStretch:
-    """A stretch of two sounds as one of two videos: the sound may last longer than the pictures."""
+    """Convert a segment of two sound tracks to a segment of the videos; sound may last longer than the picture."""
     return FittedStretch(
         segment.query_start,
         min(segment.query_end, max(first.duration, segment.query_start + 0.1)),
@@ -166,10 +168,10 @@ def _stretch(segment: Segment, first: VideoRecord, second: VideoRecord) -> Fitte
     )
 
 
-def _with_pictures(
+def _score_pictures(
     groups: Iterable[RecurringGroup], records: Sequence[VideoRecord], parts: SearchParts
 ) -> list[RecurringGroup]:
-    """The groups, each occurrence with the best that its pictures say, by stored features, of it and the first few."""
+    """Set the picture score of each occurrence: the best score by stored features against the first few occurrences."""
     by_path = {record.path: record for record in records}
 
     def look(one: Occurrence) -> FrameFeatures | None:
@@ -177,7 +179,7 @@ def _with_pictures(
         try:
             (stored,) = parts.store.read_many([record.id])
         except NotIndexedError:
-            return None  # removed by another process meanwhile
+            return None  # removed by another process in the meantime
         inside = (stored.timestamps >= one.start) & (stored.timestamps <= one.end)
         return prepare_features(stored, record.duration).frames(inside) if inside.any() else None
 
@@ -186,7 +188,7 @@ def _with_pictures(
         shown = {one: look(one) for one in group.occurrences}
         best: dict[Occurrence, float] = {}
         for place, (one, features) in enumerate(shown.items()):
-            for other, others in list(shown.items())[: min(place, _LOOKED_AT)]:
+            for other, others in list(shown.items())[: min(place, _MAX_COMPARED)]:
                 if features is None or others is None:
                     continue
                 score = parts.scorer.score(features, [others])[0].score
@@ -199,12 +201,12 @@ def _with_pictures(
 def with_sounds(
     groups: Sequence[RecurringGroup], records: Sequence[VideoRecord], sound: SoundSearch | None
 ) -> list[RecurringGroup]:
-    """The groups, each occurrence with how similar its sound is to that of most, and marked if it is another one.
+    """Set the sound score of each occurrence against the majority of its group, and mark occurrences with other sound.
 
     Args:
-        groups: What recurs.
+        groups: The groups.
         records: The videos of the index.
-        sound: What knows their sound; None says nothing.
+        sound: Audio fingerprints of the index; None to set no scores.
     """
     if sound is None:
         return list(groups)
@@ -214,11 +216,11 @@ def with_sounds(
         cut = [track.between(one.start, one.end) for track in tracks_of(sound, content_of(by_path[one.path]))]
         return [track for track in cut if len(track) >= _LEAST_LANDMARKS]
 
-    return [_with_sounds(group, hear) if group.kind not in ("copy", "recap") else group for group in groups]
+    return [_score_sounds(group, hear) if group.kind not in ("copy", "recap") else group for group in groups]
 
 
-def _with_sounds(group: RecurringGroup, hear: Callable[[Occurrence], list[SoundFeatures]]) -> RecurringGroup:
-    # Occurrences of one sound together, the most of them first; what nothing is heard in is in none.
+def _score_sounds(group: RecurringGroup, hear: Callable[[Occurrence], list[SoundFeatures]]) -> RecurringGroup:
+    # Occurrences grouped by sound, the largest set first; silent occurrences are in no set.
     kinds: list[tuple[list[SoundFeatures], dict[Occurrence, float]]] = []
     for one in group.occurrences:
         tracks = hear(one) if one.duration >= _LEAST_HEARD else []
@@ -235,7 +237,7 @@ def _with_sounds(group: RecurringGroup, hear: Callable[[Occurrence], list[SoundF
         return group
     kinds.sort(key=lambda kind: -len(kind[1]))
     (main, scores), *others = kinds
-    # The one that the others were compared with is as similar as the most similar of them.
+    # The occurrence that the others were compared with gets the score of the most similar one.
     first, *rest = scores
     scores[first] = max((scores[one] for one in rest), default=1.0)
     different = {one: _compare(tracks, main) for tracks, same in others for one in same}

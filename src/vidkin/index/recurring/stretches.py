@@ -1,6 +1,7 @@
-"""Find stretches that two videos share, from their stored features: votes of similar windows for an offset, then lines.
+"""Find segments that two videos share, from their stored features: similar windows vote for an offset, then lines are
+fitted.
 
-Shape legend: T frames, W windows, E dimension of a vector, L lines that are tried, N votes.
+Shape legend: T frames, W windows, E dimension of a vector, L lines tried, N votes.
 """
 
 from __future__ import annotations
@@ -20,37 +21,39 @@ from vidkin.match import frame_map
 from vidkin.similarity import FrameFeatures
 
 SHORTEST = 2.0
-"""Seconds of the shortest stretch that is looked for."""
+"""Minimum seconds of a segment."""
 
 SPEEDS = (1.0, 24 / 25, 25 / 24)
-"""Speeds that are tried: film shown on television, and back."""
+"""Speeds that are tried: normal, and film converted for television and back."""
 
-_MIN_INFORMATION = 0.05  # of a frame that is not black or plain
-# Calibrated similarities, 0 of unrelated frames and 1 of equal ones: of two windows that vote for their offset; of two
-# frames that show the same, sampled half a period apart; the most that one frame counts for or against a stretch.
+_MIN_INFORMATION = 0.05  # minimum of a frame that is not black or plain
+# Calibrated similarities, 0 for unrelated frames and 1 for equal ones: minimum of two windows that vote for an offset;
+# typical of two frames that show the same, sampled half a period apart; maximum that one frame counts for or against a
+# segment.
 _VOTE, _SAME, _GAIN = 0.55, 0.5, 0.4
-_MAX_VOTES = 96  # of a window
-_BIN = 4.0  # seconds: votes for offsets this near are one candidate
-_MAX_CANDIDATES = 40  # of a pair of videos
-# With so many others a stretch of a video is enough known: each of the rest has it in common with as many.
+_MAX_VOTES = 96  # per window
+_BIN = 4.0  # seconds; votes for offsets within this range form one candidate
+_MAX_CANDIDATES = 40  # per pair of videos
+# A segment shared with this many other videos is not searched for in the rest, because each of those shares it with as
+# many.
 _ENOUGH = 24
-_MARGIN = 60.0  # seconds that a stretch may go on before the first and after the last vote
-_MAX_GAP = 1.5  # seconds of black, or of something else, that do not end a stretch
-_DISTINCT = 0.5  # contrast from which on a stretch looks like itself at one offset only
-_BLOCK = 1 << 22  # scores computed at a time
+_MARGIN = 60.0  # maximum seconds of a segment before the first and after the last vote
+_MAX_GAP = 1.5  # maximum seconds of black or other footage that do not end a segment
+_DISTINCT = 0.5  # minimum contrast of a segment that matches itself at one offset only
+_BLOCK = 1 << 22  # scores computed per block
 _HELD_BYTES = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class RoughStretch:
-    """A stretch that two videos share, or two places of one.
+    """A segment that two videos share, or that one video repeats.
 
     Attributes:
-        first_start, first_end: Where it is in the first video, seconds.
-        second_start, second_end: Where it is in the second.
+        first_start, first_end: Start and end in the first video, seconds.
+        second_start, second_end: Start and end in the second video.
         score: Mean calibrated similarity of its frames, in [0, 1].
-        contrast: How much more similar frames at the same place of the stretch are than others, in [-1, 1]: near 0
-            for a still picture and a fixed camera, which look alike at any offset.
+        contrast: Similarity of corresponding frames minus that of other frames, in [-1, 1]; near 0 for a still image
+            and a fixed camera, which look similar at any offset.
     """
 
     first_start: float
@@ -69,12 +72,12 @@ class RoughStretch:
 
     @property
     def first_span(self) -> tuple[float, float]:
-        """Where it is in the first video."""
+        """Start and end in the first video."""
         return self.first_start, self.first_end
 
     @property
     def second_span(self) -> tuple[float, float]:
-        """Where it is in the second video."""
+        """Start and end in the second video."""
         return self.second_start, self.second_end
 
     @property
@@ -84,24 +87,24 @@ class RoughStretch:
 
     @property
     def length(self) -> float:
-        """Seconds in the video in which it is shorter."""
+        """Length in seconds in the video in which it is shorter."""
         return min(self.first_end - self.first_start, self.second_end - self.second_start)
 
     @property
     def is_distinct(self) -> bool:
-        """Whether its frames follow each other in one order only."""
+        """Whether its frames match in one order only."""
         return self.contrast >= _DISTINCT
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """What finding shared stretches needs of a video.
+    """Data of a video for finding shared segments.
 
     Attributes:
         times: [T] seconds.
-        vectors: [T, E] unit vectors of the whole picture, half precision.
+        vectors: [T, E] unit vectors of whole frames, half precision.
         baseline: [T] similarity of unrelated frames.
-        informative: [T] bool: not black, not without content.
+        informative: [T] bool, whether the frame is neither black nor plain.
         period: Seconds between frames.
         end: End of the video in seconds.
         windows: [W, E] one vector for each run of similar frames.
@@ -121,10 +124,10 @@ class Track:
 
     @classmethod
     def of_features(cls, features: FrameFeatures, duration: float) -> Track:
-        """The track of stored features.
+        """Make a track from stored features.
 
         Args:
-            features: As a store returns them; parts of the picture are not used.
+            features: Features from a store; vectors of parts of frames are not used.
             duration: Seconds of the video.
         """
         whole = features.views([0])
@@ -144,7 +147,7 @@ class Track:
 
 @dataclass(slots=True)
 class Tracks:
-    """Tracks of the videos of an index, those used last in memory."""
+    """Tracks of the videos of an index; the most recently used ones are cached."""
 
     store: VectorStore
     _held: OrderedDict[int, Track] = field(default_factory=OrderedDict, init=False)
@@ -170,12 +173,12 @@ Votes = Mapping[int, tuple[NDArray[np.float64], NDArray[np.float64]]]
 
 @dataclass(frozen=True, slots=True)
 class WindowTable:
-    """Windows of many videos below each other.
+    """Concatenated windows of many videos.
 
     Attributes:
-        vectors: [W, E] of all.
-        videos: [W] number of the video of each.
-        times: [W] its start, seconds.
+        vectors: [W, E] vectors of the windows.
+        videos: [W] number of the video of each window.
+        times: [W] start of each window, seconds.
     """
 
     vectors: NDArray[np.float16]
@@ -184,7 +187,7 @@ class WindowTable:
 
     @classmethod
     def of_tracks(cls, tracks: Iterable[Track | None]) -> WindowTable:
-        """The windows of videos, numbered in their order; those without a track have none."""
+        """Concatenate the windows of videos, numbered in order; videos without a track have no windows."""
         known = [(number, track) for number, track in enumerate(tracks) if track is not None]
         dimension = known[0][1].windows.shape[1] if known else 0
         return cls(
@@ -194,7 +197,7 @@ class WindowTable:
         )
 
     def votes(self, track: Track, before: int) -> Votes:
-        """What similar windows of the videos with numbers before a number say about a video."""
+        """Votes from similar windows of all videos with smaller numbers."""
         queries = track.windows.astype(np.float32)
         bounds = track.window_baseline + _VOTE * (1 - track.window_baseline)
         count = int(np.searchsorted(self.videos, before))
@@ -219,21 +222,21 @@ class WindowTable:
 def find_shared(
     track: Track, votes: Votes, track_of: Callable[[int], Track | None]
 ) -> list[tuple[int, list[RoughStretch]]]:
-    """Find what a video shares with the others that its windows voted for, those with most votes first.
+    """Find segments that a video shares with the videos that its windows voted for, starting with the most votes.
 
-    What it shares with :data:`_ENOUGH` of them is not looked for in the rest: in a season of 500 episodes with one
-    opening, each is connected with all by those that it was compared with.
+    A segment shared with :data:`_ENOUGH` videos is not searched for in the rest: in a season of 500 episodes with one
+    opening, every episode is connected with all others through those that it was compared with.
 
     Args:
         track: The video.
-        votes: Of its windows; see :meth:`WindowTable.votes`.
-        track_of: Gives the track of a number; None if the video was removed.
+        votes: Votes of its windows; see :meth:`WindowTable.votes`.
+        track_of: Returns the track for a number; None if the video was removed.
 
     Returns:
         (number of the other video, :func:`find_stretches` of both) in the order of the numbers.
     """
     found: list[tuple[int, list[RoughStretch]]] = []
-    spans: list[tuple[float, float, set[int]]] = []  # start, end, numbers of the others that share it
+    spans: list[tuple[float, float, set[int]]] = []  # start, end, numbers of the other videos that share it
     for number, (times, others) in sorted(votes.items(), key=lambda voted: (-len(voted[1][0]), voted[0])):
         known = [(start, end) for start, end, sharing in spans if len(sharing) >= _ENOUGH]
         other = None if _within(known, times).all() else track_of(number)
@@ -252,15 +255,15 @@ def find_shared(
 
 
 def is_same_span(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    """Whether two spans of a file are at about the same place: most of what either has is in both."""
+    """Whether two spans of a file have about the same times: most of each is in both."""
     shared, whole = min(one[1], other[1]) - max(one[0], other[0]), max(one[1], other[1]) - min(one[0], other[0])
     return shared >= 0.7 * whole
 
 
 def find_stretches_inside(track: Track) -> list[RoughStretch]:
-    """The stretches that a video shows again, each pair of places once; see :func:`find_stretches`."""
+    """Find the segments that a video repeats, each pair of times once; see :func:`find_stretches`."""
     for times, others in WindowTable.of_tracks([track]).votes(track, 1).values():
-        later = others - times > SHORTEST  # and none with itself
+        later = others - times > SHORTEST  # never a time with itself
         return find_stretches(track, track, times[later], others[later])
     return []
 
@@ -272,19 +275,19 @@ def find_stretches(
     others: NDArray[np.float64],
     known: Sequence[tuple[float, float]] = (),
 ) -> list[RoughStretch]:
-    """Find the stretches that two videos share.
+    """Find the segments that two videos share.
 
-    The votes are counted by offset, those with most votes first; around each offset the line of frames that are most
-    similar is looked for, at the speed of the video and of film shown on television. Votes that a stretch explains do
-    not ask for another.
+    Offsets are tried in descending order of votes. Around each offset, the line of the most similar frames is searched
+    for, at normal speed and at the speeds of film converted for television. Votes that a segment explains are not used
+    for another.
 
     Args:
-        first, second: The videos; the same one for what recurs inside it.
+        first, second: The videos; the same one to find repetitions within it.
         times, others: [N] times of similar windows in the first and in the second.
-        known: Start and end of what need not be found in the first video, seconds: votes for it are left out.
+        known: Start and end in seconds of known segments of the first video; votes for them are ignored.
 
     Returns:
-        Stretches of at least :data:`SHORTEST` seconds, the longest first. Of one video with itself each is found once.
+        Segments of at least :data:`SHORTEST` seconds, the longest first. Within one video, each pair is found once.
     """
     found: list[RoughStretch] = []
     asks = ~_within(known, times)
@@ -300,14 +303,14 @@ def find_stretches(
             predicted = stretch.second_start + (times - stretch.first_start) * stretch.speed
             along = (times >= stretch.first_start - _BIN) & (times <= stretch.first_end + _BIN)
             along &= np.abs(others - predicted) <= 2 * _BIN
-            # Other votes of this bin may be for another stretch; a known one is found though none votes for it.
+            # Other votes of this bin may be for another segment; a known segment is found even without votes.
             explained = along if known or (along & explained).any() else explained
         times, others = times[~explained], others[~explained]
     return sorted(found, key=lambda stretch: stretch.first_start - stretch.first_end)
 
 
 def _within(spans: Sequence[tuple[float, float]], times: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which windows that begin at these times belong to one of the spans."""
+    """Whether the window at each of these times belongs to one of the spans."""
     inside = np.zeros(len(times), np.bool_)
     for start, end in spans:
         inside |= (times >= start - SHORTEST / 2) & (times < end)
@@ -321,7 +324,7 @@ def _best_line(
     others: NDArray[np.float64],
     known: Sequence[RoughStretch],
 ) -> RoughStretch | None:
-    """The best stretch along one offset besides the known ones; None if there is none."""
+    """The best segment along one offset, excluding known ones; None if there is none."""
     offset, anchor = float(np.median(others - times)), float(np.median(times))
     rows = np.flatnonzero((first.times >= times.min() - _MARGIN) & (first.times <= times.max() + _MARGIN))
     shown, margin = first.times[rows], 2 * _BIN + _MARGIN * (SPEEDS[2] - 1)
@@ -351,17 +354,17 @@ def _best_line(
         line = stretch.second_start + (shown - stretch.first_start) * stretch.speed
         along = (shown >= stretch.first_start) & (shown < stretch.first_end)
         gains[along[None] & (np.abs(mapped - line[None]) <= _BIN)] = -np.inf
-    # Beyond the ends of the second video nothing goes on.
+    # A segment cannot continue beyond the ends of the second video.
     gains[(mapped < there[0] - period) | (mapped > there[-1] + period)] = -np.inf
     best, begin, end = _best_run(np.maximum(gains, -len(rows) * _GAIN))
     run, at, counts = rows[begin:end], mapped[best, begin:end], counted[best, begin:end]
     if int(counts.sum()) < 2:
         return None
     score = float(values[best, begin:end][counts].mean().clip(0, 1))
-    times_of = _clipped(first, second, run, at)
+    times_of = _clip_times(first, second, run, at)
     if min(times_of[1] - times_of[0], times_of[3] - times_of[2]) < SHORTEST:
         return None
-    # Frames that the second video shows elsewhere in the same stretch.
+    # Frames at other times of the same segment in the second video.
     elsewhere = (np.abs(there[None] - at[:, None]) >= _MAX_GAP) & counts[:, None]
     elsewhere &= ((there >= times_of[2]) & (there <= times_of[3]))[None]
     unlike = similarity[begin:end][elsewhere].clip(0, 1)
@@ -369,7 +372,7 @@ def _best_line(
 
 
 def _gaps(good: NDArray[np.bool_], period: float) -> NDArray[np.float64]:
-    """Seconds [L, T] of the run of frames that are not good around each of them; 0 for good ones."""
+    """Length [L, T] in seconds of the run of bad frames around each frame; 0 for good frames."""
     count = good.shape[1]
     places = np.arange(count)[None]
     before = np.maximum.accumulate(np.where(good, places, -1), axis=1)
@@ -385,10 +388,10 @@ def _best_run(gains: NDArray[np.floating[Any]]) -> tuple[int, int, int]:
     return int(line), begin, begin + int(np.argmax(sums[line, begin : end + 1] >= sums[line, end] - 1e-9))
 
 
-def _clipped(
+def _clip_times(
     first: Track, second: Track, rows: NDArray[np.int64], mapped: NDArray[np.float64]
 ) -> tuple[float, float, float, float]:
-    """Times of a run of frames in both videos: where one of them begins or ends, so does what they share, in both."""
+    """Times of a run of frames in both videos, clipped to the beginning and the end of either video."""
     start, end = float(first.times[rows[0]]), min(float(first.times[rows[-1]]) + first.period, first.end)
     speed = float((mapped[-1] - mapped[0]) / (first.times[rows[-1]] - first.times[rows[0]]))
     early = max(0.0, -float(mapped[0]))
