@@ -1,7 +1,7 @@
 """Carry out a plan: move spare files away, with what belongs to them, one logged step at a time.
 
-At every moment each file is whole at one of the places that the log names. A step that a crash interrupted is taken
-back by :func:`vidkin.files.undo.take_back`, and begun again.
+At every moment, each file is complete at one of the locations in the log. A step interrupted by a crash is undone by
+:func:`vidkin.files.undo.take_back`, and started again.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from vidkin.files.undo import cause_of, is_gone, make_link, take_back
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What holds for all files of a run: the arguments of :func:`apply_plan`, and what was read.
+    """State shared by all files of a run: the arguments of :func:`apply_plan`, and the files read so far.
 
     Attributes:
         kept: Paths that the plan keeps.
-        verified: Files to keep of which all bytes were read, with the facts of that moment.
+        verified: Files to keep whose bytes were all read, with their facts at that moment.
     """
 
     journal: Journal
@@ -55,30 +55,29 @@ def apply_plan(
     dry_run: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[FileAction]:
-    """Move the files that a plan removes into a folder or the trash, with what belongs to them; nothing is deleted.
+    """Move the files that a plan removes, and their companions, into a folder or the trash; nothing is deleted.
 
-    A file is skipped, with the cause, and stays in place if it or the file to keep has changed since the plan was made,
-    all bytes of both read, or is a symbolic link, if a folder of either is another one than then or is reached through
+    A file is skipped with a cause, and stays in place, if it or the file to keep has changed since the plan was made
+    (all bytes of both are read) or is a symbolic link, if the folder of either was replaced or is reached through
     another link, if both are the same file, if it is protected, if another process moves or keeps one of them, or if it
-    cannot be moved or its link cannot be made. With a link nothing that belongs to a file moves, as its name stays. A
-    hard link is not made under a name with another extension, such as ``film.webm`` for an MP4 file.
+    cannot be moved or its link cannot be made. With a link, companions stay in place, because the name of the file
+    stays. A hard link is not made under a name with another extension, such as ``film.webm`` for an MP4 file.
 
     Args:
-        plan: What to do.
+        plan: The plan.
         journal: Receives the steps, for :func:`vidkin.files.undo_plan`.
-        prove: Called with the kept and the removed path, unless both have the same bytes, such as
-            :func:`vidkin.index.prove_pair`. What it finds missing must be listed as accepted in the plan; missing
-            frames never are accepted.
-        folder: Where the files go, each below its former path; None for the system's trash.
-        link: Put a link to the kept file where the removed one was.
+        prove: Called with the kept and the removed path, unless both have the same bytes; for example
+            :func:`vidkin.index.prove_pair`. Its findings must be listed as accepted in the plan; missing frames are
+            never accepted.
+        folder: Destination, in which each file keeps its full path; None for the system's trash.
+        link: Replace each removed file with a link to the kept file.
         protected: Folders in which no file is touched.
-        dry_run: Only report what would be done.
-        on_progress: Callback that receives (files done, total number of files); what it raises ends the run between
-            two files.
+        dry_run: Only report the actions. on_progress: Callback that receives (files done, total number of files); an
+            exception that it raises ends the run between two files.
 
     Raises:
         MediaError: The log cannot be read or written; finished steps are in it.
-        CollectionLockedError: Another removal of this user is at work.
+        CollectionLockedError: Another removal by this user is running.
         InvalidArgumentError: The folder is one of the files' own folders.
     """
     target = None if folder is None else os.path.abspath(os.path.expanduser(folder))
@@ -98,7 +97,7 @@ def apply_plan(
         for done, (entry, place) in enumerate(zip(entries, places, strict=True)):
             if on_progress is not None and done:
                 on_progress(done, len(entries))
-            # What belongs to a video stays with it, or with the link that has its name.
+            # Companions of a video stay with it, or with the link that has its name.
             if entry.video and (entry.video not in moved or (os.path.lexists(entry.video) and not dry_run)):
                 continue
             path = entry.file.path
@@ -115,7 +114,7 @@ def apply_plan(
 
 
 def _remove(task: _Task, entry: PlannedFile, place: str, earlier: RemovalStep | None, *, dry_run: bool) -> FileAction:
-    """Carry out one entry of a plan; what an earlier run began is taken back first."""
+    """Carry out one entry of a plan, after undoing a step that an earlier run began."""
     file, keep = entry.file, entry.keep
     if cause := _why_never(task, entry):
         return FileAction(file.path, "skipped", cause=cause)
@@ -158,20 +157,20 @@ def _remove(task: _Task, entry: PlannedFile, place: str, earlier: RemovalStep | 
     except OSError as error:
         cause = f"a link to {step.kept} cannot be made: {error.strerror or error}"
         return _give_up(task.journal, step, cause)
-    with suppress(OSError):  # another program may have taken it from there
+    with suppress(OSError):  # another program may have moved it away
         step = replace(step, inode=os.lstat(step.place).st_ino)
     task.journal.write(replace(step, state="done"))
     return FileAction(file.path, "removed", step.place)
 
 
 def _give_up(journal: Journal, step: RemovalStep, cause: str, *, is_taken: bool = False) -> FileAction:
-    """Take back a step that failed.
+    """Undo a step that failed.
 
     Args:
         journal: The log.
         step: The step.
         cause: Why it failed.
-        is_taken: Whether another program took the new name meanwhile: what is there is not ours.
+        is_taken: Whether another program took the new name in the meantime, so that the file there is not ours.
     """
     if is_taken:
         journal.write(replace(step, state="undone"))
@@ -184,7 +183,7 @@ def _give_up(journal: Journal, step: RemovalStep, cause: str, *, is_taken: bool 
 
 
 def _why_never(task: _Task, entry: PlannedFile) -> str:
-    """Why a file is not touched, whatever it holds; empty if it may be."""
+    """Why a file must not be moved, regardless of its content; empty if it may be."""
     for folder in task.protected:
         if is_within(entry.file.path, folder):
             return f"it is in {folder}, which is protected"
@@ -196,7 +195,8 @@ def _why_never(task: _Task, entry: PlannedFile) -> str:
 
 
 def _check(task: _Task, entry: PlannedFile) -> os.stat_result | str:
-    """Return the facts of a file that may be moved, all its bytes read; otherwise why it may not."""
+    """Return the facts of a file that may be moved, after reading all its bytes; otherwise the reason why it must not
+    be."""
     file, keep = entry.file, entry.keep
     if cause := _why_other_folder("its folder", file) or ("" if entry.video else _why_not_kept(task, keep)):
         return cause
@@ -213,7 +213,7 @@ def _check(task: _Task, entry: PlannedFile) -> os.stat_result | str:
 
 
 def _why_not_proven(task: _Task, entry: PlannedFile) -> str:
-    """Why it is not proven that the file to keep holds everything in another one; empty if it is."""
+    """Why there is no proof that the file to keep holds everything in another file; empty if there is."""
     file, keep = entry.file, entry.keep
     if file.content == keep.content:
         return ""
@@ -225,7 +225,7 @@ def _why_not_proven(task: _Task, entry: PlannedFile) -> str:
 
 
 def _why_no_hard_link(path: str, keep: str) -> str:
-    """Why a hard link to the kept file cannot be where a file is; empty if it can."""
+    """Why a file cannot be replaced with a hard link to the kept file; empty if it can."""
     folder = os.path.dirname(os.path.realpath(path))
     if os.stat(keep).st_dev != os.stat(folder).st_dev:
         return f"a hard link cannot reach another disk, that of {keep}; use --link symbolic"
@@ -236,14 +236,14 @@ def _why_no_hard_link(path: str, keep: str) -> str:
 
 
 def _why_other_folder(words: str, file: FileState) -> str:
-    """Why a folder is not the one in which the plan saw a file; empty if it is.
+    """Why the folder of a file is not the one in the plan; empty if it is.
 
     Args:
-        words: Name of the folder at the beginning of the sentence.
+        words: Name of the folder at the beginning of the message.
         file: A file of the plan.
     """
     folder, number = file.folder, file.folder_number
-    with suppress(OSError):  # reading the file reports what is wrong
+    with suppress(OSError):  # reading the file reports the problem
         folder, number = folder_of(file.path)
     if folder != file.folder:
         return f"{words} was {file.folder} when the plan was made and leads to {folder} now; make the plan again"
@@ -253,7 +253,7 @@ def _why_other_folder(words: str, file: FileState) -> str:
 
 
 def _why_not_kept(task: _Task, keep: FileState) -> str:
-    """What is wrong with the file to keep; empty if it is as it was. It is read once, and again after each change."""
+    """What is wrong with the file to keep; empty if it is unchanged. It is read once, and again after each change."""
     if cause := _why_other_folder("the folder of the file to keep", keep):
         return cause
     with suppress(OSError):
@@ -267,7 +267,7 @@ def _why_not_kept(task: _Task, keep: FileState) -> str:
 
 
 def _place_in(folder: str, path: str) -> str:
-    """Return the new path of a file: its full path below the folder, so that no two files collide."""
+    """Return the new path of a file: its full path inside the folder, so that files never collide."""
     if is_within(path, folder):
         raise InvalidArgumentError(f"the folder for removed files must hold none of them, got {folder} for {path}")
     drive, rest = os.path.splitdrive(path)

@@ -18,9 +18,9 @@ from vidkin._base.moving_pictures import find_motion
 _SUBTITLES = "ass idx lrc mpl2 sbv scc smi srt ssa stl sub sup ttml dfxp usf vtt"
 _DESCRIPTIONS = "aae bif cue description edl info json log md5 nfo pbf sfv sha1 sha256 txt xml xmp yaml yml"
 _PICTURES = "jpg jpeg png webp tbn thm"
-# Between the name of the video and the ending of a subtitle: `en`, `pt-BR`, `zh_Hans`, `forced`, `2`.
+# Part between the name of the video and the extension of a subtitle file: `en`, `pt-BR`, `zh_Hans`, `forced`, `2`.
 _LANGUAGE = r"(?:[a-z]{2,3}(?:[-_][a-z0-9]{2,8})*|forced|foreign|sdh|cc|hi|default|full|signs|commentary|auto|\d{1,2})"
-# As media centers name pictures, and programs that load videos their tables.
+# Names that media centers give to images, and download programs to tables.
 _PICTURE_OF = "poster fanart thumb thumbnail banner landscape logo clearlogo clearart keyart backdrop cover disc"
 _TABLE_OF = r"chapters?|info|live_chat|annotations|meta|metadata|supplemental-metadata|comments|comskip"
 
@@ -29,7 +29,7 @@ def _any(words: str) -> str:
     return "|".join(words.split())
 
 
-# What follows the name of a video without its ending, and what follows its whole name.
+# Endings after the name of a video without its extension, and after its whole name.
 _AFTER_STEM = re.compile(
     rf"(?:(?:\.{_LANGUAGE}){{0,3}}\.(?:{_any(_SUBTITLES)})"
     rf"|(?:[.-](?:{_TABLE_OF}))?\.(?:{_any(_DESCRIPTIONS)}|ffmetadata|mks)"
@@ -39,37 +39,37 @@ _AFTER_STEM = re.compile(
 _AFTER_NAME = re.compile(
     rf"\.(?:(?:{_TABLE_OF})\.)?(?:{_any(_DESCRIPTIONS)}|{_any(_PICTURES)}|{_any(_SUBTITLES)})", re.IGNORECASE
 )
-# Cameras write these and nothing else does; a JPEG may be a picture of the video instead.
+# Only cameras write these; a JPEG may be a still from the video instead.
 _PHOTOGRAPHS = frozenset((".heic", ".heif", ".hif", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2"))
 _MAYBE_PHOTOGRAPHS = frozenset((".jpg", ".jpeg"))
-# Seconds: the movie of a photograph lasts about three.
+# Maximum seconds of the movie of a photograph, which is usually about three seconds long.
 _LONGEST_MOVIE = 10.0
-# Numbers of EXIF: maker, model, and the block with the exposure.
+# EXIF tags of maker, model, and the block with the exposure.
 _OF_A_CAMERA = (0x010F, 0x0110, 0x8769)
-# Nanoseconds by which a folder must have changed before it is read for its names to be kept.
+# Names in a folder are cached if its last change is at least this many nanoseconds old.
 _TICK = 2_000_000_000
-# A video has some companions; a folder full of files that look like them is not followed further.
+# Limit for folders full of files that look like companions.
 MAX_COMPANIONS = 100
-"""Companions of one video, at most."""
+"""Maximum number of companions of one video."""
 
 
 def find_companions(path: str) -> tuple[str, ...]:
-    """Files beside a video that belong to it and to no other video of the folder, sorted.
+    """Files next to a video that belong to it and to no other video in the folder, sorted.
 
-    Such a file has the name of the video and an ending of subtitles (with a language, as ``film.en.srt``), of a
-    description (``film.nfo``, ``film.xmp``, ``film.mp4.xmp``, ``film.info.json``, ``film.chapters.txt``) or of a
-    picture (``film-poster.jpg``, ``film.tbn``). A photograph whose movie the video is does not belong to it, nor does a
-    symbolic link.
+    Such a file has the name of the video and the ending of subtitles (possibly with a language, such as
+    ``film.en.srt``), of a description (``film.nfo``, ``film.xmp``, ``film.mp4.xmp``, ``film.info.json``,
+    ``film.chapters.txt``) or of an image (``film-poster.jpg``, ``film.tbn``). If the video is the movie of a
+    photograph, the photograph is not a companion; neither are symbolic links.
 
     Args:
-        path: The video; it need not exist any more.
+        path: The video; it need not exist anymore.
     """
     folder, name = os.path.split(path)
     if _is_image(name):
         return ()
     listing = _list(folder)
     stem = os.path.splitext(name)[0]
-    # Those that begin with it are next to each other.
+    # Names that begin with the stem are adjacent.
     start = bisect.bisect_left(listing.names, stem)
     found = []
     for other in itertools.takewhile(lambda other: other.startswith(stem), listing.names[start:]):
@@ -79,13 +79,13 @@ def find_companions(path: str) -> tuple[str, ...]:
 
 
 def find_other_owner(path: str, video: str) -> str:
-    """Name of another video of the folder that a companion of ``video`` belongs to as well; empty if there is none."""
+    """Name of another video in the folder to which a companion of ``video`` also belongs; empty if there is none."""
     folder, name = os.path.split(path)
     return next(iter(_Listing.of(folder).owners(name, besides=os.path.basename(video))), "")
 
 
 def belongs_to(name: str, video: str) -> bool:
-    """Whether a file of this name belongs to a video of this name in the same folder, by the names alone."""
+    """Whether a file belongs to a video in the same folder, by the names alone."""
     if is_video(name) or name == video:
         return False
     stem = os.path.splitext(video)[0]
@@ -101,15 +101,16 @@ def is_video(name: str) -> bool:
 
 
 def _is_image(name: str) -> bool:
-    """Whether a member of a group is a photograph itself: an index may hold both."""
+    """Whether a member of a group is itself a photograph, because an index may contain both."""
     return os.path.splitext(name)[1].lower() in IMAGE_EXTENSIONS | _PHOTOGRAPHS
 
 
 def find_photograph(path: str, duration: float) -> str:
-    """The photograph whose movie a video is (as of Live Photos, or inside of a motion photo); empty if there is none.
+    """Find the photograph to which a video belongs (as in Live Photos, or inside a motion photo); empty if there is
+    none.
 
-    That is a photograph of the same name beside it. A JPEG counts if a camera made it, or if the video is as short as
-    such movies are, or a ``.mov``; otherwise it is a picture of the video.
+    The photograph has the same name in the same folder. A JPEG counts if a camera made it, or if the video is as short
+    as such movies or a ``.mov``; otherwise it is a still from the video.
 
     Args:
         path: The video.
@@ -117,7 +118,7 @@ def find_photograph(path: str, duration: float) -> str:
     """
     folder, name = os.path.split(path)
     if _is_image(name):
-        # A motion photo is both: only its movie is compared.
+        # A motion photo is both a photograph and a movie; only the movie is compared.
         return path if find_motion(path) is not None else ""
     stem, ending = os.path.splitext(name)
     is_movie = duration <= _LONGEST_MOVIE or ending.lower() == ".mov"
@@ -131,12 +132,12 @@ def find_photograph(path: str, duration: float) -> str:
 
 
 def _is_photograph(path: str) -> bool:
-    """Whether a camera says in a JPEG that it made it."""
+    """Whether a JPEG states that a camera made it."""
     if os.path.splitext(path)[1].lower() not in _MAYBE_PHOTOGRAPHS:
         return False
     from PIL import Image
 
-    # Pillow raises errors of many kinds for damaged files; one that it cannot read was not made by a camera.
+    # Pillow raises errors of many kinds for damaged files; unreadable files do not count as made by a camera.
     with (
         suppress(OSError, ValueError, SyntaxError, Image.DecompressionBombError),
         Image.open(path, formats=["JPEG"]) as image,
@@ -155,7 +156,7 @@ def _is_file(path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """Names in a folder, sorted, and those that have the same name but for the ending."""
+    """Sorted names in a folder, and names that differ only in the extension."""
 
     names: tuple[str, ...]
     by_stem: dict[str, list[str]]
@@ -172,19 +173,19 @@ class _Listing:
         return cls(names, by_stem)
 
     def owners(self, name: str, *, besides: str) -> list[str]:
-        """Videos that a file belongs to, without one."""
+        """Videos to which a file belongs, except ``besides``."""
         stems = (name[: place.start()] for place in re.finditer(r"[.-]", name))
         videos = (other for stem in stems for other in self.by_stem.get(stem, ()) if is_video(other))
         return [video for video in videos if video != besides and belongs_to(name, video)]
 
 
 def _list(folder: str) -> _Listing:
-    """The names in a folder; not read again for each video of a folder that has not changed lately."""
+    """The names in a folder, cached for folders that have not changed recently."""
     try:
         changed = os.stat(folder or ".").st_mtime_ns
     except OSError:
         return _Listing((), {})
-    # Two changes within one tick of the clock look like one.
+    # Two changes within one tick of the clock cannot be distinguished.
     is_settled = time.time_ns() - changed > _TICK
     return _list_once(folder, changed) if is_settled else _Listing.of(folder)
 

@@ -1,6 +1,6 @@
-"""The log of a plan that is carried out: a line of JSON before and after each step.
+"""The log of a plan: a line of JSON before and after each step.
 
-It stands next to the plan, under the plan's name with ``.log`` after it.
+It is next to the plan, under the plan's name followed by ``.log``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ StepState = Literal["begun", "done", "undoing", "undone"]
 
 Link = Literal["", "hard", "symbolic"]
 
-# A log of some million steps; longer files are refused.
+# Enough for millions of steps; longer files are refused.
 _MAX_BYTES = 1 << 30
 _FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
@@ -32,16 +32,16 @@ class RemovalStep:
     """One file that was moved away.
 
     Attributes:
-        source: Where it was.
-        place: Where it goes, or is. Empty where the system's trash does not report it (Windows, macOS).
-        link: What was put in its place.
+        source: Original path.
+        place: New path. Empty if the system's trash does not report it (Windows, macOS).
+        link: Kind of the link that replaced it.
         kept: The file that the link points to.
         state: ``begun`` before the step, ``done`` after it, ``undoing`` before it is undone, ``undone`` after that.
         size: Bytes.
         content: Hash of all bytes.
-        kept_content: The same of the file that the link points to.
-        video: The video that it belongs to; empty for a video itself.
-        inode: Number of the file on its disk: at its old path until the step is done, then at its new one.
+        kept_content: Hash of all bytes of the file that the link points to.
+        video: The video to which it belongs; empty for a video itself.
+        inode: Inode of the file: at its old path until the step is done, then at its new path.
         in_trash: Whether it was sent to the system's trash.
     """
 
@@ -72,7 +72,7 @@ class Journal:
 
     @classmethod
     def of_plan(cls, plan: PathLike) -> Journal:
-        """Return the log of the plan in a file: one for each plan, through whatever link it is reached."""
+        """Return the log of the plan in a file; a plan has one log, even if it is reached through links."""
         return cls(f"{os.path.realpath(plan)}.log")
 
     def write(self, step: RemovalStep) -> RemovalStep:
@@ -86,7 +86,7 @@ class Journal:
             is_new = not os.path.lexists(path)
             with open(os.open(path, _FLAGS, 0o666), "r+b") as file:
                 if not self._is_mended:
-                    # Cut off the line that the machine stopped at, whose step had not begun.
+                    # Drop a line cut off by a crash, whose step had not begun.
                     content = file.read()
                     whole = content.rfind(b"\n") + 1
                     if whole < len(content):
@@ -117,7 +117,7 @@ class Journal:
             cause = getattr(error, "strerror", None) or error
             raise MediaError(self.path, f"the log cannot be read: {cause}") from error
         newest: dict[str, RemovalStep] = {}
-        # What follows the last line end is a line that the machine stopped at.
+        # Text after the last line end is a line cut off by a crash.
         for number, line in enumerate(lines[:-1], start=1):
             try:
                 step = _read_step(line)

@@ -1,4 +1,4 @@
-"""Locks that keep two removals from acting on the same files: one for each user, and one on each file."""
+"""Locks that prevent two removals from acting on the same files: one per user, and one per file."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _logger = logging.getLogger(__name__)
 
 @contextmanager
 def hold_removals() -> Iterator[None]:
-    """Be the only process of this user that moves copies or restores them, of whatever index and plan.
+    """Ensure that this is the user's only process that moves or restores copies, for any index and plan.
 
-    The lock is one of the operating system, on a file in the user's folder for state; it ends with the process. Where
-    that folder cannot be written to, as for a service without a home, there is no lock: files are still held one by
-    one, and no name is ever replaced.
+    The operating system locks a file in the user's state folder, until the process ends. If that folder is not
+    writable, as for a service without a home folder, there is no such lock; files are still locked one by one, and
+    existing files are never replaced.
 
     Raises:
-        CollectionLockedError: Another process has it.
+        CollectionLockedError: Another process holds the lock.
     """
     from filelock import Timeout  # loads asyncio, which readers do not need
     from platformdirs import user_state_path
@@ -37,18 +37,18 @@ def hold_removals() -> Iterator[None]:
                 "another `vidkin apply` or page of yours is moving or restoring files; wait until it has ended, then "
                 "do this again"
             ) from error
-        except (OSError, NotImplementedError) as error:  # the latter where a network drive has no locks
+        except (OSError, NotImplementedError) as error:  # OSError if a network drive has no locks
             _logger.warning("%s: cannot be locked, so other removals may run at the same time: %s", path, error)
         yield
 
 
 @contextmanager
 def hold_files(paths: Iterable[str]) -> Iterator[str]:
-    """Keep other processes that move copies away from files; yields the cause if one is taken, or "".
+    """Lock files against other processes that move copies; yields the cause if a file is already locked, or "".
 
-    Plans of two users at once could otherwise each move the file that the other one keeps. The locks are those of the
-    operating system on the files themselves, which other programs do not see; they end with the process. Windows has
-    none.
+    Otherwise, simultaneous plans of two users could each move the file that the other plan keeps. The locks are
+    advisory locks of the operating system on the files themselves, which other programs ignore; they end with the
+    process. Windows has none.
     """
     cause, inodes = "", set[tuple[int, int]]()
     with ExitStack() as held:

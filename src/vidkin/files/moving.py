@@ -1,4 +1,4 @@
-"""Move a file so that at every moment all of its bytes are somewhere, and compare what is at a path."""
+"""Move a file without ever risking its bytes, and check which file is at a path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from vidkin.files.plan import FileState
 
 
 def read_unchanged(file: FileState) -> os.stat_result | str:
-    """Return the facts of a file that is still as it was, all its bytes read; otherwise what is wrong, in words."""
+    """Return the facts of a file that is unchanged, after reading all its bytes; otherwise a description of the
+    problem."""
     before = read_held(file.path, file.size, file.content)
     if before is not None and str(before.st_mtime_ns) == file.modified:
         return before
@@ -25,7 +26,7 @@ def read_unchanged(file: FileState) -> os.stat_result | str:
 
 
 def read_held(path: str, size: int, content: str) -> os.stat_result | None:
-    """Return the facts of a file that holds these bytes, all of them read; None if there is another one, or a link."""
+    """Return the facts of a file with this content, after reading all its bytes; None for another file or a link."""
     try:
         before = os.lstat(path)
         is_alike = stat.S_ISREG(before.st_mode) and before.st_size == size and hash_file(path) == content
@@ -35,16 +36,16 @@ def read_held(path: str, size: int, content: str) -> os.stat_result | None:
 
 
 def is_unchanged(path: str, before: os.stat_result) -> bool:
-    """Whether the same file is at a path, with the same size and time of change; OSError if nothing is."""
+    """Whether the same file is at a path, with the same size and modification time; OSError if there is no file."""
     now = os.lstat(path)
     names = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
     return all(getattr(now, name) == getattr(before, name) for name in names) and not stat.S_ISLNK(now.st_mode)
 
 
 def is_other_name(path: str, other: str) -> bool:
-    """Whether one of two names can go without loss: they are of two files, or two links to the same one.
+    """Whether one of two names can be removed without loss: they name two files, or are two hard links to one file.
 
-    Two spellings of one name are neither. OSError if one of them is gone.
+    Two spellings of one name are neither. OSError if one of them does not exist.
     """
     status = os.lstat(path)
     if not os.path.samestat(status, os.lstat(other)):
@@ -54,25 +55,25 @@ def is_other_name(path: str, other: str) -> bool:
 
 
 def real_path(path: str) -> str:
-    """Return the path without links to folders in it; what it names itself may be a link."""
+    """Return the path without links among its folders; the file itself may be a link."""
     folder, name = os.path.split(path)
     return os.path.join(os.path.realpath(folder), name)
 
 
 def move_file(source: str, before: os.stat_result, content: str, target: str) -> None:
-    """Move a file, never over another one, and wait until that is on the disk.
+    """Move a file without replacing another one, and wait until the change is on the disk.
 
-    On one disk it is renamed. Between disks it is copied to a hidden name next to the target, which reaches the disk
-    and is read again before it gets its name; only then is the original removed.
+    On one disk, it is renamed. Between disks, it is copied to a hidden name next to the target, written to the disk,
+    read again and renamed; only then is the original removed.
 
     Args:
         source: The file.
-        before: Facts of the moment at which all of it was read.
+        before: Facts of the file at the moment when all of it was read.
         content: Hash of its bytes.
-        target: Where it goes; the folder is created.
+        target: New path; its folder is created.
 
     Raises:
-        OSError: It cannot be moved, or changed meanwhile; it is still at its path, or whole at the target.
+        OSError: It cannot be moved, or changed in the meantime; it is still at its path, or complete at the target.
     """
     folder = os.path.dirname(target)
     check_length(target)
@@ -95,7 +96,7 @@ def move_file(source: str, before: os.stat_result, content: str, target: str) ->
 
 
 def remove_original(path: str, before: os.stat_result) -> None:
-    """Remove a file whose copy is on another disk.
+    """Remove a file that was copied to another disk.
 
     Raises:
         OSError: It changed since its copy was made, or cannot be removed.
@@ -107,14 +108,14 @@ def remove_original(path: str, before: os.stat_result) -> None:
 
 
 def hidden_name(path: str, ending: str) -> str:
-    """Return a hidden name next to a path, the same in the next run, which cleans it up."""
+    """Return a hidden name next to a path; the name is always the same, so that the next run can clean it up."""
     folder, name = os.path.split(path)
     digest = hashlib.blake2b(os.fsencode(name), digest_size=10).hexdigest()
     return os.path.join(folder, f".vidkin-{digest}.{ending}")
 
 
 def remove_partial(target: str) -> None:
-    """Remove what an interrupted copy to a target left; OSError if that fails."""
+    """Remove the remains of an interrupted copy to a target; OSError if that fails."""
     partial = hidden_name(target, "part")
     with suppress(FileNotFoundError, NotADirectoryError):
         if stat.S_ISREG(os.lstat(partial).st_mode):

@@ -124,7 +124,7 @@ class _Comparison:
 
     def __init__(self, kept: SmallFrames, removed: SmallFrames, pose: Pose) -> None:
         self.kept, self.removed, self.pose = kept, removed, pose
-        # If frames are further apart than the moments, the last one stays as long as the others.
+        # If frames are further apart than the moments, the last frame stays as long as the others.
         self.length = float(removed.times[-1]) + (removed.period if removed.period > 1.5 * _STEP else _STEP / 2)
         # Each frame that is on screen at a moment, once: a slide may stay for minutes.
         moments = np.arange(0.0, self.length, _STEP) + 1e-6

@@ -1,4 +1,4 @@
-"""Removal plans: JSON files that a person can read and edit before anything happens."""
+"""Removal plans: JSON files that users can read and edit before they are carried out."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class FileState(Result):
     Attributes:
         path: Absolute.
         size: Bytes.
-        modified: Time of its last change, nanoseconds since the epoch, as text that no reader of JSON rounds.
+        modified: Modification time in nanoseconds since the epoch, as text so that no JSON reader rounds it.
         content: Hash of all its bytes, see :func:`vidkin._base.files.hash_file`.
-        folder: The folder that it is in, without symbolic links.
-        folder_number: Numbers of the disk and of the folder on that disk, as ``disk:folder``.
-        companions: Of a file to remove: files next to it that belong to it and move with it, such as subtitles.
-        accepted: Of a file to remove: what the kept file lacks, in words, and the user accepted.
+        folder: Its folder, without symbolic links.
+        folder_number: Device and inode of the folder, as ``disk:folder``.
+        companions: For a file to remove: files next to it that are moved with it, such as subtitles.
+        accepted: For a file to remove: descriptions of the findings that the user accepted.
     """
 
     path: str
@@ -46,7 +46,7 @@ class FileState(Result):
 
     @classmethod
     def of(cls, path: str) -> FileState:
-        """Read the current state of a file, all its bytes.
+        """Read the current state of a file, including all its bytes.
 
         Raises:
             MediaError: It cannot be read.
@@ -64,7 +64,7 @@ class StayingFile(Result):
 
     Attributes:
         path: The file.
-        why: One line.
+        why: Reason, in one line.
     """
 
     path: str
@@ -76,10 +76,10 @@ class PlannedGroup(Result):
     """One group of copies.
 
     Attributes:
-        keep: The file that stays where it is.
+        keep: The file that stays.
         reason: Why it is kept.
-        remove: Files that the kept one replaces.
-        stay: Copies that stay in place, with the reason; for the reader.
+        remove: Files that the kept file replaces.
+        stay: Copies that stay in place, with reasons; for information only.
     """
 
     keep: FileState
@@ -90,10 +90,10 @@ class PlannedGroup(Result):
 
 @dataclass(frozen=True, slots=True)
 class DuplicatePlan(Result):
-    """What to do with the duplicates of an index.
+    """A plan for removing duplicates of an index.
 
     Attributes:
-        groups: Groups with something to remove.
+        groups: Groups with files to remove.
         created: ISO 8601 time.
     """
 
@@ -102,7 +102,7 @@ class DuplicatePlan(Result):
 
     @property
     def savings(self) -> int:
-        """Bytes of all files to be removed, without what belongs to them."""
+        """Bytes of all files to be removed, without their companions."""
         return sum(file.size for group in self.groups for file in group.remove)
 
 
@@ -113,7 +113,7 @@ class PlannedFile:
     Attributes:
         file: The file.
         keep: The file that replaces it, or its video.
-        video: Path of the video that it belongs to; empty for a video.
+        video: Path of the video to which it belongs; empty for a video.
     """
 
     file: FileState
@@ -123,7 +123,7 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True)
 class FileAction(Result):
-    """What happened to one file.
+    """Outcome for one file.
 
     Attributes:
         path: The file.
@@ -131,7 +131,7 @@ class FileAction(Result):
         place: Where it is now; empty if the trash does not report it.
         cause: Why it was skipped.
         size: Bytes.
-        video: The video that it belongs to; empty for a video itself.
+        video: The video to which it belongs; empty for a video itself.
     """
 
     path: str
@@ -143,14 +143,14 @@ class FileAction(Result):
 
 
 def folder_of(path: str) -> tuple[str, str]:
-    """Return the folder that a file is in, without symbolic links, and its numbers; OSError if there is none."""
+    """Return the folder of a file without symbolic links, and its device and inode; OSError if there is none."""
     folder = os.path.realpath(os.path.dirname(path))
     status = os.stat(folder)
     return folder, f"{status.st_dev}:{status.st_ino}"
 
 
 def planned_files(plan: DuplicatePlan) -> Iterator[PlannedFile]:
-    """Every file that a plan moves, each video before what belongs to it."""
+    """All files that a plan moves, each video before its companions."""
     for group in plan.groups:
         for file in group.remove:
             yield PlannedFile(file, group.keep)
@@ -165,11 +165,11 @@ def write_plan(plan: DuplicatePlan, path: PathLike, *, source: str | None = None
     Args:
         plan: The plan.
         path: The file to write.
-        source: What it is a plan for, see :func:`vidkin._base.outputs.open_output`.
+        source: Description of the source of the plan, see :func:`vidkin._base.outputs.open_output`.
 
     Raises:
-        InvalidArgumentError: The file is a plan that was carried out and whose files are still away: only that plan can
-            restore them.
+        InvalidArgumentError: The file is a plan that was carried out and whose files were not restored, which only that
+            plan can do.
         MediaError: The file cannot be written.
     """
     check_plan_is_settled(path)
@@ -185,15 +185,15 @@ def plan_text(plan: DuplicatePlan) -> str:
 
 @check_arguments
 def check_plan_is_settled(path: PathLike) -> None:
-    """Check that no removal can be undone only with the plan in this file, so that the file may be replaced.
+    """Check that the plan in this file is not needed to undo a removal, so that the file may be replaced.
 
     Reads the log next to the plan, if there is one; never the plan.
 
     Args:
-        path: Where a plan is, or will be.
+        path: Path of a current or future plan.
 
     Raises:
-        InvalidArgumentError: Files that this plan moved are not back, or its log is not a log.
+        InvalidArgumentError: Files that this plan moved were not restored, or its log is not a log.
         MediaError: The log cannot be read.
     """
     journal = Journal.of_plan(path)
@@ -208,7 +208,7 @@ def check_plan_is_settled(path: PathLike) -> None:
 
 @check_arguments
 def read_plan(path: PathLike) -> DuplicatePlan:
-    """Read a plan from its file, which anyone may have written; deleted groups and files are not part of it.
+    """Read a plan from an untrusted file; groups and files that the user deleted from it are not part of the plan.
 
     Raises:
         MediaError: The file cannot be read.

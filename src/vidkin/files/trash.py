@@ -1,9 +1,9 @@
-"""The system's trash: files that are sent there, their notes, and files found again.
+"""The system's trash: send files there, write their notes, and find them again.
 
-On systems of freedesktop.org (Linux, BSD) the trash is written here, by its specification: send2trash looks for a free
-name and then renames onto it, so that of two files of one name that are sent at the same time one is lost. Here the
-note is made first, which fails if there is one, and the file is then renamed without replacing, so that a crash at any
-moment leaves a file that undo finds. Windows and macOS have a call of their own, which send2trash makes.
+On freedesktop.org systems (Linux, BSD), this module writes to the trash by its specification, because send2trash looks
+for a free name and then renames onto it: if two files with the same name are sent simultaneously, one is lost. Here,
+the note is created first, which fails if it exists, and then the file is renamed without replacing, so that undo finds
+the file after a crash at any moment. Windows and macOS have a system call, which send2trash uses.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from vidkin.files.moving import read_held, real_path
 
 _SYSTEM = sys.platform
 _HEADER = b"[Trash Info]"
-# A note has a path of at most some thousand bytes, each three characters in it.
+# A note contains a path of at most some thousand bytes, each encoded as three characters.
 _MAX_NOTE = 1 << 16
-# A drive that is on another machine, as Windows numbers kinds of drives.
+# Windows constant for a drive on another machine.
 _REMOTE_DRIVE = 4
 
 
 def is_written_here() -> bool:
-    """Whether the trash of this system is one of freedesktop.org."""
+    """Whether this system has a freedesktop.org trash."""
     return _SYSTEM not in ("win32", "darwin")
 
 
 def choose_place(path: str) -> str:
-    """Return a new name for a file in the trash of its disk, whose folders are created.
+    """Return a new name for a file in the trash of its disk, and create the folders of the trash.
 
     Raises:
-        OSError: There is no trash on its disk.
+        OSError: Its disk has no trash.
     """
     stem, ending = os.path.splitext(os.path.basename(path))
     return os.path.join(_trash_of(path), "files", f"{stem[:20]}.{secrets.token_hex(8)}{ending[:8]}")
@@ -55,7 +55,7 @@ def reserve(place: str, path: str) -> None:
         OSError: The note cannot be written, or the name is taken.
     """
     path, note = real_path(path), _note_of(place)
-    if os.path.dirname(os.path.dirname(place)) != _home_trash():  # only there paths are absolute
+    if os.path.dirname(os.path.dirname(place)) != _home_trash():  # only the home trash has absolute paths
         path = os.path.relpath(path, _root(place))
     date = f"{datetime.now():%Y-%m-%dT%H:%M:%S}"
     disk.create_new(note, _HEADER + f"\nPath={quote(os.fsencode(path))}\nDeletionDate={date}\n".encode("ascii"))
@@ -63,7 +63,7 @@ def reserve(place: str, path: str) -> None:
 
 
 def release(place: str, path: str) -> None:
-    """Remove the note of a file that is not in the trash any more, even one that a crash cut off; no other note.
+    """Remove the note of a file that is no longer in the trash, even if a crash cut it off; other notes are kept.
 
     Raises:
         OSError: The system refuses.
@@ -76,7 +76,7 @@ def release(place: str, path: str) -> None:
 
 
 def is_reserved(place: str, path: str) -> bool:
-    """Whether a name in the trash may hold a file of ours: only by the note on this file."""
+    """Whether a name in the trash is reserved for this file, according to its note."""
     return not is_written_here() or _named_path(place) == real_path(path)
 
 
@@ -84,7 +84,7 @@ def send(path: str) -> None:
     """Move a file to the trash of Windows or macOS.
 
     Raises:
-        OSError: The system refuses, or has no trash there: Windows deletes what is on another machine for good.
+        OSError: The system refuses, or has no trash there: Windows would permanently delete files on other machines.
     """
     from send2trash import send2trash
 
@@ -95,16 +95,16 @@ def send(path: str) -> None:
 
 
 def find_in_trash(path: str, size: int, content: str, inode: int) -> str:
-    """Find a file in the trash; empty if it is not there, or the trash cannot be listed.
+    """Find a file in the trash; empty if it is not there, or if the trash cannot be listed.
 
-    It is the same file of the disk, or else its note has its path, which Windows and macOS are not asked; in any case
-    it holds what it held. When something was deleted does not count: another program may have deleted another file of
-    the same path since.
+    The file must have the same inode, or else a note with its path (not checked on Windows and macOS), and in any case
+    the same content. The time of deletion is ignored, because another program may have deleted another file with the
+    same path since.
 
     Args:
-        path: Where it was.
+        path: Original path.
         size, content: Its bytes and their hash.
-        inode: Number of the file on its disk, as the log says.
+        inode: Inode of the file, from the log.
     """
     same, named = [], []
     for place in _entries(path):
@@ -118,7 +118,7 @@ def find_in_trash(path: str, size: int, content: str, inode: int) -> str:
 
 
 def volume_of(path: str) -> str:
-    """Return the root of the disk that a path is on."""
+    """Return the root of the disk of a path."""
     volume = os.path.dirname(os.path.realpath(path))
     while not os.path.ismount(volume) and os.path.dirname(volume) != volume:
         volume = os.path.dirname(volume)
@@ -126,7 +126,7 @@ def volume_of(path: str) -> str:
 
 
 def _is_remote(path: str) -> bool:
-    """Whether Windows has a path from another machine."""
+    """Whether a Windows path is on another machine."""
     drive = ntpath.splitdrive(os.path.abspath(path))[0]
     if drive.startswith(("\\\\", "//")):
         return True
@@ -135,7 +135,7 @@ def _is_remote(path: str) -> bool:
 
 
 def _entries(path: str) -> Iterator[str]:
-    """The files in the trashes that may hold what was at a path; those that cannot be listed are left out."""
+    """The files in all trashes that may contain a file from this path; trashes that cannot be listed are skipped."""
     volume = volume_of(path)
     if _SYSTEM == "win32":
         with suppress(OSError):
@@ -155,20 +155,21 @@ def _entries(path: str) -> Iterator[str]:
 
 
 def _trash_of(path: str) -> str:
-    """Return the trash to which a file goes: the home trash if that is on its disk, otherwise one on its disk.
+    """Return the trash for a file: the home trash if that is on the same disk, otherwise a trash on its disk.
 
     Raises:
-        OSError: There is none, and none can be made.
+        OSError: There is no trash, and it cannot be created.
     """
     home = _home_trash()
-    # A file on stacked file systems may have another number than its folder, which decides over renaming.
+    # On stacked file systems, a file and its folder may have different device numbers; renaming depends on the
+    # folder's.
     if _device_of(home) == os.stat(os.path.dirname(path)).st_dev:
         return _make_trash(home)
     volume = volume_of(path)
     shared = os.path.join(volume, ".Trash")
     with suppress(OSError):
         mode = os.lstat(shared).st_mode
-        # Without the sticky bit, or through a link, others could replace what is in it.
+        # Without the sticky bit, or through a link, other users could replace files in it.
         if stat.S_ISDIR(mode) and mode & stat.S_ISVTX:
             return _make_trash(os.path.join(shared, str(os.getuid())))
     try:
@@ -186,7 +187,7 @@ def _make_trash(folder: str) -> str:
     """
     disk.make_folders(folder, 0o700)
     status = os.lstat(folder)
-    # The owner may have put the home trash elsewhere, by a link.
+    # The home trash may be a link to another folder of its owner.
     if folder != _home_trash() and (not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid()):
         raise PermissionError(errno.EPERM, f"{folder} is a symbolic link or belongs to another user")
     for name in ("files", "info"):
@@ -196,19 +197,19 @@ def _make_trash(folder: str) -> str:
 
 def _home_trash() -> str:
     data = os.environ.get("XDG_DATA_HOME", "")
-    # The specification has paths that are not absolute ignored.
+    # The specification requires that relative paths are ignored.
     return os.path.join(data if os.path.isabs(data) else os.path.expanduser("~/.local/share"), "Trash")
 
 
 def _device_of(path: str) -> int:
-    """Return the number of the disk of a path that may not exist yet."""
+    """Return the device number of a path that may not exist yet."""
     while not os.path.exists(path):
         path = os.path.dirname(path)
     return os.stat(path).st_dev
 
 
 def _note_of(place: str) -> str:
-    """Return the note on a file in the trash; macOS has none that others may read."""
+    """Return the path of the note on a file in the trash; macOS has no readable notes."""
     files, name = os.path.split(place)
     if is_written_here():
         return os.path.join(os.path.dirname(files), "info", f"{name}.trashinfo")
@@ -216,13 +217,13 @@ def _note_of(place: str) -> str:
 
 
 def _root(place: str) -> str:
-    """Return the folder from which notes of this trash name files, where their paths are not absolute."""
+    """Return the folder to which relative paths in notes of this trash refer."""
     parent = os.path.dirname(os.path.dirname(os.path.dirname(place)))
     return os.path.dirname(parent) if os.path.basename(parent) == ".Trash" else parent
 
 
 def _named_path(place: str) -> str | None:
-    """Return where a file in the trash was, by its note; None if there is no note that can be read."""
+    """Return the original path of a file in the trash, by its note; None if there is no readable note."""
     with suppress(OSError, ValueError):
         # A crash may have cut off the last line.
         lines = read_regular_file(_note_of(place), _MAX_NOTE).rpartition(b"\n")[0].splitlines()

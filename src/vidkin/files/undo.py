@@ -1,7 +1,7 @@
-"""Take a removal back, the last step first.
+"""Undo a removal, the last step first.
 
-What is in the way of a file is renamed aside, and removed only when it is known to be a link of ours whose content has
-another name.
+A file in the way is renamed aside, and removed only if it is known to be a link made by vidkin whose content also
+exists under another name.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from vidkin.files.plan import DuplicatePlan, FileAction, PlannedFile, planned_fi
 def undo_plan(journal: Journal, *, plan: DuplicatePlan | None = None, dry_run: bool = False) -> list[FileAction]:
     """Undo every step of a log, the last one first; steps that were already undone are skipped.
 
-    A file comes back only if it holds, byte for byte, what was moved away, and only to where nothing is, or the link
-    that replaced it. Anything else is skipped, with the cause, and left as it is.
+    A file is restored only if it is identical, byte for byte, to the file that was moved away, and only if its original
+    path is free or has the link that replaced it. Otherwise it is skipped with a cause, and left unchanged.
 
     Args:
         journal: Journal written by :func:`apply_plan`.
-        plan: The plan; steps that it does not name are skipped. None for a log that is your own.
-        dry_run: Only report what would be done.
+        plan: The plan; steps that are not in it are skipped. None for a trusted log.
+        dry_run: Only report the actions.
 
     Raises:
         MediaError: The log cannot be read or written.
-        CollectionLockedError: Another removal of this user is at work.
+        CollectionLockedError: Another removal by this user is running.
     """
     planned = None if plan is None else {(entry.file.path, entry.keep.path): entry for entry in planned_files(plan)}
     actions: list[FileAction] = []
@@ -52,12 +52,12 @@ def undo_plan(journal: Journal, *, plan: DuplicatePlan | None = None, dry_run: b
 
 
 def take_back(journal: Journal, step: RemovalStep, *, dry_run: bool = False) -> FileAction | None:
-    """Undo one step, whatever state a crash has left it in; None for a step that had not begun.
+    """Undo one step, even if a crash interrupted it at any point; None for a step that had not begun.
 
     Raises:
         MediaError: The log cannot be written.
     """
-    # A complete copy on another disk may have its original besides; a hard link may hold the same bytes.
+    # After a complete copy to another disk, the original may still exist; a hard link may have the same content.
     is_here = (
         step.state != "done"
         and moving.read_held(step.source, step.size, step.content) is not None
@@ -91,14 +91,14 @@ def take_back(journal: Journal, step: RemovalStep, *, dry_run: bool = False) -> 
 
 
 def why_no_link(step: RemovalStep, path: str, *, read: bool = False) -> str:
-    """Why what is at a path is not the link that a step put there; empty if it is, and nothing is lost with it.
+    """Why the file at a path is not the link made by a step; empty if it is, and can be removed without loss.
 
-    A hard link of ours is a regular file, the same as the kept one, which has this name besides.
+    A hard link made by vidkin is a regular file, an additional name of the kept file.
 
     Args:
         step: The step.
-        path: Where the link is.
-        read: Whether a hard link must also hold what the kept file held.
+        path: Path of the link.
+        read: Whether the content of a hard link must also equal the recorded content of the kept file.
     """
     other = "there is another file in its place"
     try:
@@ -120,24 +120,24 @@ def why_no_link(step: RemovalStep, path: str, *, read: bool = False) -> str:
 
 
 def is_gone(step: RemovalStep) -> bool:
-    """Whether nothing is where a file was, or the link that replaced it."""
+    """Whether the original path of a file is free or has the link that replaced it."""
     return not os.path.lexists(step.source) or not why_no_link(step, step.source)
 
 
 def make_link(step: RemovalStep) -> None:
-    """Put the link of a step where the moved file was, if it has one; OSError if the system refuses."""
+    """Make the link of a step at the original path, if it has one; OSError if the system refuses."""
     if step.link:
         (disk.link if step.link == "hard" else disk.symlink)(step.kept, step.source)
         disk.sync_folder(os.path.dirname(step.source))
 
 
 def cause_of(error: OSError) -> str:
-    """Why a file was not moved, in words."""
+    """Describe why a file was not moved."""
     return f"it cannot be moved: {error.strerror or error}"
 
 
 def _why_not_planned(step: RemovalStep, entry: PlannedFile | None) -> str:
-    """Why a step of a log is not one of a plan; empty if it is."""
+    """Why a step of a log is not in a plan; empty if it is."""
     if entry is None or step.video != entry.video:
         return "the plan does not name it with this file to keep"
     if (step.size, step.content) != (entry.file.size, entry.file.content):
@@ -146,23 +146,23 @@ def _why_not_planned(step: RemovalStep, entry: PlannedFile | None) -> str:
 
 
 def _put_back(journal: Journal, step: RemovalStep, before: os.stat_result | None, *, is_here: bool) -> str:
-    """Move a file back, and remove what replaced it and what a crash left; return why that is refused.
+    """Move a file back, and remove its replacement and remains of a crash; return why that is refused.
 
     Args:
         journal: The log.
         step: The step.
-        before: Facts of the file at its new place, all of it read; None if it is not there.
-        is_here: Whether it is at its old path.
+        before: Facts of the file at its new path, after reading all of it; None if it is not there.
+        is_here: Whether it is at its original path.
 
     Raises:
-        OSError: The system refuses; the same call ends it.
+        OSError: The system refuses; the same call can be repeated to finish.
     """
     aside = moving.hidden_name(step.source, "aside")
     cause = _remove_link(step, aside)
     if not is_here:
         journal.write(replace(step, state="undoing"))
         if not cause and os.path.lexists(step.source):
-            # What was in the way has a name of its own now: what is checked there is what is removed.
+            # The file in the way was renamed, so the file that is checked is the file that is removed.
             disk.rename_new(step.source, aside)
             cause = _remove_link(step, aside)
     if cause:
@@ -186,7 +186,7 @@ def _put_back(journal: Journal, step: RemovalStep, before: os.stat_result | None
 
 
 def _remove_link(step: RemovalStep, path: str) -> str:
-    """Remove the link of a step from a path, if there is anything; return why it is not that link.
+    """Remove the link of a step from a path, if there is a file; return why it is not that link.
 
     Raises:
         OSError: The system refuses.

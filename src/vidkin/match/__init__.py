@@ -1,4 +1,4 @@
-"""Find the stretches that two videos share, the pose in which they match, and a score.
+"""Find the segments that two videos share, the pose in which they match, and a score.
 
 Each name is imported when it is first used.
 """

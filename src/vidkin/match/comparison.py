@@ -1,4 +1,4 @@
-"""One comparison of two videos: the map of their frames near the offsets voted for, its lines, and their numbers."""
+"""Comparison of two videos: the frame map near the offsets with the most votes, its lines, and their numbers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from vidkin.match.windows import MapWindow, find_windows
 __all__ = ["MIN_SIMILARITY", "compare", "compare_views"]
 
 MIN_SIMILARITY = 0.05
-"""Calibrated similarity from which on two frames may speak for a match: that of unrelated frames lies around 0."""
-# Where a copy is plain, frames below this do not belong to it; where even the best frames are less similar than twice
-# as much, those that are half as similar as the best ones do.
+"""Minimum calibrated similarity of two frames that counts as evidence of a match; unrelated frames are around 0."""
+# Minimum similarity of the frames of a plain copy. If even the best frames have less than twice this similarity, half
+# the similarity of the best frames is enough.
 _PLAIN_SIMILARITY = 0.25
 
-# Pairs of views of two videos that are compared, those with the most similar frames.
+# Number of pairs of views that are compared: those with the most similar frames.
 _MAX_VIEWS = 2
-# Frames of a side that must be alike.
+# Number of frames of a side that must be similar.
 _ALIKE_FRAMES = 4
 
 
@@ -35,17 +35,15 @@ def compare_views(
 ) -> Iterator[tuple[Measured, Sequenced, Sequenced]]:
     """Compare the views of two videos: their whole frames, and boxes in them that may hold a video of their own.
 
-    Of all pairs of views, the two with the most similar frames are compared, each frame with the best of the other
-    side.
+    The two pairs of views with the most similar frames are compared, by the best match of each frame on the other side.
 
     Args:
-        query, target: The views of either video.
-        least_alike: Views are not compared if even the four frames of a side that are most alike to one of the other
-            are less similar than this on average: such pairs hardly ever score .2.
+        query, target: The views of both videos.
+        least_alike: Minimum mean similarity of the four most similar frames of a side. Pairs of views below it are not
+            compared, because they hardly ever score .2.
 
     Yields:
-        The comparisons, each with the frames that were compared, the most promising first; none where hardly any frames
-        are alike.
+        The comparisons with the frames compared, the most promising first; none if hardly any frames are similar.
     """
     query, target = (tuple(side for side in sides if len(side)) for sides in (query, target))
     if not query or not target:
@@ -68,7 +66,7 @@ def compare_views(
 
 
 def _means(best: NDArray[np.float32]) -> NDArray[np.float32]:
-    """[V, 2] means of [T, V] similarities: over all T frames, and over those most alike."""
+    """Means [V, 2] of similarities [T, V]: over all T frames, and over the most similar frames."""
     alike = np.sort(best, axis=0)[-_ALIKE_FRAMES:]
     return np.stack([best.mean(axis=0), alike.mean(axis=0)], axis=1)
 
@@ -84,8 +82,8 @@ def compare(
     Args:
         query: Frames of a video.
         target: Frames of another one.
-        near: Where to look, see :func:`find_windows`, so that the cost does not grow with the length of the files;
-            lines that continue in the next window are joined. None compares every frame with every frame.
+        near: Windows to compare, see :func:`find_windows`, which bound the cost for long files; lines that continue in
+            the next window are joined. None compares every frame with every frame.
 
     Raises:
         InvalidArgumentError: A video has no frames, or a window is empty or outside of the videos.
@@ -112,7 +110,7 @@ def compare(
 
 
 def _compare_window(query: Sequenced, target: Sequenced, window: MapWindow) -> tuple[Part, list[AlignedLine]]:
-    """The map in a window, and its lines in positions of the whole videos."""
+    """The map in a window, and its lines in frame positions of the whole videos."""
     some = query.cut(window.query_first, window.query_end)
     other = target.cut(window.target_first, window.target_end)
     similarity = frame_map(some.vectors, other.vectors, some.levels, other.levels)
@@ -136,7 +134,7 @@ def _compare_window(query: Sequenced, target: Sequenced, window: MapWindow) -> t
 
 
 def _join(pieces: Sequence[tuple[Part, AlignedLine]], query: Sequenced, target: Sequenced) -> list[Chain]:
-    """Lines, strongest first, those that continue each other in neighboring windows joined."""
+    """Lines, strongest first, after joining lines that continue in neighboring windows."""
     chains: list[list[tuple[Part, AlignedLine]]] = []
     for part, line in sorted(pieces, key=lambda piece: int(piece[1].rows[0])):
         for chain in chains:
@@ -154,7 +152,7 @@ def _continues(line: AlignedLine, after: AlignedLine, query: Sequenced, target: 
     if not 0 < start - query.times[line.rows[-1]] <= MAX_GAP + query.period or line.speed * after.speed < 0:
         return False
     expected, actual = (each.offset + each.speed * start for each in (line, after))
-    # The fit of either line may be off by a frame.
+    # Either line may be off by a frame.
     return abs(expected - actual) <= 2 * max(query.period, target.period)
 
 

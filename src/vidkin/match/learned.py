@@ -1,4 +1,4 @@
-"""The score of a trained comparator, which evaluates the map of all frames.
+"""Score pairs of videos with a trained comparator, which evaluates the map of all frames.
 
 Shapes: Tq, Tt frames; R regions; D dimension; a primed length belongs to the learned map.
 """
@@ -20,29 +20,29 @@ from vidkin.match.segments import Clock, segment_of
 from vidkin.similarity.contracts import FrameFeatures, PairScore, Segment
 from vidkin.similarity.scale import UNRELATED
 
-# Called for every pair of videos.
+# Without type checks, because they are called for every pair of videos.
 _find_lines, _frame_map = unchecked(find_lines), unchecked(frame_map)
 
 LEARNED = "learned"
 """Name of the scorer of a trained comparator."""
 
 LEAST_INFORMATION = 0.05
-"""Frames with less information show nothing, or what many videos share, and are not compared."""
+"""Minimum information of a frame to be compared; other frames are blank, or show content that many videos share."""
 
-# Shifts of the finer side to try; a copy that begins between two samples is met half a sample off at worst.
-_MOST_SHIFTS = 4
+# Maximum number of shifts of the finer side to try, for copies that begin between two samples.
+_MAX_SHIFTS = 4
 
 
 class VideoComparator(Protocol):
-    """Interface this scorer needs from a trained comparator: NumPy arrays in and out, float32 and on the processor.
+    """Interface this scorer needs from a trained comparator: float32 NumPy arrays in and out.
 
-    What computes with torch or another library converts at its door; nothing here needs gradients.
+    Implementations with torch or another library convert at this interface; gradients are not needed.
     """
 
     @property
     def reduction(self) -> int:
-        """Frames for each row and column of the learned map, at least 1: ``Tq' = ceil(Tq / reduction)``, or one
-        less where the network drops what is left over."""
+        """Frames for each row and column of the learned map, at least 1: ``Tq' = ceil(Tq / reduction)``, or one less if
+        the network drops the remainder."""
 
     def weigh(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         """Descriptors [T, R, D] float32, T may be 0, weighted for comparison: [T, R, D'] float32."""
@@ -59,11 +59,11 @@ class VideoComparator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LearnedScorer:
-    """Scores how certain a trained comparator is that two videos show the same, and finds where.
+    """Scores how certain a trained comparator is that two videos show the same, and finds the segments.
 
-    The shorter video is looked for in the longer one, in stretches of up to three times its length. Frames without
+    The shorter video is searched for in the longer one, in stretches of up to three times its length. Frames without
     information are left out, and the more densely sampled side is thinned to the period of the other. With s the
-    comparator's score of the pair, s0 that of the shorter video with itself, and (m, u) the median and the 99th
+    comparator's score of the pair, s0 the score of the shorter video with itself, and (m, u) the median and the 99th
     percentile of unrelated videos:
     ``score = .2 + .8 (s - u) / (s0 - u)`` above u, ``.2 (s - m) / (u - m)`` below, clipped to [0, 1]. So a video
     scores 1 with itself, and unrelated videos score below .2.
@@ -76,7 +76,7 @@ class LearnedScorer:
         comparator: The trained comparator.
         unrelated: The raw scores m and u of unrelated videos.
         identity: Identifies weights and settings: scorers with the same identity give the same scores.
-        threshold: Least value of the map at which frames count toward a segment.
+        threshold: Minimum value of the map at which frames count toward a segment.
         maximum_segments: Maximum number of segments reported per pair.
     """
 
@@ -157,19 +157,19 @@ class LearnedScorer:
         spread = self.comparator.learned_map(frame_map)
         raw = self._best_stretch(frame_map)
         for axis, (side, places) in enumerate(((shorter, rows), (longer, columns))):
-            # Each frame gets the value of the compared frame before it, which represents `reduction` frames.
+            # Each frame gets the value of the last compared frame, which represents `reduction` frames.
             times = side.features.timestamps
             before = np.maximum(np.searchsorted(times[side.rows[places]], times, side="right") - 1, 0)
-            # A network may have no cell for the last few frames: they get the value of the last one.
+            # A network may have no cell for the last few frames; they get the value of the last cell.
             spread = spread.take(before // self.comparator.reduction, axis, mode="clip")
         return raw, spread
 
     def _best_stretch(self, frame_map: NDArray[np.float32]) -> float:
-        """The highest score of the shorter video with the stretches of the longer one that resemble it most.
+        """The highest score of the shorter video with the most similar stretches of the longer one.
 
-        Stretches are one, two and three times as long as the shorter video; for each length, the one whose frames
-        resemble those of the video most (and vice versa) is compared. Each is compared by itself: its surroundings
-        change what the network computes at its edges, and would make the score depend on the rest of the video.
+        Stretches are one, two and three times as long as the shorter video; for each length, the stretch with the most
+        similar frames (in both directions) is compared. Stretches are compared without their surroundings, which would
+        change the output of the network at the edges, and make the score depend on the rest of the video.
         """
         rows, columns = frame_map.shape
         best = -1.0
@@ -192,7 +192,7 @@ def _mean_along(line: AlignedLine, similarity: NDArray[np.float32]) -> float:
 
 
 def _sliding_maximum(values: NDArray[np.float32], width: int) -> NDArray[np.float32]:
-    """Largest of every ``width`` neighboring columns, [N, M - width + 1], from windows that double their width."""
+    """Maximum [N, M - width + 1] of every ``width`` neighboring columns, by doubling the width of windows."""
     reach = 1
     while reach < width:
         step = min(reach, width - reach)
@@ -203,7 +203,7 @@ def _sliding_maximum(values: NDArray[np.float32], width: int) -> NDArray[np.floa
 
 @dataclass(slots=True)
 class _InformativeFrames:
-    """One of two videos: its informative frames, ready to be compared."""
+    """The informative frames of one of two videos, ready to be compared."""
 
     features: FrameFeatures
     rows: NDArray[np.int64]  # [n] indices of informative frames
@@ -225,8 +225,8 @@ def _common_clock(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows and columns of the map [nq, nt] at the period of the coarser side.
 
-    A comparator is trained on maps in which a copy is a diagonal. Of the shifts of the finer side the one with the
-    highest Chamfer similarity is taken.
+    A comparator is trained on maps in which a copy is a diagonal. The shift of the finer side with the highest Chamfer
+    similarity is used.
     """
     periods = (query.features.period, target.features.period)
     step = round(max(periods) / min(periods))
@@ -237,7 +237,7 @@ def _common_clock(
     spread = (query, target)[finer].features.timestamps[(query, target)[finer].rows]
     ticks = np.rint((spread - spread[0]) / min(periods)).astype(np.int64)
     best, chosen = -math.inf, sides[finer]
-    for shift in np.rint(np.linspace(0, step - 1, min(step, _MOST_SHIFTS))).tolist():
+    for shift in np.rint(np.linspace(0, step - 1, min(step, _MAX_SHIFTS))).tolist():
         places = np.flatnonzero(ticks % step == shift)
         if len(places):
             similarity = float(frame_map.take(places, finer).max(1).mean())

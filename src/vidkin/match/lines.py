@@ -1,4 +1,4 @@
-"""Straight lines in a map of frame similarities: stretches of one video that run through another at one speed."""
+"""Straight lines in a map of frame similarities: stretches of one video that occur in another at constant speed."""
 
 from __future__ import annotations
 
@@ -15,44 +15,44 @@ Map = NDArray[np.float32]
 Times = NDArray[np.float64]
 
 SPEEDS = (1.0, 0.5, 0.57, 0.66, 0.76, 0.87, 1.15, 1.32, 1.52, 1.74, 2.0, 2.4)
-"""Speeds that are tried, seconds of target per second of query; the speed of a line found is then fitted."""
+"""Speeds to try, seconds of target per second of query; the speed of a line is then fitted."""
 SPEED_LIMITS = (0.45, 2.6)
-# A line at another speed, or backwards, needs this many times the evidence of the line at speed 1: frames of both sides
-# are up to half a period apart, which alone moves it by less.
+# A line at another speed, or backwards, needs this many times the evidence of the line at speed 1. Sampling alone, with
+# frames up to half a period apart, changes evidence by less.
 _OTHER_SPEED = 1.08
-# And its rows must have more evidence by so many standard errors: the best of many speeds gains by chance.
+# Its rows must also have more evidence by this many standard errors, because the best of many speeds gains by chance.
 _MIN_ERRORS = 3.0
-# Evidence of a mismatch: cells that were taken out, or lie beyond the end, count as that when two lines are compared.
+# Evidence of a mismatch; when lines are compared, removed cells and cells beyond the end count as mismatches.
 _MISMATCH = np.float32(-0.25)
-# Speeds other than 1 whose best line is fitted.
+# Number of speeds other than 1 whose best line is fitted.
 _FITTED_SPEEDS = 2
 MAX_GAP = 1.6
-"""Seconds without evidence that end a line: nothing is bridged that does not match."""
-# A fit adds at most so much to the evidence of a line of the grid, whose steps are half a frame.
+"""Seconds without evidence that end a line."""
+# Maximum factor by which fitting increases the evidence of a line of the grid, which has steps of half a frame.
 _MAX_LIFT = 1.25
-# Frames around a line among which its peak is sought.
+# Frames around a line in which its peak is searched for.
 _NEAR = np.arange(-2, 3)
-# Frames that a speed is fitted to, at least.
+# Minimum number of frames to fit a speed.
 _MIN_FREE = 6
 # A fit is repeated until it no longer finds more evidence, at most this many times.
 _MAX_FITS = 4
-# Lines with a smaller share of the evidence of the strongest one, or less evidence in seconds, are not looked for: maps
-# of unrelated videos are full of them.
+# Minimum evidence of a line, as a share of the strongest line's evidence, and in seconds; maps of unrelated videos are
+# full of weaker lines.
 _MIN_SHARE, _MIN_EVIDENCE = 0.1, 0.15
-# Share of the evidence of a stronger line that another one needs in the same frames of one side: footage that is shown
-# twice is equally similar both times, while other moments of a scene are less so.
+# Minimum evidence of a line as a share of a stronger line's evidence in the same frames of one side: repeated footage
+# is equally similar both times, while other moments of a scene are less similar.
 _MIN_AGAIN = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedLine:
-    """A stretch of the query in the target: target time = offset + speed * query time.
+    """A stretch of the query found in the target: target time = offset + speed * query time.
 
     Attributes:
-        speed: Seconds of target per second of query; negative where the target runs backwards.
+        speed: Seconds of target per second of query; negative if the target runs backwards.
         offset: Seconds of target at the start of the query.
         rows: [N] frames of the query on the line, without gaps.
-        columns: [N] the frame of the target that each of these shows; -1 where the target has ended.
+        columns: [N] matching frame of the target for each row; -1 where the target has ended.
         evidence: Sum of the map along the line, in seconds of a perfect match.
     """
 
@@ -68,21 +68,23 @@ class AlignedLine:
 
 @check_arguments
 def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_lines: int = 8) -> list[AlignedLine]:
-    """The lines with the most evidence, strongest first, each outside of the stretches of those before it.
+    """Find the lines with the most evidence, strongest first, each outside of the stretches of stronger lines.
 
-    A run on a line is the stretch whose sum of evidence, weighted by the seconds that a query frame stays, is largest.
-    In frames of either side that a stronger line explains, another one has evidence only where it has .8 as much.
+    A run on a line is the stretch with the largest sum of evidence, weighted by the duration of each query frame.
+    In frames of either side that a stronger line explains, another line counts only where it has at least .8 times as
+    much evidence.
 
     Args:
-        evidence: [Tq, Tt] similarity of frames above what speaks for a match; negative where it speaks against one.
+        evidence: [Tq, Tt] similarity of frames minus the minimum for a match; negative values are evidence against a
+            match.
         query_times: [Tq] seconds, increasing.
         target_times: [Tt] seconds, increasing.
-        max_lines: Lines to return at most.
+        max_lines: Maximum number of lines.
     """
     if not evidence.size or evidence.max() <= 0:
         return []
     forward = _Search(evidence.copy(), query_times, target_times)
-    # Backwards is forward in a target whose time runs the other way; three frames are needed to see it.
+    # Lines that run backwards are forward lines in the reversed target; they need at least three frames.
     backward = _Search(evidence[:, ::-1].copy(), query_times, -target_times[::-1]) if len(query_times) > 2 else None
     found: list[AlignedLine] = []
     for _ in range(max_lines):
@@ -90,7 +92,7 @@ def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_li
         line = forward.find(over=least)
         reverse = backward.find(over=line.evidence if line is not None else least) if backward is not None else None
         if reverse is not None:
-            reverse = _reversed(reverse, len(target_times))
+            reverse = _reverse(reverse, len(target_times))
             if line is None or forward.exceeds(reverse, line):
                 line = reverse
         if line is None or line.evidence < least:
@@ -98,21 +100,21 @@ def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_li
         found.append(line)
         forward.clear(line)
         if backward is not None:
-            backward.clear(_reversed(line, len(target_times)))
+            backward.clear(_reverse(line, len(target_times)))
     return found
 
 
-def _reversed(line: AlignedLine, count: int) -> AlignedLine:
-    """A line in a target of ``count`` frames, as it is in the target whose time runs the other way."""
+def _reverse(line: AlignedLine, count: int) -> AlignedLine:
+    """Convert a line in a reversed target of ``count`` frames to the original target."""
     columns = np.where(line.columns >= 0, count - 1 - line.columns, -1)
     return AlignedLine(-line.speed, -line.offset, line.rows, columns, line.evidence)
 
 
 class _Search:
-    """The search for lines in one map, cells of which are taken out by the lines that were found.
+    """The search for lines in one map; cells of lines that were found are removed from it.
 
     Args:
-        left: [Tq, Tt] the map; changed.
+        left: [Tq, Tt] the map; changed in place.
         query_times, target_times: Seconds.
     """
 
@@ -135,7 +137,7 @@ class _Search:
         return np.arange(first, last, self._period / 2)
 
     def find(self, over: float = 0.0) -> AlignedLine | None:
-        """The best line of what is left; None if no fit will lift one above this evidence."""
+        """The best remaining line; None if fitting cannot raise any above this evidence."""
         sums = np.cumsum(self._along(self._columns) * self._stays, axis=1)
         lowest = np.minimum(np.minimum.accumulate(sums, axis=1)[:, :-1], 0.0)
         before = np.concatenate([np.zeros((len(sums), 1), np.float32), lowest], axis=1)
@@ -155,7 +157,7 @@ class _Search:
             for is_free in (False, True) if number == 0 else (True,):
                 if number == 0 and is_free and best is not None and len(best) < _MIN_FREE:
                     continue
-                line = self._fitted(*start, is_free)
+                line = self._fit(*start, is_free)
                 if line is None:
                     continue
                 if best is None or (best.speed != 1.0 and line.evidence > best.evidence) or self.exceeds(line, best):
@@ -163,13 +165,13 @@ class _Search:
         return best
 
     def exceeds(self, line: AlignedLine, plain: AlignedLine) -> bool:
-        """Whether a line has so much more evidence than a plain one that sampling and chance do not explain it."""
+        """Whether a line has more evidence than a line at normal speed by more than sampling and chance explain."""
         if line.evidence <= _OTHER_SPEED * plain.evidence:
             return False
         rows = np.union1d(line.rows, plain.rows)
         values = []
         for each in (line, plain):
-            # Beyond its ends a line is what the map has there, or a mismatch.
+            # Beyond its ends, a line has the evidence of the map, or a mismatch outside of the map.
             columns = self._nearest(each.offset + each.speed * self._query_times[rows])
             cells = np.where(columns >= 0, self._left[rows, columns], np.float32(-1.0))
             values.append(np.maximum(cells, _MISMATCH) * self._stays[rows])
@@ -177,10 +179,10 @@ class _Search:
         return bool(gain.mean() > _MIN_ERRORS * gain.std() / np.sqrt(len(gain)))
 
     def clear(self, line: AlignedLine) -> None:
-        """Take the stretch of the query in the stretch of the target, and moments near it, out of the map; and what is
-        less similar to the line's frames than they are to each other.
+        """Remove a line from the map: its stretch of query and target, nearby moments, and cells less similar to the
+        line's frames than these are to each other.
 
-        Footage that stands still is similar in all of it; other lines there would say the same once more.
+        In still footage all frames are similar, so other lines there would be redundant.
         """
         inside = line.columns >= 0
         own, columns = line.rows[inside], line.columns[inside]
@@ -208,7 +210,8 @@ class _Search:
         return columns
 
     def _along(self, columns: NDArray[np.intp]) -> Map:
-        """[..., Tq] the map along lines; a frame beyond the end of the target is a mismatch that ends a run."""
+        """Values [..., Tq] of the map along lines; a frame beyond the end of the target is a mismatch that ends a
+        run."""
         rows = np.arange(columns.shape[-1])
         return np.where(columns >= 0, self._left[rows, columns], np.float32(-1.0))
 
@@ -229,12 +232,12 @@ class _Search:
         chosen = parts[int(np.argmax(sums))]
         return int(chosen[0]), int(chosen[-1]) + 1, max(sums)
 
-    def _fitted(self, speed: float, offset: float, is_free: bool) -> AlignedLine | None:
-        """A line moved to where the map is highest, as long as that loses no evidence.
+    def _fit(self, speed: float, offset: float, is_free: bool) -> AlignedLine | None:
+        """Move a line to the peaks of the map, as long as that loses no evidence.
 
         Args:
-            speed, offset: Of the line at first.
-            is_free: Whether the speed is fitted, too.
+            speed, offset: Initial values of the line.
+            is_free: Whether the speed is also fitted.
         """
         best: AlignedLine | None = None
         for _ in range(_MAX_FITS):
@@ -257,12 +260,12 @@ class _Search:
 
 
 def _usual_step(times: Times) -> float:
-    """Seconds between two frames; 1 for a single frame."""
+    """Median seconds between two frames; 1 for a single frame."""
     return float(np.median(times[1:] - times[:-1])) if len(times) > 1 else 1.0
 
 
 def _stays(times: Times) -> NDArray[np.float32]:
-    """[T] seconds that each frame stays; a frame that stays for long, as in a slide, counts as two."""
+    """Seconds [T] that each frame stays on screen; a frame that stays long, such as a slide, counts as two."""
     if len(times) < 2:
         return np.ones(1, np.float32)
     steps = np.diff(times)
@@ -281,7 +284,7 @@ def _best_sum(values: NDArray[np.float32]) -> tuple[int, int, float]:
 def _peaks(
     left: Map, rows: NDArray[np.intp], columns: NDArray[np.intp], target_times: Times
 ) -> tuple[Times, NDArray[np.float64]]:
-    """[N] time of the target at which the map is highest near a line in each row, and how distinct the peak is."""
+    """Time [N] of the highest value of the map near a line in each row, and distinctness of the peak."""
     last = left.shape[1] - 1
     near = np.minimum(np.maximum(columns[:, None] + _NEAR, 0), last)
     values = left[rows[:, None], near].astype(np.float64)
@@ -303,7 +306,7 @@ def _peaks(
 def _regress(
     times: Times, peaks: Times, weights: NDArray[np.float64], speed: float, is_free: bool
 ) -> tuple[float, float] | None:
-    """Speed and offset by weighted least squares; the speed stays where frames say too little about it."""
+    """Speed and offset by weighted least squares; the speed is unchanged if frames do not determine it."""
     total = weights.sum()
     if total < 1e-3:
         return None

@@ -11,13 +11,13 @@ __all__ = ["Vectors", "frame_map", "levels"]
 
 Vectors = NDArray[np.float32]
 
-# Neighbors in the cohort whose mean is the level of a frame.
+# The level of a frame is its mean similarity to this many nearest neighbors in the cohort.
 _NEIGHBORS = 8
 
 
 @check_arguments
 def levels(vectors: Vectors, cohort: Vectors) -> NDArray[np.float32]:
-    """[T] mean cosine of each frame to the most similar unrelated frames: high for frames that show what many show.
+    """Mean cosine [T] of each frame to the most similar unrelated frames; high for common content.
 
     Args:
         vectors: [T, D] unit vectors.
@@ -30,7 +30,7 @@ def levels(vectors: Vectors, cohort: Vectors) -> NDArray[np.float32]:
 
 @check_arguments
 def frame_map(query: Vectors, target: Vectors, query_levels: Vectors, target_levels: Vectors) -> NDArray[np.float32]:
-    """[Tq, Tt] cosines, so that the mean of both frames' levels is 0 and equality is 1."""
+    """Cosines [Tq, Tt], rescaled so that the mean of both frames' levels becomes 0, and equality 1."""
     level = (query_levels[:, None] + target_levels[None]) / 2
     cosines = query @ target.T
     return np.asarray((cosines - level) / np.maximum(1.0 - level, 0.05), np.float32)

@@ -1,4 +1,4 @@
-"""Everything that one comparison of two videos says, as some thirty named numbers along the lines that match."""
+"""Features of a comparison of two videos: some thirty named numbers along the matching lines."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from vidkin.similarity.contracts import WHOLE, Box
 
 __all__ = ["NUMBERS", "Chain", "Measured", "Part", "Sequenced", "measure_numbers"]
 
-# Seconds on both sides of a line that belong to it; what lies farther shows another moment.
+# Seconds on both sides of a line that belong to it; frames farther away show another moment.
 _NEARBY = 2.0
-# Frames of a line whose pairs tell whether both sides change alike: more would not move the mean of 1,128 pairs.
+# Number of frames of a line whose pairs are used to compare the changes of both sides; more would not change the mean.
 _PAIRS = 48
 
 NUMBERS = (
@@ -73,9 +73,9 @@ class Sequenced:
         times: [T] seconds.
         levels: [T] similarity of unrelated frames, see :func:`levels`.
         information: [T] in [0, 1].
-        box: The part of each frame that the vectors describe: an inset or the picture inside a border has vectors of
-            its own, beside those of the whole frame.
-        thumbnails: [T, 8, 8] luma of that part; None where nobody made them.
+        box: The part of each frame that the vectors describe. An inset or the area inside a border has vectors of its
+            own, in addition to those of the whole frame.
+        thumbnails: [T, 8, 8] luma of that part; None if not computed.
     """
 
     vectors: Vectors
@@ -94,7 +94,7 @@ class Sequenced:
         return float(np.median(np.diff(self.times))) if len(self.times) > 1 else 1.0
 
     def cut(self, first: int, end: int) -> Sequenced:
-        """The frames from ``first`` to one before ``end``."""
+        """The frames from ``first`` to ``end`` (exclusive)."""
         return Sequenced(
             self.vectors[first:end],
             self.times[first:end],
@@ -110,7 +110,7 @@ class Measured:
     """A comparison.
 
     Attributes:
-        lines: Where they match, strongest first.
+        lines: Matching lines, strongest first.
         similarities: Mean calibrated similarity along each line.
         numbers: [len(NUMBERS)] float32.
     """
@@ -126,7 +126,7 @@ class Part:
 
     Attributes:
         similarity: [Tq, Tt] calibrated similarity.
-        first_row, first_column: Its corner in the whole map.
+        first_row, first_column: First corner in the whole map.
     """
 
     similarity: NDArray[np.float32]
@@ -136,7 +136,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """A line, and the pieces of it that lie in the parts of the map."""
+    """A line, and its pieces in the parts of the map."""
 
     line: AlignedLine
     pieces: tuple[tuple[Part, AlignedLine], ...]
@@ -151,7 +151,7 @@ def measure_numbers(
     """`NUMBERS` of a comparison: of the map, of all lines together, and along the strongest line.
 
     Args:
-        parts: The map, as far as it was computed; similarity elsewhere counts as that of unrelated frames, 0.
+        parts: The computed parts of the map; similarity elsewhere counts as 0, as for unrelated frames.
         chains: Lines, strongest first.
         query, target: The videos.
     """
@@ -236,8 +236,8 @@ def _describe_best(chain: Chain, query: Sequenced, target: Sequenced) -> dict[st
 def _describe_shapes(
     query: Sequenced, rows: NDArray[np.intp], target: Sequenced, columns: NDArray[np.intp]
 ) -> dict[str, float]:
-    """Whether thumbnails along the line show the same, and whether what moves in them moves at the same moments: takes
-    of one camera resemble each other at all moments, but what moves is elsewhere."""
+    """Agreement of thumbnails along the line, and of their motion at the same moments: two takes by one camera look
+    similar at all moments, but their moving objects are in different positions."""
     if query.thumbnails is None or target.thumbnails is None:
         return {}
     shapes = compare_shapes(query.thumbnails[rows], target.thumbnails[columns])
@@ -251,8 +251,8 @@ def _describe_shapes(
 
 
 def _describe_piece(part: Part, line: AlignedLine, query: Sequenced, target: Sequenced) -> tuple[NDArray[Any], ...]:
-    """Along a line in one part: values, the highest value at other moments, whether there are other moments, the
-    highest value of each target frame, and whether a row is highest on the line."""
+    """Values along a line in one part, the highest values at other moments, whether there are other moments, the
+    highest value of each target frame, and whether the maximum of a row is on the line."""
     inside = line.columns >= 0
     rows, columns = line.rows[inside] - part.first_row, line.columns[inside] - part.first_column
     similarity = part.similarity[rows]
@@ -268,7 +268,7 @@ def _describe_piece(part: Part, line: AlignedLine, query: Sequenced, target: Seq
 
 
 def _describe_changes(query: Vectors, target: Vectors) -> dict[str, float]:
-    """How much each side changes along the line, and whether they change at the same moments and as much."""
+    """Change of each side along the line, and agreement of the changes in time and amount."""
     picked = np.unique(np.linspace(0, len(query) - 1, _PAIRS).astype(np.intp))
     first, second = np.triu_indices(len(picked), 1)
     if not len(first):

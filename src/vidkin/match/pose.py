@@ -1,4 +1,4 @@
-"""The orientation of a copy, turned by quarters and then mirrored, and how it is found."""
+"""Orientation of a copy, rotated by quarter turns and then mirrored, and how to find it."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["PLAIN", "Pose", "ShownShapes", "compare_shapes", "find_pose"]
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class Pose:
-    """How a frame is brought into the orientation of another one.
+    """The transform that brings a frame into the orientation of another one.
 
     Attributes:
-        flip: Left and right are exchanged, after turning.
-        quarter: Quarter turns clockwise, 0 to 3.
+        flip: Whether left and right are exchanged, after rotation.
+        quarter: Number of clockwise quarter turns, 0 to 3.
     """
 
     flip: bool = False
@@ -34,7 +34,7 @@ class Pose:
 
     def compose(self, after: Pose) -> Pose:
         """This pose followed by another one."""
-        # A turn after a flip is the opposite turn before it.
+        # A rotation after a flip equals the opposite rotation before it.
         turn = -after.quarter if self.flip else after.quarter
         return Pose(self.flip != after.flip, (self.quarter + turn) % 4)
 
@@ -44,12 +44,12 @@ class Pose:
         return Pose(self.flip, self.quarter if self.flip else -self.quarter % 4)
 
     def apply(self, images: NDArray[np.generic]) -> NDArray[np.generic]:
-        """Frames [..., H, W, C] in this pose."""
+        """Transform frames [..., H, W, C] to this pose."""
         turned = np.rot90(images, -self.quarter, axes=(-3, -2))
         return turned[..., ::-1, :] if self.flip else turned
 
     def apply_to_box(self, box: Box) -> Box:
-        """A box (left, top, right, bottom, as shares of the sides) in a frame that is given this pose."""
+        """Transform a box (left, top, right, bottom, as shares of the sides) together with its frame."""
         left, top, right, bottom = box
         for _ in range(self.quarter):
             left, top, right, bottom = 1 - bottom, left, 1 - top, right
@@ -57,30 +57,28 @@ class Pose:
 
 
 PLAIN = Pose()
-"""As it is."""
+"""The unchanged pose."""
 _POSES = tuple(Pose(flip, quarter) for flip in (False, True) for quarter in range(4))
-# Frames that the pose is found by, at most, evenly spread.
+# Maximum number of evenly spread frames used to find the pose.
 _FRAMES = 8
-# By how much the correlation must be higher than that of the pose as it is. Of 288 upright copies in 53 edits 281 are
-# called upright with it (of 6 clips that nothing else was chosen on; most of the others are insets, which are compared
-# by their own boxes), and all 30 mirrored or turned ones are found.
+# Minimum lead of another pose's correlation over the unchanged pose. It keeps nearly all upright copies upright, except
+# insets, which are compared by their own boxes, and still finds mirrored and rotated copies.
 _MARGIN = 0.15
-# Windows of a frame that the other one may show, as shares of its sides: the whole, and smaller ones at both ends and
-# in the middle.
+# Sizes and positions of windows of a frame that the other frame may show, as shares of its sides, in addition to the
+# whole frame.
 _SIZES, _PLACES = (0.8, 0.6, 0.4), (0.0, 0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class ShownShapes:
-    """How thumbnails of matching frames agree.
+    """Agreement of the thumbnails of matching frames.
 
     Attributes:
-        pose: What brings the query into the orientation of the target.
-        agreement: Mean correlation of the thumbnails in the pose, and in the window of one side that the other one
-            shows.
-        upright: The same as they are.
-        change: Correlation of what changes in them along the stretch; 0 for a single frame.
-        query_moves, target_moves: How much changes: mean gray levels of a field.
+        pose: Transform from the orientation of the query to that of the target.
+        agreement: Mean correlation of the thumbnails in this pose, in the window of one side that the other side shows.
+        upright: The same in the unchanged pose.
+        change: Correlation of their changes along the stretch; 0 for a single frame.
+        query_moves, target_moves: Mean change of a thumbnail pixel in gray levels.
     """
 
     pose: Pose
@@ -95,19 +93,19 @@ class ShownShapes:
 def compare_shapes(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> ShownShapes:
     """Compare the thumbnails of matching frames.
 
-    The vectors of frames are the same in all poses, so the pose is read from thumbnails: that counts whose best mean
-    correlation is highest, over windows of one side that the other one may show.
+    The vectors of frames are the same in all poses, so the pose is found by thumbnails: the pose with the highest mean
+    correlation, over windows of one side that the other side may show.
 
     Args:
         query: [N, 8, 8] thumbnails, N at least 1.
-        target: [N, 8, 8] thumbnails of the frames that match these.
+        target: [N, 8, 8] thumbnails of the matching frames.
     """
     chosen = np.unique(np.linspace(0, len(query) - 1, _FRAMES).astype(np.intp))
     own, other = (_windows_of(side[chosen].astype(np.float32)) for side in (query, target))
-    one, two, places = _normalized(own), _normalized(other), _places()
-    # A query in a pose in a window of the target, and the target in a window of the query: in one product.
-    inside = _product(one[0][:, places], two) / len(chosen)
-    around = _product(two[0][:, np.argsort(places, axis=1)], one) / len(chosen)
+    one, two, places = _normalize(own), _normalize(other), _places()
+    # Correlate the posed query with windows of the target, and the target with windows of the query.
+    inside = _multiply(one[0][:, places], two) / len(chosen)
+    around = _multiply(two[0][:, np.argsort(places, axis=1)], one) / len(chosen)
     best = np.maximum(inside.max(axis=1), around.max(axis=1))
     number = int(best.argmax())
     number = number if best[number] >= best[0] + _MARGIN else 0
@@ -121,21 +119,21 @@ def compare_shapes(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Shown
     return ShownShapes(_POSES[number], float(best[number]), float(best[0]), change, *moves)
 
 
-def _product(posed: NDArray[np.float32], windows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """[8, K] products of thumbnails in all poses [N, 8, 64] and in all windows [K, N, 64]."""
+def _multiply(posed: NDArray[np.float32], windows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Products [8, K] of thumbnails in all poses [N, 8, 64] with all windows [K, N, 64]."""
     return np.asarray(posed.transpose(1, 0, 2).reshape(len(_POSES), -1) @ windows.reshape(len(windows), -1).T)
 
 
 @cache
 def _places() -> NDArray[np.intp]:
-    """[8, 64] for each of `_POSES`, from which place of a thumbnail each place of the posed one comes."""
+    """Source pixel [8, 64] of each pixel of a transformed thumbnail, for each of `_POSES`."""
     places = np.arange(THUMBNAIL**2).reshape(THUMBNAIL, THUMBNAIL, 1)
     return np.stack([np.asarray(pose.apply(places)[..., 0], np.intp).ravel() for pose in _POSES])
 
 
 @check_arguments
 def find_pose(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Pose:
-    """The pose of :func:`compare_shapes`; as it is where there are no frames."""
+    """The pose of :func:`compare_shapes`; unchanged if there are no frames."""
     if query.shape != target.shape or query.shape[1:] != (THUMBNAIL, THUMBNAIL):
         raise InvalidArgumentError(
             f"both must be [N, {THUMBNAIL}, {THUMBNAIL}], got {list(query.shape)} and {list(target.shape)}"
@@ -144,23 +142,24 @@ def find_pose(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Pose:
 
 
 def _windows_of(frames: NDArray[np.float32]) -> NDArray[np.float32]:
-    """[K, N, 64] the windows of frames [N, 8, 8]."""
+    """Windows [K, N, 64] of frames [N, 8, 8]."""
     rows, columns = _samplings()
     windows = rows[:, None] @ frames[None] @ columns[:, None]
     return np.asarray(windows.reshape(*windows.shape[:2], -1), np.float32)
 
 
-def _normalized(windows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Windows [K, N, 64] without their mean and of length 1."""
+def _normalize(windows: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Windows [K, N, 64] with zero mean and unit length."""
     flat = windows - windows.mean(axis=2, keepdims=True)
     return np.asarray(flat / (np.linalg.norm(flat, axis=2, keepdims=True) + 1e-3 * THUMBNAIL), np.float32)
 
 
 @cache
 def _samplings() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """[K, 8, 8] twice: what takes the rows of each window from a frame, and what takes its columns; the whole first.
+    """Two arrays [K, 8, 8] that sample the rows and the columns of each window from a frame; the whole frame comes
+    first.
 
-    Windows are as wide as high in shares of the frame, or reach over the whole height or width.
+    Windows have equal shares of the width and the height of the frame, or its full height or width.
     """
     spans = [(1.0, 0.0)] + [(size, (1 - size) * place) for size in _SIZES for place in _PLACES]
     each = [_sampling(start, start + size) for size, start in spans]
@@ -175,7 +174,7 @@ def _samplings() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
 
 
 def _sampling(first: float, last: float) -> NDArray[np.float32]:
-    """[8, 8] means of eight equal pieces of a stretch of a line of eight numbers."""
+    """Weights [8, 8] that average a stretch of eight numbers in eight equal pieces."""
     edges = (first + (last - first) * np.arange(THUMBNAIL + 1) / THUMBNAIL) * THUMBNAIL
     places = np.arange(THUMBNAIL)
     overlap = np.minimum(edges[1:, None], places + 1) - np.maximum(edges[:-1, None], places)

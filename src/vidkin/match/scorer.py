@@ -1,4 +1,4 @@
-"""The score of two videos whose views have one vector a frame: their lines, judged by the verifier."""
+"""Score videos whose views have one vector per frame: the verifier judges the lines in their map."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ __all__ = ["VerifiedScorer"]
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class VerifiedScorer:
-    """Scores how certain it is that two videos contain the same footage, and finds where.
+    """Scores how certain it is that two videos contain the same footage, and finds the segments.
 
-    The views of one video are compared with those of the other one, and the highest score of the verifier counts. Of
-    the pairs of views that match at all, the one with the most matching frames says where: crops of a query are
-    described in few of its frames, which say less about times. The baseline of the features is the level of unrelated
-    frames, see :func:`vidkin.match.levels`.
+    The views of both videos are compared, and the highest score of the verifier counts. The segments come from the
+    matching pair of views with the most matching frames, because crops of a query are described in few of its frames.
+    The baseline of the features is the level of unrelated frames, see :func:`vidkin.match.levels`.
 
     Attributes:
         verifier: Judges a comparison.
@@ -58,7 +57,7 @@ class VerifiedScorer:
         for comparison in compare_views([view.frames for view in query], [view.frames for view in target]):
             compared.append(comparison)
             scores.append(self.verifier.score(comparison[0]))
-            # Where the whole frames match, a crop or a box has nothing to add.
+            # If the whole frames match, crops and boxes add nothing.
             if scores[-1] >= SURE and comparison[1] is first and comparison[2] is second:
                 break
         if not compared:
@@ -67,7 +66,7 @@ class VerifiedScorer:
         matching = [at for at, (measured, _, _) in enumerate(compared) if measured.lines and scores[at] >= UNRELATED]
         measured, one, other = compared[max(matching, key=lambda at: _evidence_in_frames(*compared[at]), default=best)]
         sides = (next(view for view in views if view.frames is side) for views, side in ((query, one), (target, other)))
-        # The same frames are as similar as can be; a verifier is never so sure.
+        # Identical frames get a score of 1, which a verifier never reaches.
         score = 1.0 if np.array_equal(first.vectors, second.vectors) else scores[best]
         return PairScore(score, _segments(measured, *sides), whole)
 
@@ -79,14 +78,14 @@ def _evidence_in_frames(measured: Measured, query: Sequenced, target: Sequenced)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Shown:
-    """The frames of one view, and when they are shown."""
+    """The frames of one view, and their times."""
 
     frames: Sequenced
     clock: Clock
 
 
 def _views_of(features: FrameFeatures) -> list[_Shown]:
-    """The frames of each view that is described in at least one of them, the whole frames first."""
+    """The frames of each view that is described in at least one frame, the whole frames first."""
     vectors, views = features.vectors, []
     for view in range(vectors.shape[1]):
         rows = np.flatnonzero(vectors[:, view].any(axis=1)) if view else np.arange(len(features))
@@ -106,7 +105,7 @@ def _views_of(features: FrameFeatures) -> list[_Shown]:
 
 
 def _segments(measured: Measured, query: _Shown, target: _Shown) -> tuple[Segment, ...]:
-    """The lines as times of both videos, each in the pose that its frames say."""
+    """The lines as segments of both videos, each in the pose found from its frames."""
     segments = []
     for line, similarity in zip(measured.lines, measured.similarities, strict=True):
         inside = line.columns >= 0

@@ -1,4 +1,4 @@
-"""A line through the map of two videos, as a stretch of seconds of both."""
+"""Convert a line through the map of two videos to a segment in seconds."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["Clock", "segment_of"]
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """When the frames of a video are shown.
+    """Times of the frames of a video.
 
     Attributes:
         times: [T] seconds.
-        period: Seconds that the last frame of a stretch stays.
+        period: Duration of the last frame of a stretch in seconds.
         end: Time in seconds at which the video ends; None if unknown.
     """
 
@@ -44,14 +44,14 @@ def segment_of(
     target_box: Box = WHOLE,
     pose: Pose = PLAIN,
 ) -> Segment:
-    """The stretch of a line; a frame stays until the next one.
+    """The segment of a line; each frame lasts until the next one.
 
     Args:
         line: The line, of which at least one frame is in the target.
         score: Mean similarity along the line; clipped to [0, 1].
-        query, target: When the frames are shown.
+        query, target: Times of the frames.
         query_box, target_box: The parts of the frames that were compared.
-        pose: What brings the query into the orientation of the target.
+        pose: Transform from the orientation of the query to that of the target.
     """
     inside = line.columns >= 0
     query_start, query_end = query.span(line.rows[inside])

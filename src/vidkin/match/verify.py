@@ -20,13 +20,13 @@ __all__ = ["SOFTNESS", "Verifier", "read_verifier", "shipped_verifier"]
 
 Floats = NDArray[np.float32]
 
-# A network of another size is no verifier of ours: files of strangers are bounded.
+# Limits on the size of the network, because the file may be untrusted.
 _MAX_UNITS, _MAX_KNOTS = 256, 64
-# Outputs are divided by it before the logistic function, so that those of sure copies do not all become 1.
+# Outputs are divided by this before the logistic function, so that certain copies do not all score 1.
 SOFTNESS = 4.0
-# Just below the score from which on a pair is reported.
+# Just below the minimum score of a reported pair.
 _MAX_WITHOUT_LINES = 0.19
-# Numbers far outside of what training saw say no more than its edge.
+# Numbers far outside of the range in training are clipped to this many deviations.
 _MAX_DEVIATIONS = 6.0
 
 
@@ -38,10 +38,10 @@ class Verifier:
     ``score = calibrate(sigmoid((out . tanh(hidden @ ((x - mean) / deviation) + hidden_bias) + out_bias) / SOFTNESS))``
 
     Attributes:
-        mean, deviation: [F] of the numbers in training.
+        mean, deviation: [F] mean and deviation of the numbers in training.
         hidden: [U, F] weights; hidden_bias: [U].
         out: [U] weights; out_bias: a number.
-        knots: [K, 2] outputs and the scores that they stand for, both increasing from 0 to 1.
+        knots: [K, 2] outputs and the corresponding scores, both increasing from 0 to 1.
     """
 
     mean: Floats
@@ -77,13 +77,13 @@ class Verifier:
         return f"Verifier({short_digest(self.to_dict())})"
 
     def score(self, measured: Measured) -> float:
-        """Score in [0, 1] of a comparison: .7 and more is a copy, below .2 nothing in common."""
+        """Score in [0, 1] of a comparison: .7 and more means a copy, below .2 nothing in common."""
         score = float(self.score_numbers(measured.numbers))
-        # Similar frames that lie on no line are ranked, not reported.
+        # Similar frames without a line are ranked, but not reported.
         return score if measured.lines else min(score, _MAX_WITHOUT_LINES)
 
     def score_numbers(self, numbers: Floats) -> NDArray[np.float64]:
-        """[...] scores of the numbers [..., F] of many comparisons, whether they have lines or not."""
+        """Scores [...] of the numbers [..., F] of many comparisons, with or without lines."""
         scaled = np.clip((numbers - self.mean) / self.deviation, -_MAX_DEVIATIONS, _MAX_DEVIATIONS)
         units = np.tanh(scaled @ self.hidden.T + self.hidden_bias)
         outputs = (units @ self.out + self.out_bias).astype(np.float64) / SOFTNESS
@@ -91,7 +91,7 @@ class Verifier:
         return np.asarray(np.interp(raw, self.knots[:, 0], self.knots[:, 1]), np.float64)
 
     def to_dict(self) -> dict[str, Any]:
-        """The network as JSON has it."""
+        """The network as plain values for JSON."""
         return {
             "numbers": list(NUMBERS),
             "mean": _listed(self.mean),
@@ -112,10 +112,10 @@ def shipped_verifier() -> Verifier:
 
 @check_arguments
 def read_verifier(path: Path) -> Verifier:
-    """Read the network of a JSON file; what it was trained on stands beside it.
+    """Read the network from a JSON file, which also describes its training data.
 
     Raises:
-        InvalidArgumentError: The file is no verifier, or one of other numbers.
+        InvalidArgumentError: The file is not a verifier, or is one for different numbers.
     """
     try:
         document = read_json(path)
@@ -134,7 +134,7 @@ def read_verifier(path: Path) -> Verifier:
 
 
 def _listed(values: Floats) -> Any:
-    """Numbers with as many digits as single precision has, in lists."""
+    """Convert to lists of numbers with the digits of single precision."""
     if values.ndim > 1:
         return [_listed(row) for row in values]
     return [float(f"{value:.7g}") for value in values]

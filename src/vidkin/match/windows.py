@@ -1,4 +1,4 @@
-"""Where in two long videos a comparison looks: around the offsets that most frames vote for."""
+"""Choose the windows in which two long videos are compared: around the offsets with the most votes."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from vidkin.match.measure import Sequenced
 
 __all__ = ["MapWindow", "find_windows"]
 
-# Frames of a query whose windows are found together: a minute at two frames a second.
+# Number of query frames whose windows are found together: about a minute at two frames per second.
 _CHUNK = 128
-# Windows of a chunk in one video: reordered footage comes back at several offsets.
+# Maximum windows per chunk in one video; reordered footage occurs at several offsets.
 _MAX_WINDOWS = 4
-# Pairs of frames up to which the whole map is compared: less work than finding windows.
+# Maximum pairs of frames for which the whole map is compared, because that is faster than finding windows.
 _MAX_CELLS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class MapWindow:
-    """Frames of a query and of a target that are compared with each other.
+    """A range of query frames and a range of target frames that are compared.
 
     Attributes:
-        query_first, query_end: Positions of the first frame and of one past the last.
+        query_first, query_end: Positions of the first frame and after the last frame.
         target_first, target_end: The same in the target.
     """
 
@@ -41,15 +41,16 @@ class MapWindow:
 def find_windows(
     query: Sequenced, target: Sequenced, similarity: NDArray[np.float32], least: float
 ) -> tuple[MapWindow, ...]:
-    """Where to compare two videos: the whole map of short ones; of long ones the stretches with the most votes.
+    """Choose where to compare two videos: the whole map of short videos, or the stretches of long videos with the most
+    votes.
 
-    A frame of the query votes for its most similar frame of the target, as much as that is more similar than ``least``.
-    So the cost of a comparison does not grow with the length of a file.
+    A frame of the query votes for its most similar frame of the target, weighted by how far the similarity exceeds
+    ``least``. The cost of the detailed comparison thus does not grow with the length of a file.
 
     Args:
         query, target: The videos.
         similarity: [Tq, Tt] calibrated similarity.
-        least: Similarity that says nothing.
+        least: Similarity below which frames do not vote.
     """
     if similarity.size <= _MAX_CELLS:
         return (MapWindow(0, len(query), 0, len(target)),)
@@ -62,7 +63,7 @@ def find_windows(
 def _windows(
     query: Sequenced, target: Sequenced, rows: NDArray[np.intp], times: NDArray[np.float64], values: NDArray[np.float32]
 ) -> Iterator[MapWindow]:
-    """For each chunk of the query the stretches of the target with the most votes, long enough for every speed."""
+    """For each chunk of the query, the stretches of the target with the most votes, long enough for every speed."""
     for first in range(0, len(query), _CHUNK):
         end = min(first + _CHUNK, len(query))
         inside = (rows >= first) & (rows < end)
@@ -70,7 +71,7 @@ def _windows(
         reach = SPEED_LIMITS[1] * (query.times[end - 1] - query.times[first]) + 2 * target.period
         spans: list[tuple[float, float]] = []
         while len(at) and len(spans) < _MAX_WINDOWS:
-            # Votes within half of the reach on either side; the window is centered on those of the best one.
+            # Votes within half of the reach on either side; the window is centered on the votes near the best one.
             near = np.abs(at[:, None] - at[None]) <= reach / 2
             best = near[int(np.argmax(near @ weights))]
             middle = float((at[best] * weights[best]).sum() / weights[best].sum())
@@ -84,7 +85,7 @@ def _windows(
 
 
 def _merge(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Spans, in order, those that overlap as one."""
+    """Merge overlapping spans; returns them in order."""
     merged: list[tuple[float, float]] = []
     for start, stop in sorted(spans):
         if merged and start <= merged[-1][1]:
