@@ -53,7 +53,7 @@ _ABANDONED = "vidkin abandoned reader"
 # Commands that cannot resume, although the files they have finished stay.
 _START_OVER = ("shots",)
 
-# Loggers of vidkin and of the packages beside it.
+# Loggers of vidkin and of its companion packages.
 _LOGGERS = ("vidkin", "vidkin_research", "vidkin_scale")
 
 # Commands of the package vidkin-research; they name it if it is not installed.
@@ -164,7 +164,7 @@ class _Commands(LazyGroup):
             error_line(str(failure))
             raise _exit(ctx, type(failure).__name__, str(failure), status_of(failure)) from None
         except typer.BadParameter as error:
-            # Say where a wrong value is from if it was not typed.
+            # Report where a wrong value comes from if it was not typed.
             source = None
             if error.ctx is not None and error.param is not None and error.param.name is not None:
                 source = error.ctx.get_parameter_source(error.param.name)

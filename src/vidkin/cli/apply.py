@@ -206,7 +206,7 @@ def _decide(index: str, videos: list[str], verdict: str, format: JsonFormat) -> 
 
 
 def _list_names(paths: tuple[str, ...]) -> Text:
-    """The files of one content, one a line."""
+    """The files with one content, one per line."""
     if not paths:
         return plain_text("(no longer in the index)", style="dim")
     return plain_text("\n").join(map(path_text, paths))

@@ -175,7 +175,7 @@ class _Command(TyperCommand):
     missing: Collection[str]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the words after the command."""
+        """Parse the arguments after the command."""
         count = args.index("--") if "--" in args else len(args)
         if any("--format" in part.opts for part in self.params):
             # Scripts often try it first; the help names one way only.
@@ -193,13 +193,13 @@ class _Command(TyperCommand):
         return read_plainly(super().get_params(ctx))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The words of its line of usage."""
+        """The text of its usage line."""
         parts: list[Any] = self.params
         arguments = [part for part in parts if part.param_type_name == "argument" and not part.hidden]
         return [*filter(None, [self.options_metavar]), *map(argument_word, arguments)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options, with words for what a value is."""
+        """Write arguments and options, with descriptions of their values."""
         rows: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
         for part in self.get_params(ctx):
             record = part.get_help_record(ctx)
@@ -250,7 +250,7 @@ class _PlainValues:
     """Reads text, numbers, choices and paths as typer does; typer reads all other values, and reports invalid ones."""
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        """The value that the command gets, from what was typed or its default; called by typer."""
+        """The value passed to the command, from the typed text or its default; called by typer."""
         if value is None:
             return () if param.multiple or param.nargs == -1 else None
         descriptor = param.type_descriptor
@@ -336,7 +336,7 @@ def status_of(error: VidkinError) -> Status:
 
 
 class Verbosity(IntEnum):
-    """What goes to standard error: warnings and errors, also notes and progress, or also what is logged."""
+    """Levels of output on standard error: warnings and errors; also notes and progress; also log messages."""
 
     QUIET = -1
     USUAL = 0
@@ -347,7 +347,7 @@ _current = Verbosity.USUAL
 
 
 def set_verbosity(verbosity: Verbosity) -> None:
-    """Set what all commands print from now on."""
+    """Set the level of output of all commands from now on."""
     global _current
     _current = verbosity
 

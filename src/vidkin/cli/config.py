@@ -36,7 +36,7 @@ writes, and what decides which files a plan removes (``threshold``, ``keep``, ``
 ``duplicates``) is not.
 """
 
-# What may stand above the sections: each command takes what it has.
+# Options allowed above the sections; each command uses those that it has.
 _SHARED = ("index", "device", "extractor", "weights", "whitening", "workers")
 
 
@@ -65,7 +65,7 @@ def option_defaults(
             command lacks, or that an index may not set.
     """
     defaults = _read_defaults(config_path(), command, options, sections)
-    # A command that reads no index does not look into one that happens to be in the current folder.
+    # A command that reads no index ignores an index in the current folder.
     if not any(option.name == "index" and option.param_type_name == "option" for option in options):
         return defaults
     index = _named_index(arguments) or os.environ.get("VIDKIN_INDEX") or defaults.get("index") or DEFAULT_INDEX
@@ -92,7 +92,7 @@ def show_defaults(command: Any, defaults: Mapping[str, Any]) -> Any:
 
 
 def _read_defaults(path: Path, command: str, options: Sequence[Any], sections: Collection[str]) -> dict[str, Any]:
-    """What a file sets for a command, by the names of its parameters."""
+    """Options that a file sets for a command, by names of its parameters."""
     known = {option.name: option for option in options if option.param_type_name == "option" and option.name != "help"}
     section: Mapping[str, Any] = {}
     shared: dict[str, Any] = {}

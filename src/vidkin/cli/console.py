@@ -14,14 +14,14 @@ from vidkin._base.values import table_cell
 from vidkin.cli.commands import Status, is_quiet
 from vidkin.rendering.text import print_json, printable
 
-# Rich is imported by what draws: a command that prints JSON, or whose progress is not shown, runs without it.
+# Rich is imported only for drawing; a command that prints JSON or shows no progress runs without it.
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
     from vidkin.cli.progress import ProgressLine
 
-# Tables in narrower terminals leave out what is not essential.
+# Tables in narrower terminals omit columns that are not essential.
 _ROOMY = 100
 
 # Columns where the output is not a terminal: no name is shortened or folded.
@@ -32,14 +32,14 @@ _TERMINAL = {"FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
 
 
 class Meter:
-    """A line of progress, or nothing where no terminal shows one."""
+    """A progress line; does nothing without a terminal."""
 
     def __init__(self, line: ProgressLine | None = None) -> None:
         self._line = line
 
     @property
     def is_shown(self) -> bool:
-        """Whether a terminal shows it; what only the line needs need not be computed otherwise."""
+        """Whether a terminal shows the line; otherwise, callers can skip computing its content."""
         return self._line is not None
 
     def update(self, done: float, total: float | None, *, detail: str = "") -> None:
@@ -110,7 +110,7 @@ def _print(console: Console, parts: Sequence[str | Text], style: str | None) -> 
 
 
 def wrote(path: str | os.PathLike[str], what: str = "") -> None:
-    """Say on standard error that a file, or a folder of files, was written, and what is in it."""
+    """Report on standard error that a file or a folder of files was written, and its content."""
     note("Wrote ", path_text(path), f": {what}" if what else "", style=None)
 
 

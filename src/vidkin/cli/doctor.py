@@ -51,7 +51,7 @@ def doctor(
     except (CollectionNotFoundError, CollectionDamagedError):
         if recall:
             raise
-        # There is no index, or a finding says what is wrong with it.
+        # There is no index, or a finding reports the problem with it.
     document = {
         "parts": findings,
         "taken_out": removed,

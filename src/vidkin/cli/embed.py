@@ -142,7 +142,7 @@ def whiten(
 def _read_images(
     files: list[Path], limit: int, per_video: int, broken: list[MediaError]
 ) -> Iterator[NDArray[np.uint8]]:
-    """At most ``limit`` images of the files; what cannot be read is added to ``broken``."""
+    """At most ``limit`` images of the files; unreadable files are added to ``broken``."""
     from vidkin.features import pictures_of
 
     count = 0

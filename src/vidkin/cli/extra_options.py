@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any, NamedTuple
 
 SET_BY_OTHERS = frozenset({"cluster", "store"})
-"""Parameters of commands that only options of other packages set: the machines that do the work, and what keeps the
+"""Parameters of commands that only options of other packages set: the machines that do the work, and the store of the
 features of a new index, each by its name."""
 
 # Options of the package vidkin-scale; they name it if it is not installed.
@@ -89,7 +89,7 @@ def _parameters_of_others(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def mark_optional_value(args: Sequence[str], option: str, value: re.Pattern[str]) -> list[str]:
-    """The words of a command line, an option without a value among them as ``--option=``.
+    """The arguments of a command line, in which an option without a value becomes ``--option=``.
 
     Args:
         args: The words.

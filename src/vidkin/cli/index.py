@@ -23,7 +23,7 @@ from vidkin.rendering.text import number, printable
 if TYPE_CHECKING:
     from vidkin.index import Index, IngestReport, Progress, Prune
 
-# Seconds that --watch waits for a process that is writing when it begins, as for any later one.
+# Seconds that --watch waits for another process that is writing, at the start or later.
 _FOREVER = 1e9
 
 
@@ -125,7 +125,7 @@ def _follow(collection: Index, paths: Sequence[Path], *, workers: int | None, pr
     refused = ""
     try:
         for report in watch_folders(collection, names, workers=workers, prune=prune):
-            # What is known already is not said again.
+            # Known items are not reported again.
             new = [item for item in (*report.added, *report.moved, *report.broken, *report.removed) if not item.known]
             new += [item for item in report.missing if item.path not in missing]
             missing = frozenset(item.path for item in report.missing)
@@ -176,7 +176,7 @@ def fill(collection: Index, paths: Sequence[Path], *, cluster: str | None = None
 
 @contextmanager
 def index_temporarily(paths: Sequence[Path]) -> Iterator[tuple[Index, IngestReport]]:
-    """An index of some files that exists as long as the command, and what was added to it."""
+    """A temporary index of some files that exists as long as the command, and the report of adding them."""
     with (
         tempfile.TemporaryDirectory(prefix="vidkin-") as folder,
         options.open_index(Path(folder, DEFAULT_INDEX), writing=True, create=True) as collection,
@@ -194,7 +194,7 @@ def print_report(report: IngestReport) -> None:
 
 
 def _print_left_out(report: IngestReport, *, list_skipped: bool) -> None:
-    """List what is missing or was skipped, and name the options that change it."""
+    """List missing and skipped files, and name the options that change this."""
     if report.missing:
         table(None, [("missing", "left")], [[path_text(item.path)] for item in report.missing])
     if list_skipped:

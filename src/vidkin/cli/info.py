@@ -175,6 +175,6 @@ def remove(
 
 
 def print_facts(facts: object, *, title: str | None = None) -> None:
-    """The fields of a result in two columns, names and values in words; empty fields are dropped."""
+    """The fields of a result in two columns, names and values as text; empty fields are dropped."""
     rows = [(name, plain_text(value)) for name, value in fact_cells(facts)]
     table(title, [("fact", "left"), ("value", "left")], rows)

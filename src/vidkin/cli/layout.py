@@ -65,7 +65,7 @@ def _take(text: str, width: int) -> str:
 
 
 def fit_line(parts: Sequence[str | Text], width: int) -> Text:
-    """The parts as one text, broken between words where it is wider than the terminal.
+    """Join the parts to one text, broken between words where it is wider than the terminal.
 
     A Text, such as a `PathText`, and a command in backticks stay in one piece, so that they can be copied.
 

@@ -169,7 +169,7 @@ def _print_proof(proof: Proof) -> None:
 
 
 def _score_by(by: ScoreBasis, result: Comparison) -> Comparison:
-    """The comparison with the score that a rule makes of picture and sound."""
+    """The comparison with the score by picture, sound or both."""
     from vidkin.index.query.sound import ADD_SOUND, check_by, score_by
 
     if by is ScoreBasis.PICTURE:
@@ -221,7 +221,7 @@ def _compare(
     weights: options.PathLike | None,
     whitening: options.PathLike | None,
 ) -> Comparison:
-    """Compare two files with the extractor of the index, or the one that is named."""
+    """Compare two files with the extractor of the index, or with the named one."""
     from vidkin.index import compare
 
     rate = 1.0

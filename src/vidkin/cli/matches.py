@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def print_plain(matches: Sequence[Match]) -> None:
-    """One line a match: score, time in the file, name."""
+    """One line per match: score, time in the file, name."""
     for match in matches:
         best = next(iter(match.segments or match.sound_segments), None)
         times = "" if best is None else clock_range(best.target_start, best.target_end)

@@ -20,7 +20,7 @@ from vidkin.rendering.players import Player, find_player
 from vidkin.rendering.text import clock, command_line
 from vidkin.similarity.scale import UNRELATED
 
-# Variables that say where the screen is, on Linux and its relatives.
+# Environment variables of a graphical session on Linux and similar systems.
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
@@ -72,7 +72,7 @@ def open_match(
     if player is None and not dry_run:
         _check_screen(program)
     command = program.command(path, start)
-    # A program that only starts another one ends at once.
+    # A program that only starts another program ends immediately.
     is_shown = not dry_run and (program.show(path, start) or program.hands_over)
     facts = {"path": path, "start": start, "player": program.name, "command": command, "shown": is_shown}
     if not print_data(format, facts):

@@ -41,7 +41,7 @@ class JsonFormat(StrEnum):
 
 
 class ScoreBasis(StrEnum):
-    """What a score is made of."""
+    """Evidence used for a score."""
 
     PICTURE = "picture"
     SOUND = "sound"
@@ -261,7 +261,7 @@ def parse_outputs(
 def check_targets(
     targets: Mapping[str, Path], what: str, *paths: PathLike, inputs: Iterable[PathLike | None] = ()
 ) -> dict[str, str]:
-    """What each output of :func:`parse_outputs` is made of, by its format, once all of them may be written.
+    """The format of each output of :func:`parse_outputs`, after checking that all of them may be written.
 
     Args:
         targets: The outputs.
@@ -280,7 +280,7 @@ def check_targets(
 def write_targets(
     targets: Mapping[str, Path], sources: Mapping[str, str], formats: Mapping[str, FileFormat[_Result]], result: _Result
 ) -> None:
-    """Write a result to each output whose format is in the table, and say so."""
+    """Write a result to each output whose format is in the table, and report it."""
     for name in targets.keys() & formats.keys():
         write_format(formats[name], result, targets[name], source=sources[name])
         wrote(targets[name])
@@ -308,7 +308,7 @@ def check_output_file(output: Path | None, source: str) -> None:
 
 
 def check_inputs(*paths: PathLike) -> None:
-    """Raise an error before anything is loaded if an input does not exist: loading takes longer than to say so.
+    """Raise an error before anything is loaded if an input does not exist, because loading takes long.
 
     Raises:
         MediaError: There is no such file.

@@ -25,7 +25,7 @@ PERIOD, _MIN_PERIOD = 300.0, 1.0
 
 
 class ProgressLine:
-    """The progress of one piece of work.
+    """Progress of one task.
 
     Args:
         progress: Where it is drawn.
@@ -52,7 +52,7 @@ class ProgressLine:
 
 
 def describe_task(task: Task) -> str:
-    """Count, rate and time left, as far as they are known: ``12/310  2.1/s  2:22 left``.
+    """Count, rate and time left, if known: ``12/310  2.1/s  2:22 left``.
 
     The rate is that of the steps after the first, until now: it falls while nothing is done. A step that takes longer
     than the steps before it may take as long again.
@@ -105,5 +105,5 @@ class FittedColumn(ProgressColumn):
 
 
 def new_progress(console: Console) -> Progress:
-    """What draws a line on this console and erases it at the end."""
+    """A display that draws a line on this console and erases it at the end."""
     return Progress(FittedColumn(console), console=console, transient=True)

@@ -122,7 +122,7 @@ def recurring(
 
 @contextmanager
 def _open_videos(paths: Sequence[Path] | None, index: str, failures: list[str], *, writing: bool) -> Iterator[Index]:
-    """The index, or a temporary one of the named files; those that cannot be read are added to ``failures``."""
+    """The index, or a temporary one of the named files; unreadable files are added to ``failures``."""
     if not paths:
         with options.open_index(index, writing=writing) as collection:
             yield collection
@@ -152,7 +152,7 @@ def _write_companions(
     *,
     is_index: bool,
 ) -> list[Companion]:
-    """Write skip lists beside videos, unless ``pad`` is None, and chapters into a folder; other files are kept."""
+    """Write skip lists next to videos, unless ``pad`` is None, and chapters into a folder; other files are kept."""
     if pad is None and chapters is None:
         return []
     from vidkin.index import write_companions
@@ -189,7 +189,7 @@ def _print_groups(groups: Sequence[RecurringGroup], files: int, *, plain: bool, 
 
 
 def _list_files(companions: Sequence[Companion], cut: Mapping[str, CutVideos], targets: Mapping[str, Path]) -> None:
-    """Say which files and folders were written."""
+    """Report which files and folders were written."""
     lists = [each.path for each in companions if each.written and each.path.endswith(".edl")]
     for file in lists:
         wrote(file)

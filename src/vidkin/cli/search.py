@@ -161,7 +161,7 @@ def _print(
 
 
 def _explain_short_sound(query: Path) -> None:
-    """Say so if a file that has only sound was not found because it is short."""
+    """Report if a file with only sound was not found because it is short."""
     from vidkin.index.query.sound import SHORTEST_SOUND, has_only_sound, hear
 
     if not has_only_sound(query):

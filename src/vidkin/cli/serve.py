@@ -95,7 +95,7 @@ def serve(
 
 
 def _describe_missing_index(index: str) -> str:
-    """What to do if there is no index; a folder of videos is often given instead of an index of them."""
+    """Advice for a missing index; users often name a folder of videos instead of its index."""
     with contextlib.suppress(OSError):
         if any(Path(index).iterdir()):
             return f"{index} is a folder without an index; run `vidkin index {shlex.quote(index)}`, then `vidkin serve`"

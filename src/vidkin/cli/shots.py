@@ -151,7 +151,7 @@ def _parse_types(texts: Sequence[str] | None) -> tuple[Transition, ...]:
 
 
 def _check_combinations(context: typer.Context, targets: Mapping[str, Path]) -> None:
-    """Raise :class:`InvalidArgumentError` if an option was given without the one that it changes."""
+    """Raise :class:`InvalidArgumentError` if an option was given without the option that it modifies."""
     given = context.params
 
     def is_typed(option: str) -> bool:
@@ -171,7 +171,7 @@ def _check_combinations(context: typer.Context, targets: Mapping[str, Path]) -> 
 
 
 def _list_videos(arguments: Sequence[Path]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Files as they were named, folders as the videos in them; and (path, cause) of what cannot be read."""
+    """The named files, and the videos in named folders; and (path, cause) of unreadable ones."""
     paths: list[str] = []
     problems: list[tuple[str, str]] = []
     for path in arguments:
@@ -189,7 +189,7 @@ def _list_videos(arguments: Sequence[Path]) -> tuple[list[str], list[tuple[str, 
 def _detect_at_once(
     paths: Sequence[str], detector: str, search: Mapping[str, Any], workers: int | None
 ) -> Iterator[ShotDetection | MediaError]:
-    """The result of each video in order; several are read at once, and one line shows the progress of all."""
+    """The result of each video in order; several are read in parallel, and one line shows the progress of all."""
     from vidkin.shots import detect_many
 
     with meter("videos") as bar:
@@ -201,7 +201,7 @@ def _detect_at_once(
 def _detect_each(
     paths: Sequence[str], detector: str, search: Mapping[str, Any]
 ) -> Iterator[ShotDetection | MediaError]:
-    """The result of each video in order, one after the other with its own line of progress."""
+    """The result of each video in order, one after the other, each with its own progress line."""
     from vidkin.shots import detect
 
     for path in paths:
@@ -227,7 +227,7 @@ def _export(exporter: ShotExporter | None, detection: ShotDetection, *, show_pro
 
 
 class ShotPrinter:
-    """Prints the shots of one video after another; formats for programs when all are known.
+    """Prints the shots of one video after another; formats for programs are printed when all are known.
 
     Args:
         form: The format.
@@ -274,7 +274,7 @@ class ShotPrinter:
             say("")
 
     def finish(self, *, detector: str, tables: Mapping[str, Path], failures: Sequence[tuple[str, str]]) -> None:
-        """Print what was kept, and the files that have the shots of all videos."""
+        """Print which files were kept, and which have the shots of all videos."""
         broken = [{"path": path, "cause": cause} for path, cause in failures]
         document = {"detector": detector, "outputs": tables, "videos": self._documents, "broken": broken}
         print_data(self._form, document, () if self._table is None else self._table.lines())

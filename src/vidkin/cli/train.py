@@ -124,7 +124,7 @@ def train(
 
 
 def is_helper() -> bool:
-    """Whether `torchrun` started this process beside a first one, which prints all messages."""
+    """Whether `torchrun` started this as a secondary process; the first one prints all messages."""
     return "TORCHELASTIC_RUN_ID" in os.environ and os.environ.get("RANK", "0") != "0"
 
 
@@ -162,7 +162,7 @@ def _load(source: str, data: Sequence[str], settings: Sequence[str], *, reduced:
 
 
 def _warn_without_gpu(name: str, recipe: Recipe) -> None:
-    """Say that a recipe for a GPU is about to train on a CPU."""
+    """Warn that a recipe for a GPU is about to train on a CPU."""
     from vidkin.training.recipe_file import has_reduced_form
     from vidkin.training.state import choose_device
 
@@ -200,7 +200,7 @@ def _draw(bar: Meter, recipe: Recipe, folder: Path) -> Path | None:
 
 
 def _measure(bar: Meter, recipe: Recipe, folder: Path) -> Evaluation | ClassifierEvaluation | str:
-    """The figures of the test split, or a sentence that says why there are none."""
+    """The figures of the test split, or a sentence about why there are none."""
     if recipe.data.kind != "labeled":
         return "No figures of a test split: the training used no labels."
     from vidkin.training import open_evaluation_set

@@ -1,4 +1,4 @@
-"""Coverage of a video in words and as files: a table, JSON, and an edit decision list of its sources.
+"""Coverage of a video as text and as files: a table, JSON, and an edit decision list of its sources.
 
 A new format is one row of `COVERAGE_FORMATS` and the function that writes it.
 """
@@ -86,7 +86,8 @@ def _write_json(coverage: Coverage, file: IO[str]) -> None:
 
 
 def _write_edl(coverage: Coverage, file: IO[str]) -> None:
-    """Write the sources in order as a CMX 3600 edit decision list: one cut a piece, one reel a file, gaps left open.
+    """Write the sources in order as a CMX 3600 edit decision list: one cut per piece, one reel per file, gaps left
+    open.
 
     Times are rounded to frames of a timeline at the video's rate; a source at another speed has an ``M2`` line with its
     frames per second of the timeline.

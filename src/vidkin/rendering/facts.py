@@ -28,14 +28,14 @@ RECORD_HEADINGS = (*_FIELDS, "missing", "sound")
 
 
 def select_facts(info: IndexInfo) -> dict[str, Any]:
-    """The facts for people: without what only programs compare, and scores in words."""
+    """Readable facts: without values that only programs compare, and with scores as text."""
     facts = {name: value for name, value in info.to_dict().items() if name not in ("fingerprint", "windows")}
     scores, frames = facts.pop("measure"), facts.pop("frames")
     return facts | {"frames with features": frames, "scores": _SCORES.get(scores, scores)}
 
 
 def fact_cells(facts: object) -> Iterator[tuple[str, str]]:
-    """The fields of a result, names and values in words; without empty fields."""
+    """Names and values of the fields of a result as text; empty fields are dropped."""
     for name, value in as_json(facts).items():
         if value is not None and value != "":
             yield _LABELS.get(name, name.replace("_", " ")), _describe_value(name, value)

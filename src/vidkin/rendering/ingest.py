@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def count_files(videos: int, photographs: int) -> str:
-    """Numbers of videos and photographs, in words; without the latter where there are none."""
+    """Numbers of videos and photographs as text; photographs are omitted if there are none."""
     more = f" and {number(photographs, 'photograph')}" if photographs else ""
     return f"{number(videos, 'video')}{more}"
 
@@ -47,7 +47,7 @@ def describe_skipped(report: IngestReport) -> Iterator[str]:
 
 
 def _count(count: int, singular: str, plural: str, sentence: str) -> Iterator[str]:
-    """A sentence about some files, in which words in braces depend on their number; nothing if there are none."""
+    """A sentence about files, in which words in braces depend on their number; empty if there are no files."""
     if count:
         are, were, it = ("is", "was", "it") if count == 1 else ("are", "were", "them")
         yield f"{number(count, singular, plural)} {sentence.format(are=are, were=were, it=it)}"

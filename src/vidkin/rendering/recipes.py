@@ -65,7 +65,7 @@ def report_cells(report: TrainingReport, recipe: Recipe) -> Iterator[tuple[str, 
 
 
 def describe_report(report: TrainingReport) -> str:
-    """How many steps a model was trained, in words."""
+    """Describe how many steps a model was trained."""
     ended = " (stopped early: validation did not improve)" if report.stopped_early else ""
     resumed = f", {report.resumed_from} of them earlier" if report.resumed_from else ""
     return f"{number(report.steps, 'step')}{resumed}{ended}"

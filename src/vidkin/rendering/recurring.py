@@ -1,4 +1,4 @@
-"""Recurring segments in words and as files: tables, chapters and skip lists for players, a page, cut or joined
+"""Recurring segments as text and as files: tables, chapters and skip lists for players, a page, cut or joined
 videos."""
 
 from __future__ import annotations

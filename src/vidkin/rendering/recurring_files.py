@@ -23,7 +23,7 @@ from vidkin.rendering.recurring import (
 
 
 def name_in_one_folder(paths: Iterable[str]) -> dict[str, str]:
-    """A name for what is written about each video: its own without the ending, numbered where two are the same.
+    """A name for the files written for each video: its own name without the extension, numbered if two are the same.
 
     >>> name_in_one_folder(["s1/e1.mp4", "s2/e1.mp4"])
     {'s1/e1.mp4': 'e1', 's2/e1.mp4': 'e1 (2)'}
@@ -51,12 +51,12 @@ def _recurring_parts(
 def skip_lists(
     groups: Sequence[RecurringGroup], lengths: Mapping[str, float], *, pad: float = 0.0
 ) -> tuple[dict[str, str], list[Companion]]:
-    """Skip lists to be written beside videos, by path, and those that two videos of one name would need to differ.
+    """Skip lists to write next to videos, by path, and skip lists that would have to differ for two videos of one name.
 
     Args:
         groups: Result of :meth:`vidkin.Index.recurring`.
         lengths: Length of each video in seconds, by path.
-        pad: Seconds that skips keep at both ends of what recurs.
+        pad: Seconds to keep at both ends of each recurring segment.
     """
     contents: dict[str, str] = {}
     refused: dict[str, Companion] = {}
@@ -86,7 +86,7 @@ def chapter_files(
 
 @dataclass(frozen=True, slots=True)
 class CutVideos:
-    """What was cut out of videos.
+    """Parts that were cut out of videos.
 
     Attributes:
         pieces: Files with one part each.

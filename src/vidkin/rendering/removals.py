@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def describe_plan(plan: DuplicatePlan) -> str:
-    """What a plan removes: ``2 files to remove, proven to be held by a file that stays, 1.4 MB``."""
+    """Describe what a plan removes: ``2 files to remove, proven to be held by a file that stays, 1.4 MB``."""
     if not plan.groups:
         return "nothing is to be done, as no file is proven to be held by one that stays"
     removed = [file for group in plan.groups for file in group.remove]

@@ -1,4 +1,4 @@
-"""Segments of matches in words and as cells of tables, for the width that there is."""
+"""Segments of matches as text and as table cells, for the available width."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 SEGMENT_COLUMNS = (("query", "right"), ("in file", "right"), ("speed", "right"), ("edits", "left"))
 """Heading and side of each column of :func:`segment_cells`."""
 
-# From this width on there is room for words, below the second one none for hours and tenths of both videos.
+# Minimum width for words; below the second width, hours and tenths of both videos do not fit.
 _ROOMY, _NARROW = 100, 70
 
 # Smaller deviations of the speed from 1 are not shown.
@@ -23,7 +23,7 @@ _USUAL_SPEED = 0.03
 # From this many seconds on, times have hours.
 _HOUR = 3600.0
 
-# Signs for edits where there is no room for words.
+# Signs for edits if there is no room for words.
 _MIRRORED, _TURNED, _BACKWARDS = "↔", "↻", "◀"
 
 
@@ -63,7 +63,7 @@ def _is_usual(segment: Segment) -> bool:
 
 
 def _short_range(start: float, end: float, width: int) -> str:
-    """From when to when without spaces, to a tenth of a second if there is room."""
+    """Start and end without spaces, to a tenth of a second if there is room."""
     if end <= start:
         return ""
     if width >= _NARROW or end < _HOUR:

@@ -1,4 +1,4 @@
-"""Shots of a video in words and as cells of tables."""
+"""Shots of a video as text and as table cells."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def precise_clock(seconds: float) -> str:
 
 
 def describe_transition(shot: Shot) -> str:
-    """The times of the transition that opens a shot; empty for one that takes no time."""
+    """The times of the transition that opens a shot; empty for a cut."""
     if shot.transition_start == shot.transition_end:
         return ""
     return f"{precise_clock(shot.transition_start)} - {precise_clock(shot.transition_end)}"
@@ -70,7 +70,7 @@ def describe_shots(detection: ShotDetection, *, min_length: float | None = None)
 
 
 def shot_cells(detection: ShotDetection) -> Iterator[tuple[str, ...]]:
-    """One row a shot, for a table with :data:`SHOT_COLUMNS`."""
+    """One row per shot, for a table with :data:`SHOT_COLUMNS`."""
     for count, shot in enumerate(detection.shots, start=1):
         is_first, black = shot.kind == "start", detection.black_seconds(shot)
         yield (
@@ -88,7 +88,8 @@ def shot_cells(detection: ShotDetection) -> Iterator[tuple[str, ...]]:
 
 
 def describe_ends(detection: ShotDetection) -> Iterator[str]:
-    """Sentences about what shots do not show: a fade at the end, stretches of black, sound before the first frame."""
+    """Sentences about properties that the list of shots does not show: a fade at the end, black stretches, sound before
+    the first frame."""
     last = len(detection.frame_times) - 1
     for cut in detection.cuts[-1:]:
         if cut.kind == "fade" and cut.end_frame >= last:

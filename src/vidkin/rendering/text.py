@@ -133,9 +133,8 @@ MATCH_HEADINGS = (
 
 
 def match_cells(query: str | os.PathLike[str], matches: Sequence[Match], *, first_rank: int = 1) -> Iterator[list[str]]:
-    """Rows for tab-separated files: one for each segment, one for a match without any; times are seconds.
-
-    Where the picture has no segments, they are those of the sound. `MATCH_HEADINGS` names the columns.
+    """Rows for tab-separated files: one for each segment, and one for a match without segments; times are in seconds.
+    If the picture has no segments, those of the sound are listed. `MATCH_HEADINGS` names the columns.
     """
     for rank, match in enumerate(matches, start=first_rank):
         facts = [os.fspath(query), str(rank), f"{match.score:.4f}", match.path, "yes" if match.missing else "no"]
@@ -168,7 +167,8 @@ def score_cells(item: Any, names: Sequence[str]) -> list[str]:
     return ["" if (score := getattr(item, name)) is None else f"{score:.2f}" for name in names]
 
 
-# A box with at least the first share of a side counts as all of it; with the second share of the area, as the whole.
+# A box with at least the first share of a side counts as the full side; with the second share of the area, as the
+# whole.
 _FULL, _WHOLE = 0.9, 0.8
 
 # Maximum distance of a half's edge from the middle.

@@ -290,8 +290,8 @@ async def bring_site_up_to_date(request: Request, site: CurrentSite) -> Site:
 
 
 GroupedSite = Annotated[Site, Depends(bring_site_up_to_date)]
-"""Function parameter that receives the :class:`Site`, whose groups reflect everything stored so far; of a page they may
-be on their way."""
+"""Function parameter that receives the :class:`Site`, whose groups reflect everything stored so far; for a page, they
+may still be updated in the background."""
 
 
 @router.page("/duplicates", "duplicates.html")
@@ -310,7 +310,7 @@ def show_duplicates(site: GroupedSite, view: ChosenView, page: routes.PageNumber
 
 
 def removal_values(site: Site) -> list[dict[str, Any]]:
-    """What was removed, the newest first, with the names of files as they can be shown."""
+    """The removals, newest first, with printable file names."""
     if site.index.place.folder is None:
         return []
     return [

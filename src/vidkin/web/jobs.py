@@ -251,7 +251,7 @@ class FailedVideo:
 def process_each(
     job: Job, records: Sequence[VideoRecord], process: Callable[[VideoRecord, Callable[..., None]], None]
 ) -> list[FailedVideo]:
-    """Process videos one after another, and return those of which that failed.
+    """Process videos one after another, and return those that failed.
 
     Args:
         job: The job that does it.

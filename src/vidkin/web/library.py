@@ -77,7 +77,7 @@ async def _know_copies(request: Request, site: CurrentSite, wish: ChosenFilter) 
     return await bring_site_up_to_date(request, site) if wish.copies else site
 
 
-# The site, whose groups of copies are up to date if the filter needs them.
+# The site; its groups of copies are up to date if the filter needs them.
 _FilteredSite = Annotated[Site, Depends(_know_copies)]
 
 

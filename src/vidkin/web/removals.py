@@ -1,6 +1,6 @@
 """Remove duplicates: proofs, moves to the trash or a folder, undo, and the history.
 
-All of it is what ``vidkin apply`` does: a plan, its log, and the same functions.
+Removals work as in ``vidkin apply``: with a plan, its log, and the same functions.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ router = routes.Page("search", "Search", "/search")
 _MIN_SIDE = 16
 # Maximum length of the names that a page gives itself and its searches.
 _MAX_TICKET = 64
-# Least probability of a rectangle that is suggested in an image: a person chooses.
+# Minimum probability of a suggested rectangle in an image; low, because the user chooses.
 _SUGGESTED = 0.02
 
 

@@ -26,7 +26,7 @@ router = Page("library")
 # Maximum number of similar videos, and the addresses of this computer.
 _MAX_NEIGHBORS = 6
 _LOCAL_ADDRESSES = frozenset({"127.0.0.1", "::1", "::ffff:127.0.0.1", "testclient"})
-# Of each similar video its number, its score, and the start of the match.
+# Number, score, and start of the match of each similar video.
 _NEIGHBORS = TypeAdapter(list[tuple[int, float, float | None]])
 
 
@@ -138,7 +138,7 @@ def _copies(site: Site, record: VideoRecord) -> list[dict[str, Any]]:
 
 @router.get("/api/videos/{video}/neighbors")
 def get_neighbors(site: CurrentSite, video: VideoNumber) -> list[SimilarVideo] | None:
-    """The most similar videos, if they were looked for since the index changed last; null otherwise."""
+    """The most similar videos, if they were searched for since the index last changed; null otherwise."""
     known = site.cache.load(_neighbors_key(site, video), _NEIGHBORS.validate_python)
     return None if known is None else _similar(site, known)
 
@@ -182,8 +182,8 @@ def _similar(site: Site, neighbors: list[tuple[int, float, float | None]]) -> li
 
 @router.get("/api/videos/{video}/recurring")
 def get_recurring(site: CurrentSite, video: VideoNumber) -> list[RecurringPart] | None:
-    """What of a video other videos show, too, such as an opening; null if nobody looked (`POST /api/recurring`) since
-    the index changed."""
+    """Parts of a video that other videos also show, such as an opening; null if they were not searched for (`POST
+    /api/recurring`) since the index changed."""
     path, found = site.index.record(video).path, site.recurring.found
     if found is None or not site.recurring.is_current:
         return None

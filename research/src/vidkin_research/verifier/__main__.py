@@ -35,10 +35,10 @@ from vidkin_research.verifier.train import (
 
 logger = logging.getLogger(__name__)
 
-# Of the recordings every so many is left out of training to choose the loss.
+# One in this many recordings is left out of training, to choose the loss.
 _FOLD = 4
-# Of the stored frames every so many is taken, of a query and of the gallery: an index may be coarser than a query. At
-# last queries run backwards.
+# Steps between the stored frames used for queries and for the gallery, because an index may be sampled more coarsely
+# than a query; and whether queries run backwards.
 _STEPS = ((1, 1, False), (2, 2, False), (1, 2, False), (1, 2, True))
 
 
@@ -69,7 +69,7 @@ def main() -> None:
     for query_step, step, backwards in _STEPS:
         queries = FrameSource(store, cohort, given.work, step=query_step, crops=True, backwards=backwards)
         rates = STORED_RATE / query_step, STORED_RATE / step
-        # A still is the same backwards.
+        # A still image is the same backwards.
         asked = [] if backwards else stills.queries(rates[0], cohort)
         still = Stills(asked, stills.videos(rates[1], cohort), stills.is_copy()[: len(asked)])
         parts.append(measure_pairs(sources[step], material, queries_of=queries, stills=still))
@@ -92,15 +92,16 @@ def main() -> None:
 
 
 def train_document(pairs: Pairs, held: NDArray[np.bool_], losses: Sequence[Loss], seeds: int) -> dict[str, Any]:
-    """A verifier as JSON, with what it was trained on and how the losses compare.
+    """Train a verifier; returns it as JSON, with its training data and a comparison of the losses.
 
-    The networks of all losses and seeds are averaged: one by itself depends on its seed more than on its loss.
+    The networks of all losses and seeds are averaged, because a single network depends more on its seed than on its
+    loss.
 
     Args:
         pairs: The material.
-        held: [Q] queries on which the losses, and their average, are compared by networks trained on the others.
+        held: [Q] queries held out to compare the losses and their average, with networks trained on the other queries.
         losses: Losses.
-        seeds: Networks for each loss.
+        seeds: Number of networks for each loss.
     """
     training, validation = pairs.of_queries(np.flatnonzero(~held)), pairs.of_queries(np.flatnonzero(held))
     rows: dict[str, dict[str, float]] = {}
@@ -126,13 +127,13 @@ def train_document(pairs: Pairs, held: NDArray[np.bool_], losses: Sequence[Loss]
 
 
 def _measure(networks: Sequence[Verifier], training: Pairs, validation: Pairs) -> dict[str, float]:
-    """Figures of the average of some networks on the queries that were left out."""
+    """Figures of the average of several networks on the held-out queries."""
     scores = score_pairs(calibrate(average_verifiers(networks), training), validation)
     return {**rank_copies(scores, validation.levels), **count_false(scores, validation.levels)}
 
 
 def _is_held(material: CopyMaterial) -> NDArray[np.bool_]:
-    """Which queries are of recordings that are left out to choose the loss."""
+    """Whether each query is from a recording that is left out to choose the loss."""
     recordings = sorted({query.recording.path for query in material.queries})
     held = set(recordings[::_FOLD])
     return np.array([query.recording.path in held for query in material.queries])

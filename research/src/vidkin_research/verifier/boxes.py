@@ -1,4 +1,4 @@
-"""Train the network that says which rectangles in a video hold an image, on videos composed of others with known boxes.
+"""Train the network that finds rectangles with an image in a video, on composed videos with known boxes.
 
 ``python -m vidkin_research.verifier.boxes --data DATA --output FILE`` writes it as JSON.
 """
@@ -59,10 +59,11 @@ _SECONDS = 12.0
 # Maximum number of frames of a composed video.
 _MAX_FRAMES = 24
 _SHORT_SIDE = 176
-# A candidate that overlaps a box by so much is one; by less than the second number it is none.
+# Minimum overlap of a candidate that counts as a box, maximum overlap of one that does not, and minimum overlap of a
+# found box.
 _IS_BOX, _IS_NONE, _IS_FOUND = 0.86, 0.6, 0.7
-_UNITS, _STEPS_OF_TRAINING, _BATCH, _RATE_OF_LEARNING = 16, 600, 8192, 1e-2
-# Of the recordings every so many is left out of training to measure on.
+_UNITS, _TRAINING_STEPS, _BATCH, _LEARNING_RATE = 16, 600, 8192, 1e-2
+# One in this many recordings is left out of training, for measurement.
 _FOLD = 4
 
 
@@ -70,8 +71,8 @@ def compose(random: Random, clips: Sequence[Frames]) -> tuple[str, Frames, list[
     """A composed video: its kind, its frames [T, H, W, 3], and the boxes in it that hold a video or an image.
 
     Args:
-        random: Source of everything random.
-        clips: [T, H, W, 3] frames of videos, `_RATE` a second.
+        random: Random generator.
+        clips: [T, H, W, 3] frames of videos, `_RATE` per second.
     """
     kind = str(random.choice(list(COMPOSED), p=list(COMPOSED.values())))
     own = _draw(random, clips)[:_MAX_FRAMES]
@@ -93,7 +94,7 @@ def compose(random: Random, clips: Sequence[Frames]) -> tuple[str, Frames, list[
     elif kind.startswith("inset"):
         share = random.uniform(0.28, 0.85)
         wide, tall = int(width * share), int(height * share)
-        if random.random() < 0.4:  # in its own shape
+        if random.random() < 0.4:  # keeping its aspect ratio
             wide = min(width, int(tall * own.shape[2] / own.shape[1]))
         left, top = int(random.integers(width - wide + 1)), int(random.integers(height - tall + 1))
         left = int(random.choice((0, width - wide))) if random.random() < 0.4 else left
@@ -122,7 +123,7 @@ def compose(random: Random, clips: Sequence[Frames]) -> tuple[str, Frames, list[
             left, top = int(random.integers(width - wide + 1)), int(random.integers(height - tall + 1))
         if kind == "blurred borders":
             radius = random.uniform(3, 14)
-            ground = np.stack([_blurred(image, width, height, radius) for image in own])
+            ground = np.stack([_blur(image, width, height, radius) for image in own])
         else:
             color = random.integers(0, 256, 3) if random.random() < 0.6 else np.zeros(3)
             ground[:] = color.astype(np.uint8)
@@ -154,7 +155,7 @@ def _draw(random: Random, clips: Sequence[Frames]) -> Frames:
 
 
 def _paste(ground: Frames, frames: Frames, part: tuple[int, int, int, int]) -> Box:
-    """Lay frames over a part of others; the part in shares."""
+    """Paste frames over a part of others; returns the part in shares."""
     left, top, right, bottom = part
     for target, image in zip(ground, frames, strict=True):
         target[top:bottom, left:right] = resize(image, right - left, bottom - top)
@@ -163,7 +164,7 @@ def _paste(ground: Frames, frames: Frames, part: tuple[int, int, int, int]) -> B
 
 
 def _tilt(ground: Frames, frames: Frames, random: Random) -> Box:
-    """Lay frames over others as if seen from the side; the box around them in shares."""
+    """Paste frames over others as if seen from the side; returns the box around them in shares."""
     height, width = ground.shape[1:3]
     share = random.uniform(0.35, 0.8, 2)
     left, top = random.uniform(0, 1 - share) * (width, height)
@@ -182,19 +183,18 @@ def _tilt(ground: Frames, frames: Frames, random: Random) -> Box:
     return float(left / width), float(top / height), float(right / width), float(bottom / height)
 
 
-def _blurred(image: Frames, width: int, height: int, radius: float) -> Frames:
+def _blur(image: Frames, width: int, height: int, radius: float) -> Frames:
     picture = PILImage.fromarray(resize(image, width, height))
     return np.asarray(picture.filter(ImageFilter.GaussianBlur(radius)))
 
 
 def train_boxes(clips: Sequence[Frames], *, videos: int, seed: int = 0) -> dict[str, Any]:
-    """The network as JSON, trained by logistic regression on the candidates of composed videos; each video counts as
-    the root of its candidates.
+    """Train the network by logistic regression on the candidates of composed videos; returns it as JSON. Each video is
+    weighted by the square root of its number of candidates.
 
     Args:
         clips: Frames of videos, see `compose`.
-        videos: Composed videos.
-        seed: Of the videos and of the training.
+        videos: Number of composed videos. seed: Seed of the videos and of the training.
     """
     random = np.random.default_rng([58, seed])
     numbers, truth, weights = [], [], []
@@ -215,10 +215,10 @@ def train_boxes(clips: Sequence[Frames], *, videos: int, seed: int = 0) -> dict[
     network = torch.nn.Sequential(
         torch.nn.Linear(len(BOX_NUMBERS), _UNITS), torch.nn.Tanh(), torch.nn.Linear(_UNITS, 1)
     )
-    optimizer = torch.optim.AdamW(network.parameters(), lr=_RATE_OF_LEARNING, weight_decay=1e-3)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=_LEARNING_RATE, weight_decay=1e-3)
     x, y, w = torch.from_numpy((inputs - mean) / deviation), torch.from_numpy(wanted), torch.from_numpy(weight)
-    for step in range(_STEPS_OF_TRAINING):
-        optimizer.param_groups[0]["lr"] = _RATE_OF_LEARNING * (1 - step / _STEPS_OF_TRAINING) + 1e-4
+    for step in range(_TRAINING_STEPS):
+        optimizer.param_groups[0]["lr"] = _LEARNING_RATE * (1 - step / _TRAINING_STEPS) + 1e-4
         rows = torch.randint(len(x), (_BATCH,), generator=generator)
         losses = torch.nn.functional.binary_cross_entropy_with_logits(network(x[rows])[:, 0], y[rows], reduction="none")
         loss = (losses * w[rows]).sum() / w[rows].sum()
@@ -247,7 +247,7 @@ def train_boxes(clips: Sequence[Frames], *, videos: int, seed: int = 0) -> dict[
 def measure_boxes(
     clips: Sequence[Frames], *, videos: int, find: Callable[[Frames], NDArray[np.float32]] = find_content_boxes
 ) -> dict[str, dict[str, float]]:
-    """For each kind of composed videos, the share of its boxes that are found, and how many boxes are.
+    """For each kind of composed videos, the share of its boxes that are found, and the number of boxes.
 
     Args:
         clips: Frames of videos, see `compose`.
@@ -270,7 +270,7 @@ def measure_boxes(
 
 
 def find_known(found: NDArray[np.float32], boxes: Sequence[Box]) -> int:
-    """How many of these boxes are among those found, overlapping by .7."""
+    """Number of these boxes that were found with an overlap of at least .7."""
     return sum(any(overlap(tuple(one), box) >= _IS_FOUND for one in found.tolist()) for box in boxes)
 
 

@@ -1,4 +1,4 @@
-"""Videos that have nothing in common but a card: a name or a sign on a plain ground, which stands for seconds."""
+"""Unrelated videos that share only a card: a name or a sign on a plain background, shown for some seconds."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from vidkin_research.verifier.stills import hold
 
 __all__ = ["draw_card", "measure_shared_cards"]
 
-# Pixels of a card, seconds that it stands, and videos of each query that begin or end with its card.
+# Size of a card in pixels, range of its duration in seconds, and number of videos per query with its card.
 _WIDTH, _HEIGHT, _SECONDS, _SHARING = 192, 128, (2.0, 6.0), 8
-# Copies of each query, and videos without the card, that are compared with the query that has one.
+# Numbers of copies of each query and of videos without the card that are compared with the query with a card.
 _COPIES, _OTHERS = 6, 8
 
 
 def draw_card(random: np.random.Generator) -> NDArray[np.uint8]:
-    """A card [H, W, 3] with a sign, words or both; the generator decides everything."""
+    """Draw a random card [H, W, 3] with a sign, words or both."""
     card = PILImage.new(
         "RGB", (_WIDTH, _HEIGHT), random_color(random, *((0, 60) if random.random() < 0.7 else (200, 256)))
     )
@@ -53,14 +53,15 @@ def measure_shared_cards(
     *,
     columns: int,
 ) -> Pairs:
-    """Compare queries that begin or end with a card with their copies, and with strangers that have the same card.
+    """Compare queries that begin or end with a card with their copies, and with unrelated videos that have the same
+    card.
 
     Args:
         store: Encodes the cards.
         cohort: [N, D] vectors of unrelated images.
         material: Queries and gallery.
         queries_of, frames_of: Functions from a file to its frames.
-        columns: Videos of the pairs that these are joined with; those beyond the gallery are not compared.
+        columns: Number of videos of the pairs to join; videos beyond the gallery are not compared.
     """
     random = np.random.default_rng(59)
     shape = len(material.queries), columns
@@ -78,18 +79,18 @@ def measure_shared_cards(
         copies = random.permutation(np.flatnonzero(kinds == COPY))[:_COPIES].tolist()
         own = queries_of(query.path)[0]
         seconds = float(random.uniform(*_SECONDS))
-        asked = _with_card(own, hold(vector, seconds, 1 / own.period, cohort, small[0, 0], weight), random)
+        asked = _add_card(own, hold(vector, seconds, 1 / own.period, cohort, small[0, 0], weight), random)
         for number, column in enumerate([*strangers, *copies]):
             other = frames_of(material.gallery[column].path)[0]
             if number < _SHARING:
-                other = _with_card(other, hold(vector, seconds, 1 / other.period, cohort, small[0, 0], weight), random)
+                other = _add_card(other, hold(vector, seconds, 1 / other.period, cohort, small[0, 0], weight), random)
             for measured, _, _ in compare_views((asked,), (other,), least_alike=LEAST_ALIKE):
                 numbers[row, column], levels[row, column] = measured.numbers, kinds[column]
     return Pairs(numbers, levels != LEFT_OUT, levels, means)
 
 
-def _with_card(video: Sequenced, card: Sequenced, random: np.random.Generator) -> Sequenced:
-    """A video after or before a card."""
+def _add_card(video: Sequenced, card: Sequenced, random: np.random.Generator) -> Sequenced:
+    """Add a card before or after a video."""
     first, last = (card, video) if random.random() < 0.5 else (video, card)
     assert first.thumbnails is not None
     assert last.thumbnails is not None

@@ -1,5 +1,5 @@
-"""Copies of the training queries in mixed edits of all strengths, as the frame encoder learns them: nothing like them
-is in the copy benchmark, whose edits are one at a time."""
+"""Copies of the training queries with mixed edits of all strengths, as in training the frame encoder. The copy
+benchmark has no such copies, because it applies one edit at a time."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ logger = logging.getLogger(__name__)
 
 MIXED = "mixed edits"
 """The edit of these copies."""
-# Copies of each query, their frames a second and shorter side, and the least share of the query that one shows.
-_COPIES, _RATE, _SHORT_SIDE, _LEAST_SHOWN = 6, 4.0, 240, 0.6
+# Number of copies of each query, their frame rate and shorter side, and the minimum share of the query that one shows.
+_COPIES, _RATE, _SHORT_SIDE, _MIN_SHOWN = 6, 4.0, 240, 0.6
 # Maximum number of images overlaid on the frames of one copy.
 _MAX_OVERLAYS = 12
 
 
 def add_edited(material: CopyMaterial, pictures: Material, work: Path) -> CopyMaterial:
-    """The material with copies in mixed edits; files that are there are used again.
+    """Add copies with mixed edits to the material; existing files are reused.
 
     Args:
         material: Queries and gallery.
-        pictures: Supplies what is laid over the images.
+        pictures: Supplies overlays.
         work: Folder of the copies.
     """
     work.mkdir(parents=True, exist_ok=True)
@@ -51,14 +51,14 @@ def add_edited(material: CopyMaterial, pictures: Material, work: Path) -> CopyMa
 
 def _write_edited(query: QueryClip, path: Path, seed: list[int], pictures: Material) -> None:
     random = np.random.default_rng(seed)
-    shown = float(random.uniform(_LEAST_SHOWN, 1.0)) * (query.end - query.start)
+    shown = float(random.uniform(_MIN_SHOWN, 1.0)) * (query.end - query.start)
     start = float(random.uniform(0.0, query.end - query.start - shown))
     frames = read_frames(query.path, rate=_RATE, start=start, end=start + shown, short_side=_SHORT_SIDE, threads=1)
     chosen = random.choice(pictures.training, _MAX_OVERLAYS, replace=False).tolist()
     supply = [pictures.pictures[each].read(pictures.work) for each in chosen]
     edited = []
     for image in frames.images:
-        # The same generator for each frame: one edit of the whole copy.
+        # The same seed for each frame, so that the whole copy has one edit.
         changed, kinds = edit_picture(image, np.random.default_rng([*seed, 1]), _supplied(supply))
         edited.append(changed)
     logger.info("%s: %s", path.name, ", ".join(kinds))
@@ -66,6 +66,6 @@ def _write_edited(query: QueryClip, path: Path, seed: list[int], pictures: Mater
 
 
 def _supplied(pictures: list[NDArray[np.uint8]]) -> Callable[[], NDArray[np.uint8]]:
-    """Function that returns one of these pictures after the other."""
+    """Function that returns these images in turn."""
     places = iter(range(10**6))
     return lambda: pictures[next(places) % len(pictures)]

@@ -1,4 +1,4 @@
-"""Frames of a network for comparisons: its stored vectors at one or two a second, with levels against one cohort."""
+"""Frames for comparisons: stored vectors of a network at one or two per second, with levels against one cohort."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from vidkin_research.frame_encoder.raw_vectors import Vectors, VectorStore
 __all__ = ["STORED_RATE", "FrameSource", "read_cohort", "sequence"]
 
 STORED_RATE = 2.0
-"""Frames a second of the store; fewer are every n-th of them."""
+"""Frames per second in the store; lower rates use every n-th frame."""
 _SHORT_SIDE = 176
-# Unrelated images that levels are measured against, and how many of them are read at a time.
+# Number of unrelated images for measuring levels, and number read together.
 _COHORT, _AT_ONCE = 1000, 100
 
 
@@ -54,10 +54,10 @@ class FrameSource:
     Args:
         store: Vectors at `STORED_RATE`.
         cohort: [N, D] vectors of unrelated images.
-        folder: Where thumbnails are kept.
-        step: Every how many frames one is taken: 2 for one frame a second.
-        crops: Whether the parts that a crop keeps are described, as in queries.
-        backwards: Whether the last frame is the first.
+        folder: Folder of the thumbnails.
+        step: Step between frames: 2 for one frame per second.
+        crops: Whether crops are described, as in queries.
+        backwards: Whether the frames are reversed.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class FrameSource:
         self._known: dict[Path, tuple[Sequenced, ...]] = {}
 
     def __call__(self, path: Path) -> tuple[Sequenced, ...]:
-        """The frames of a video, and those of boxes in it that may hold a video of their own."""
+        """The frames of a video, and of boxes in it that may contain another video."""
         if path not in self._known:
             vectors, times = self._store.vectors(path)
             information = self._store.information(path)[:: self._step][self._order]
@@ -93,7 +93,7 @@ class FrameSource:
         return self._known[path]
 
     def _thumbnails(self, path: Path, boxes: list[Box]) -> NDArray[np.uint8]:
-        """[T, V, 8, 8] thumbnails of boxes in the frames of a video, computed once."""
+        """Thumbnails [T, V, 8, 8] of boxes in the frames of a video, cached."""
         name = hashlib.sha256(repr((str(path.resolve()), path.stat().st_size, boxes)).encode()).hexdigest()[:16]
         file = self._folder / f"{name}.npy"
         if not file.exists():
@@ -111,7 +111,7 @@ def read_cohort(pictures: Path, folder: Path, store: VectorStore) -> Vectors:
 
     Args:
         pictures: Work folder of the frame encoder.
-        folder: Where the vectors are kept.
+        folder: Folder of the vectors.
         store: Computes them.
     """
     file = folder / f"cohort_{store.network.key()}.npy"

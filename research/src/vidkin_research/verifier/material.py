@@ -1,4 +1,4 @@
-"""Videos for the verifier: a training part of its own, and the two halves of the copy benchmark to measure on."""
+"""Videos for the verifier: a separate training part, and the two halves of the copy benchmark for measurement."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ __all__ = ["MEASURED_SIZE", "Half", "Part", "find_halves", "find_material", "mak
 Half = Literal["development", "held-back"]
 Part = Literal["training", "development", "held-back"]
 
-# Of the clips that a half may use, every so many is a source of copies; the others are strangers.
+# One in this many clips of a half is a source of copies; the others are unrelated videos.
 _SOURCE_STEP = {"development": 5, "held-back": 3}
-# Seconds of the shortest recording that training copies are made of, as `choose_queries` has it.
+# Minimum seconds of a recording for training copies, as in `choose_queries`.
 _SHORTEST_SOURCE = 3.8
-# Recordings of `clips` that training copies are made of.
+# Number of recordings of `clips` that are sources of training copies.
 _TRAINING_SOURCES = 32
-# Every query is edited in a quarter of the kinds: more queries say more than more kinds of each.
+# Each query gets a quarter of the kinds of edits, because more queries help more than more edits of each.
 _TRAINING_SHARES = 4
 # Two queries of a long recording are two moments of one camera: the middle level.
 _TRAINING_SIZE = ClipSize(seconds=4.0, clips=2, short_side=240, rate=4.0)
-# Of the videos of `labeled`, every so many is unrelated footage in training, and the one after it in development.
+# One in this many videos of `labeled` is unrelated footage in training, and the next one in development.
 _LABELED_STEP = 4
 MEASURED_SIZE = ClipSize(seconds=4.0, clips=1, short_side=240, rate=4.0, recordings=6)
-"""The copies that the frame encoder is measured on, too."""
+"""The copies on which the frame encoder is also measured."""
 
 
 def find_material(data: Path, part: Part) -> tuple[list[Recording], list[Recording]]:
-    """The recordings that copies are made of, and the unrelated videos to search among.
+    """Find the recordings for copies, and the unrelated videos of the gallery.
 
     No recording is in two parts. Copies are made of scenes of ``clips`` for training, and of the two halves of
     `copy_halves.HALVES` to measure on. Unrelated are, in training, the other clips of these scenes and some
@@ -58,7 +58,7 @@ def find_material(data: Path, part: Part) -> tuple[list[Recording], list[Recordi
 
 
 def make_material(data: Path, part: Part, work: Path) -> CopyMaterial:
-    """Queries, copies and unrelated videos of a part; files that are there are used again.
+    """Make the queries, copies and unrelated videos of a part; existing files are reused.
 
     Args:
         data: The measurement data.
@@ -81,10 +81,11 @@ def make_material(data: Path, part: Part, work: Path) -> CopyMaterial:
 
 
 def find_halves(data: Path, half: Half) -> tuple[list[Recording], list[Recording]]:
-    """Recordings and strangers where both halves hold clips too, to train on one half and measure on the other.
+    """Find recordings and unrelated videos of halves that both include clips, for training on one half and measuring on
+    the other.
 
     Sources are the half of `copy_halves.HALVES` and some of the scenes of ``clips``, which are held back by scene as in
-    training the frame encoder; strangers are the other clips of these scenes, and, held back, the edited films.
+    training the frame encoder; unrelated videos are the other clips of these scenes, and, held back, the edited films.
 
     Args:
         data: The measurement data.
@@ -100,7 +101,7 @@ def find_halves(data: Path, half: Half) -> tuple[list[Recording], list[Recording
 
 
 def _find_clips(data: Path, *, is_held_back: bool) -> list[Recording]:
-    """The clips of scenes that are held back, or of the others."""
+    """The clips of scenes that are held back, or of the other scenes."""
     scenes = read_json(data / "clips" / "clips.json")
     clips = []
     for recording in find_recordings(data / "clips"):
@@ -111,7 +112,7 @@ def _find_clips(data: Path, *, is_held_back: bool) -> list[Recording]:
 
 
 def _labeled(data: Path) -> list[Recording]:
-    """Skies and turntables; those of one class and object may show one place."""
+    """Videos of skies and turntables; videos of one class and object may show the same place."""
     return [
         Recording(each.path, str(each.path), "/".join(each.path.parts[-3:-1]), each.duration)
         for folder in ("aerial", "fruit")

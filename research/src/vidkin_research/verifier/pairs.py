@@ -1,4 +1,4 @@
-"""The numbers and levels of all pairs of a query and a video: what the verifier learns from and is measured on."""
+"""Numbers and levels of all pairs of a query and a video, for training and measuring the verifier."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ __all__ = [
 COPY, SCENE, STRANGER = 2, 1, 0
 """Levels: the same footage, another moment or recording of the same place, nothing in common."""
 LEFT_OUT = -1
-"""Other recordings of what a query shows, which may or may not hold its moments."""
+"""Other recordings of the scene of a query, which may or may not contain its moments."""
 CANDIDATES = 250
-"""Videos that a query is compared with, at most: those with the most similar frames."""
+"""Maximum number of videos with which a query is compared: those with the most similar frames."""
 LEAST_ALIKE = 1e-6
-"""Of views that are compared: a verifier learns from videos too that a search leaves out as hardly alike."""
+"""Minimum similarity of views that are compared; low, so that a verifier also learns from videos that a search would
+skip."""
 _EVIDENCE = NUMBERS.index("evidence")
 
 
@@ -58,18 +59,18 @@ class Pairs:
     mean_of_best: NDArray[np.float32]
 
     def of_queries(self, rows: NDArray[np.intp]) -> Pairs:
-        """The pairs of some queries."""
+        """Select the pairs of some queries."""
         return Pairs(self.numbers[rows], self.compared[rows], self.levels[rows], self.mean_of_best[rows])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stills:
-    """Queries and videos that stand still.
+    """Queries and videos of still images.
 
     Attributes:
         queries: Frames of Q queries.
         videos: Frames of G videos.
-        is_copy: [Q, G] which video is a copy of which query; all others are strangers.
+        is_copy: [Q, G] whether a video is a copy of a query; all others are unrelated.
     """
 
     queries: Sequence[tuple[Sequenced, ...]]
@@ -78,7 +79,7 @@ class Stills:
 
 
 def join_pairs(parts: Sequence[Pairs]) -> Pairs:
-    """The queries of several measurements with one gallery, one after the other."""
+    """Concatenate the queries of several measurements with one gallery."""
     return Pairs(
         np.concatenate([part.numbers for part in parts]),
         np.concatenate([part.compared for part in parts]),
@@ -88,7 +89,7 @@ def join_pairs(parts: Sequence[Pairs]) -> Pairs:
 
 
 def level_of(query: QueryClip, family: str, scene: str, source: QueryClip | None) -> int:
-    """How a video with this family, scene and source is related to a query."""
+    """Level of a video with this family, scene and source for a query."""
     if source is not None and source.name == query.name:
         return COPY
     if family == query.recording.family:
@@ -106,14 +107,14 @@ def measure_pairs(
     candidates: int = CANDIDATES,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Pairs:
-    """Compare every query with the videos that have the most similar frames, and these with it: 2 Q rows.
+    """Compare every query with the videos that have the most similar frames, in both directions: 2 Q rows.
 
     Args:
-        frames_of: Function from a file to its frames, and those of boxes in them.
+        frames_of: Function from a file to its frames, and to the frames of boxes in them.
         material: Queries and gallery.
-        queries_of: The same function for queries, where they are read at another rate.
+        queries_of: The same function for queries, if they are sampled at another rate.
         stills: More queries and videos, which have nothing in common with the material.
-        candidates: Videos that a query is compared with, at most.
+        candidates: Maximum number of videos with which a query is compared.
         on_progress: Callback that receives the queries compared and their number.
     """
     queries = [(queries_of or frames_of)(query.path) for query in material.queries]
@@ -130,19 +131,19 @@ def measure_pairs(
         kinds[: len(queries), : len(videos)] = known
         kinds[len(queries) :, len(videos) :][stills.is_copy] = COPY
         queries, videos = [*queries, *stills.queries], [*videos, *stills.videos]
-    # A search asks with either of two copies: the second half has the videos in the place of the queries.
+    # Either of two copies may be the query in a search, so the second half of the rows has videos as queries.
     numbers = np.zeros((2, *kinds.shape, len(NUMBERS)), np.float32)
     compared, means = np.zeros((2, *kinds.shape), np.bool_), np.zeros(kinds.shape, np.float32)
     for row, sequences in enumerate(queries):
         means[row] = [mean_of_best(sequences[0].vectors, whole.vectors) for whole, *_ in videos]
-        # What stands in boxes counts as well: a video whose whole frames are unlike may hold the query in one.
+        # Boxes count as well, because a video may contain the query in a box while its whole frames differ.
         promise = [
             max(mean_of_best(one.vectors, other.vectors) for one in sequences for other in video) for video in videos
         ]
         for column in np.argsort(-np.array(promise), kind="stable")[:candidates].tolist():
             for way, sides in enumerate(((sequences, videos[column]), (videos[column], sequences))):
                 for measured, _, _ in compare_views(*sides, least_alike=LEAST_ALIKE):
-                    # Of the comparisons of a video's boxes the one with the most evidence is learned from.
+                    # Training uses the comparison with the most evidence among the boxes of a video.
                     most = numbers[way, row, column, _EVIDENCE] if compared[way, row, column] else -1.0
                     if measured.numbers[_EVIDENCE] > most:
                         numbers[way, row, column], compared[way, row, column] = measured.numbers, True
@@ -166,7 +167,7 @@ def rank_copies(scores: NDArray[np.floating], levels: NDArray[np.int8]) -> dict[
 
 
 def count_false(scores: NDArray[np.floating], levels: NDArray[np.int8]) -> dict[str, int]:
-    """How many strangers reach .2, and how many other moments of one place reach .7."""
+    """Number of unrelated videos that score at least .2, and of other moments of one place that score at least .7."""
     strangers, scenes, copies = (scores[levels == level] for level in (STRANGER, SCENE, COPY))
     return {
         "strangers": len(strangers),

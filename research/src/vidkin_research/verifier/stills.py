@@ -1,4 +1,4 @@
-"""Pages and photographs that stand still, with edited copies: footage in which only the image itself can tell."""
+"""Still pages and photographs with edited copies: footage that only its image content can identify."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from vidkin_research.verifier.frames import sequence
 
 __all__ = ["StillVectors", "encode_stills", "hold"]
 
-# Drawn pages, photographs of scenes that no encoder here was trained on, and edited copies of each.
+# Numbers of drawn pages, of photographs unseen in training the encoders, and of edited copies of each.
 _PAGES, _PHOTOGRAPHS, _COPIES = 40, 40, 5
-# Seconds that a still stands.
+# Range of the duration of a still in seconds.
 _SECONDS = (1.0, 6.0)
 
 
@@ -31,8 +31,8 @@ class StillVectors:
     """Vectors of stills and of their copies.
 
     Attributes:
-        plain: [N, D] of the images as they are.
-        copies: [N, C, D] of edited copies of each.
+        plain: [N, D] vectors of the unchanged images.
+        copies: [N, C, D] vectors of edited copies of each image.
         information: [N, 1 + C] of the images and of their copies.
         thumbnails: [N, 1 + C, 8, 8] of the images and of their copies.
     """
@@ -43,11 +43,11 @@ class StillVectors:
     thumbnails: NDArray[np.uint8]
 
     def queries(self, rate: float, cohort: Vectors) -> list[tuple[Sequenced]]:
-        """The images, each for some seconds."""
+        """The images as videos of some seconds."""
         return self._held(self.plain, self.information[:, 0], self.thumbnails[:, 0], self._lengths(0), rate, cohort)
 
     def videos(self, rate: float, cohort: Vectors) -> list[tuple[Sequenced]]:
-        """Their copies, those of one image after the other."""
+        """The copies as videos, ordered by image."""
         vectors = self.copies.reshape(-1, self.copies.shape[-1])
         small = self.thumbnails[:, 1:].reshape(-1, *self.thumbnails.shape[2:])
         return self._held(vectors, self.information[:, 1:].ravel(), small, self._lengths(1), rate, cohort)
@@ -65,7 +65,7 @@ class StillVectors:
         return [(hold(vector, seconds, rate, cohort, small, weight),) for vector, weight, small, seconds in every]
 
     def is_copy(self) -> NDArray[np.bool_]:
-        """[N, N C] which copy was made of which image."""
+        """Whether each copy was made from each image, [N, N C]."""
         return np.repeat(np.eye(len(self.plain), dtype=np.bool_), self.copies.shape[1], axis=1)
 
     def _lengths(self, seed: int) -> NDArray[np.float64]:
@@ -81,7 +81,7 @@ def hold(
     thumbnail: NDArray[np.uint8],
     information: float = 1.0,
 ) -> Sequenced:
-    """One image that stands for some seconds."""
+    """A video of one image that is shown for some seconds."""
     times = np.arange(max(1, round(seconds * rate))) / rate
     weights = np.full(len(times), information, np.float32)
     small = np.repeat(thumbnail[None], len(times), axis=0)
@@ -93,8 +93,8 @@ def encode_stills(store: VectorStore, pictures: Material, folder: Path) -> Still
 
     Args:
         store: Computes vectors.
-        pictures: Supplies photographs, those left for validation, and what is laid over images.
-        folder: Where the vectors are kept.
+        pictures: Supplies validation photographs and overlays.
+        folder: Folder of the vectors.
     """
     file = folder / f"stills_{store.network.key()}_shapes.npz"
     if not file.exists():

@@ -23,8 +23,9 @@ __all__ = ["Loss", "VerifierSettings", "average_verifiers", "calibrate", "score_
 
 Loss = Literal["quad_linear", "triplet", "quadlet", "radial", "logistic"]
 
-# Scores at which calibrated scores keep their meaning: the highest of strangers but few, and copies.
+# Share of unrelated pairs that may exceed the minimum score of a reported pair.
 _FEW = 2e-4
+# Calibrated scores of the highest unrelated pairs, of the lowest certain copies, and of the median of these copies.
 _UNRELATED, _SURE, _PLAIN = 0.2, 0.7, 0.95
 
 
@@ -33,16 +34,16 @@ class VerifierSettings:
     """A training of the verifier.
 
     Attributes:
-        loss: ``quad_linear``: QuadLinear-AP of copies before all else and of the same place before strangers, within
-            the list of each query and over all lists of a batch; ``triplet``, ``quadlet``, ``radial``: the losses on
-            tuples, see :func:`tuple_loss`; ``logistic``: copy or not, the baseline.
-        units: Of the hidden layer.
-        steps, rate, decay: Of AdamW, with a cosine schedule.
-        queries: In a batch.
-        copies, scenes, strangers: Videos of each level for each query in a batch; half of the strangers are those that
-            look most like it.
-        tie: Weight of the logistic loss next to the losses on ranks, which say nothing about zero.
-        seed: Source of everything random.
+        loss: ``quad_linear``: QuadLinear-AP of copies before all others and of the same place before unrelated videos,
+            within the list of each query and over all lists of a batch; ``triplet``, ``quadlet``, ``radial``: the
+            losses on tuples, see :func:`tuple_loss`; ``logistic``: copy or not, the baseline.
+        units: Number of units of the hidden layer.
+        steps, rate, decay: Settings of AdamW, with a cosine schedule.
+        queries: Number of queries in a batch.
+        copies, scenes, strangers: Number of videos of each level for each query in a batch; half of the unrelated
+            videos (``strangers``) are those most similar to it.
+        tie: Weight of the logistic loss added to the losses on ranks, which do not fix the zero point.
+        seed: Random seed.
     """
 
     loss: Loss = "quad_linear"
@@ -64,17 +65,16 @@ class VerifierSettings:
 def train_verifier(
     pairs: Pairs, settings: VerifierSettings, *, on_step: Callable[[int, float], None] | None = None
 ) -> tuple[Verifier, dict[str, Any]]:
-    """Train on pairs in three levels; returns the verifier and what it was trained with.
+    """Train on pairs in three levels; returns the verifier and its training settings.
 
-    Pairs that were not compared have no numbers and nothing to teach; in calibration they score 0.
+    Pairs that were not compared have no numbers, so they are not used in training; in calibration they score 0.
 
     Args:
         pairs: The material.
-        settings: How.
-        on_step: Callback that receives the number of each step and its loss.
+        settings: Settings of the training. on_step: Callback that receives the number of each step and its loss.
 
     Raises:
-        InvalidArgumentError: There are no copies or no strangers.
+        InvalidArgumentError: There are no copies or no unrelated videos.
     """
     known = pairs.numbers[pairs.compared & (pairs.levels >= STRANGER)]
     if not (pairs.levels == COPY).any() or not (pairs.levels == STRANGER).any():
@@ -121,14 +121,15 @@ _NAMES = {"copies": COPY, "same place": SCENE, "strangers": STRANGER}
 
 
 class _Draw:
-    """Draws batches: for each query some copies, some of the same place, and strangers, half of them hard."""
+    """Draws batches: for each query some copies, some videos of the same place, and unrelated videos, half of them
+    hard."""
 
     def __init__(self, pairs: Pairs, settings: VerifierSettings) -> None:
         self._settings = settings
         levels = np.where(pairs.compared, pairs.levels, LEFT_OUT)
         self._of = [[np.flatnonzero(kinds == level) for level in range(3)] for kinds in levels]
         self._queries = [row for row, of in enumerate(self._of) if len(of[COPY]) and len(of[STRANGER])]
-        # What looks like a copy is drawn more often, by the similarity that knows no rule.
+        # Videos that look like copies are drawn more often, by plain similarity.
         self._weights = []
         for kinds, similar in zip(self._of, pairs.mean_of_best, strict=True):
             weight = np.exp(6 * (similar[kinds[STRANGER]] - similar.max()))
@@ -159,7 +160,7 @@ def _loss(outputs: Tensor, kinds: Tensor, settings: VerifierSettings) -> Tensor:
     logistic = nn.functional.binary_cross_entropy_with_logits(outputs, is_copy)
     if settings.loss == "logistic":
         return logistic
-    # Scores in [-1, 1], as the margins of the losses are meant for cosines and unit vectors.
+    # Scores in [-1, 1], because the margins of the losses are meant for cosines and unit vectors.
     scores = torch.tanh(outputs / SOFTNESS)
     if settings.loss != "quad_linear":
         return tuple_loss(scores, kinds, settings.loss) + settings.tie * logistic
@@ -169,17 +170,17 @@ def _loss(outputs: Tensor, kinds: Tensor, settings: VerifierSettings) -> Tensor:
         quad_linear_ap_loss(scores, is_copy)
         + quad_linear_ap_loss(together, is_copy.reshape(1, -1))
         + quad_linear_ap_loss(scores, relevant)
-        # Ranks say nothing about zero: without it, nothing ties the scores of two batches together.
+        # Ranks do not fix the zero point; without this term, scores of two batches would not be comparable.
         + settings.tie * logistic
     )
 
 
 def tuple_loss(scores: Tensor, kinds: Tensor, loss: Literal["triplet", "quadlet", "radial"]) -> Tensor:
-    """A loss on the tuples of a query (q), a copy (p), the same place (i) and a stranger (n), of scores [Q, N].
+    """A loss on the tuples of a query (q), a copy (p), the same place (i) and an unrelated video (n), of scores [Q, N].
 
     A verifier has no vectors: its members lie on a line, the query at 0 and the others at their distances 1 - s, so
-    that d(p, i) is the squared difference of two distances. Copies are met with strangers and with the same place in
-    the order in which they were drawn, each list repeated to the length of the longest one.
+    that d(p, i) is the squared difference of two distances. Copies are combined with unrelated videos and with the same
+    place in the order in which they were drawn, repeating each list to the length of the longest.
     """
     members = [[], [], []]  # type: list[list[Tensor]]
     for row, levels in zip(1.0 - scores, kinds, strict=True):
@@ -200,7 +201,8 @@ def tuple_loss(scores: Tensor, kinds: Tensor, loss: Literal["triplet", "quadlet"
 
 
 def average_verifiers(verifiers: Sequence[Verifier]) -> Verifier:
-    """One network whose output is the mean of those of several that have the same scale of numbers; not calibrated."""
+    """Average several networks with the same scale of numbers into one, whose output is their mean; it is not
+    calibrated."""
     return replace(
         verifiers[0],
         hidden=np.concatenate([each.hidden for each in verifiers]),
@@ -212,10 +214,10 @@ def average_verifiers(verifiers: Sequence[Verifier]) -> Verifier:
 
 
 def calibrate(verifier: Verifier, pairs: Pairs) -> Verifier:
-    """Give the scores their meaning: all but few strangers below .2, and .7 where nine of ten are copies.
+    """Calibrate the scores: nearly all unrelated videos score below .2, and nine of ten videos at .7 are copies.
 
-    From .7 on there are at most as few other moments of the same place; the median of the copies above is .95. The
-    curve between is isotonic: it never changes an order.
+    At most as few other moments of the same place score .7 or more; the median of the copies above is .95. The curve in
+    between is isotonic, so it never changes the order.
     """
     raw = score_pairs(verifier, pairs)
     copies, others = raw[pairs.levels == COPY], raw[(pairs.levels == STRANGER) | (pairs.levels == SCENE)]
@@ -224,15 +226,15 @@ def calibrate(verifier: Verifier, pairs: Pairs) -> Verifier:
     ceiling = float(np.quantile(scenes, 1 - _FEW)) if len(scenes) else low
     outputs = np.concatenate([copies, others])
     is_copy = np.concatenate([np.ones(len(copies)), np.zeros(len(others))])
-    # Copies and others count alike, however many there are of each.
+    # Copies and others have the same total weight, regardless of their numbers.
     weights = np.where(is_copy == 1, 1 / len(copies), 1 / len(others))
     regression = IsotonicRegression(out_of_bounds="clip").fit(outputs, is_copy, sample_weight=weights)
     grid = np.linspace(0, 1, 2001)
     sure = grid[np.flatnonzero(regression.predict(grid) >= 0.9)[:1]]
-    # A scene that stands still has no other moments: they do not raise the bar above what half of the copies reach.
+    # In a still scene, other moments look like copies, so they must not raise the bar above the median of the copies.
     bar = min(ceiling, float(np.median(copies)))
     high = max(float(sure[0]) if len(sure) else 1.0, bar, low + 1e-3)
-    # Half of what is surely a copy is as plain as can be.
+    # Half of the certain copies are as clear as possible.
     plain = float(np.median(np.append(copies[copies >= high], high)))
     knots = [(0.0, 0.0), (min(low, 1 - 3e-3), _UNRELATED), (min(high, 1 - 2e-3), _SURE)]
     knots += [(min(max(plain, high + 1e-3), 1 - 1e-3), _PLAIN), (1.0, 1.0)]
