@@ -1,4 +1,4 @@
-"""Apply and undo a plan in processes that are killed before each file operation in turn; check what is left.
+"""Apply and undo a plan in processes that are killed before each file operation in turn; check the remaining files.
 
 Run by ``test_apply_kill.py``. Each process is a fork of this one, so that none of them imports anything.
 """

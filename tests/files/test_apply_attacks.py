@@ -1,4 +1,4 @@
-"""What a hostile log, a swapped file and a second process cannot make apply and undo destroy."""
+"""A hostile log, a swapped file or a second process cannot make apply and undo destroy files."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_undo_leaves_a_link_whose_content_was_edited(
 def test_undo_keeps_a_file_that_is_in_the_way_under_another_spelling_of_its_own_name(
     folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
 ) -> None:
-    """The log names one and the same file as its link and as what the link shows."""
+    """The log names the same file as the link and as its target."""
     os.link(folder / "best.mp4", tmp_path / "second name")
     (tmp_path / "door").symlink_to(folder)
     place = tmp_path / "place.mp4"

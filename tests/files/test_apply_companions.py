@@ -1,4 +1,4 @@
-"""What belongs to a file moves with it and comes back."""
+"""Companions of a file are moved and restored with it."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_video_that_stays_keeps_what_belongs_to_it(folder: Path, plan: Duplica
 
 
 def test_what_was_left_by_an_interrupted_run_follows(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
-    """The video had gone when the machine stopped; the same command moves what belongs to it."""
+    """The video was moved before the crash; the same command moves its companions."""
     whole = plan.groups[0].remove[0]
     alone = replace(plan, groups=(replace(plan.groups[0], remove=(replace(whole, companions=()),)),))
     journal = Journal(tmp_path / "log")

@@ -41,7 +41,7 @@ class World:
     Args:
         root: An empty folder.
         away: Where the files go, on the same disk or another one; for the trash, the folder of its files.
-        link: What replaces them.
+        link: Kind of the links that replace them.
     """
 
     def __init__(self, root: Path, away: Path, link: str) -> None:
@@ -138,7 +138,7 @@ def worlds(
     with tempfile.TemporaryDirectory(dir=memory if far else tmp_path) as elsewhere:
         away = Path(elsewhere) / ("Trash/files" if in_trash else "away")
         monkeypatch.setenv("XDG_DATA_HOME", elsewhere)
-        # As where a folder is mounted a second time: the disk has one number, and yet nothing can be renamed.
+        # Simulates a folder that is mounted twice: the device number is the same, but renaming fails.
         monkeypatch.setattr(trash, "_device_of", lambda path: tmp_path.stat().st_dev)
 
         def make(link: str) -> World:

@@ -1,4 +1,4 @@
-"""A plan moves only what is proven: proofs in the plan, proofs that are missing, of other files, or forged."""
+"""A plan moves only files with a proof: proofs in the plan, missing proofs, proofs of other files, forged proofs."""
 
 from __future__ import annotations
 

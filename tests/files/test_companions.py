@@ -1,4 +1,4 @@
-"""What belongs to a video: by its name, to no other video, and never the photograph whose movie the video is."""
+"""Companions of a video: by its name, of no other video, and never the photograph to which the video belongs."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_movie_of_a_photograph_differs_from_a_video_with_a_picture(tmp_path:
         "apple.mov": "apple.JPG",
     }
     assert companions(tmp_path, "long.mp4") == {"long.jpg"}
-    # Of photographs in an index there is none beside them.
+    # Photographs in an index have no photograph next to them.
     assert find_photograph(str(tmp_path / "short.jpg"), 0.0) == ""
     assert companions(tmp_path, "short.jpg") == set()
     # A photograph is never moved with a video.

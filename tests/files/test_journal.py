@@ -1,4 +1,4 @@
-"""What a log says after a crash, and what is no log."""
+"""Logs after a crash, and files that are not logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One removal at a time for each user, and files that another process holds."""
+"""One removal at a time per user, and files that another process has locked."""
 
 from __future__ import annotations
 

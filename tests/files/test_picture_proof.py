@@ -124,7 +124,7 @@ def test_other_footage_does_not_align_with_the_kept_file(source: Path, tmp_path:
     assert "picture: its frames do not align with the kept file" in says(proof.findings)
 
 
-# What differs inside of frames
+# Differences inside frames
 
 
 def with_logo(frames: Sequence[Image]) -> list[Image]:

@@ -1,4 +1,4 @@
-"""Which copies a plan removes, which it leaves and why, and files that are no plan."""
+"""Which copies a plan removes, which it leaves and why, and files that are not plans."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_plan_has_the_folders_of_its_files(tmp_path: Path) -> None:
 
 
 def test_a_plan_whose_files_are_away_is_not_replaced(tmp_path: Path) -> None:
-    """Neither by its own name nor through a link; once they are back, or nobody wants them back, it is."""
+    """A plan is not replaced, by its own name or through a link, until its files are restored or given up."""
     group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4"), member(tmp_path, "c.mp4")))
     plan, path, log = plan_removal([group]), tmp_path / "plan.json", tmp_path / "plan.json.log"
     write_plan(plan, path, source="plan")

@@ -46,7 +46,7 @@ def trash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def contents(trash: Path) -> dict[str, bytes]:
-    """What is in a trash, by the paths in the notes; each file has one note, and each note a file."""
+    """Files in a trash, by the paths in their notes; checks that each file has one note, and each note one file."""
     found = {}
     names = {path.name for path in (trash / "files").iterdir()}
     assert {path.name.removesuffix(".trashinfo") for path in (trash / "info").iterdir()} == names
@@ -178,7 +178,7 @@ def test_nothing_in_the_trash_is_listed_for_a_file_that_is_where_the_log_says(
 
 @pytest.fixture
 def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Another disk than that of the home trash."""
+    """A disk other than the one of the home trash."""
     memory = Path("/dev/shm")
     if not os.access(memory, os.W_OK) or memory.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("this machine has no second disk to write to")
@@ -231,7 +231,7 @@ def test_a_disk_without_a_trash_keeps_the_file(trash: Path, tmp_path: Path, volu
 def test_a_disk_with_the_number_of_the_home_trash_that_refuses_renaming_takes_a_copy(
     trash: Path, tmp_path: Path, volume: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where a folder is mounted a second time."""
+    """Simulates a folder that is mounted twice."""
     monkeypatch.setattr(trash_module, "_device_of", lambda path: volume.stat().st_dev)
     journal = Journal(tmp_path / "log")
     carry_out(plan_of(volume / "films"), journal)
@@ -283,7 +283,7 @@ for folder in folders:
 @pytest.mark.process
 @pytest.mark.parametrize("way", ["signal", "free"])
 def test_two_plans_at_once_lose_nothing_in_the_trash(trash: Path, tmp_path: Path, way: str) -> None:
-    """Camera names, in processes that know nothing of each other, as on two machines with one home.
+    """Camera names, in independent processes, as on two machines with one home folder.
 
     With signals both have seen that the name is free before either reserves it, in every round.
     """

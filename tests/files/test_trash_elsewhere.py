@@ -22,12 +22,12 @@ class OtherTrash:
         monkeypatch.setattr("send2trash.send2trash", self.send)
         self.files = root / "home" / ".Trash" if system == "darwin" else root / "$Recycle.Bin" / "S-1-5-21-1001"
         self.files.mkdir(parents=True)
-        # Somebody else's, which cannot be listed.
+        # The trash of another user, which cannot be listed.
         (root / "$Recycle.Bin").mkdir(exist_ok=True)
         (root / "$Recycle.Bin" / "S-1-5-18").write_bytes(b"")
 
     def send(self, path: str) -> None:
-        """What the system does with a file."""
+        """Simulates how the system moves a file to the trash."""
         self.number += 1
         source = Path(path)
         if self.system == "darwin":

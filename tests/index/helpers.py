@@ -101,7 +101,7 @@ FATAL = WorkerSpec("plain", open_extractor=open_fatal)
 
 
 def video(path: Path, *, seed: int = 0, frames: int = 10, rate: int = 5) -> Path:
-    """A wandering view of a photograph, 2 s if not told otherwise; other seeds, other videos."""
+    """A wandering view of a photograph, 2 s by default; different seeds give different videos."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return encode(path, pan(NAMES[seed % len(NAMES)], frames, width=96, height=64, seed=seed), rate=rate)
 
@@ -125,7 +125,7 @@ def outcomes_of(events: Iterable[Event]) -> dict[str, Described | Unreadable]:
 
 
 class Noted(MapHere):
-    """Does in this process what other machines do for an index, and notes the tasks."""
+    """Runs the tasks of other machines for an index in this process, and records them."""
 
     def __init__(self, index: Index, width: int = 2) -> None:
         super().__init__(index.place, index.store, width)

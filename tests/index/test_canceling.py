@@ -1,4 +1,4 @@
-"""What runs is canceled in one way, says how far it is, and keeps what was complete."""
+"""Running work can be canceled, reports its progress, and keeps finished parts."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_another_extractor_is_refused(folder: Path) -> None:
     path.write_text(json.dumps({**manifest, "fingerprint": "classical-0-000000000000"}))
     with pytest.raises(CollectionMismatchError, match=r"made with extractor classical-0-000000000000, got classical-1"):
         Index.open(folder, extractor="classical")
-    # Without naming one, lists can be read; what needs the extractor says the same.
+    # Without an extractor, lists can be read; operations that need it report the same error.
     with Index.open(folder) as index:
         assert len(index.videos()) == 3
         with pytest.raises(CollectionMismatchError, match="cannot be compared"):
@@ -212,7 +212,7 @@ def test_ctrl_c_leaves_a_usable_index_and_no_processes(empty: Path, tmp_path: Pa
     settled = int(output.split()[-1])
     with Index.open(empty) as index:
         before = len(index.videos())
-        # On a fast machine all may be in before the signal is seen; what is in is whole either way.
+        # On a fast machine, all videos may be added before the signal is handled; added videos are complete either way.
         assert 1 <= settled <= before <= 8
         report = index.add(videos, executor=HERE)
         assert (len(report.unchanged), len(report.added)) == (before, 8 - before)
@@ -242,7 +242,7 @@ def test_a_moved_whitening_is_remembered_after_it_was_named_once(tmp_path: Path)
 
 
 def test_losing_the_manifest_during_a_run_is_reported(tmp_path: Path) -> None:
-    """Another program deleted the folder, and what was written since has made it again."""
+    """Another program deleted the folder, and later writes created it again."""
     encode(tmp_path / "a.mp4", pan("coffee", 20, width=96, height=64))
     index = Index.open(tmp_path / "i.vidkin", extractor="classical", create=True)
 

@@ -1,4 +1,4 @@
-"""An index and the folder that it is of: what is gone, left out, removed, and remembered about that."""
+"""An index and its folder: files that are gone, left out, removed, and remembered."""
 
 from __future__ import annotations
 

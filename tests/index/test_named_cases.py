@@ -1,4 +1,4 @@
-"""What people ask of a search, case by case, on real encoded files in a real collection.
+"""Typical searches, case by case, on real encoded files in a real collection.
 
 Black frames, a shared intro, one logo card, a short clip in a long video, a mirrored copy, one second.
 """

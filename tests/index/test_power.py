@@ -1,4 +1,5 @@
-"""The power fails while videos are indexed: what has a record is whole, and the same call ends right."""
+"""The power fails while videos are indexed: every video with a record is complete, and the same call finishes the
+work."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ pytestmark = [pytest.mark.kill, pytest.mark.timeout(900)]
 
 
 def add(location: Path, videos: Path) -> None:
-    """What `vidkin index` does, and a verdict."""
+    """Index a folder as `vidkin index` does, and store a verdict."""
     with Index.open(location, extractor="classical", create=True) as index:
         index.add([videos], executor=SerialExecutor(index.worker_spec))
         index.reject(videos / "0.mp4", videos / "1.mp4")

@@ -1,4 +1,4 @@
-"""An index of which parts are missing or damaged: told, never a shorter result, and made whole again."""
+"""An index with missing or damaged parts reports them, never gives a shorter result, and can be repaired."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def features_of(folder: Path, stem: str) -> Path:
 
 
 def as_first(records: list[VideoRecord]) -> list[VideoRecord]:
-    """Without what tells when and under which number a video was taken in."""
+    """Without the time and the number under which a video was added."""
     return [replace(record, id=0, added_at=0.0) for record in records]
 
 
@@ -111,7 +111,7 @@ def test_features_that_are_lost_are_read_again(folder: Path, made: Path, how: st
         path.write_bytes({"empty": b"", "cut": content[:-1000], "zeros": bytes(len(content))}[how])
     with pytest.raises(CollectionDamagedError, match=rf"{path.name} is (damaged|missing).*doctor --repair"):
         found(folder, made)
-    if how in ("cut", "zeros"):  # sizes alone do not tell
+    if how in ("cut", "zeros"):  # sizes alone are not enough
         (part,) = repair(open_place(folder))
         assert Path(part.part).stem == "coffee small"
         assert path.name in part.cause
@@ -191,7 +191,7 @@ def test_a_damaged_list_of_videos_is_reported_and_left_as_it_is(folder: Path, ma
         with pytest.raises(CollectionDamagedError, match=r"videos\.sqlite is damaged .*restore it from a backup"):
             call()
     assert path.read_bytes() == damaged
-    # What the message says helps; half of it is refused, before anything is deleted.
+    # The advice in the message helps; half of it is refused before anything is deleted.
     path.unlink()
     for call in (lambda: found(folder, made), lambda: add(folder, made), lambda: repair(open_place(folder))):
         with pytest.raises(CollectionDamagedError, match=r"videos\.sqlite is missing; restore it from a backup"):
@@ -291,7 +291,7 @@ def test_lost_videos_are_not_forgotten_while_other_folders_are_indexed(
         report = index.add([moved, made / "videos"], executor=SerialExecutor(index.worker_spec))
         assert {Path(outcome.path).stem for outcome in report.added} == {"moved", "rocket", "coffee small"}
         assert index.store.missing() == {}
-        (group,) = index.duplicates()  # the pair that was rejected is none
+        (group,) = index.duplicates()  # the rejected pair is not reported
         assert {member.path for member in group.members} == {
             str(path) for path in (moved, made / "videos" / "rocket.mp4")
         }

@@ -110,7 +110,7 @@ def test_a_store_in_memory_answers_like_the_one_on_disk(videos: Path, tmp_path: 
             assert index.remove(videos / "a.mp4") == 1
             assert len(index.videos()) == 3
     assert answers[0] == answers[1]
-    # Only settings, calibration, comparisons, decisions, devices, sound and what was removed are on disk.
+    # Only settings, calibration, comparisons, decisions, devices, sound and removals are on disk.
     assert sorted(path.name for path in (tmp_path / "1").iterdir()) == [
         "background.safetensors",
         "collection.json",
@@ -155,7 +155,7 @@ def test_a_device_reaches_the_extractor_of_the_index_and_of_its_workers(
         command = ProcessExecutor(WorkerSpec("seen"), workers=1)
     finally:
         set_device("auto")
-    assert command.spec.device == "cpu"  # what `auto` means here is said to other processes
+    assert command.spec.device == "cpu"  # the meaning of `auto` here is passed to other processes
     assert ProcessExecutor(WorkerSpec("seen", device="cuda:3")).spec.device == "cuda:3"
 
 

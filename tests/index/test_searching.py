@@ -1,4 +1,4 @@
-"""The reading side of a collection on real files: match, stretches, decisions, recall, and what is refused."""
+"""The reading side of a collection on real files: match, stretches, decisions, recall, and refused arguments."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_segments_end_where_the_videos_end(index: Index, tmp_path: Path) -> None
         assert matches[0].path == str(long)
         assert matches[0].segments[0].query_end == pytest.approx(9.1, abs=0.3)
         assert max(segment.query_end for match in matches for segment in match.segments) <= 9.1
-        # An end beyond that of the file is that of the file; the query is sampled as densely as without.
+        # An end beyond the file means the end of the file; the query is sampled as densely as without.
         beyond = other.search(short, start=0, end=100)
         assert [m.segments for m in beyond] == [m.segments for m in other.search(short, start=0, end=3.1)]
     assert max(s.query_end for s in vidkin.compare(short, long).segments) <= 3.1 + 1e-9

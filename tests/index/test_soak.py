@@ -36,7 +36,7 @@ DETAILED = tuple(name for name in NAMES if name != "rocket")
 
 
 class Folder:
-    """Videos that are added, copied, moved, damaged and deleted at random, and what an index must say of them."""
+    """Videos that are added, copied, moved, damaged and deleted at random, and the results that an index must give."""
 
     def __init__(self, path: Path, seed: int) -> None:
         self.path = path

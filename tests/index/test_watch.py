@@ -1,4 +1,4 @@
-"""An index that follows its folders: what is added is complete, and nobody has to wait for it."""
+"""An index that watches its folders: added videos are complete, and other processes need not wait."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_files_that_are_open_for_writing_are_known(tmp_path: Path) -> None:
 
 @dataclass
 class Watching:
-    """A watch in a thread, and what it has reported."""
+    """A watch in a thread, and its reports."""
 
     reports: list[IngestReport] = field(default_factory=list)
 
@@ -135,7 +135,7 @@ def index(tmp_path: Path) -> Path:
 
 @pytest.mark.kill
 def test_a_folder_is_followed_while_files_come_grow_move_and_go(index: Path, tmp_path: Path) -> None:
-    """The index may be in a folder that is watched: what it writes is no reason to look again."""
+    """The index may be in a watched folder: its own writes do not trigger another scan."""
     first = video(tmp_path / "first.mp4", seed=1)
     content = video(tmp_path.parent / f"{tmp_path.name}-source.mp4", seed=2).read_bytes()
     (tmp_path / "broken.mp4").write_bytes(b"\0" * 1000)
@@ -151,7 +151,7 @@ def test_a_folder_is_followed_while_files_come_grow_move_and_go(index: Path, tmp
             time.sleep(1.5)
             file.write(content[len(content) // 2 :])
         watching.wait_for(lambda _: "second.mp4" in watching.paths("added"))
-        # Nobody holds the lock now.
+        # The lock is free now.
         with Index.open(index) as other:
             other.add([], wait=0.0)
             assert len(other) == 2
@@ -163,7 +163,7 @@ def test_a_folder_is_followed_while_files_come_grow_move_and_go(index: Path, tmp
     assert watching.paths("added") == ["first.mp4", "second.mp4"]
     assert watching.paths("broken") == ["broken.mp4"]
     assert [Path(item.path).name for item in watching.reports[-1].missing] == ["second.mp4"]
-    # Once a change, and not for what the index itself has written.
+    # Once per change, and not for writes of the index itself.
     assert len(watching.reports) <= 5
     with Index.open(index, read_only=True) as opened:
         assert sorted(Path(record.path).name for record in opened) == ["moved.mp4", "second.mp4"]

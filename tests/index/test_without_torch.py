@@ -1,4 +1,5 @@
-"""What runs needs none of the packages that learning needs: they may be missing, and nothing tries to load them."""
+"""Everything except training works without the packages for training: they may be missing, and nothing tries to load
+them."""
 
 from __future__ import annotations
 

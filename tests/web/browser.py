@@ -55,7 +55,7 @@ def within(seconds: float, what: str, kill: Callable[[], None], explain: Callabl
 
 
 def kill_browser() -> None:
-    """End the browsers that this process started, and what steers them."""
+    """End the browsers that this process started, and their drivers."""
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):
             if process.name() == "node" or "chrom" in process.name():
@@ -76,7 +76,7 @@ def served(index: Path, *options: str, token: str = "--no-token") -> Iterator[st
         "0",
         *filter(None, (token, *options)),
     ]
-    # A server that hangs is aborted, and tells where each of its threads is.
+    # A server that hangs is aborted, and prints the stack of each thread.
     environment = {**os.environ, "PYTHONFAULTHANDLER": "1"}
     with (
         tempfile.TemporaryFile("w+", encoding="utf-8") as errors,
@@ -106,7 +106,7 @@ def served(index: Path, *options: str, token: str = "--no-token") -> Iterator[st
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
-    """Headless Chromium of this machine; skips the test where there is none."""
+    """Headless Chromium of this machine; skips the test if there is none."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if program is None:
         missing_part("there is no Chromium; run apt-get install chromium")

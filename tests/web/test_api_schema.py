@@ -170,7 +170,7 @@ def first_video(client: TestClient) -> int:
 
 
 def prepare(root: Path) -> Path:
-    """An index in which every kind of answer has something: groups, what recurs, shots, lists and verdicts."""
+    """An index with content for every kind of answer: groups, recurring segments, shots, lists and verdicts."""
     library = make_library(root)
     write_season(root / "season")
     with Index.open(library.index) as index:

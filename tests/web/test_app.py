@@ -1,4 +1,4 @@
-"""Errors as answers, and what the app is made of."""
+"""Errors as answers, and the parts of the app."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_navigation_marks_the_current_section(client: TestClient, address: str, 
 
 @pytest.mark.large
 def test_pages_of_a_large_index_are_fast(tmp_path: Path, connect: Connect) -> None:
-    """Processor time, as other work on the machine does not count."""
+    """Processor time, because other work on the machine must not count."""
     fill(tmp_path / "many.vidkin", 10_000)
     client = connect(tmp_path / "many.vidkin")
     addresses = ("/", "/?q=0001", "/?sort=size", "/duplicates", "/shots", "/shots?q=00", "/review", "/videos/5")

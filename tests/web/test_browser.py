@@ -107,7 +107,7 @@ def test_pages_are_never_wider_than_the_screen(browser: Browser, address: str, w
 
 
 def wait_for_videos(page: Page, count: int) -> None:
-    """Until so many players know how long their video is."""
+    """Wait until this many players know the duration of their video."""
     page.wait_for_function(
         "count => [...document.querySelectorAll('video')].filter(video => video.videoWidth > 0).length == count",
         arg=count,
@@ -170,7 +170,7 @@ def test_search_with_a_dropped_file_and_a_rectangle(page: Page, address: str, li
     page.get_by_role("button", name="Search", exact=True).click()
     page.wait_for_url("**box=0.0*")
     expect(page.locator("#summary")).to_contain_text("best first")
-    # The box around what matches leaves the picture in it to be seen.
+    # The box around the matching part does not hide it.
     page.locator(".match button.picture").first.click()
     expect(page.locator("#query .box.match")).to_have_css("background-color", "rgba(0, 0, 0, 0)")
 

@@ -47,7 +47,8 @@ def test_groups_appear_at_once_and_verdicts_keep_the_position(browser: Browser, 
         expect(groups).to_have_count(2)  # a command found them
         removable = page.locator("#savings")
         before = removable.inner_text()
-        # The same moments in files of the same begin, to half a second: features are stored once a second.
+        # The same moments in files with the same beginning, to half a second, because features are stored once per
+        # second.
         pictures = groups.nth(0).locator(".member .pair img")
         words = [str(picture.get_attribute("alt")).split(" at 0:") for picture in pictures.all()]
         assert [who for who, _ in words] == ["kept file", "copy"] * 3
@@ -170,7 +171,7 @@ def test_eight_groups_fit_on_a_screen_and_columns_sort_them(browser: Browser, ma
         expect(groups).to_have_count(9)
         bottoms = [box["y"] + box["height"] for group in groups.all() if (box := group.bounding_box()) is not None]
         assert sum(bottom <= 900 for bottom in bottoms) >= 8
-        # What differs from the kept file is marked, and says what the kept file has.
+        # Differences from the kept file are marked, with the value of the kept file.
         copy = groups.nth(0).locator(".member").nth(1)
         expect(copy.locator("td.differs").filter(has_text="144x96")).to_have_attribute(
             "title", "the kept file: 192x128"
@@ -239,7 +240,7 @@ def test_copies_are_selected_by_rule_and_messages_do_not_cover_the_bar(
             assert message is not None
             assert bar is not None
             assert message["y"] + message["height"] <= bar["y"]
-        # Large frames and what is known, by key and by mouse.
+        # Large frames and details, by key and by mouse.
         page.set_viewport_size({"width": 1440, "height": 900})
         about = page.locator(".about").first
         page.locator(".member:not(.best)").first.focus()

@@ -15,8 +15,8 @@ from vidkin.index import Index, SerialExecutor
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
 
-# Counts who follows which job. Until something was begun, the look for what is at work waits, so that it finds just
-# what the click began; pages that are fetched to refresh this one come late.
+# Counts the followers of each job. The request for running jobs waits until a job was started, so that it finds exactly
+# the job of the click; pages fetched to refresh this one are delayed.
 SLOW = """
 window.followed = {}; window.begun = new Promise(resolve => window.begin = resolve);
 const Events = window.EventSource;
@@ -44,7 +44,8 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """The address of a server whose index has two groups that nobody looked for, and the folder of its videos."""
+    """The address of a server whose index has two groups that were not searched for yet, and the folder of its
+    videos."""
     library = make_library(tmp_path_factory.mktemp("jobs"))
     encode(library.folder / "cat.mp4", pan("chelsea", 80))
     encode(library.folder / "cat small.mp4", pan("chelsea", 80, width=144, height=96))
@@ -97,7 +98,7 @@ def test_refresh_keeps_unchanged_groups_and_the_focus(browser: Browser, place: t
         page.evaluate("document.getElementById('wish').requestSubmit()")
         expect(page.locator("#progress")).to_be_hidden(timeout=60_000)
         expect(select).to_be_focused()
-        # A verdict on the first group leaves the other one as it is: the same elements, with what has the keyboard.
+        # A verdict on the first group leaves the other one unchanged: the same elements, with the same focus.
         page.evaluate("for (const group of document.querySelectorAll('.group')) group.mark = true")
         play = page.locator(".group").nth(1).get_by_role("button", name="Play in sync")
         page.locator(".group").nth(0).locator(".member").nth(1).focus()
@@ -121,7 +122,7 @@ def test_other_pages_watch_their_job_only_once(browser: Browser, place: tuple[st
         expect(page.locator("#outcome")).to_contain_text("unchanged", timeout=60_000)
         expect(page.locator("#progress")).to_be_hidden()
         assert set(followers(page).values()) == {1}
-        # By key: what recurs is sought at once, and twice.
+        # By key: the search for recurring segments is started twice.
         page.goto(f"{address}recurring")
         page.get_by_role("button", name="Find recurring segments").focus()
         page.keyboard.press("Enter")

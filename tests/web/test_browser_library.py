@@ -131,7 +131,7 @@ def test_videos_are_selected_by_mouse_and_keyboard(page: Page) -> None:
     expect(cards.nth(1).locator("a").first).to_be_focused()
     page.keyboard.press("Control+a")
     expect(chosen).to_have_count(4)
-    # What is selected stays so while another filter is shown.
+    # The selection is kept while another filter is shown.
     page.keyboard.press("/")
     page.keyboard.type("rocket")
     expect(cards).to_have_count(1)

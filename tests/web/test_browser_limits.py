@@ -1,4 +1,4 @@
-"""What hangs in a test of the browser ends with a message."""
+"""A browser test that hangs ends with a message."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.web.conftest import Library, make_library
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
 
 
-# From letting go of the mouse to the title that says how many points are in the lasso.
+# Time from releasing the mouse to the title with the number of points in the lasso.
 _TIME_THE_SELECTION = """() => {
   let began = 0;
   addEventListener("pointerup", () => (began = performance.now()), { capture: true });
@@ -98,7 +98,7 @@ def test_clusters_differ_by_color_and_shape_even_for_the_color_blind(
         for one in colors:
             assert contrast(one, background) >= 3
             assert all(distance(one, other) >= 0.15 for other in colors if other != one)
-        # Few points show what the videos look like: more colors than those of the groups.
+        # With few points, thumbnails are shown, which have more colors than the groups.
         page.wait_for_function(
             """() => {
               const canvas = document.getElementById("points");
@@ -108,7 +108,7 @@ def test_clusters_differ_by_color_and_shape_even_for_the_color_blind(
         )
 
 
-# What people without red cones, without green cones, and with all of them see of linear light (Machado et al. 2009).
+# How people without red cones, without green cones, and with all cones see linear light (Machado et al. 2009).
 _SEEN = np.array([
     [[0.1523, 1.0526, -0.2049], [0.1145, 0.7863, 0.0992], [-0.0039, -0.0481, 1.0520]],
     [[0.3673, 0.8606, -0.2279], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9690]],
@@ -129,7 +129,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def distance(one: str, other: str) -> float:
-    """In OKLab, as the people see it who tell the two apart worst."""
+    """Distance in OKLab for the kind of vision that distinguishes the two worst."""
     seen = [np.cbrt(np.clip(_SEEN @ linear(each), 0, 1) @ _CONES.T) @ _OKLAB.T for each in (one, other)]
     return float(np.linalg.norm(seen[0] - seen[1], axis=-1).min())
 
@@ -195,7 +195,7 @@ def test_twenty_thousand_points_are_drawn_within_a_frame(browser: Browser, addre
             page.keyboard.press("Escape")
             expect(page.locator("#chosen")).to_be_hidden()
         assert min(around) < 16, around
-        # What a person takes for immediate.
+        # People perceive this as immediate.
         assert min(selecting) < 100, selecting
 
 

@@ -1,4 +1,5 @@
-"""What recurs in a real browser: found, ends moved by mouse and by keys, named, rejected, exported, seen."""
+"""Recurring segments in a real browser: found, ends moved by mouse and by keys, named, rejected, exported,
+displayed."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def test_ends_are_moved_by_keyboard_and_mouse_and_stored(browser: Browser, tmp_p
             page.keyboard.press(key)
         expect(page.locator("#start")).to_have_attribute("aria-valuetext", "0:03.70")
         expect(page.locator(".unsaved")).to_be_visible()
-        # The end with the mouse, a quarter of what is shown to the left: 0 to 16 s are.
+        # Move the end with the mouse to the left by a quarter of the visible range, 0 to 16 s.
         handle, zoom = page.locator("#end").bounding_box(), page.locator("#zoom").bounding_box()
         assert handle is not None
         assert zoom is not None
@@ -81,7 +82,7 @@ def test_ends_are_moved_by_keyboard_and_mouse_and_stored(browser: Browser, tmp_p
             (group,) = opened.recurring()
         assert group.name == "The song"
         assert (group.occurrences[0].start, group.occurrences[0].end) == (pytest.approx(3.7), pytest.approx(moved))
-        # It is none after all, and is again.
+        # Reject the group, then accept it again.
         page.locator("#groups summary").click()
         page.locator("#groups [data-reject]").click()
         expect(page.locator("#found .empty")).to_have_text("No recurring segments were found in 2 videos.")
@@ -138,12 +139,12 @@ def test_song_over_different_images_is_found_by_sound(
         page.get_by_role("button", name="Find recurring segments").click()
         expect(page.locator("#groups")).to_contain_text("in 3 of 3 files, by its sound", timeout=60_000)
         expect(page.locator(".file")).to_have_count(3)
-        # The times are those of the song: it begins after 2 s in one, 3.5 s in three, and 5 s in two.
+        # The times are from the song: it begins after 2 s in one, 3.5 s in three, and 5 s in two.
         times = [text.split(" - ")[0] for text in page.locator(".part .times").all_inner_texts()]
         assert sorted(times) == ["0:02.0", "0:03.5", "0:05.0"]
         check_seen(page, width)
         page.screenshot(path=tmp_path / f"{width}.png", full_page=True)
-        # What one file shows again is found by the picture: the rule is not asked.
+        # Repetitions within one file are found by picture only, so there is no choice of evidence.
         page.get_by_label("Look").select_option("yes")
         expect(by).to_be_disabled()
         page.get_by_role("button", name="Find recurring segments").click()

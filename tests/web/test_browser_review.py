@@ -28,7 +28,7 @@ def browser() -> Iterator[Browser]:
 def test_duplicates_are_found_judged_and_planned(browser: Browser, tmp_path: Path) -> None:
     library = make_library(tmp_path)
     with served(library.index) as address, new_page(browser, width=360, height=800) as page:
-        # Somebody looks for them already, from another page.
+        # Another page has already started the search.
         state = {
             "id": 7,
             "kind": "duplicates",
@@ -74,7 +74,7 @@ def test_cuts_are_corrected_and_pairs_are_judged(browser: Browser, tmp_path: Pat
     with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True) as index:
         index.add([tmp_path / "film.mp4", tmp_path / "other.mp4"], executor=SerialExecutor(index.worker_spec))
     with served(tmp_path / "i.vidkin") as address, new_page(browser, width=360, height=800) as page:
-        # Somebody looks for the shots of this video already, from another page: this one follows, to the result.
+        # Another page has already started to detect the shots of this video; this page follows it to the result.
         number = page.request.post(f"{address}api/videos/1/shots").json()["id"]
         state = {"id": number, "kind": "shots", "video": 1, "state": "running", "done": 3, "total": 10}
         events = f"data: {json.dumps({**state, 'detail': 'frames'})}\n\n"
@@ -170,14 +170,14 @@ def test_runs_are_compared_while_one_is_running(browser: Browser, tmp_path: Path
         expect(row).to_contain_text("1.000")
         expect(row).to_contain_text("3.000")
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
-        # What the running one logs appears by itself.
+        # New log lines of the running training appear automatically.
         with (tmp_path / "runs" / "second" / "run.jsonl").open("a", encoding="utf-8") as log:
             log.write('{"step": 2, "kind": "step", "loss": 0.5}\n')
         expect(row).to_contain_text("0.5000")
 
 
 def test_pair_plays_muted_in_sync_and_a_verdict_is_undone(browser: Browser, tmp_path: Path) -> None:
-    """``part.mp4`` is seconds 3 to 8 of ``coffee.mp4``: where one of them is, tells where the other one should be."""
+    """``part.mp4`` is seconds 3 to 8 of ``coffee.mp4``: so the time of one determines the time of the other."""
     frames = list(pan("coffee", 120))
     encode(tmp_path / "coffee.mp4", frames)
     encode(tmp_path / "part.mp4", frames[30:80])

@@ -1,4 +1,4 @@
-"""The search page in a real browser: results beside the query, a search that is stopped, what cannot be read."""
+"""The search page in a real browser: results next to the query, a stopped search, unreadable files."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_match_and_query_play_on_one_screen(browser: Browser, address: str, widt
         page.goto(f"{address}search?video={video}")
         best = page.locator(".match").first
         expect(best).to_be_visible(timeout=60_000)
-        expect(page.locator("#query .thin .segment").first).to_be_visible()  # what the match shares
+        expect(page.locator("#query .thin .segment").first).to_be_visible()  # the shared part of the match
         best.locator("button.picture").click()
         expect(page.locator("#target video")).to_be_visible(timeout=20_000)
         page.wait_for_timeout(500)
@@ -95,7 +95,7 @@ def test_match_name_opens_the_video_at_the_matching_time(browser: Browser, addre
 
 
 def test_match_describes_rotation_and_partial_frames_in_words(browser: Browser, address: str) -> None:
-    """The features of this index do not find turned copies: the server's answer becomes that of one that does."""
+    """The features of this index do not find rotated copies, so the server's answer is replaced."""
     box = (0.0, 0.0, 0.5, 0.5)
 
     def turn(route: Route) -> None:
@@ -189,7 +189,7 @@ def test_search_scores_follow_the_chosen_evidence(browser: Browser, tmp_path: Pa
         page.goto(f"{address}search")
         page.get_by_label("Choose a video or picture").set_input_files(tmp_path / "rocket.mp4")
         own = page.locator(".match").filter(has_text="rocket.mp4")
-        expect(own).to_contain_text("sound 1.00", timeout=60_000)  # what the sound says is beside the picture's score
+        expect(own).to_contain_text("sound 1.00", timeout=60_000)  # the sound score is shown next to the picture score
         expect(page.locator(".match").filter(has_text="coffee.mp4")).to_have_count(0)
         page.get_by_label("Score of").select_option("sound")
         page.get_by_role("button", name="Search", exact=True).click()
@@ -200,7 +200,7 @@ def test_search_scores_follow_the_chosen_evidence(browser: Browser, tmp_path: Pa
         page.get_by_role("button", name="Search", exact=True).click()
         expect(other).to_have_count(0, timeout=60_000)
         expect(own).to_have_count(1, timeout=60_000)
-        # The same choice where duplicates are looked for; what only sounds the same cannot be removed.
+        # The search for duplicates has the same choice; files that only sound the same cannot be removed.
         page.goto(f"{address}duplicates")
         page.locator("#wish [name=by]").select_option("sound")
         page.get_by_role("button", name="Find duplicates").click()

@@ -78,7 +78,7 @@ def open_match(page: Page, address: str, ids: dict[str, int], other: str) -> Non
 
 
 def settled(page: Page) -> list[int]:
-    """The numbers on the screens once nothing is sought any more and they have stood for .6 s; 20 s at most."""
+    """The numbers on the screens once seeking has ended and they have not changed for .6 s; waits 20 s at most."""
     seen: list[list[int]] = []
     for _ in range(100):
         page.wait_for_timeout(200)
@@ -132,7 +132,7 @@ def test_both_sides_stay_in_sync_while_playing(
             seen.append(page.evaluate(NUMBERS))
             page.wait_for_timeout(150)
         page.keyboard.press("p")
-        # A busy browser drops frames of one side; what is on the screen waits for its like on the other.
+        # A busy browser drops frames of one side; each side waits for the matching frame of the other.
         assert max(abs(query - target) for query, target in seen) <= 2, seen
         assert seen[-1][0] > seen[0][0] + RATE  # it played
         expect(page.locator("canvas.kept")).to_have_count(0)

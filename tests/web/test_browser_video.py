@@ -70,7 +70,7 @@ def test_video_page_finds_each_kind_of_information_with_one_click(browser: Brows
         recurring = page.get_by_role("region", name="Recurring segments")
         recurring.get_by_role("button").click()
         expect(recurring.locator("li").first).to_contain_text("also in copy.mp4", timeout=60_000)
-        # What was found is there when the page is opened again.
+        # The results are still there when the page is opened again.
         page.reload()
         expect(similar.locator(".card").first).to_contain_text("copy.mp4")
         expect(similar.get_by_role("button")).to_be_hidden()

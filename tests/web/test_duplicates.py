@@ -169,7 +169,7 @@ def test_groups_found_by_a_command_appear_at_once(compared_library: Library, tmp
     library = compared_library
     with Index.open(library.index) as index:
         (told,) = index.duplicates()
-        # Grouping alone reads no pair: what was not compared is counted, not compared.
+        # Grouping alone compares no pairs; it only counts the uncompared videos.
         assert index.uncompared() == (0, 3)
     client = connect(library.index)
     found = client.get("/api/duplicates").json()

@@ -1,4 +1,4 @@
-"""A client that a public generator makes from the API's description does what a plugin of a media server needs."""
+"""A client generated from the API's description supports the tasks of a media server plugin."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def make_client(folder: Path, address: str, token: str) -> Path:
             *("--path", "openapi.json", "--config", "settings.yaml", "--output-path", "vidkin_client"),
         ],
         cwd=folder,
-        # It formats what it wrote with a program of its environment, and takes it for a warning if there is none.
+        # The generator formats its output with a program of its environment, and only warns if there is none.
         env={**os.environ, "PATH": f"{python.parent}{os.pathsep}{os.environ['PATH']}"},
         capture_output=True,
         text=True,

@@ -53,7 +53,8 @@ def test_links_from_other_sites_open_pages_but_their_forms_are_refused(client: T
     assert client.get("/", headers=link).status_code == 200
     assert client.post("/api/jobs/1/stop", headers=link).status_code == 403
     own = {"Origin": "http://127.0.0.1:8800", "Sec-Fetch-Site": "same-origin"}
-    assert client.post("/api/jobs/1/stop", headers=own).status_code == 404  # it passed; there is no such job
+    # The request passed the guard; there is no such job.
+    assert client.post("/api/jobs/1/stop", headers=own).status_code == 404
 
 
 def test_every_answer_has_security_headers(client: TestClient) -> None:
@@ -111,7 +112,7 @@ def test_token_is_required_if_configured(library: Library, connect: Connect) -> 
             assert answer.status_code == 401, (headers, address)
             assert "open the address that `vidkin serve` printed" in answer.text
     assert client.get("/api/videos", headers={"Authorization": "Bearer swordfish"}).status_code == 200
-    # Names are known ones or addresses: a foreign name that leads here is none.
+    # Only known names and addresses are accepted, not a foreign name that resolves to this machine.
     known = {"Authorization": "Bearer swordfish"}
     for host, status in (("nas.local:8800", 200), ("192.168.1.7:8800", 200), ("evil.example", 400)):
         assert client.get("/api/videos", headers={**known, "Host": host}).status_code == status

@@ -41,7 +41,7 @@ def test_job_state_has_progress_notes_and_result() -> None:
     state = job.state()
     assert (state.state, state.done, state.total, state.detail) == ("running", 1, 3, "one�[2J")
     assert state.notes == ("a line",)
-    # One of a kind at a time, another kind beside it.
+    # One job of a kind at a time; another kind may run in parallel.
     with pytest.raises(JobRunningError, match='"A test" is still running; wait until it ends') as refused:
         jobs.start("test", "Again", work)
     assert refused.value.job is job

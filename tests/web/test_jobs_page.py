@@ -61,7 +61,7 @@ def test_finished_job_is_readable_after_a_restart(own_library: Library, connect:
 
 
 def test_job_of_a_killed_server_is_readable_as_failed(own_library: Library, connect: Connect) -> None:
-    """What such a server leaves: the job as it began, and a lock that nobody holds."""
+    """The remains of such a server: the job as it began, and a lock that is not held."""
     stored = own_library.index / "web-jobs"
     stored.mkdir(exist_ok=True)
     begun = {"id": 7, "kind": "index", "title": "Add films", "video": None, "state": "running"}

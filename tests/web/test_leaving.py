@@ -1,4 +1,4 @@
-"""Whoever leaves, or stops a job, ends the work for it within a second, between two frames."""
+"""A client that disconnects, or stops a job, ends its work within a second, between two frames."""
 
 from __future__ import annotations
 

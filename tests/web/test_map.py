@@ -1,4 +1,4 @@
-"""The map over HTTP: computed as a job, kept, and true to what is in the index."""
+"""The map over HTTP: computed as a job, cached, and consistent with the index."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_map_of_shots_detects_shots_and_follows_corrections(own_library: Library
     position = found["videos"].index(coffee)
     assert (found["starts"][position], found["ends"][position]) == (0, 12)
     assert (found["is_current"], found["total"]) == (True, 3)
-    assert client.get("/api/map").json() is None  # that of the videos is another one
+    assert client.get("/api/map").json() is None  # the map of videos is separate
     client.put(f"/api/videos/{coffee}/shots", json={"cuts": [{"time": 5.0}]}).raise_for_status()
     assert client.get("/api/map", params={"of": "shots"}).json()["is_current"] is False
     finish_job(client, client.post("/api/map", json=wish).json())

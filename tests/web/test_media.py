@@ -120,7 +120,7 @@ def test_file_is_served_whole_or_in_ranges(library: Library, client: TestClient)
     for whole_file in (f"bytes=0-{many}", f"bytes=-{many}", f"bytes={'0' * 5000}-"):
         part = client.get(address, headers={"Range": whole_file})
         assert (part.status_code, part.content) == (206, content)
-    # What is not a single range of bytes is answered with the whole.
+    # Requests for anything but a single range of bytes are answered with the whole file.
     for other in ("items=0-1", "bytes=0-1,5-6", "bytes=-", "bytes=a-b"):
         assert client.get(address, headers={"Range": other}).status_code == 200
     changed = client.get(address, headers={"Range": "bytes=0-9", "If-Range": '"other"'})
@@ -163,7 +163,7 @@ def test_link_that_replaced_a_file_is_refused(own_library: Library, tmp_path: Pa
         answer = client.get(address)
         assert answer.status_code == 422
         assert "symbolic link to a file other" in answer.json()["detail"]
-    # Nor is it looked at for what can be told of it.
+    # Its properties are not read, either.
     other = number_of(client, "rocket & <b>.mp4")
     answer = client.post("/api/match", json={"video": other, "target": number})
     assert "symbolic link to a file other" in answer.json()["detail"]

@@ -1,4 +1,4 @@
-"""What recurs over HTTP: found as a job, corrected, named, rejected, and taken away as files."""
+"""Recurring segments over HTTP: found by a job, corrected, named, rejected, and exported as files."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_new_episode_joins_a_confirmed_group(index: Path, connect: Connect, tmp_
         opened.add(tmp_path / "season", executor=SerialExecutor(opened.worker_spec))
     (joined,) = find(client)
     assert (joined["name"], ends(joined)) == ("Song", [(4.0, 11.0), (2.8, 9.3), (5.0, 11.5)])
-    # What was found with it and is something else stays out.
+    # An occurrence that was found with the group but does not belong to it stays out.
     wanted = [
         *({"start": one["start"], "end": one["end"]} for one in joined["occurrences"][:2]),
         {"start": 5, "end": 11.5, "belongs": False},
@@ -173,7 +173,7 @@ def test_song_over_different_images_is_found_by_sound_and_confirmed(connect: Con
     assert group["words"].endswith("in 3 of 3 files, by its sound")
     assert client.get("/api/recurring").json()["wish"]["by"] == "sound"
     assert '<option value="sound" selected>' in client.get("/recurring").text
-    # What a person says of it is kept, and the rule as well.
+    # The user's decision is kept, and the kind of evidence as well.
     (named,) = decide(client, group, verdict="recurs", name="Song")
     assert (named["name"], named["found_by"], named["is_confirmed"]) == ("Song", "sound", True)
     assert decide(client, named, verdict="does not recur") == []

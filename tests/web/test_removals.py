@@ -67,7 +67,7 @@ def test_copy_is_moved_to_the_trash_and_restored(mine: Library, connect: Connect
     (moved,) = trash.iterdir()
     assert moved.read_bytes() == before["copy.mp4"]
     assert not (mine.folder / "copy.mp4").exists()
-    # What may be removable is true at once.
+    # The totals of possibly removable files are updated immediately.
     assert (client.get("/api/duplicates").json()["total"], client.get("/api/duplicates/spare").json()) == (0, {})
     (removal,) = client.get("/api/duplicates/removals").json()
     assert removal["can_undo"] is True
@@ -99,7 +99,7 @@ def test_command_undoes_a_removal_of_the_page(mine: Library, connect: Connect) -
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", ["copy.mp4", "coffee.mp4"])
 def test_replaced_file_is_kept(mine: Library, connect: Connect, name: str) -> None:
-    """Somebody saved something else under its name after the index had read it, or over the file to keep."""
+    """Another file was saved under its name after it was indexed, or over the file to keep."""
     client = connect(mine.index)
     copy = number_of(client, "copy.mp4")
     shutil.copyfile(mine.folder / "rocket & <b>.mp4", mine.folder / name)
@@ -112,7 +112,7 @@ def test_replaced_file_is_kept(mine: Library, connect: Connect, name: str) -> No
     assert changed in skipped["cause"]
     assert contents(mine.folder) == before
     assert not contents(mine.folder.parent / "away")
-    # What was seen of these files is not remembered of those that the index knows.
+    # Results for these files are not stored for the files that the index knows.
     assert json.loads((mine.index / "comparisons.json").read_text(encoding="utf-8"))["proofs"] == []
     assert client.get("/api/duplicates/plan.json").json()["groups"] == []
 
@@ -306,7 +306,7 @@ def test_removals_by_apply_are_in_the_history_and_can_be_undone(
     (file,) = listed["files"]
     assert (file["name"], file["fate"]) == ("copy.mp4", "removed")
     assert file["place"].startswith(str(away))
-    # The page takes it back, in the log beside the plan; the command knows.
+    # The page undoes it, in the log next to the plan, so the command sees it.
     ended = finish_job(client, client.post("/api/duplicates/undo", json={"name": listed["name"]}).json())
     assert ended["result"]["done"] == 1
     assert contents(mine.folder) == before
@@ -324,7 +324,7 @@ def test_removals_by_apply_are_in_the_history_and_can_be_undone(
     assert run(app, ["apply", mine_too["plan"], "--undo"]).exit_code == 0
     assert run(app, ["apply", mine_too["plan"], "-i", str(mine.index), "--move-to", str(away)]).exit_code == 0
     assert len(client.get("/api/duplicates/removals").json()) == 2
-    # Another plan at that path is not what was carried out, and a damaged entry is not one.
+    # Another plan at that path was not carried out, and a damaged entry is ignored.
     plan.write_text(plan.read_text().replace('"created": "20', '"created": "19'))
     (mine.index / "removals" / "2020-01-01-000000.applied.json").write_text('{"plan": ["x"]}')
     assert [entry["name"] for entry in client.get("/api/duplicates/removals").json()] == [mine_too["name"]]

@@ -1,4 +1,4 @@
-"""One schema of results: what ``--format json`` prints and what the API answers."""
+"""One schema of results for ``--format json`` and for the API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is remembered of pairs."""
+"""Stored results of pairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kind of copy a file is: FFmpeg made exactly one edit, and exactly its words are said."""
+"""Differences between copies: FFmpeg made exactly one edit, and exactly this edit is reported."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _filter(filters: str) -> Iterator[NDArray[np.uint8]]:
 
 
 def differences(copy: Path, source: Path, *, speed: float = 1.0, mirrored: bool = False) -> tuple[Difference, ...]:
-    """What is said of a copy whose match was found, with ends and a speed as coarse as matches have."""
+    """The reported differences of a copy, given a match with ends and a speed as coarse as in a search."""
     one, other = _file(copy), _file(source)
     start = 0.1
     end = one.record.duration - 0.1
@@ -108,7 +108,7 @@ def test_one_edit_gives_its_word_and_no_other(
 
 
 def striped(image: NDArray[np.uint8], left: int, top: int, width: int, height: int) -> NDArray[np.uint8]:
-    """A picture with black and white stripes over it, as letters are."""
+    """An image overlaid with black and white stripes, like letters."""
     laid = image.copy()
     laid[top : top + height, left : left + width] = 0
     laid[top + 4 : top + height - 4, left + 4 : left + width - 4 : 8] = 255
@@ -143,7 +143,7 @@ def test_a_mirrored_crop_is_both_and_a_faster_copy_says_how_fast(source: Path, t
 
 
 def test_a_faster_copy_is_none_that_lacks_its_end(source: Path, tmp_path: Path) -> None:
-    """Its match runs at the usual speed, as one of frames that are half a second apart does."""
+    """Its match runs at the usual speed, because the frames are half a second apart."""
     faster = encode(tmp_path / "faster.mp4", scene(), rate=12)
     found = differences(faster, source)
     assert [difference.kind for difference in found] == ["speed"]

@@ -32,7 +32,7 @@ RATE = 5
 
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trimmed copy, a mirrored one, an excerpt, a second name of a file, and a stranger."""
+    """A trimmed copy, a mirrored copy, an excerpt, a second name of a file, and an unrelated video."""
     folder = tmp_path_factory.mktemp("videos é")
     coffee, chelsea, rocket = (list(pan(name, 60, **SIZE)) for name in ("coffee", "chelsea", "rocket"))
     encode(folder / "coffee.mp4", coffee, rate=RATE)
@@ -142,7 +142,7 @@ def test_groups_are_told_while_pairs_are_compared_and_change_no_answer(
     assert told.index(first) < len(told) / 2
     assert {Path(each.path).stem for each in first.group.members} == {"chelsea", "chelsea flipped"}
     assert not any(each.is_proven for each in first.group.members)
-    # What is told last of each number is what is found.
+    # The last report for each number is the group found.
     last = {each.id: each for each in found}
     assert all(each.is_final for each in last.values())
     assert sorted((each.group for each in last.values() if each.group), key=lambda group: group.best.path) == groups
@@ -245,7 +245,7 @@ def test_ctrl_c_keeps_what_was_compared(videos: Path, tmp_path: Path, monkeypatc
         again = index.duplicates(on_progress=lambda *step: steps.append(step))
         assert again == groups
         assert calls == []
-        # The first step says what was done before.
+        # The first step reports earlier work.
         total = contents + len(groups) * find._STEPS
         assert (steps[0], steps[-1]) == ((contents, contents), (total, total))
 

@@ -37,7 +37,7 @@ def test_a_pair_is_whole_or_part(covered: tuple[float, float], relation: str) ->
 
 
 def test_thirty_of_fifty_two_seconds_are_an_excerpt_however_much_of_them_matches() -> None:
-    """A scene in which hardly anything changes matches all of itself; the lengths still tell."""
+    """A nearly still scene matches all of itself, but the lengths distinguish copies from parts."""
     still = PairResult(0.95, True, (1.0, 0.9), (Segment(0.0, 30.0, 2.0, 32.0, 0.9),))
     assert relation_of(still, (30.0, 52.0)) == "excerpt"
     assert relation_of(still.swapped(), (52.0, 30.0)) == "contains"

@@ -1,4 +1,4 @@
-"""Groups of copies by their sound: found, told apart, and never removable by it."""
+"""Groups of copies by sound: they are found and distinguished, but sound never makes a file removable."""
 
 from __future__ import annotations
 

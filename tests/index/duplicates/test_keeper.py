@@ -69,7 +69,7 @@ def first_of(*candidates: Candidate, prefer: Collection[str] = DEFAULT_ORDER) ->
         ({"traits": Traits(25.0, streams=2)}, {}, "streams", "most subtitles and other tracks"),
         ({"traits": Traits(25.0, date="2020", camera="X")}, {}, "metadata", "date and place"),
         ({"size": 1100}, {}, "bit-rate", "highest bit rate"),
-        ({"size": 1001}, {}, "size", "largest file"),  # a thousandth is no difference of bit rates
+        ({"size": 1001}, {}, "size", "largest file"),  # bit rates that differ by a thousandth count as equal
         ({"mtime_ns": 4}, {}, "age", "oldest"),
         ({"mtime_ns": 6}, {}, "newest", "newest"),
         ({"duration": 10.2}, {}, "longest", "longest"),
@@ -237,7 +237,7 @@ def test_where_none_holds_all_as_few_as_possible_stay() -> None:
 
 def test_a_refuted_pair_is_not_asked_again_and_another_one_may_hold_it() -> None:
     choice, asked = staying(3, {(0, 1), (1, 2)})
-    # The second one is gone by then: nobody is left to hold the third.
+    # The second file is removed by then, so no file is left that holds the third.
     assert choice == Choice(0, {1: 0})
     assert asked[:2] == [(0, 1), (0, 2)]
     choice, asked = staying(3, {(1, 2)})

@@ -30,7 +30,7 @@ class Copies:
     folder: Path
 
     def find(self, name: str, width: int = 0, **options: Any) -> tuple[Any, dict[str, Any], Noted]:
-        """Groups, what is stored then, and what did the tasks, of a search that knows nothing yet."""
+        """Groups, stored results, and the mapper that ran the tasks, of a search without earlier results."""
         stored = self.folder / name / Comparisons.FILE
         stored.unlink(missing_ok=True)
         with Index.open(self.folder / name, read_only=True) as index:
@@ -110,7 +110,7 @@ def test_several_processes_find_the_parts_of_one(copies: Copies) -> None:
     assert copies.find("one", width=3, parts=True)[:2] == copies.find("one", parts=True)[:2]
 
 
-# What a worker refuses.
+# Tasks that a worker refuses.
 
 
 RECORDS = [
@@ -154,7 +154,7 @@ def test_moments_that_only_resemble_what_a_stronger_segment_shows_are_no_part_of
     )
     result = result_of(PairScore(0.8, (shown, alike), np.zeros((4, 16), np.float32)), part, film)
     assert (result.segments, result.covered) == ((shown,), (1.0, 0.25))
-    # What is shown twice is.
+    # Footage that is shown twice counts twice.
     result = result_of(PairScore(0.8, (shown, again), np.zeros((4, 16), np.float32)), part, film)
     assert (result.segments, result.covered) == ((shown, again), (1.0, 0.5))
 

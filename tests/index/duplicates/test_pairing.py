@@ -24,7 +24,7 @@ SCORER = open_scorer("copies")
 
 
 class Counted(MemoryStore):
-    """A store that notes how often it is asked for what is near."""
+    """A store that counts its searches for neighbors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +41,8 @@ def of_scenes(generator: np.random.Generator, name: str) -> Entry:
     features = FrameFeatures.of_whole(values, np.arange(6.0))
     windows = window_vectors(features)
     facts = {"duration": 6.0, "frames": 6, "windows": len(windows)}
-    return Entry(VideoRecord(path=f"/{name}.mp4", size=1, mtime_ns=1, content_hash=name, **facts), features, windows)  # type: ignore[arg-type]
+    # Type: ignore[arg-type].
+    return Entry(VideoRecord(path=f"/{name}.mp4", size=1, mtime_ns=1, content_hash=name, **facts), features, windows)
 
 
 def test_of_videos_that_are_added_only_those_are_looked_up() -> None:

@@ -1,4 +1,5 @@
-"""What stays of groups of real files, proven by decoding: nothing that exists once is planned for removal."""
+"""Files that stay in groups of real files, proven by decoding: content that exists only once is never planned for
+removal."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def frames(name: str) -> list[Image]:
 
 
 def take(seed: int) -> list[Image]:
-    """Somebody's hands before a wall: the same wall, other movements for each seed."""
+    """Hands in front of a wall: always the same wall, with different movements for each seed."""
     wall = photograph("brick")[:128, :192]
     generator = np.random.default_rng(seed)
     phases, turns = generator.uniform(0, 6, 4), generator.uniform(1, 4, 4)
@@ -64,7 +65,7 @@ def add_tracks(
         streams = [made.add_stream("aac", rate=SOUND_RATE, layout="mono") for _ in tracks]
         for stream, (_, language) in zip(streams, tracks, strict=True):
             stream.metadata["language"] = language
-            stream.bit_rate = 12_000  # next to nothing beside the frames
+            stream.bit_rate = 12_000  # negligible compared with the frames
         for packet in given.demux(video=0):
             if packet.dts is not None:
                 packet.stream = video
@@ -164,7 +165,7 @@ def test_what_was_proven_is_not_proven_again(index: Index, monkeypatch: pytest.M
 
     monkeypatch.setattr(Prover, "prove", refuse)
     assert index.duplicates(prove=True) == groups
-    # Also without asking for proofs, what is known of them counts.
+    # Known proofs count even if no proofs are requested.
     assert planned(index.duplicates()) == planned(groups)
 
 

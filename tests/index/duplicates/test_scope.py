@@ -30,7 +30,8 @@ SIZE = {"width": 160, "height": 120}
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A library with two copies of one film; new files: a worse copy of it, a better one of another, two of a third."""
+    """A library with two copies of one film. New files: a worse copy of it, a better copy of another film, two copies
+    of a third."""
     root = tmp_path_factory.mktemp("fólders")
     for name in ("library/masters", "new"):
         (root / name).mkdir(parents=True)
@@ -90,7 +91,7 @@ def test_new_files_are_compared_with_the_library_alone_and_the_library_stays(for
     (planned,) = plan_removal(groups).groups
     assert [file.path for file in planned.remove] == [str(root / "new/coffee.mp4")]
     assert {file.why for file in planned.stay} == {"it is in the library"}
-    # In the library only what is in one group was compared, to choose which of it is best.
+    # In the library, only files in one group were compared, to choose the best one.
     inside = {frozenset(pair) for pair in compared(forgotten, root) if len({name[:3] for name in pair}) == 1}
     assert inside <= {frozenset(("library/masters/coffee.mp4", "library/coffee again.mp4"))}
 
@@ -192,7 +193,7 @@ def test_a_library_is_never_looked_up_for_a_few_new_files(tmp_path: Path) -> Non
     joined = file(f"{tmp_path}/later.mp4")
     assert look_up([*new, joined, *library]) == [joined.record.path]
     assert look_up([*new, joined, *library, file("/library/later.mp4")]) == ["/library/later.mp4"]
-    # Of many that joined the library, the new ones are looked up instead.
+    # If many files joined the library, the new files are looked up instead.
     many = [file(f"/library/many {place}.mp4") for place in range(9)]
     assert look_up([*new, joined, *library, *many]) == [item.record.path for item in (*new, joined)]
     # A file that moves from one side to the other has other pairs.

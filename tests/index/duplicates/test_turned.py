@@ -1,4 +1,4 @@
-"""Turned copies of real files: found, told apart from copies as they are, and said in every output."""
+"""Rotated copies of real files are found, distinguished from upright copies, and reported in every output."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SIZE = {"width": 192, "height": 128}
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    """Three scenes with copies turned clockwise by a quarter and by a half, one mirrored, and one both."""
+    """Three scenes with copies rotated clockwise by 90 and by 180 degrees, one mirrored, and one both."""
     folder = tmp_path_factory.mktemp("turned")
     for name in ("coffee", "chelsea", "rocket"):
         encode(folder / f"{name}.mp4", pan(name, 60, **SIZE), rate=RATE)
@@ -48,7 +48,7 @@ def test_turned_copies_are_found_with_their_degrees(groups: list[DuplicateGroup]
         for group in groups
     ]
     coffee = {"coffee": (True, 0, False), "coffee clockwise": (False, 270, False)}
-    # Turned by a quarter and then flipped, it is its own opposite.
+    # Rotation by 90 degrees followed by a flip is its own inverse.
     rocket = {"rocket": (True, 0, False), "rocket clockwise and flipped": (False, 90, True)}
     for expected in (coffee, rocket):
         assert expected in found

@@ -22,7 +22,7 @@ VIDEOS = 12
 
 
 def entry(number: int, *, version: int = 0) -> Entry:
-    """What video ``number`` is to hold; anyone can tell whether it is whole."""
+    """The expected content of video ``number``, by which a reader can check that it is complete."""
     frames = 3 + number
     generator = np.random.default_rng(1000 * version + number)
     values = generator.standard_normal((frames, 2, 8), np.float32)
@@ -80,7 +80,7 @@ def kill_at(table: str, method: str, turn: int, when: str) -> None:
 
 
 def main(location: str, table: str = "", method: str = "", turn: str = "0", when: str = "") -> None:
-    """With a step: work until it. Without: append for ever, and say so."""
+    """With a step: work up to it. Without: append forever, and report it."""
     if table:
         kill_at(table, method, int(turn), when)
     # Small enough for every step to be taken.

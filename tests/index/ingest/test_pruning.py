@@ -105,7 +105,7 @@ def test_different_drive_at_the_same_mount_point_is_noticed(
 ) -> None:
     (videos / "a.mp4").unlink()
     monkeypatch.setattr(pruning, "identify_device", lambda path: Device("/mnt", "UUID=other"))
-    # Only what held the videos is noted, so a run without --prune in between changes nothing.
+    # Only folders that held videos are recorded, so a run without --prune in between changes nothing.
     add(index, videos)
     report = add(index, videos, prune=True)
     assert report.prune_refused.startswith(f"nothing was pruned: {videos} is on another drive or share (UUID=other at")
@@ -197,7 +197,7 @@ def test_indexed_videos_in_bins_are_excluded(index: Index, videos: Path) -> None
     report = add(index, videos, include_bins=False)
     assert [item.path for item in report.excluded] == [str(videos / "#recycle/d.mp4")]
     assert names(add(index, videos, prune=True)) == ["d.mp4"]
-    # What is named is read.
+    # Named files are read.
     assert [item.path for item in add(index, videos / "#recycle").added] == [str(videos / "#recycle/d.mp4")]
 
 

@@ -1,4 +1,4 @@
-"""Outcomes counted one by one, with what a progress bar is told of each."""
+"""Outcomes are counted one by one, and each is reported to the progress bar."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ def test_skipped_files_have_a_reason(tmp_path: Path) -> None:
 
 
 def test_scan_ignores_index_folders(tmp_path: Path) -> None:
-    """Its own files are no videos of anybody's, and previews in it may be."""
+    """The files of an index are not the user's videos, although its previews look like videos."""
     touch(tmp_path / "films/a.mp4")
     touch(tmp_path / "films/collection.vidkin/collection.json")
     touch(tmp_path / "films/collection.vidkin/previews/b.mp4")

@@ -1,4 +1,4 @@
-"""Bringing a collection up to date: what is read, what is recognized, what is reported."""
+"""Updating a collection: which files are read, recognized and reported."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from vidkin.similarity import FrameFeatures
 
 
 class Counting(SerialExecutor):
-    """Remembers what it was asked to read, and can be made to stop."""
+    """Records the files that it reads, and can be made to stop."""
 
     def __init__(self, *, interrupt_after: int | None = None) -> None:
         super().__init__(PLAIN)
@@ -110,7 +110,7 @@ def test_damage_is_recorded_until_the_file_is_repaired(
 ) -> None:
     path = video(collection.folder / "d.ts", seed=3, frames=60)
     data = bytearray(path.read_bytes())
-    # The encoder's bytes differ from run to run, and one stretch may hit what the decoder conceals.
+    # The encoder's bytes differ from run to run, and the decoder may conceal damage to one stretch.
     for place in (3, 4, 5, 6, 7):
         start = len(data) * place // 10
         data[start : start + 2000] = np.random.default_rng(place).bytes(2000)
@@ -357,7 +357,7 @@ def test_missing_files_are_removed_only_on_request(collection: Collection, tmp_p
     assert collection.add().removed == ()
     report = collection.add(prune=True)
     assert short(report.removed) == ["a.mp4"]
-    # Only below what was scanned; a file that was named counts, too.
+    # Only below the scanned folders; a named file counts, too.
     assert len(collection.names()) == 3
     named = ingest(collection.store, scan([other]), Counting(), prune=True)
     assert short(named.removed) == ["d.mp4"]
@@ -538,7 +538,7 @@ def test_temporarily_missing_drive_breaks_no_file(collection: Collection, kind: 
 
 
 def test_hashing_does_not_run_far_ahead_of_reading(collection: Collection) -> None:
-    """The first video is in work before the last file was looked into."""
+    """The first video is processed before the last file is probed."""
     looked: list[str] = []
 
     class Watching(Plan):

@@ -66,7 +66,7 @@ def test_every_damaged_file_has_an_outcome_and_none_is_a_bug(mutated: Path, tmp_
         assert outcome.cause
         assert "internal error" not in outcome.cause
         assert "decoder process" not in outcome.cause
-    # What lacks more than a second of its six at its end is never taken in without a word, where the header tells.
+    # If the header states the length, a video that lacks more than a second at its end is never added without a report.
     for record in store.videos():
         if record.status == "ok" and record.codec in ("mpeg4", "vp8") and record.duration < 4.8:
             assert record.damage, record.path

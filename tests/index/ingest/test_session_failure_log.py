@@ -1,4 +1,4 @@
-"""Tracebacks end in a file that nobody can redirect or fill the disk with."""
+"""Tracebacks are written to a file that cannot be redirected and cannot fill the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""kill -9 at every step and at any moment: what has a record is whole, and the next run completes."""
+"""kill -9 at every step and at any moment: every video with a record is complete, and the next run finishes the
+work."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_renamed_file_is_moved_once_and_its_duplicate_copied(tmp_path: Path) -> 
     move, copy = Plan([record]).steps([file_of(new), file_of(twin)])
     assert isinstance(move, Move)
     assert (move.old_path, move.record.path, move.record.id) == (str(old), str(new), 1)
-    # The features are those of the file under its new name by then.
+    # By then, the features belong to the file under its new name.
     assert copy == Copy(file_of(twin), record.content_hash, str(new), known=False)
 
 

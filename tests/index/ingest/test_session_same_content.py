@@ -1,4 +1,4 @@
-"""Files that are the same, files that only look the same, and what may lie in the place of a file."""
+"""Files that are the same, files that only look the same, and files replaced by something else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_hash_of_a_large_video_covers_start_middle_and_end(tmp_path: Path) -> No
     assert all(len(text) == 32 for text in hashes)
     (tmp_path / "copy.mp4").write_bytes(content)
     assert digest(tmp_path / "copy.mp4") == hashes[0]
-    # What it does not see is seen by whoever compares the bytes.
+    # Changes that this check misses are found by comparing bytes.
     content[3 * MIB // 2] = 1
     (tmp_path / "other.mp4").write_bytes(content)
     assert digest(tmp_path / "other.mp4") == hashes[0]

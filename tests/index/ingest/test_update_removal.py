@@ -1,4 +1,4 @@
-"""What was removed by name stays out until it is named again."""
+"""Videos removed by name stay out until they are named again."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_copy_that_stands_out_for_every_vector_beats_a_video_nearer_for_one() ->
 
 
 def test_level_of_unrelated_videos_is_measured_per_vector() -> None:
-    """All are near to the sky of the first vector; to be near to the second says more."""
+    """All are close to the sky of the first vector; closeness to the second is stronger evidence."""
     ids, promise = promises(nearest_windows([(1, 0.99), (3, 0.98), (4, 0.97)], [(2, 0.9), (3, 0.4), (4, 0.3)]))
     assert ids[np.argsort(-promise)].tolist() == [2, 1, 3, 4]
     none = nearest_windows([(NO_WINDOW, -1.0), (NO_WINDOW, -1.0)])
@@ -59,7 +59,7 @@ def test_level_of_unrelated_videos_is_measured_per_vector() -> None:
 
 
 class OneAnswer:
-    """A store of so many videos whose nearest windows are always these."""
+    """A store with this many videos whose nearest windows are always these."""
 
     def __init__(self, nearest: NearestWindows, videos: int = 10) -> None:
         self._nearest, self._videos = nearest, videos

@@ -121,7 +121,7 @@ def test_still_or_unrelated_footage_leaves_the_segment_unchanged(film: Path, tmp
     damaged = tmp_path / "broken.mp4"
     damaged.write_bytes(b"no video" * 99)
     rough = replace(moment, query_end=2.0, target_end=3.0)
-    assert refine_segment(damaged, film, rough) == rough  # the players say what is wrong with it
+    assert refine_segment(damaged, film, rough) == rough  # the players report the problem
 
 
 def picture(width: int, height: int) -> Frames:
@@ -160,4 +160,4 @@ def test_copy_cropped_for_another_screen_is_located_to_half_a_frame(film: Path, 
     copy = encode(tmp_path / "copy.mp4", pictures, rate=RATE)
     exact = refine_segment(copy, film, Segment(0.1, 2.9, 2.2, 5.0, 0.9))
     assert exact.target_start - exact.query_start == pytest.approx(2.0, abs=0.5 / RATE)
-    assert exact.target_box == (0.0, 0.0, 1.0, 1.0)  # that of the segment, which views found
+    assert exact.target_box == (0.0, 0.0, 1.0, 1.0)  # the pose of the segment, which was found by views

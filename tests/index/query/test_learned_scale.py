@@ -28,9 +28,8 @@ OF_PHOTOGRAPHS = LearnedScorer(ChamferComparator(), (0.0, 0.1), identity="chamfe
 
 
 def one_camera(count: int, *, shared: float = 0.6, copies: int = 0) -> MemoryStore:
-    """Videos of 20 s whose frames have the cosine ``shared`` with those of the others; the last ones copy the first.
-
-    The baseline says that unrelated frames of this camera have this cosine.
+    """Videos of 20 s whose frames have the cosine ``shared`` with frames of the other videos; the last ones copy the
+    first. The baseline is this cosine, as for unrelated frames of one camera.
     """
     generator = np.random.default_rng(4)
     background = units(generator.standard_normal((1, 64)))
@@ -99,7 +98,7 @@ def test_saved_scale_is_loaded_and_a_damaged_one_is_reported(tmp_path: Path) -> 
 
 class TestDuplicates:
     def parts(self, folder: Path) -> SearchParts:
-        """What searches share, of an index whose scorer is a comparator."""
+        """Parts of an index for searches, with a comparator as the scorer."""
         return SearchParts(
             open_place(folder),
             cast("Manifest", SimpleNamespace(measure="learned", reviewed=False)),

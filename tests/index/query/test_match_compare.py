@@ -13,7 +13,7 @@ from tests.support.videos import encode, pan
 
 @pytest.fixture(scope="module")
 def halves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Six seconds, and the same beside other footage."""
+    """Six seconds, and the same six seconds next to other footage."""
     folder = tmp_path_factory.mktemp("halves")
     own, other = list(pan("coffee", 60, width=160, height=120)), pan("rocket", 60, width=160, height=120)
     beside = [np.concatenate([two, one], axis=1)[::2, ::2] for one, two in zip(own, other, strict=True)]
@@ -36,7 +36,7 @@ def test_area_left_uncovered_by_an_overlay_is_found(tmp_path: Path) -> None:
     clip, covered = encode(tmp_path / "clip.mp4", own, rate=10), encode(tmp_path / "covered.mp4", hidden, rate=10)
     comparison = vidkin.compare(clip, covered)
     assert comparison.score > 0.7
-    # Other footage hides the right 60 %: what is on the left counts.
+    # Other footage hides the right 60 %, so the left part counts.
     left, _, right, _ = comparison.segments[0].query_box
     assert left == 0.0
     assert right == pytest.approx(0.6, abs=0.01)

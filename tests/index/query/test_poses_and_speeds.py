@@ -1,4 +1,4 @@
-"""Turned, mirrored, faster, slower and backward copies are found and reported, on real encoded files."""
+"""Rotated, mirrored, faster, slower and backward copies are found and reported, on real encoded files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def own() -> list[Frame]:
 
 
 def posed(frame: Frame, quarters: int, flipped: bool) -> Frame:
-    """Turned clockwise, then mirrored left to right."""
+    """Rotated clockwise, then mirrored left to right."""
     image = np.rot90(frame, -quarters)
     return np.ascontiguousarray(image[:, ::-1] if flipped else image)
 

@@ -16,7 +16,7 @@ from vidkin.index.query import query as parts
 
 @pytest.fixture
 def clip(tmp_path: Path) -> Path:
-    """The only video of the index beside it."""
+    """The only other video in the index."""
     path = encode(tmp_path / "clip.mp4", pan("coffee", 30, width=160, height=120), rate=10)
     with Index.open(tmp_path / "i", create=True) as index:
         index.add(path, executor=SerialExecutor(index.worker_spec))

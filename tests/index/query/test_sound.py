@@ -44,7 +44,7 @@ def test_search_reports_both_scores(library: Path) -> None:
 
 @pytest.mark.thorough
 def test_search_by_frames_reads_no_sound(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The scores are the same; what the sound says is not asked."""
+    """The scores are the same; sound is not used."""
 
     def refuse(*given: object, **options: object) -> None:
         raise AssertionError("the sound of the query is read")
@@ -159,7 +159,7 @@ def test_damaged_landmarks_are_detected_removed_and_rebuilt(library: Path, tmp_p
     with Index.open(tmp_path / "library.vidkin") as index:
         with pytest.raises(CollectionDamagedError, match="its checksum is wrong"):
             SoundFiles(index.place).read(file.name.removesuffix(".landmarks"))
-        # What is damaged says nothing, and the picture is as before.
+        # Damaged sound is ignored, and the picture score is unchanged.
         assert index.search(tmp_path / "rocket.mp4")[0].score == 1.0
     (part,) = repair(open_place(tmp_path / "library.vidkin"))
     assert part.part == str(tmp_path / "rocket.mp4")
@@ -214,7 +214,7 @@ def test_rules_take_the_higher_the_lower_or_one_score() -> None:
 
 @pytest.mark.thorough
 def test_sound_distinguishes_two_takes_that_look_alike(tmp_path: Path) -> None:
-    """The pictures of a still card are the same; a different sound says that the videos are not."""
+    """Still cards look the same; different sound shows that the videos are not copies."""
     for name, seed in (("one.mkv", 1), ("two.mkv", 2)):
         write_sounds(tmp_path / name, [tune(8, seed=seed)], pictures="rocket", is_still=True)
     write_sounds(tmp_path / "three.mkv", [tune(8, seed=1)], pictures="rocket", is_still=True, bit_rate=48_000)

@@ -215,7 +215,7 @@ def test_recall_is_measured_against_exhaustive_search(store: MemoryStore) -> Non
         add(store, f"copy {seed}", frames(10 + seed, seed))
     report = measure_recall(store, SCORER, queries=18, limit=5)
     assert (report.queries, report.relevant, report.found, report.recall) == (18, 12, 12, 1.0)
-    # A first stage that may name nobody but the query itself finds nothing.
+    # A first stage that may return only the query itself finds nothing.
     none = measure_recall(store, SCORER, queries=18, limit=1)
     assert none.found <= none.relevant
     with pytest.raises(InvalidArgumentError, match="queries and limit must be at least 1, got 0 and 100"):
@@ -227,7 +227,7 @@ def test_all_pairs_of_copies_are_compared_and_an_excerpt_is_not_a_copy(store: Me
     for number in range(8):
         noise = 0.01 * np.random.default_rng(number).standard_normal((16, 4, 64), np.float32)
         add(store, f"copy {number}", units(source + noise))
-    # Of twelve seconds the last six are those of the copies: an excerpt, which is no copy of them as a whole.
+    # The last six of twelve seconds are from the copies: an excerpt, which is not a whole copy.
     add(store, "excerpt", np.concatenate([frames(6, 101), source[:6]]))
     pairs = PairSearch(store, SCORER, Comparisons())
     pairs.run(store.videos())

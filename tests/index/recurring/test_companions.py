@@ -1,4 +1,4 @@
-"""Files beside videos: ours are replaced, those of others never."""
+"""Files next to videos: vidkin's own files are replaced, other files never."""
 
 from __future__ import annotations
 

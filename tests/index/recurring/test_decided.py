@@ -1,4 +1,4 @@
-"""What people decide of groups: over what was found, and in scores."""
+"""The user's decisions about groups override the groups found, and affect scores."""
 
 from __future__ import annotations
 

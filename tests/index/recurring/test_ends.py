@@ -73,7 +73,7 @@ def test_another_aspect_is_recognized() -> None:
 
 
 def test_shots_between_bars_end_where_shots_without_bars_begin() -> None:
-    """One clip shows only what is between bars; in the other, wider shots of its own surround it."""
+    """One clip shows only the area between bars; in the other, its own wider shots surround it."""
     boxed = [np.pad(image[:, 50:-50], ((0, 0), (50, 50), (0, 0))) for image in COFFEE]
     first, second = clip([*boxed, *boxed[:1]]), clip([*boxed, *ROCKET])
     fit = find_end(first, second, TimeLine(1.0, 1.0, 1.0), "end")

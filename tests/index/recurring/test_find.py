@@ -1,4 +1,4 @@
-"""What recurs in a real season in a real index: openings to the frame, traps, copies, what is remembered."""
+"""Recurring segments of a real season in a real index: openings exact to the frame, traps, copies, stored results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``vidkin recurring`` had compared when Ctrl-C ended it is not compared again."""
+"""Pairs that ``vidkin recurring`` had compared before Ctrl-C are not compared again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of links: what belongs together, what it is, and what an occurrence lacks."""
+"""Groups of links: which links belong together, their kind, and missing parts of occurrences."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_what_shows_other_titles_than_most_is_said_to() -> None:
         link("e1", 20, "e2", 20, 30),
         link("e1", 20, "e3", 20, 30, covered=0.1),
         link("e2", 20, "e3", 20, 30, covered=0.1),
-        link("e1", 20, "e3", 20, 4),  # a shot of it without the title tells less than all of it
+        link("e1", 20, "e3", 20, 4),  # a shot of it without the title is weaker evidence than the whole
     ]
     (group,) = build_groups(links, LENGTHS)
     assert [one.titled for one in group.occurrences] == [False, False, True]
@@ -67,7 +67,7 @@ def test_what_shows_other_titles_than_most_is_said_to() -> None:
 
 
 def test_the_speed_of_a_part_with_ends_in_fades_is_that_of_its_pictures() -> None:
-    """10.3 and 10.4 s long: ends that are off by .3 s hide that one runs at 24 in place of 25 frames a second."""
+    """10.3 and 10.4 s long: ends that are off by .3 s hide that one runs at 24 instead of 25 frames per second."""
     both = FittedStretch(20, 30.3, 20, 30.45, 0.9, 1.0, 0.0, 25 / 24)
     (group,) = build_groups([SharedByFiles("e1", "e2", both)], LENGTHS)
     assert [one.speed for one in group.occurrences] == [1.0, 0.96]
@@ -173,7 +173,7 @@ def test_an_opening_of_footage_of_another_folder_is_no_recap_of_it() -> None:
 
 
 def test_how_many_episodes_share_an_opening_is_counted_in_their_folder() -> None:
-    """Three of three have it, at times as different as those of a recap; other folders have twenty files."""
+    """All three files have it, at times as different as in a recap; other folders have twenty files."""
     lengths = {f"series/e{number}": 1000.0 for number in (1, 2, 3)} | {
         f"films/f{number}": 500.0 for number in range(20)
     }

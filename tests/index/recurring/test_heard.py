@@ -1,4 +1,4 @@
-"""What recurs by its sound: a song that opens several files over other pictures."""
+"""Recurring segments by sound: a song that opens several files with different pictures."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_verdicts_on_what_is_heard_are_kept_apart_from_those_on_what_is_seen(sea
         (rejected,) = index.rejected_recurring()
         assert (rejected.found_by, len(rejected.occurrences)) == ("sound", 3)
         index.forget_recurring(rejected)
-        # The ends and the name of a person; the scores of both witnesses stay.
+        # The user's ends and name; the scores by picture and by sound stay.
         first, *others = group.occurrences
         index.confirm_recurring(
             replace(group, name="Song", occurrences=(replace(first, start=first.start + 1), *others))

@@ -1,4 +1,4 @@
-"""Shots of a recap that stored features do not show: found beside what is known, and not where there is none."""
+"""Shots of a recap that stored features miss are found next to known shots, and not elsewhere."""
 
 from __future__ import annotations
 

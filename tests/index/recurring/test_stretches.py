@@ -1,4 +1,4 @@
-"""Stretches that videos share, from vectors that a reader can check: frames are random directions, 1 a second."""
+"""Segments that videos share, from vectors that are easy to check: frames are random directions, one per second."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENOUGH = 24
 
 
 def directions(count: int, seed: int) -> NDArray[np.float32]:
-    """So many unit vectors that have little to do with each other."""
+    """This many nearly orthogonal unit vectors."""
     drawn = np.random.default_rng(seed).standard_normal((count, DIMENSION))
     return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(np.float32)
 
@@ -54,7 +54,7 @@ def test_a_shared_stretch_is_found_where_it_is_in_both() -> None:
 def test_a_stretch_begins_and_ends_with_the_shorter_of_two_videos_in_both() -> None:
     vectors = directions(SECONDS, 0)
     for begin, end in ((10, 40), (0, 30), (30, SECONDS)):
-        # A frame like its neighbor, as of a shot that goes on where the shorter video has begun or ended already.
+        # A frame like its neighbor, as in a shot that continues beyond the beginning or the end of the shorter video.
         vectors[max(0, begin - 1)] = vectors[begin]
         vectors[min(end, SECONDS - 1)] = vectors[end - 1]
         short = track(vectors[begin:end])

@@ -42,7 +42,7 @@ def test_invalid_decisions_raise_errors() -> None:
         "{}",
         '{"decisions": [{"first": "aa"}]}',
         '{"decisions": 7}',
-        # A misspelled verdict would be none, and nobody would be told.
+        # A misspelled verdict would otherwise be ignored silently.
         '{"decisions": [{"first": "aa", "second": "bb", "verdict": "no match"}]}',
         '{"decisions": [{"first": "aa", "second": "aa", "verdict": "match"}]}',
         '{"decisions": [{"first": 1, "second": "bb", "verdict": "match"}]}',

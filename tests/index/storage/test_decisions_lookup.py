@@ -34,7 +34,7 @@ def test_lookup_finds_a_file_or_all_files_below_a_folder() -> None:
     assert paths(store, "/films/a.mp4") == ["/films/a.mp4"]
     assert paths(store, "/films") == paths(store, "/films/") == ["/films/a.mp4", "/films/old/b.mp4"]
     assert paths(store, "/films/old/../a.mp4") == ["/films/a.mp4"]
-    # A name that only begins alike is no folder above.
+    # A folder whose name has the same beginning is not a parent folder.
     assert paths(store, "/films-2") == ["/films-2/c.mp4"]
 
 
@@ -59,7 +59,7 @@ def test_unknown_path_is_named(tmp_path: Path) -> None:
     store = store_of("/films/a.mp4")
     missing = os.path.join(str(tmp_path), "b.mp4")
     assert not has_record(store, missing)
-    # A folder is no record, though there are records below it.
+    # A folder is not a record, although there are records below it.
     assert not has_record(store, "/films")
     with pytest.raises(NotIndexedError, match=r"b\.mp4 is not in the index; `vidkin info --videos` lists"):
         find_records(store, missing)

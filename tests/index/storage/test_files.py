@@ -1,4 +1,4 @@
-"""What the system refuses is told in our words; what is a bug is not."""
+"""Errors of the system are reported as vidkin's errors; bugs are not."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def test_list_keeps_its_order_and_includes_identical_files(tmp_path: Path) -> No
     assert json.loads((tmp_path / "lists.json").read_text()) == {
         "lists": [{"name": "to cut", "videos": ["22", "11", "33"]}]
     }
-    # "33" is in no file now; it stays in the list until somebody takes it off.
+    # No file has content "33" now; it stays in the list until the user removes it.
     assert read_saved_lists(place, store) == [SavedList("to cut", ("/a.mp4", "/b.mp4", "/c.mp4"), 1)]
     change_saved_list(place, "to cut", remove=["11", "33"])
     assert read_saved_lists(place, store) == [SavedList("to cut", ("/b.mp4",), 0)]

@@ -1,4 +1,4 @@
-"""What a collection says of itself."""
+"""The manifest of a collection."""
 
 from __future__ import annotations
 

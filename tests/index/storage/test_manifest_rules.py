@@ -1,4 +1,4 @@
-"""What patterns leave out of folders, by the rules that the documentation of `--exclude` states."""
+"""Patterns exclude files and folders by the documented rules of `--exclude`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_file_in_an_excluded_folder_is_excluded() -> None:
     rules = FolderRules(("cache/",))
     assert rules.excludes_below("/films/cache/deep/a.mp4", "/films")
     assert not rules.excludes_below("/films/deep/a.mp4", "/films")
-    # A folder that was named itself is looked through, whatever its name is.
+    # A folder that was named itself is scanned, whatever its name is.
     assert not rules.excludes_below("/films/cache/a.mp4", "/films/cache")
 
 

@@ -50,7 +50,7 @@ def test_second_writer_is_refused_and_the_first_named(tmp_path: Path) -> None:
             raise AssertionError("never reached")
         assert time.monotonic() - started < 5
         other.kill()
-    # kill -9 releases it, and the note that is left names nobody who would be in the way.
+    # kill -9 releases the lock, and the remaining note does not block another process.
     with open_place(tmp_path).exclusive():
         assert f'"pid": {os.getpid()}' in (tmp_path / "writer.json").read_text()
     assert not (tmp_path / "writer.json").exists()
@@ -85,7 +85,8 @@ def test_writers_get_the_lock_in_order_of_arrival(tmp_path: Path) -> None:
             threads.append(threading.Thread(target=write, args=[name]))
             threads[-1].start()
             places = len(threads)
-            _wait_for(lambda places=places: len(list(tmp_path.glob("writer.queue/[!.]*"))) == places)  # type: ignore[misc]
+            # Type: ignore[misc].
+            _wait_for(lambda places=places: len(list(tmp_path.glob("writer.queue/[!.]*"))) == places)
     for _ in range(3):
         write("again")
     for thread in threads:

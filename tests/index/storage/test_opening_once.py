@@ -1,4 +1,4 @@
-"""A place is opened at the door: below it nobody turns a path or an address into a place."""
+"""A place is opened once, at the entry point; inner functions never convert a path or an address to a place."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vidkin.index.storage import opening
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Location]:
-    """What is given to :func:`open_place` during a test, whoever calls it."""
+    """Records all arguments of :func:`open_place` during a test."""
     calls: list[Location] = []
     original = opening.open_place
 

@@ -42,7 +42,7 @@ def test_sampling_rate_must_be_positive() -> None:
 
 
 def made(angles: list[float], *, step: float = 1.0, information: list[float] | None = None) -> FrameFeatures:
-    """Frames with one region, a direction in the plane at so many degrees."""
+    """Frames with one region, whose vector is a direction in the plane at this many degrees."""
     turns = np.array(angles) * math.pi / 180
     count = len(angles)
     return FrameFeatures.of_whole(

@@ -1,4 +1,4 @@
-"""The table of sounds: it grows by what is new, and answers as one that was made of everything at once."""
+"""The table of sounds grows by new tracks, and gives the same results as a table built in one step."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ PARTS = "sound/tables"
 
 
 def sound_of(number: int, *, count: int = 400) -> SoundFeatures:
-    """Landmarks at random, twenty a second."""
+    """Random landmarks, twenty per second."""
     random = np.random.default_rng(number)
     times = np.sort(random.integers(0, count * 3, count)).astype(np.int32)
     return SoundFeatures(times, random.integers(0, 126, count).astype(np.uint8), np.ones(count, np.bool_), count / 20)
 
 
 def name_of(number: int) -> str:
-    """A hash that says nothing about the order in which files come."""
+    """A hash that is independent of the order of files."""
     return f"{(number * 7919) % 9973:064x}"
 
 
@@ -43,7 +43,7 @@ def fill(folder: Path, numbers: Sequence[int]) -> SoundFiles:
 
 
 def answers(folder: Path, numbers: Sequence[int]) -> list[dict[str, SoundScore]]:
-    """What a search for a stretch of each of these sounds finds."""
+    """Results of a search for a stretch of each of these sounds."""
     search = SoundSearch(LocalPlace(folder))
     return [search.find([sound_of(number).between(4, 14)]) for number in numbers]
 
@@ -60,7 +60,7 @@ def part_files(folder: Path) -> list[Path]:
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts are joined from a few tracks on, as they are from thousands on otherwise."""
+    """Merge parts from a few tracks on, instead of from thousands."""
     monkeypatch.setattr(sound_files, "_FEW_PAIRS", 2_000)
     monkeypatch.setattr(sound_files, "_FILES_A_PART", 16)
 

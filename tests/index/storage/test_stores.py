@@ -226,7 +226,7 @@ def test_thumbnails_are_read_back(store: VectorStore) -> None:
 
 
 def test_features_are_rounded_once(store: VectorStore) -> None:
-    """What is appended in single precision comes back as `to_stored` rounds it."""
+    """Vectors appended in single precision are returned as `to_stored` rounds them."""
     precise = features(3, seed=4)
     precise = replace(precise, values=precise.values.astype(np.float32) * 0.999, baseline=None)
     stored = store.append(record("/a.mp4", frames=3, windows=1), precise, windows(unit([1.0, 0, 0, 0])))
@@ -384,7 +384,7 @@ def test_features_survive_many_commits_and_optimization(store: VectorStore) -> N
     assert store.window_count() == 150
 
 
-# What only a store on disk can do.
+# Operations that only a store on disk supports.
 
 
 def test_reopened_store_has_all_videos(disk: Callable[..., DiskStore]) -> None:
@@ -519,7 +519,7 @@ def test_feature_files_are_readable_by_other_accounts(disk: Callable[..., DiskSt
     assert int(path.stem) == a.id
     content = load_file(path)
     assert sorted(content) == ["baseline", "information", "timestamps", "values"]
-    assert content["values"].shape == (3, 2, 4)  # no axis for the views, as there is only one
+    assert content["values"].shape == (3, 2, 4)  # no axis for the views, because there is only one
     assert np.array_equal(content["values"], store.read(a.id).whole)
 
 
