@@ -179,7 +179,7 @@ def test_scores_of_unrelated_videos_are_measured_with_an_extractor(tmp_path: Pat
         ({**LAYOUTS["dns"], "mlp.layer": torch.zeros(2)}, "dns", "unexpected 1 .mlp.layer"),
         ([torch.zeros(2)], "s2vs", "must hold a state dictionary, got list"),
         ({"model": Path("x")}, "s2vs", "holds objects other than tensors"),
-        ({**LAYOUTS["s2vs"], "visil_head.fconv.bias": torch.tensor([float("nan")])}, "s2vs", "not finite"),
+        ({**LAYOUTS["s2vs"], "visil_head.fconv.bias": torch.tensor([float("nan")])}, "s2vs", "non-finite values"),
     ],
 )  # fmt: skip
 def test_checkpoints_of_another_layout_are_rejected_without_writing(

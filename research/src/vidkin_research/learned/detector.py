@@ -18,6 +18,7 @@ from vidkin._base.values import check_at_least, check_choice, check_positive, re
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes
 from vidkin.media.frames import fit_to_square, is_before
+from vidkin.media.picture_edits import resize
 from vidkin.models import open_encoder, read_model_info
 from vidkin.shots import open_detector
 from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, PlanesDetector, RgbFrame
@@ -482,8 +483,8 @@ _ZEROS = np.array([16.0, 128.0, 128.0])
 
 def _plane_samples(frame: RgbFrame, grid: tuple[int, int]) -> FramePlanes:
     """Sample a frame like the default detector: luma [1, H, W], and chroma at half that size."""
-    square = fit_to_square(frame.image, grid[0], "stretch")
-    planes = np.clip(np.rint(square @ _TO_PLANES.T + _ZEROS), 0, 255).astype(np.uint8)
+    small = resize(frame.image, grid[1], grid[0])
+    planes = np.clip(np.rint(small @ _TO_PLANES.T + _ZEROS), 0, 255).astype(np.uint8)
     chroma = planes[::2, ::2, 1:].transpose(2, 0, 1)
     return FramePlanes(planes[None, ..., 0].copy(), chroma[None].copy(), np.array([frame.time]))
 
