@@ -66,7 +66,14 @@ def test_all_of_it_is_walked() -> None:
     assert {"add", "search", "match", "duplicates", "recurring", "coverage", "remove"} <= set(METHODS)
 
 
-@pytest.mark.parametrize("name", ["open", *METHODS, *FUNCTIONS])
+# Comparing takes as long as all others.
+SLOW = {"compare": pytest.mark.thorough}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["open", *METHODS, *(pytest.param(name, marks=SLOW[name]) if name in SLOW else name for name in FUNCTIONS)],
+)
 def test_a_wrong_argument_is_an_error_of_ours(name: str, index: vidkin.Index, clip: Path, tmp_path: Path) -> None:
     function: Callable[..., object] = getattr(vidkin, name) if name in FUNCTIONS else getattr(index, name)
     parameters = inspect.signature(function).parameters.values()

@@ -25,6 +25,7 @@ def mpv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path(f"{made}.txt")
 
 
+@pytest.mark.thorough
 def test_a_match_is_opened_at_its_time(library: Library, mpv: Path) -> None:
     best = run("search", library.clip, "--index", library.index, "-f", "json").json["matches"][0]
     outcome = run("open", library.clip, "--index", library.index)

@@ -54,6 +54,7 @@ def test_a_stretch_can_be_named_by_frame_numbers(library: Library) -> None:
     assert first["query_start"] == pytest.approx(second["query_start"], abs=0.15)
 
 
+@pytest.mark.thorough
 def test_several_clips_in_one_call(library: Library, tmp_path: Path) -> None:
     (tmp_path / "bad.mp4").write_text("no video")
     words = (

@@ -77,6 +77,7 @@ def test_segments_end_where_the_videos_end(index: Index, tmp_path: Path) -> None
     assert [(s.query_start, s.query_end, s.target_start, s.target_end) for s in whole] == [(0, 10, 0, 10)]
 
 
+@pytest.mark.thorough
 def test_compare_needs_no_collection(index: Index) -> None:
     comparison = vidkin.compare(path_of(index, "coffee low"), path_of(index, "coffee"))
     assert comparison.score > 0.7

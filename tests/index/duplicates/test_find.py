@@ -118,6 +118,7 @@ def test_groups_that_are_read_at_the_same_time_get_the_same_words(index: Index) 
         index.duplicates(workers=0)
 
 
+@pytest.mark.thorough
 def test_groups_are_told_while_pairs_are_compared_and_change_no_answer(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,7 @@ def names_of(groups: Any) -> list[list[str]]:
     return sorted(sorted(Path(member.path).stem for member in group.members) for group in groups)
 
 
+@pytest.mark.thorough
 def test_several_processes_find_the_groups_of_one(copies: Copies) -> None:
     groups, stored, _ = copies.find("one")
     found, stored_then, mapper = copies.find("one", width=2)

@@ -44,7 +44,7 @@ def still(path: Path, name: str, number: int) -> Path:
     return path
 
 
-@pytest.mark.parametrize("number", [3, 13, 27, 44])
+@pytest.mark.parametrize("number", [3, *(pytest.param(number, marks=pytest.mark.thorough) for number in (13, 27)), 44])
 @pytest.mark.parametrize("name", ["coffee", "chelsea"])
 def test_still_between_two_stored_frames_is_found_at_its_moment(
     index: Index, tmp_path: Path, name: str, number: int
@@ -58,6 +58,7 @@ def test_still_between_two_stored_frames_is_found_at_its_moment(
     assert all(match.score < 0.3 for match in others)
 
 
+@pytest.mark.thorough
 def test_match_of_an_image_has_no_duration(index: Index, tmp_path: Path) -> None:
     picture = still(tmp_path / "still.png", "coffee", 33)
     segment = index.search(picture)[0].segments[0]
