@@ -152,7 +152,14 @@ def choose(results: Sequence[Result], only: Sequence[str] | None, *, quick: bool
 def run(result: Result, values: Mapping[str, str | list[str]]) -> bool:
     """Run the commands of a row, and keep its day and minutes if they wrote figures; whether all of them ended well."""
     start, day = time.monotonic(), time.time()
-    ended = [subprocess.run(filled(command, values), check=False).returncode == 0 for command in result.commands]
+    ended = []
+    for command in result.commands:
+        with tempfile.TemporaryDirectory() as folder:
+            # `vidkin` overwrites no file that it did not write itself, which is every file of a clone.
+            own = {**values, "results": folder} if command[0] == "vidkin" else values
+            ended.append(subprocess.run(filled(command, own), check=False).returncode == 0)
+            for path in Path(folder).iterdir():
+                (RESULTS / path.name).write_bytes(path.read_bytes())
     files = list(result.files)
     if result.publish and all(ended):
         folder, name = (word.format_map(values) for word in result.publish)

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 from typer.testing import CliRunner
 
+from tests.support.videos import encode, pan
 from vidkin.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,3 +103,21 @@ def test_a_run_writes_what_it_published_into_its_row_without_pictures_of_the_dat
     assert (row.files, row.minutes) == (files, 7)
     assert row.last is not None
     assert "`two.md`, `two.json`, `two-curve.png`" in (tmp_path / "README.md").read_text()
+
+
+def test_figures_of_a_clone_are_replaced_by_commands_of_vidkin(
+    run_all: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    video = encode(tmp_path / "film.mp4", pan("coffee", 20, width=96, height=64))
+    (tmp_path / "cuts.csv").write_text("figures of an earlier commit")
+    table = (
+        '[[result]]\nname = "cuts"\nfiles = ["cuts.csv"]\nwhat = "w"\nminutes = 9\n'
+        f'commands = [["vidkin", "shots", "{video}", "--output", "{{results}}/cuts.csv"]]\n'
+    )
+    (tmp_path / "results.toml").write_text(table)
+    (tmp_path / "README.md").write_text(f"before\n{run_all.START}{run_all.END}after\n")
+    for name, path in (("RESULTS", tmp_path), ("TABLE", tmp_path / "results.toml"), ("PAGE", tmp_path / "README.md")):
+        monkeypatch.setattr(run_all, name, path)
+    assert run_all.run(run_all.read_results()[0], run_all.words_of(None, tmp_path))
+    assert "film.mp4" in (tmp_path / "cuts.csv").read_text()
+    assert run_all.read_results()[0].minutes == 1

@@ -72,8 +72,9 @@ def apply_plan(
         folder: Destination, in which each file keeps its full path; None for the system's trash.
         link: Replace each removed file with a link to the kept file.
         protected: Folders in which no file is touched.
-        dry_run: Only report the actions. on_progress: Callback that receives (files done, total number of files); an
-            exception that it raises ends the run between two files.
+        dry_run: Only report the actions.
+        on_progress: Callback that receives (files done, total number of files); an exception that it raises ends the
+            run between two files.
 
     Raises:
         MediaError: The log cannot be read or written; finished steps are in it.

@@ -194,7 +194,8 @@ def train_boxes(clips: Sequence[Frames], *, videos: int, seed: int = 0) -> dict[
 
     Args:
         clips: Frames of videos, see `compose`.
-        videos: Number of composed videos. seed: Seed of the videos and of the training.
+        videos: Number of composed videos.
+        seed: Seed of the videos and of the training.
     """
     random = np.random.default_rng([58, seed])
     numbers, truth, weights = [], [], []

@@ -71,7 +71,8 @@ def train_verifier(
 
     Args:
         pairs: The material.
-        settings: Settings of the training. on_step: Callback that receives the number of each step and its loss.
+        settings: Settings of the training.
+        on_step: Callback that receives the number of each step and its loss.
 
     Raises:
         InvalidArgumentError: There are no copies or no unrelated videos.
