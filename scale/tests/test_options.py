@@ -28,7 +28,7 @@ def test_cluster_option_needs_a_reachable_address(videos: Path, tmp_path: Path) 
     words = ("index", videos, "--index", tmp_path / "new")
     outcome = run(*words, "--ray", "ray://head:10001", status=2)
     assert "a Ray address must be HOST:PORT, auto" in outcome.err
-    assert "run vidkin on a machine of the cluster" in outcome.err
+    assert "run vidkin on a machine in the cluster" in outcome.err
     run("index", videos, "--index", tmp_path / "new", status=3)
     # Nobody listens at the port of the echo protocol.
     clip = encode(tmp_path / "clip.mp4", pan("rocket", 5))
