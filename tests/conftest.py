@@ -16,8 +16,6 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ["tests.support.budget", "tests.support.lanes", "tests.support.light"]
-
 # `--hypothesis-profile full` is that of `make test-all`. How long an example takes says more of the machine.
 settings.register_profile("quick", max_examples=15, deadline=None)
 settings.register_profile("full", max_examples=100, deadline=None)

@@ -94,17 +94,18 @@ def test_drawn_sequences_change_where_their_labels_say(spliced: float) -> None:
     assert np.array_equal(again.luma, piece.luma)
 
 
-@pytest.mark.parametrize("event", ["lit", "dips"])
-def test_stage_lights_and_dips_within_a_shot_change_frames_and_no_label(event: str) -> None:
+@pytest.mark.parametrize("event", ["lit", "dips", "titles"])
+def test_lights_dips_and_titles_within_a_shot_change_frames_and_no_label(event: str) -> None:
     pool = Pool({"stills": [still(60, seed) for seed in range(12)]}, {"stills": 1.0})
     changed = 0
     for seed in range(20):
         plain = pool.draw(150, np.random.default_rng(seed), spliced=0.0)
         piece = pool.draw(150, np.random.default_rng(seed), spliced=0.0, **{event: 1.0})
         assert piece.joins == plain.joins
-        steps = np.abs(np.diff(piece.luma.astype(float), axis=0)).mean((1, 2)) > 12
+        planes = piece.luma.astype(float), piece.chroma.astype(float)
+        steps = sum(np.abs(np.diff(rows, axis=0)).reshape(149, -1).mean(1) for rows in planes)
         labels = targets(piece)[1:, 0] > 0
-        changed += int((steps & ~labels).sum())
+        changed += int(((steps > 12) & ~labels).sum())
     assert changed > 20
 
 
@@ -115,6 +116,21 @@ def test_slides_are_cut_where_their_text_is_another(tmp_path: Path) -> None:
     for piece in pieces:
         steps = set((np.flatnonzero(np.diff(piece.luma.astype(float), axis=0).any((1, 2))) + 1).tolist())
         assert {join.start for join in piece.joins} <= steps
+
+
+def test_whips_move_the_whole_frame_and_only_cuts_are_labeled(recordings: Sources, tmp_path: Path) -> None:
+    (stored,) = prepare(recordings, tmp_path, share=0.1, groups=("whips",))
+    pieces = read_pieces(stored)
+    assert len(pieces) == 10
+    assert {join.kind for piece in pieces for join in piece.joins} == {"cut"}
+    unlabeled = labeled = 0
+    for piece in pieces:
+        steps = set((np.flatnonzero(np.abs(np.diff(piece.luma.astype(float), axis=0)).mean((1, 2)) > 12) + 1).tolist())
+        cuts = {join.start for join in piece.joins}
+        labeled += len(cuts & steps)
+        unlabeled += len(steps - cuts)
+    assert labeled > 5
+    assert unlabeled > 20
 
 
 def test_later_parts_of_shots_that_change_are_jumps() -> None:

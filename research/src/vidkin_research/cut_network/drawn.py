@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.shots.network import SMALL
+from vidkin_research.cut_network.effects import dip, grade, light, title
 from vidkin_research.cut_network.pieces import GRADUAL, Join, Piece
 from vidkin_research.made.gradual_sequences import COURSES, WIPE_SHAPES
 
@@ -39,7 +40,14 @@ class Pool:
         ]
 
     def draw(
-        self, length: int, random: np.random.Generator, *, spliced: float = 0.45, lit: float = 0.0, dips: float = 0.0
+        self,
+        length: int,
+        random: np.random.Generator,
+        *,
+        spliced: float = 0.45,
+        lit: float = 0.0,
+        dips: float = 0.0,
+        titles: float = 0.0,
     ) -> Piece:
         """A sequence of ``length`` frames, with the changes that films go through as a whole.
 
@@ -49,6 +57,7 @@ class Pool:
             spliced: Share of sequences with new transitions between shots.
             lit: Share of sequences under stage lights.
             dips: Share of sequences with a dip to a plain color within a shot.
+            titles: Share of sequences with titles that come and go.
         """
         # Frames left out and repeated need more frames, or fewer.
         numbers = _speeds(length, random)
@@ -58,10 +67,12 @@ class Pool:
         if random.random() < 0.3:
             piece = piece.reverse()
         if random.random() < lit:
-            piece = _light(piece, random)
+            piece = light(piece, random)
         if random.random() < dips:
-            piece = _dip(piece, random)
-        return _grade(piece, random)
+            piece = dip(piece, random)
+        if random.random() < titles:
+            piece = title(piece, random)
+        return grade(piece, random)
 
     def _string(self, length: int, random: np.random.Generator) -> Piece:
         """Pieces or parts of them, one after the other, with hard cuts between."""
@@ -319,82 +330,6 @@ def _wipe(
                 if pushes:
                     frame[..., edge:] = first[..., : side - edge]
     return mixed
-
-
-def _light(piece: Piece, random: np.random.Generator) -> Piece:
-    """The piece under lights whose place, color and strength change at once, which is no transition."""
-    height, width = SMALL
-    rows, columns = ((np.arange(side, dtype=np.float32) + 0.5) / side for side in SMALL)
-    luma, chroma = piece.luma.astype(np.float32), piece.chroma.astype(np.float32)
-    first = 0
-    while first < len(piece):
-        end = min(len(piece), first + int(np.exp(random.uniform(np.log(4), np.log(80)))))
-        if random.random() < 0.85:
-            down, across = random.uniform(0, 1, 2)
-            apart = (rows[:, None] - down) ** 2 / 4 + (columns - across) ** 2
-            spot = np.exp(-apart / random.uniform(0.1, 0.6) ** 2)
-            gain = (random.uniform(0.15, 0.9) + random.uniform(0, 1.0) * spot).astype(np.float32)
-            small = gain.reshape(height // 2, 2, width // 2, 2).mean((1, 3))
-            color = random.uniform(-45, 45, (2, 1, 1)).astype(np.float32) * float(random.random() < 0.8)
-            luma[first:end] *= gain
-            shown = piece.luma[first:end].reshape(-1, height // 2, 2, width // 2, 2).mean((2, 4)) / 255
-            chroma[first:end] = 128 + (chroma[first:end] - 128 + color * shown[:, None].astype(np.float32)) * small
-        first = end
-    return Piece(_whole(luma), _whole(chroma), piece.joins)
-
-
-def _dip(piece: Piece, random: np.random.Generator) -> Piece:
-    """The piece with a moment of a plain color in the middle of a shot, which is no transition."""
-    count, ramp = int(random.integers(1, 13)), int(random.integers(0, 4))
-    whole = count + 2 * ramp
-    shots = piece.shots(whole + 24)
-    if not shots:
-        return piece
-    first, length = shots[int(random.integers(len(shots)))]
-    start = first + 12 + int(random.integers(length - whole - 23))
-    steps = (np.arange(ramp, dtype=np.float32) + 1) / (ramp + 1)
-    parts = np.concatenate([steps, np.ones(count, np.float32), steps[::-1]])
-    ground = float(random.choice([0, 16, 255, 235], p=[0.3, 0.5, 0.1, 0.1]))
-    luma, chroma = piece.luma.astype(np.float32), piece.chroma.astype(np.float32)
-    own = slice(start, start + whole)
-    luma[own] += (ground - luma[own]) * parts[:, None, None]
-    chroma[own] += (128 - chroma[own]) * parts[:, None, None, None]
-    return Piece(_whole(luma), _whole(chroma), piece.joins)
-
-
-def _whole(values: Small) -> NDArray[np.uint8]:
-    rounded: NDArray[np.uint8] = values.round().clip(0, 255).astype(np.uint8)
-    return rounded
-
-
-def _grade(piece: Piece, random: np.random.Generator) -> Piece:
-    """What a whole film can look like: mirrored, brighter, without color, with bars, with noise."""
-    luma, chroma = piece.luma, piece.chroma
-    if random.random() < 0.5:
-        luma, chroma = luma[..., ::-1], chroma[..., ::-1]
-    if random.random() < 0.15:
-        luma, chroma = luma[..., ::-1, :], chroma[..., ::-1, :]
-    if random.random() < 0.4:
-        table = 255 * (np.arange(256) / 255) ** np.exp(random.normal(0, 0.35)) * random.uniform(0.6, 1.1)
-        if random.random() < 0.1:
-            table = 255 - table
-        luma = table.round().clip(0, 255).astype(np.uint8)[luma]
-    if random.random() < 0.3:
-        table = (np.arange(256) - 128) * random.choice([0, random.uniform(0.2, 1.6)]) + 128
-        chroma = table.round().clip(0, 255).astype(np.uint8)[chroma]
-        if random.random() < 0.3:
-            chroma = chroma[:, ::-1]
-    if random.random() < 0.1:
-        luma, chroma = luma.copy(), chroma.copy()
-        axis = int(random.integers(2))
-        bar = int(random.integers(2, SMALL[axis] // 5)) // 2
-        for rows, level, wide in ((luma, 16, 2 * bar), (chroma, 128, bar)):
-            side = np.moveaxis(rows, -2 + axis, -1)
-            side[..., :wide], side[..., -wide:] = level, level
-    if random.random() < 0.3:
-        noise = random.normal(0, random.uniform(0.3, 2.5), luma.shape).astype(np.float32)
-        luma = (luma + noise).round().clip(0, 255).astype(np.uint8)
-    return Piece(luma, chroma, piece.joins)
 
 
 def targets(piece: Piece) -> NDArray[np.float32]:

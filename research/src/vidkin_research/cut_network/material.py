@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin._base.values import read_json
-from vidkin.media import write_video
 from vidkin.shots.network import GRID
-from vidkin_research.cut_network.pieces import Frames, Join, Piece, read_piece, write_pieces
+from vidkin_research.cut_network.pieces import Join, Piece, read_piece, shrink, write_pieces
+from vidkin_research.cut_network.stills import little, slides, whips
 from vidkin_research.frame_encoder.held_back import is_held_back_clip
 from vidkin_research.made import GRADUAL_JOINS, FilmRecipe, compose_film
 from vidkin_research.made.footage import Footage, read_footage
@@ -151,9 +150,10 @@ def prepare(
         "gradual": lambda: (_gradual(read(), seed, number) for number in range(many(200))),
         "mixed": lambda: (_mixed(read(), seed, number) for number in range(many(110))),
         "families": lambda: families(clips + sources.photographs[::8], "families", 5),
-        "little": lambda: (_little(sources, work / "little", seed, number) for number in range(many(160))),
+        "little": lambda: (little(sources.photographs, work / "little", seed, number) for number in range(many(160))),
         "restless": lambda: (read_piece(path) for path in restless(30, pans=False) + restless(30, pans=True)),
-        "slides": lambda: (_slides(seed, number) for number in range(many(60))),
+        "slides": lambda: (slides(seed, number) for number in range(many(60))),
+        "whips": lambda: (whips(sources.photographs, work / "whips", seed, number) for number in range(many(100))),
         "families-restless": lambda: families(restless(30, pans=False) + clips[:20], "families-restless", 2),
     }
     stored = []
@@ -173,108 +173,23 @@ def _film(footage: Footage, seed: int, number: int) -> Piece:
     film = compose_film(footage, _LENGTH, seed=(seed << 20) + number, recipe=recipe)
     kinds = {"same": "jump", **{kind: kind for kind in GRADUAL_JOINS}}
     joins = [Join(kinds.get(join.kind, "hard"), join.start, join.end) for join in film.joins]
-    return Piece(*_shrink(film.pictures), tuple(joins))
+    return Piece(*shrink(film.pictures), tuple(joins))
 
 
 def _gradual(footage: Footage, seed: int, number: int) -> Piece:
     made = compose_gradual(footage, _LENGTH, seed=(seed << 20) + number)
-    return Piece(*_shrink(made.pictures), _joins(made.hard, made.gradual, made.kinds))
+    return Piece(*shrink(made.pictures), _joins(made.hard, made.gradual, made.kinds))
 
 
 def _mixed(footage: Footage, seed: int, number: int) -> Piece:
     made = compose(footage, _LENGTH, seed=(seed << 20) + number)
-    return Piece(*_shrink(made.pictures), _joins(made.hard, made.gradual, made.kinds))
+    return Piece(*shrink(made.pictures), _joins(made.hard, made.gradual, made.kinds))
 
 
 def _joins(hard: Sequence[int], gradual: Sequence[tuple[int, int]], kinds: Sequence[str]) -> tuple[Join, ...]:
     joins = [Join("cut", cut, cut) for cut in hard]
     joins += [Join(kind, *span) for span, kind in zip(gradual, kinds, strict=True)]
     return tuple(sorted(joins, key=lambda join: join.start))
-
-
-def _shrink(pictures: Frames) -> tuple[Frames, Frames]:
-    """Small frames of [T, 3, 64, 128]; chroma was sampled from every second pixel of both sides."""
-    values = pictures.reshape(len(pictures), 3, GRID[0] // 2, 2, GRID[1] // 2, 2).mean((3, 5))
-    chroma = pictures[:, 1:, ::2, ::2]
-    chroma = chroma.reshape(len(pictures), 2, GRID[0] // 4, 2, GRID[1] // 4, 2).mean((3, 5))
-    return (values[:, 0] + 0.5).astype(np.uint8), (chroma + 0.5).astype(np.uint8)
-
-
-_SIZES = ((96, 64), (96, 64), (128, 96), (160, 120), (192, 128), (256, 144), (320, 180))
-
-
-def _little(sources: Sources, folder: Path, seed: int, number: int) -> Piece:
-    """Shots of cameras that wander over photographs, encoded small and in one thread: nothing but movement and what
-    encoding makes of it, hard cuts, and fades to black."""
-    random = np.random.default_rng((seed, number, 2))
-    width, height = _SIZES[int(random.integers(len(_SIZES)))]
-    frames: list[Frames] = []
-    joins: list[Join] = []
-    cut_often = random.random() < 0.6
-    while len(frames) < _LENGTH:
-        count = int(random.integers(8, 70)) if cut_often else _LENGTH
-        path = sources.photographs[int(random.integers(len(sources.photographs)))]
-        shot = _wander(path, count, (width, height), random)
-        if frames:
-            joins.append(Join("hard", len(frames), len(frames)))
-        if count > 30 and cut_often and random.random() < 0.2:
-            span = int(random.integers(6, 20))
-            for place in range(span):
-                shot[place - span] = (shot[place - span] * ((span - 1 - place) / span)).astype(np.uint8)
-            joins.append(Join("fade", len(frames) + count - span, len(frames) + count - 1))
-        frames += shot
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"little-{seed}-{number:04d}.mp4"
-    write_video(file, frames, rate=25.0, crf=int(random.integers(18, 34)), threads=1)
-    return read_piece(file, joins)
-
-
-def _slides(seed: int, number: int) -> Piece:
-    """Slides of one layout whose text changes at once, which is a cut, or gets a line more, which is none."""
-    random = np.random.default_rng((seed, number, 3))
-    size = 2 * GRID[1], 2 * GRID[0]
-    is_dark = random.random() < 0.3
-    paper, ink = (tuple(int(value) for value in random.integers(*span, 3)) for span in ((215, 256), (0, 90)))
-    paper, ink = (ink, paper) if is_dark else (paper, ink)
-    head = tuple(int(value) for value in random.integers(0, 256, 3))
-    bar, step, left = int(random.integers(0, 28)), int(random.integers(9, 18)), int(random.integers(6, 40))
-    pages: list[NDArray[np.uint8]] = []
-    joins: list[Join] = []
-    while len(pages) < _LENGTH:
-        if pages:
-            joins.append(Join("cut", len(pages), len(pages)))
-        page = Image.new("RGB", size, paper)
-        drawing = ImageDraw.Draw(page)
-        drawing.rectangle((0, 0, size[0], bar), fill=head)
-        lines, is_built = int(random.integers(2, 9)), random.random() < 0.4
-        held = int(random.integers(10, 90))
-        for line in range(lines):
-            letters = random.integers(0, 32, int(random.integers(6, 40)))
-            text = "".join(chr(97 + letter) if letter < 26 else " " for letter in letters.tolist())
-            drawing.text((left, bar + 6 + step * line), text, fill=ink)
-            if is_built and line < lines - 1:
-                pages += [np.asarray(page)] * int(random.integers(6, 40))
-        pages += [np.asarray(page)] * held
-    small, joins = pages[:_LENGTH], [join for join in joins if join.start < _LENGTH]
-    values = np.stack([np.asarray(Image.fromarray(page).convert("YCbCr")) for page in small])
-    pictures = np.moveaxis(values, -1, 1).reshape(len(small), 3, GRID[0], 2, GRID[1], 2).mean((3, 5))
-    return Piece(*_shrink(pictures.round().astype(np.uint8)), tuple(joins))
-
-
-def _wander(path: Path, count: int, size: tuple[int, int], random: np.random.Generator) -> list[Frames]:
-    with Image.open(path) as photograph:
-        picture = photograph.convert("RGB")
-    phases, turns = random.uniform(0, 2 * np.pi, 3), random.uniform(0.1, 1.6, 3) * random.choice([0.3, 1.0])
-    frames = []
-    for time in np.arange(count) / 50:
-        zoom = 0.55 + 0.25 * np.sin(turns[0] * time + phases[0])
-        tall = min(picture.height, picture.width * size[1] / size[0]) * zoom
-        wide = tall * size[0] / size[1]
-        left = (picture.width - wide) * (0.5 + 0.5 * np.sin(turns[1] * time + phases[1]))
-        top = (picture.height - tall) * (0.5 + 0.5 * np.sin(turns[2] * time + phases[2]))
-        view = picture.resize(size, Image.Resampling.BILINEAR, box=(left, top, left + wide, top + tall))
-        frames.append(np.asarray(view))
-    return frames
 
 
 def join_fades(piece: Piece) -> Piece:

@@ -16,7 +16,7 @@ from vidkin._base.files import PathLike, replace_file
 from vidkin.media import iter_planes
 from vidkin.shots.network import GRID, shrink_planes
 
-__all__ = ["GRADUAL", "Join", "Piece", "read_piece", "read_pieces", "write_pieces"]
+__all__ = ["GRADUAL", "Join", "Piece", "read_piece", "read_pieces", "shrink", "write_pieces"]
 
 Frames = NDArray[np.uint8]
 
@@ -107,6 +107,14 @@ def read_piece(path: PathLike, joins: Sequence[Join] = (), *, most: int = 1 << 3
             break
     luma, chroma = (np.concatenate(rows)[:most] for rows in zip(*parts, strict=True))
     return Piece(luma, chroma, tuple(joins))
+
+
+def shrink(frames: Frames) -> tuple[Frames, Frames]:
+    """Luma and chroma of a piece from YCbCr frames [T, 3, 64, 128]; chroma is sampled from every second pixel."""
+    values = frames.reshape(len(frames), 3, GRID[0] // 2, 2, GRID[1] // 2, 2).mean((3, 5))
+    chroma = frames[:, 1:, ::2, ::2]
+    chroma = chroma.reshape(len(frames), 2, GRID[0] // 4, 2, GRID[1] // 4, 2).mean((3, 5))
+    return (values[:, 0] + 0.5).astype(np.uint8), (chroma + 0.5).astype(np.uint8)
 
 
 def write_pieces(path: Path, pieces: Sequence[Piece]) -> None:

@@ -48,6 +48,7 @@ class Recipe:
         spliced: Share of sequences with new transitions between shots.
         lit: Share of sequences under stage lights that change at once.
         dips: Share of sequences with a moment of a plain color within a shot.
+        titles: Share of sequences with titles that come and go.
         short: Share of batches of very short films.
         average: Decay of the running mean of the weights, which is what is kept.
         seed: Source of everything random.
@@ -66,8 +67,9 @@ class Recipe:
     rate: float = 3e-3
     decay: float = 1e-3
     spliced: float = 0.45
-    lit: float = 0.1
+    lit: float = 0.12
     dips: float = 0.1
+    titles: float = 0.12
     short: float = 0.06
     average: float = 0.995
     seed: int = 0
@@ -84,6 +86,7 @@ class Recipe:
             "restless": 0.04,
             "families-restless": 0.07,
             "slides": 0.03,
+            "whips": 0.05,
         }
     )
     weights: tuple[float, float, float, float, float] = (4.0, 0.3, 2.0, 0.4, 0.3)
@@ -229,7 +232,9 @@ class _Drawn:
     def _add(self, count: int, random: np.random.Generator) -> None:
         recipe = self._recipe
         for _ in range(count):
-            piece = self._pool.draw(recipe.length, random, spliced=recipe.spliced, lit=recipe.lit, dips=recipe.dips)
+            piece = self._pool.draw(
+                recipe.length, random, spliced=recipe.spliced, lit=recipe.lit, dips=recipe.dips, titles=recipe.titles
+            )
             luma, chroma = (torch.from_numpy(np.ascontiguousarray(rows)) for rows in (piece.luma, piece.chroma))
             measured = self._measures(luma[None], chroma[None])
             self._held.append((luma, chroma, measured.rows[0], measured.maps[0], torch.from_numpy(targets(piece))))
