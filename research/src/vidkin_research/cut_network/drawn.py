@@ -100,19 +100,19 @@ class Pool:
 
 
 def _speeds(length: int, random: np.random.Generator) -> NDArray[np.int64]:
-    """Numbers of the frames shown: mostly all of them, or every second; some left out, or repeated."""
+    """Numbers of the frames shown: mostly all of them, or every few; some left out, or repeated."""
     draw = random.random()
     places = np.arange(length)
-    if draw < 0.08:
-        return places * 2
-    if draw < 0.11:
+    if draw < 0.22:
+        return places * int(random.choice([2, 3, 4, 5, 6], p=[0.35, 0.3, 0.15, 0.12, 0.08]))  # cameras of low rates
+    if draw < 0.25:
         return places // 4 * 8  # a frame or three a second, held
-    if draw < 0.15:
+    if draw < 0.29:
         return places // 2 * (1 if random.random() < 0.5 else 2)  # films of half the rate
-    if draw < 0.21:
+    if draw < 0.35:
         period = int(random.integers(4, 13))
         return places + places // period  # every so many left out, as at a variable rate
-    if draw < 0.25:
+    if draw < 0.39:
         period = int(random.integers(4, 13))
         repeated: NDArray[np.int64] = np.maximum(places - (places % period == 0), 0)  # every so many shown twice
         return repeated
