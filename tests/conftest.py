@@ -117,6 +117,7 @@ def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     """Each worker of pytest is a user of its own, of whom one removal runs at a time; the real user sees nothing."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", os.fspath(tmp_path_factory.mktemp("state")))
+        patch.setenv("VIDKIN_CACHE", os.fspath(tmp_path_factory.mktemp("cache")))
         yield
 
 

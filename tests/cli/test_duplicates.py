@@ -48,6 +48,42 @@ def without_proofs(own: Library, folder: Path) -> Path:
     return index
 
 
+def test_folders_are_compared_without_an_index(own: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIDKIN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "films"
+    folder.mkdir()
+    for name in ("coffee.mp4", "rocket.mp4"):
+        shutil.copy2(own.folder / name, folder)
+    assert run("duplicates", folder, "-f", "json").json["groups"] == []
+    shutil.copy2(own.folder / "coffee small [1].mp4", folder)
+    (group,) = run("duplicates", "films", folder, "-f", "json").json["groups"]
+    assert {Path(one["path"]).name for one in group["members"]} == {"coffee.mp4", "coffee small [1].mp4"}
+    assert len(list((tmp_path / "cache").glob("*/*.vidkin"))) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "films"]
+
+    shown = run("duplicates", folder, "--plan", tmp_path / "plan.json")
+    (index,) = (tmp_path / "cache").glob("*/*.vidkin")
+    words = " ".join(shown.err.split())
+    assert f"`vidkin apply {tmp_path / 'plan.json'} --index {index}`" in words
+    assert f"`vidkin decisions --not-a-match A B --index {index}`" in words
+    (folder / "coffee small [1].mp4").unlink()
+    assert run("duplicates", folder, "-f", "json").json["groups"] == []
+
+
+def test_folders_are_compared_but_for_files_that_cannot_be_read(own: Library, tmp_path: Path) -> None:
+    for name in ("coffee.mp4", "coffee small [1].mp4"):
+        shutil.copy2(own.folder / name, tmp_path)
+    (tmp_path / "broken.mp4").write_bytes(b"no video")
+    shown = run("duplicates", tmp_path, "-f", "plain", status=1)
+    assert len(shown.out.splitlines()) == 2
+    assert "broken.mp4: " in shown.err
+    (tmp_path / "empty").mkdir()
+    assert "no videos found" in run("duplicates", tmp_path / "empty", status=3).err
+    assert "no such file or folder" in run("duplicates", tmp_path / "none", status=3).err
+    assert "exclude each other" in run("duplicates", tmp_path, "--index", own.index, status=2).err
+
+
 def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     before = contents(own.folder)
     plan, away = tmp_path / "plan.json", tmp_path / "away"

@@ -49,6 +49,15 @@ def config_path() -> Path:
     return user_config_path("vidkin", appauthor=False) / "config.toml"
 
 
+def cache_folder() -> Path:
+    """The folder for indexes that commands keep between runs: ``$VIDKIN_CACHE``, or the system's cache folder."""
+    if named := os.environ.get("VIDKIN_CACHE"):
+        return Path(named).expanduser()
+    from platformdirs import user_cache_path
+
+    return user_cache_path("vidkin", appauthor=False)
+
+
 def option_defaults(
     command: str, options: Sequence[Any], arguments: Sequence[str], sections: Collection[str]
 ) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import typer
 from vidkin.cli import options
 from vidkin.cli.config import DEFAULT_INDEX
 from vidkin.cli.console import is_roomy, meter, note, path_text, print_data, say, table
-from vidkin.cli.index import index_temporarily
+from vidkin.cli.index import index_in_cache
 from vidkin.cli.options import OutputFormat
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.rendering.coverage import COVERAGE_FORMATS, coverage_cells, describe_coverage
@@ -55,7 +55,7 @@ def coverage(
 
 @contextmanager
 def _open_gallery(index: str, folder: Path | None, cluster: str | None) -> Iterator[tuple[Index, Path | None]]:
-    """The index and the folder in it; a temporary index of the folder if the index has no video there."""
+    """The index and the folder in it; the cached index of the folder if the index has no video there."""
     if folder is None or options.has_index(index):
         from vidkin._base.files import is_within
 
@@ -65,7 +65,7 @@ def _open_gallery(index: str, folder: Path | None, cluster: str | None) -> Itera
                 return
     if cluster is not None:
         raise InvalidArgumentError(f"a cluster needs an index; add the videos of {folder} with `vidkin index` first")
-    with index_temporarily([folder]) as (collection, _):
+    with index_in_cache([folder]) as (collection, _):
         if not len(collection):
             raise NotIndexedError(f"{folder}: there is no video that can be read; name a folder with videos")
         yield collection, None

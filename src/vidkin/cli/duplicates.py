@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vidkin.cli import options
+from vidkin.cli.commands import source_of
 from vidkin.cli.config import DEFAULT_INDEX
-from vidkin.cli.console import Meter, is_roomy, meter, note, path_text, print_data, say, table, wrote
+from vidkin.cli.console import Meter, end_with_failures, is_roomy, meter, note, path_text, print_data, say, table, wrote
+from vidkin.cli.index import cached_index, index_in_cache
 from vidkin.cli.options import OutputFormat, ScoreBasis, folder_option, rare_option
 from vidkin.rendering.removals import describe_plan
 from vidkin.rendering.text import clock, command_line, file_size, name_scores, number, printable, score_cells
@@ -33,6 +35,8 @@ _PREFERENCES = "picture,frame-rate,dynamic-range,sound,streams,metadata,bit-rate
 
 
 def duplicates(
+    context: typer.Context,
+    paths: Annotated[list[Path] | None, typer.Argument(metavar="[FOLDER]")] = None,
     index: options.IndexOption = DEFAULT_INDEX,
     threshold: Annotated[float, options.threshold_option()] = SURE,
     output: Annotated[list[Path] | None, options.output_option()] = None,
@@ -52,11 +56,13 @@ def duplicates(
     cluster: str | None = None,
     format: options.FormatOption = OutputFormat.TABLE,
 ) -> None:
-    """List groups of copies in the index; the best copy of each group is marked.
+    """List groups of copies in the index, or in folders; the best copy of each group is marked.
 
-    Uncertain pairs are read again. Comparisons are stored in the index, so that the next run is fast.
+    Uncertain pairs are read again. Comparisons are stored in the index, so that the next run is fast. The index of
+    folders that are named here is kept in the cache folder.
 
     Args:
+        paths: Folders and files to compare, without an index of your own; default: all files of the index.
         threshold: Lowest score of two copies.
         output: Write the groups to this file: a table (.csv, .json), a page with pictures of all copies side by side
             (.html), or a format of an installed package. Repeatable.
@@ -87,9 +93,19 @@ def duplicates(
     targets = options.parse_outputs(output, {name: (form.suffix,) for name, form in reports.items()})
     if plan is not None:
         targets["plan"] = plan
+    failures: list[str] = []
+    if paths:
+        if source_of(context, "index") == "COMMANDLINE":
+            raise typer.BadParameter(f"folders and --index exclude each other: `vidkin index` adds folders to {index}")
+        index = os.fspath(cached_index(paths))
     sources = options.check_targets(targets, "duplicates", index)
     if plan is not None:
         check_plan_is_settled(plan)
+    if paths:
+        with index_in_cache(paths) as (collection, report):
+            failures = [f"{item.path}: {item.cause}" for item in report.broken]
+        if not report.usable:
+            end_with_failures(failures or ["no videos found; name folders with videos"], some_usable=False)
     with (
         options.open_index(index, cluster=cluster) as collection,
         meter("comparing" if plan is None else "comparing and proving") as bar,
@@ -116,6 +132,7 @@ def duplicates(
         planned = plan_removal(groups, protected=protect or [], records=records)
         write_plan(planned, plan, source=sources["plan"])
         wrote(plan, describe_plan(planned))
+    named = [] if index == DEFAULT_INDEX else ["--index", printable(index)]
     facts = {"index": index, "threshold": threshold, "by": by.value, "groups": groups, "outputs": targets}
     if not print_data(format, facts, duplicate_cells(groups)):
         if format is OutputFormat.PLAIN:
@@ -125,12 +142,12 @@ def duplicates(
         else:
             _print_groups(groups)
         if groups:
-            note("A wrong pair? `vidkin decisions --not-a-match A B` keeps it out of the groups.")
+            words = ["vidkin", "decisions", "--not-a-match", "A", "B", *named]
+            note(f"A wrong pair? `{command_line(words)}` keeps it out of the groups.")
     if plan is not None and planned.groups:
-        words = ["vidkin", "apply", printable(os.fspath(plan))]
-        if index != DEFAULT_INDEX:
-            words += ["--index", printable(index)]
+        words = ["vidkin", "apply", printable(os.fspath(plan)), *named]
         note(f"Check the plan, then carry it out: `{command_line(words)}`")
+    end_with_failures(failures)
 
 
 class SearchProgress:

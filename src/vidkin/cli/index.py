@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vidkin._base.files import create_output_folder
 from vidkin.cli import options
 from vidkin.cli.commands import Status
-from vidkin.cli.config import DEFAULT_INDEX
+from vidkin.cli.config import DEFAULT_INDEX, cache_folder
 from vidkin.cli.console import error_line, meter, note, path_text, print_data, say, table
 from vidkin.cli.options import JsonFormat, rare_option
 from vidkin.rendering.ingest import count_files, describe_outdated, describe_skipped, summarize_report
@@ -23,7 +24,7 @@ from vidkin.rendering.text import number, printable
 if TYPE_CHECKING:
     from vidkin.index import Index, IngestReport, Progress, Prune
 
-# Seconds that --watch waits for another process that is writing, at the start or later.
+# Seconds to wait for another process that is writing, with --watch and for an index in the cache folder.
 _FOREVER = 1e9
 
 
@@ -174,14 +175,26 @@ def fill(collection: Index, paths: Sequence[Path], *, cluster: str | None = None
         return collection.add([os.fspath(path.expanduser()) for path in paths], on_progress=show, **settings)
 
 
+def cached_index(paths: Sequence[Path]) -> Path:
+    """The location of the index of some files and folders in the cache folder. Each version of vidkin has its own."""
+    from vidkin import __version__
+
+    names = sorted({os.fsencode(path.expanduser().resolve()) for path in paths})
+    key = hashlib.sha256(b"\0".join(names)).hexdigest()[:20]
+    return cache_folder() / f"indexes-{__version__}" / f"{key}.vidkin"
+
+
 @contextmanager
-def index_temporarily(paths: Sequence[Path]) -> Iterator[tuple[Index, IngestReport]]:
-    """A temporary index of some files that exists as long as the command, and the report of adding them."""
-    with (
-        tempfile.TemporaryDirectory(prefix="vidkin-") as folder,
-        options.open_index(Path(folder, DEFAULT_INDEX), writing=True, create=True) as collection,
-    ):
-        yield collection, fill(collection, paths)
+def index_in_cache(paths: Sequence[Path]) -> Iterator[tuple[Index, IngestReport]]:
+    """The index of some files and folders in the cache folder, brought up to date, and the report of the update.
+
+    Another process that is updating the same index is waited for.
+    """
+    options.check_some_exist(paths)
+    place = cached_index(paths)
+    create_output_folder(place.parent)
+    with options.open_index(place, writing=True, create=True) as collection:
+        yield collection, fill(collection, paths, prune=True, wait=_FOREVER)
 
 
 def print_report(report: IngestReport) -> None:

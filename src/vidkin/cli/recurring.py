@@ -12,7 +12,7 @@ import typer
 from vidkin.cli import options
 from vidkin.cli.config import DEFAULT_INDEX
 from vidkin.cli.console import end_with_failures, meter, note, path_text, print_data, say, table, wrote
-from vidkin.cli.index import index_temporarily
+from vidkin.cli.index import index_in_cache
 from vidkin.cli.options import OutputFormat, ScoreBasis, rare_option
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import clock, name_scores, number, score_cells, write_format
@@ -122,12 +122,12 @@ def recurring(
 
 @contextmanager
 def _open_videos(paths: Sequence[Path] | None, index: str, failures: list[str], *, writing: bool) -> Iterator[Index]:
-    """The index, or a temporary one of the named files; unreadable files are added to ``failures``."""
+    """The index, or the cached one of the named files; unreadable files are added to ``failures``."""
     if not paths:
         with options.open_index(index, writing=writing) as collection:
             yield collection
         return
-    with index_temporarily(paths) as (collection, report):
+    with index_in_cache(paths) as (collection, report):
         failures += [f"{broken.path}: {broken.cause}" for broken in report.broken]
         if not report.usable:
             end_with_failures(failures or ["no videos found; name folders or files with videos"], some_usable=False)
