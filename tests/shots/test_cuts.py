@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image as PILImage
-from PIL import ImageDraw
+from PIL import ImageDraw, ImageFont
 
 import vidkin
-from tests.support.videos import Image, encode, pan
+from tests.support.videos import Image, encode, pan, photograph
 from vidkin.errors import InvalidArgumentError
 from vidkin.media import FramePlanes, write_video
 from vidkin.shots import DetectedCuts, PlanesDetector, detect, open_detector
@@ -186,3 +186,45 @@ def test_slides_with_the_same_layout_and_other_text_are_cut(tmp_path: Path) -> N
         frames += [np.asarray(slide)] * 40
     found = detect(encode(tmp_path / "film.mp4", frames, rate=25))
     assert [cut.frame for cut in found.cuts] == [40, 80, 120, 160]
+
+
+def test_whip_pans_with_motion_blur_are_no_transition(tmp_path: Path) -> None:
+    """The camera rests on a panorama of photographs and whips on within five frames, six times."""
+    scene = np.concatenate(
+        [
+            np.asarray(PILImage.fromarray(photograph(name)).convert("RGB").resize((320, 180)), np.float32)
+            for name in ("coffee", "rocket", "astronaut", "chelsea", "brick", "coffee", "grass", "rocket")
+        ],
+        1,
+    )
+    frames, place = [], 0.0
+    for _ in range(6):
+        for step in [0.6] * 30 + [60.0] * 5:
+            shown = [scene[:, int(at) : int(at) + 320] for at in np.linspace(place, place + step, int(step / 4) + 1)]
+            frames.append(np.mean(shown, 0).astype(np.uint8))
+            place += step
+    assert detect(encode(tmp_path / "film.mp4", frames, rate=25)).cuts == ()
+
+
+def test_colored_lights_that_blink_are_no_cut(tmp_path: Path) -> None:
+    frames = []
+    for number, frame in enumerate(pan("coffee", 150)):
+        values = np.array(PILImage.fromarray(frame).convert("YCbCr"))
+        if 50 <= number < 100:
+            values[..., 1:] = (90, 200) if number % 8 < 4 else (128, 60)
+        frames.append(np.asarray(PILImage.fromarray(values, "YCbCr").convert("RGB")))
+    assert detect(encode(tmp_path / "film.mp4", frames, rate=25)).cuts == ()
+
+
+@pytest.mark.parametrize("edge", [1, 10], ids=["at once", "faded"])
+def test_titles_over_a_take_are_no_transition(edge: int, tmp_path: Path) -> None:
+    title = PILImage.new("L", (192, 128))
+    drawing = ImageDraw.Draw(title)
+    for line, words in enumerate(("DIRECTED BY", "NOBODY", "IN PARTICULAR")):
+        drawing.text((12, 14 + 34 * line), words, fill=255, font=ImageFont.load_default(24))
+    mask = np.asarray(title, np.float32)[..., None] / 255
+    frames = []
+    for number, frame in enumerate(pan("coffee", 200)):
+        part = min(max(0, min(number % 70 - 20, 70 - number % 70)) / edge, 1)
+        frames.append((frame + (240 - frame.astype(np.float32)) * mask * part).astype(np.uint8))
+    assert detect(encode(tmp_path / "film.mp4", frames, rate=25)).cuts == ()

@@ -177,7 +177,7 @@ def fill(collection: Index, paths: Sequence[Path], *, cluster: str | None = None
 
 def cached_index(paths: Sequence[Path]) -> Path:
     """The location of the index of some files and folders in the cache folder. Each version of vidkin has its own."""
-    from vidkin import __version__
+    from vidkin._version import __version__
 
     names = sorted({os.fsencode(path.expanduser().resolve()) for path in paths})
     key = hashlib.sha256(b"\0".join(names)).hexdigest()[:20]
