@@ -45,6 +45,15 @@ def test_search_with_a_stretch(library: Library) -> None:
     assert segment["target_start"] == pytest.approx(segment["query_start"], abs=0.5)  # the query's own time
 
 
+def test_exact_times_stay_within_the_stretch(library: Library) -> None:
+    query = library.folder / "coffee.mp4"
+    words = ("search", query, "--start", "6", "--end", "10", "--exact", "--index", library.index, "-f", "json")
+    (segment,) = run(*words).json["matches"][0]["segments"]
+    assert 6 <= segment["query_start"] < segment["query_end"] <= 10
+    assert segment["target_start"] == pytest.approx(segment["query_start"], abs=0.1)  # a frame
+    assert segment["target_end"] == pytest.approx(segment["query_end"], abs=0.1)  # a frame
+
+
 @pytest.mark.thorough
 def test_a_stretch_can_be_named_by_frame_numbers(library: Library) -> None:
     words = ("search", library.folder / "coffee.mp4", "--index", library.index, "-f", "json", "--start")

@@ -19,6 +19,7 @@ def sounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_sounds(folder / "rocket.mp4", [tune(6, seed=1)], pictures="rocket")
     write_sounds(folder / "coffee.mp4", [tune(6, seed=1)], pictures="coffee")
     write_sounds(folder / "quiet.mp4", [], pictures="chelsea")
+    write_sounds(folder / "silent.mp4", [np.zeros(6 * RATE, np.float32)], pictures="chelsea")
     write_sounds(folder / "short.wav", [tune(1, seed=5)], codec="pcm_s16le")
     return folder
 
@@ -37,6 +38,13 @@ def test_a_pair_without_sound_has_no_score_by_it(sounds: Path) -> None:
     said = " ".join(run(*words, status=2).err.split())
     assert "--by either needs the sound of both files, and one has none" in said
     assert "add it with `vidkin index PATH --sound`" in said
+
+
+def test_a_silent_track_has_no_score_and_is_said_to_be_silent(sounds: Path) -> None:
+    words = ("match", sounds / "rocket.mp4", sounds / "silent.mp4", "--index", sounds / "none")
+    assert f"Sound: {sounds / 'silent.mp4'} is silent" in run(*words).out.replace("\n", "")
+    assert run(*words, "-f", "json").json["sound"] is None
+    assert "one has none or is silent" in " ".join(run(*words, "--by", "both", status=2).err.split())
 
 
 def test_a_second_of_sound_that_is_not_found_is_said_to_be_short(sounds: Path) -> None:

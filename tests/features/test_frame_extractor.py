@@ -16,6 +16,7 @@ from PIL import Image
 from tests.features.onnx_files import mean_colors, write_onnx
 from tests.support.videos import encode, pan, photograph
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.features import frame_extractor
 from vidkin.features.frame_extractor import NETWORK_FILE, FrameEncoderExtractor, open_frame_extractor
 from vidkin.media import Frames
 
@@ -129,6 +130,18 @@ def byte_colors(path: Path) -> Path:
         ("ReduceMean", "numbers", "colors", {"axes": [2, 3], "keepdims": 0}),
     ]
     return write_onnx(path, steps, ("batch", 3, 32, 32), type="UINT8")
+
+
+def test_another_box_network_or_cohort_changes_the_fingerprint(
+    extractor: FrameEncoderExtractor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("BOX_NETWORK_FILE", "COHORT_FILE"):
+        other = tmp_path / name
+        other.write_bytes(getattr(frame_extractor, name).read_bytes() + b" ")
+        with monkeypatch.context() as patch:
+            patch.setattr(frame_extractor, name, other)
+            assert open_frame_extractor("vidkin", device="cpu").fingerprint != extractor.fingerprint
+    assert open_frame_extractor("vidkin", device="cpu").fingerprint == extractor.fingerprint
 
 
 def test_another_network_describes_frames_and_changes_the_fingerprint(

@@ -53,6 +53,13 @@ def test_footage_in_a_corner_is_found_by_the_vectors_of_the_corner() -> None:
     assert back.segments[0].query_box == pytest.approx(CORNER)
 
 
+def test_identical_frames_match_as_a_whole() -> None:
+    video = features(film((60, 0, 8, 1)), film((1, 0, 8, 1)))
+    (found,) = VerifiedScorer(verifier()).score(video, [video])
+    assert found.score == 1.0
+    assert found.segments[0].query_box == found.segments[0].target_box == (0, 0, 1, 1)
+
+
 def test_regions_count_like_one_vector_of_all_of_them() -> None:
     """Two regions of half of the numbers each: their mean cosine is that of the regions side by side."""
     query, target = film((1, 33, 8, 1)), film((50, 0, 25, 1), (1, 30, 20, 1))

@@ -111,8 +111,19 @@ def match(
         say(f"Sound: {result.sound:.2f}" + (":" if result.sound_segments else ", nothing in common"))
         if result.sound_segments:
             print_segments(result.sound_segments)
+    else:
+        _name_silent(first, second)
     if proof is not None:
         _print_proof(proof)
+
+
+def _name_silent(*videos: Path) -> None:
+    """Name the files whose sound tracks are silent."""
+    from vidkin.index.query.sound import hear
+
+    for video in videos:
+        if (tracks := hear(video)) and not any(map(len, tracks)):
+            say("Sound: ", path_text(video), " is silent")
 
 
 def _check_targets(targets: Mapping[str, Path], *, offset: bool) -> None:
@@ -175,7 +186,7 @@ def _score_by(by: ScoreBasis, result: Comparison) -> Comparison:
     if by is ScoreBasis.PICTURE:
         return result
     if result.sound is None:
-        needed = f"--by {by.value} needs the sound of both files, and one has none"
+        needed = f"--by {by.value} needs the sound of both files, and one has none or is silent"
         raise InvalidArgumentError(f"{needed}; of an index without sound, {ADD_SOUND}")
     return replace(result, score=score_by(check_by(by.value), result.score, result.sound))
 

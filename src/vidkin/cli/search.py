@@ -76,10 +76,11 @@ def search(
             try:
                 options.check_stretch(start, end, query)
                 with meter("searching"):
+                    first, last = (None if each is None else time_in(query, each) for each in (start, end))
                     found = collection.search(
                         os.fspath(query),
-                        start=None if start is None else time_in(query, start),
-                        end=None if end is None else time_in(query, end),
+                        start=first,
+                        end=last,
                         limit=offset + limit + 1,
                         threshold=lowest,
                         by=None if by is None else by.value,
@@ -87,7 +88,7 @@ def search(
                     shown = found if threshold == 0 else [each for each in found if not is_file(each.path, query)]
                     matches = type(found)(shown[offset : offset + limit])
                     if exact:
-                        matches = type(matches)(_refine(query, match) for match in matches)
+                        matches = type(matches)(_refine(query, match, first, last) for match in matches)
             except MediaError as error:
                 if len(queries) == 1:
                     raise
@@ -134,11 +135,13 @@ def _as_number(moment: str | None) -> float | str | None:
     return moment if moment is None or is_frame_number(moment) else float(Time.parse(moment))
 
 
-def _refine(query: Path, match: Match) -> Match:
-    """The match with times that are exact to the frame; unchanged if its file is gone."""
+def _refine(query: Path, match: Match, start: float | None, end: float | None) -> Match:
+    """The match with times that are exact to the frame, within these times of the query; unchanged if its file is
+    gone."""
     from vidkin.index.query.exact_times import refine_segments
 
-    return replace(match, segments=refine_segments(query, match.path, match.segments))
+    exact = refine_segments(query, match.path, match.segments)
+    return replace(match, segments=tuple(segment.within(start, end) for segment in exact))
 
 
 def _print(

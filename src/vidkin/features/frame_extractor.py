@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ from vidkin._base.arguments import check_constructor
 from vidkin._base.files import PathLike
 from vidkin._base.registry import parse_name
 from vidkin.errors import InvalidArgumentError, UnknownExtractorError
+from vidkin.features.content_boxes import BOX_NETWORK_FILE
 from vidkin.features.onnx import OnnxNetwork
 from vidkin.features.views import features_of_views
 from vidkin.media.frames import fit_to_square
@@ -44,7 +46,7 @@ class FrameEncoderExtractor:
         name: The name under which it was opened.
 
     Attributes:
-        fingerprint: A short hash of the network's file.
+        fingerprint: Short hashes of the files of the network, of the box network and of the cohort.
     """
 
     scorer = "copies"
@@ -53,7 +55,7 @@ class FrameEncoderExtractor:
     def __init__(self, network: OnnxNetwork, *, name: str = "vidkin") -> None:
         self.name: Final = name
         self.short_side: Final = network.size
-        self.fingerprint: Final = f"frame-encoder-{_REVISION}-{network.digest[:12]}"
+        self.fingerprint: Final = f"frame-encoder-{_REVISION}-{network.digest[:12]}-{_digest_of_data()}"
         self._network = network
 
     def extract(self, frames: Frames, *, boxes: NDArray[np.float32] | None = None) -> FrameFeatures:
@@ -77,6 +79,10 @@ class FrameEncoderExtractor:
         vectors = self._network.run(squares)
         units = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.float32(1e-12))
         return np.asarray(units[:, None], np.float32)
+
+
+def _digest_of_data() -> str:
+    return hashlib.sha256(BOX_NETWORK_FILE.read_bytes() + COHORT_FILE.read_bytes()).hexdigest()[:8]
 
 
 def open_frame_extractor(

@@ -58,7 +58,9 @@ def compare_views(
         of_views = np.array([_means(of_query[first:end, None])[0] for first, end in pairwise(starts)])
         rows.append(np.maximum(of_views, _means(of_target.T)))
     means, alike = np.moveaxis(np.array(rows), 2, 0)
-    pairs = [divmod(place, len(query)) for place in np.argsort(-means, axis=None, kind="stable").tolist()]
+    # Rounded: of pairs that are equally similar, such as the views of identical frames, the whole frames come first.
+    order = np.argsort(-means.round(3), axis=None, kind="stable")
+    pairs = [divmod(place, len(query)) for place in order.tolist()]
     for column, row in [pair for pair in pairs if alike[pair] >= least_alike][:_MAX_VIEWS]:
         one, other = query[row], target[column]
         similarity = frame_map(one.vectors, other.vectors, one.levels, other.levels)

@@ -310,6 +310,13 @@ class Segment(Result):
             target_end=min(self.target_end, target_end),
         )
 
+    def within(self, start: float | None, end: float | None) -> Segment:
+        """The part of the segment between two times of the query, which it must overlap; None does not limit it."""
+        first = self.query_start if start is None else min(max(self.query_start, start), self.query_end)
+        last = self.query_end if end is None else max(min(self.query_end, end), first)
+        there = sorted((self.target_time(first), self.target_time(last)))
+        return replace(self, query_start=first, query_end=last, target_start=there[0], target_end=there[1])
+
     def swapped(self) -> Segment:
         """The same stretch with query and target exchanged."""
         return replace(

@@ -497,11 +497,9 @@ def compare_sounds(
 
 
 def best_of_tracks(first: Sequence[SoundFeatures], second: Sequence[SoundFeatures]) -> SoundScore | None:
-    """The best score of any two tracks; None if one side has no sound."""
-    if not (first and second):
-        return None
-    scores = [compare_sounds(one, other) for one in first for other in second]
-    return max(scores, key=lambda score: score.score)
+    """The best score of any two tracks that are not silent; None if a side has none."""
+    scores = [compare_sounds(one, other) for one in first for other in second if len(one) and len(other)]
+    return max(scores, key=lambda score: score.score, default=None)
 
 
 def _score(evidence: float, settings: SoundSettings) -> float:
