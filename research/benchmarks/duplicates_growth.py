@@ -134,7 +134,7 @@ def look(folder: Path, workers: int = 0) -> dict[str, Any]:
         parts: SearchParts = index._parts
         known = Comparisons.open(index.place, parts.state_of_scores())
         before = set(known.searched)
-        search = PairSearch(index.store, parts.common, parts.scorer, known, parts.readings())
+        search = PairSearch(index.store, parts.scorer, known, parts.readings())
         begun, clock = time.process_time(), time.perf_counter()
         if workers:
             search.share_work(stack.enter_context(start_workers(index, workers)), index.worker_spec)
