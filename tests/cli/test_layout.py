@@ -64,6 +64,15 @@ def test_a_narrow_terminal_keeps_the_numbers_and_both_ends_of_the_name(width: in
     assert second.endswith(" b.mp4")
 
 
+def test_a_very_narrow_column_shows_a_whole_name_on_two_lines() -> None:
+    file = io.StringIO()
+    console = Console(file=file, width=60)
+    columns = [("times", "right"), ("file", "left")]
+    console.print(lay_out(None, columns, [["0:11.1-0:16.3".rjust(46), PathText("holidays/beach at noon.mp4")]], console))
+    _, first, second = (line[46:].strip() for line in file.getvalue().splitlines())
+    assert f"{first} {second}" == "beach at noon.mp4"
+
+
 def test_a_name_that_fits_keeps_the_lines() -> None:
     assert draw(60, name="a.mp4")[0].startswith("┏")
 

@@ -57,3 +57,14 @@ def test_the_part_of_the_picture_that_matches_is_named(width: int, capsys: pytes
     captured = capsys.readouterr()
     assert ("backwards" in captured.out) == (width == 200)
     assert ("◀" in captured.out) == ("◀: backwards" in captured.err) == (width != 200)
+
+
+def test_signs_of_edits_are_not_under_the_heading_speed(width: int, capsys: pytest.CaptureFixture[str]) -> None:
+    matches.print_matches([Match("/a.mp4", 0.9, (Segment(0.0, 5.0, 0.0, 5.0, 0.9, turned=180),))])
+    heading = next(line for line in capsys.readouterr().out.splitlines() if "in file" in line)
+    assert "edits" in heading
+    assert "speed" not in heading
+    matches.print_segments([Segment(0.0, 5.0, 0.0, 10.0, 0.9, 0.5)])
+    heading = next(line for line in capsys.readouterr().out.splitlines() if "in file" in line)
+    assert "speed" in heading
+    assert "edits" not in heading

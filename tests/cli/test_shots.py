@@ -57,6 +57,18 @@ def test_a_table_of_shots(film: Path) -> None:
     assert "critical" not in outcome.out
 
 
+def test_a_narrow_terminal_folds_no_word_of_a_table(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "60")
+    cuts = (DetectedCut(20), DetectedCut(45, "dissolve", 0.9, 40, 50))
+    found = build_detection("film.mp4", "known", DetectedCuts(cuts), np.arange(60) / 10)
+    ShotPrinter(OutputFormat.TABLE, None, are_several=False).add(found, ExportedShots())
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in capsys.readouterr().out.splitlines()]
+    assert ["3", "0:04.50", "0:06.00", "dissolve", "0:04.00 - 0:05.00"] in rows
+
+
 def test_a_gradual_transition_is_told_from_when_to_when(capsys: pytest.CaptureFixture[str]) -> None:
     """A column and, in plain lines, words; a table without gradual transitions has none."""
     cuts = (DetectedCut(20), DetectedCut(45, "dissolve", 0.9, 40, 50))

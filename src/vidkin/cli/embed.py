@@ -14,7 +14,7 @@ import typer
 from vidkin._base.outputs import describe_source
 from vidkin.cli import options
 from vidkin.cli.console import end_with_failures, meter, print_data, wrote
-from vidkin.cli.options import JsonFormat, JsonOption, rare_option
+from vidkin.cli.options import JsonFormat, RareJsonOption, rare_option
 from vidkin.errors import MediaError
 from vidkin.rendering.text import number
 
@@ -37,7 +37,7 @@ def embed(
     weights: options.WeightsOption = None,
     whitening: options.WhiteningOption = None,
     device: options.DeviceOption = "auto",
-    format: JsonOption = JsonFormat.TABLE,
+    format: RareJsonOption = JsonFormat.TABLE,
 ) -> None:
     """Write the features of the frames of videos to a safetensors file, or to an npz file.
 

@@ -122,8 +122,8 @@ def evaluate(
     context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL")],
     data: Annotated[Path | None, typer.Argument(show_default="that of the training")] = None,
-    reader: Annotated[str | None, typer.Option("--reader", "-r", show_default="tree")] = None,
-    options: Annotated[list[str] | None, typer.Option("--option", metavar="NAME=VALUE")] = None,
+    reader: Annotated[str | None, rare_option("--reader", "-r")] = None,
+    options: Annotated[list[str] | None, rare_option("--option", metavar="NAME=VALUE")] = None,
     split: Annotated[Path | None, rare_option("--split", dir_okay=False)] = None,
     queries: Annotated[str, rare_option("--queries")] = "test",
     gallery: Annotated[str, rare_option("--gallery")] = "train",
@@ -144,8 +144,6 @@ def evaluate(
     Args:
         model: Folder of a trained model, or the name of a shot detector.
         data: Folder or file of the labeled data, for a shot detector a JSON file of labeled shots.
-        reader: Reader of the data.
-        options: An option of the reader; repeatable.
         output: Draw sampled quadlets of the queries into this file; for a classifier a folder of three pictures.
     """
     if data is not None and data.is_file():
@@ -188,7 +186,7 @@ def evaluate(
 def classify(
     model: Annotated[Path, typer.Argument(metavar="MODEL")],
     files: Annotated[list[Path], typer.Argument(metavar="FILES")],
-    classes: Annotated[int, typer.Option("--classes", min=1)] = 3,
+    classes: Annotated[int, rare_option("--classes", min=1)] = 3,
     neighbors: Annotated[int, rare_option("--neighbors", min=0)] = 3,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
@@ -199,7 +197,6 @@ def classify(
     Args:
         model: Folder of a model that `vidkin train two-head` made.
         files: Images or videos, or folders with such files.
-        classes: Most likely classes to show.
     """
     files = list_media(files)
     with meter("starting"):

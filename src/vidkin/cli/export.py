@@ -9,7 +9,7 @@ import typer
 
 from vidkin._base.outputs import describe_source, open_output
 from vidkin.cli.console import note, print_data, wrote
-from vidkin.cli.options import JsonFormat, JsonOption, check_output, format_of, rare_option
+from vidkin.cli.options import JsonFormat, RareJsonOption, check_output, format_of, rare_option
 from vidkin.errors import InvalidArgumentError
 from vidkin.rendering.text import printable
 
@@ -19,7 +19,7 @@ _ENDINGS = {"onnx": (".onnx",), "torch": (".pt2",)}
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL")],
     output: Annotated[Path, typer.Option("--output", "-o", dir_okay=False)],
-    format: JsonOption = JsonFormat.TABLE,
+    format: RareJsonOption = JsonFormat.TABLE,
 ) -> None:
     """Write MODEL as one file that runs without vidkin: images or clips in, unit vectors out.
 
@@ -62,7 +62,7 @@ def import_model(
     whitening: Annotated[Path | None, rare_option("--whitening", dir_okay=False, exists=True)] = None,
     weights: Annotated[Path | None, rare_option("--weights", dir_okay=False, exists=True)] = None,
     extractor: Annotated[str | None, rare_option("--extractor", "-e")] = None,
-    format: JsonOption = JsonFormat.TABLE,
+    format: RareJsonOption = JsonFormat.TABLE,
 ) -> None:
     """Turn a public checkpoint (ViSiL, DnS, S2VS, HAP-VR) into a model folder.
 

@@ -12,7 +12,15 @@ import typer
 from vidkin.cli.commands import Status
 from vidkin.cli.config import DEFAULT_INDEX
 from vidkin.cli.console import meter, path_text, plain_text, print_data, say, table
-from vidkin.cli.options import FormatOption, IndexOption, JsonFormat, JsonOption, OutputFormat, check_inputs, open_index
+from vidkin.cli.options import (
+    FormatOption,
+    IndexOption,
+    JsonFormat,
+    OutputFormat,
+    RareJsonOption,
+    check_inputs,
+    open_index,
+)
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.rendering.facts import RECORD_HEADINGS, check_cells, fact_cells, record_cells, select_facts
 from vidkin.rendering.ingest import count_files
@@ -152,7 +160,7 @@ def _tracks_as_json(tracks: Sequence[SoundFeatures] | None) -> list[dict[str, An
 def remove(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH")],
     index: IndexOption = DEFAULT_INDEX,
-    format: JsonOption = JsonFormat.TABLE,
+    format: RareJsonOption = JsonFormat.TABLE,
 ) -> None:
     """Remove videos from the index. The files themselves are not touched.
 

@@ -16,6 +16,8 @@ from rich.text import Text
 NARROW = 70
 # A column of file names keeps at least this width.
 _MIN_NAME = 8
+# Below this width a name is folded once before it is shortened.
+_LEGIBLE_NAME = 16
 # Wide enough for every table.
 _UNLIMITED = 100_000
 
@@ -24,7 +26,8 @@ _COMMAND = re.compile(r"`[^`]*`")
 
 
 class PathText(Text):
-    """The name of a file. In a table it is shortened to its column; in a line of text it stays whole."""
+    """The name of a file. In a table it is shortened to its column, and in a very narrow one it also takes a second
+    line; in a line of text it stays whole."""
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         width = max(map(cell_len, self.plain.split("\n")))
@@ -33,8 +36,13 @@ class PathText(Text):
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[Segment]:
         if options.max_width >= max(map(cell_len, self.plain.split("\n"))):
             return super().__rich_console__(console, options)
-        lines = (shorten(line, options.max_width) for line in self.plain.split("\n"))
-        return console.render(Text("\n".join(lines), style=self.style, no_wrap=True), options)
+        names = "\n".join(self._fit(line, options.max_width) for line in self.plain.split("\n"))
+        return console.render(Text(names, style=self.style, overflow="fold"), options)
+
+    @staticmethod
+    def _fit(name: str, width: int) -> str:
+        own = name.rpartition("/")[2]
+        return shorten(own, 2 * width) if width < _LEGIBLE_NAME and cell_len(own) > width else shorten(name, width)
 
 
 def shorten(name: str, width: int) -> str:

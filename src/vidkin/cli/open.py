@@ -34,7 +34,7 @@ def open_match(
     model: Annotated[Path | None, rare_option("--model", "-m", file_okay=False)] = None,
     weights: options.WeightsOption = None,
     device: options.DeviceOption = "auto",
-    format: options.JsonOption = JsonFormat.TABLE,
+    format: options.RareJsonOption = JsonFormat.TABLE,
 ) -> None:
     """Show a match of QUERY in the system's video player, at the time where it matches.
 

@@ -92,6 +92,7 @@ FormatOption = Annotated[
     OutputFormat, typer.Option("--format", "-f", metavar="table|plain|tsv|json", help=_FORMAT_HELP)
 ]
 JsonOption = Annotated[JsonFormat, typer.Option("--format", "-f", metavar="table|json", help="A table, or JSON.")]
+RareJsonOption = Annotated[JsonFormat, rare_option("--format", "-f")]
 # Text, because a path would merge the slashes of an address.
 IndexOption = Annotated[
     str,

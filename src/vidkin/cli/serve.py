@@ -28,9 +28,9 @@ def serve(
     port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535)] = _PORT,
     open_browser: Annotated[bool, typer.Option("--open/--no-open")] = False,
     host_name: Annotated[list[str] | None, rare_option("--host-name")] = None,
-    allow_origin: Annotated[list[str] | None, typer.Option("--allow-origin", metavar="ORIGIN")] = None,
+    allow_origin: Annotated[list[str] | None, rare_option("--allow-origin", metavar="ORIGIN")] = None,
     token: Annotated[str | None, rare_option("--token", envvar="VIDKIN_TOKEN")] = None,
-    no_token: Annotated[bool, typer.Option("--no-token")] = False,
+    no_token: Annotated[bool, rare_option("--no-token")] = False,
     read_only: Annotated[bool, typer.Option("--read-only")] = False,
     experiments: Annotated[list[Path] | None, rare_option("--experiments", exists=True, file_okay=False)] = None,
     device: DeviceOption = "auto",
@@ -41,14 +41,12 @@ def serve(
 
     Serves until Ctrl-C. Only this computer can reach it, unless --host says otherwise, and only with the printed
     address, or with its token as `Authorization: Bearer TOKEN`. VIDKIN_TOKEN names a token of your own; rare options
-    (host-name, experiments) go into the section [serve] of the configuration file.
+    (host-name, allow-origin, experiments) go into the section [serve] of the configuration file.
 
     Args:
         host: Address to listen on; on any but the default, other computers can connect with the printed token.
         port: Port; 0 picks a free one.
         open_browser: Open the page in a browser.
-        allow_origin: Let pages of this site use the API with the token, such as https://example.org; repeatable.
-        no_token: Ask for no token: every account of this computer can then see all files of the index and change it.
         read_only: Only show; change nothing.
         create: Create the index if there is none; add folders in the browser.
     """

@@ -14,7 +14,18 @@ import typer
 from vidkin._base.values import as_json, check_choice
 from vidkin.cli import options
 from vidkin.cli.commands import Status, source_of
-from vidkin.cli.console import end_with_failures, error_line, meter, note, path_text, print_data, say, table, wrote
+from vidkin.cli.console import (
+    end_with_failures,
+    error_line,
+    is_roomy,
+    meter,
+    note,
+    path_text,
+    print_data,
+    say,
+    table,
+    wrote,
+)
 from vidkin.cli.options import OutputFormat, rare_option, time_option
 from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.rendering import shots as shot_words
@@ -25,6 +36,8 @@ if TYPE_CHECKING:
 
 # Formats of --output that fill a folder.
 _FOLDERS = ("thumbnails", "split")
+# Columns of shots that a narrow terminal has no room for.
+_ROOMY_COLUMNS = ("seconds", "frame", "confidence", "black")
 # Options that only matter to files made from shots: without any of them, the code that writes files is not loaded.
 _OF_FILES = ("template", "images", "image_size", "image_format", "quality")
 
@@ -38,7 +51,7 @@ def shots(
     min_length: Annotated[
         float | None, typer.Option("--min-length", min=0, metavar="SECONDS", show_default="none")
     ] = None,
-    merge_short: Annotated[bool, typer.Option("--merge-short")] = False,
+    merge_short: Annotated[bool, rare_option("--merge-short")] = False,
     start: Annotated[str | None, time_option("--start", show_default="its beginning")] = None,
     end: Annotated[str | None, time_option("--end", show_default="its end")] = None,
     stream: Annotated[int | None, rare_option("--stream", min=0)] = None,
@@ -68,8 +81,7 @@ def shots(
         threshold: How sure the detector has to be; higher finds fewer transitions. A probability above 0 and below 1
             for the default detector, a difference for content, adaptive and shotdetect.
         types: Report only these transitions: hard, jump, dissolve, fade, wipe; several with commas or options.
-        min_length: Drop shots shorter than this.
-        merge_short: Join shots shorter than --min-length to a neighbor instead of leaving them out.
+        min_length: Drop shots shorter than this; with --merge-short join them to a neighbor.
         start: Start at this time: seconds, M:SS, H:MM:SS, or a frame number of each video, 250f.
         end: Stop at this time.
         output: Write the shots to this file; its ending chooses the format (.csv, .edl, .otio, .fcpxml, .html; a wrong
@@ -295,7 +307,8 @@ class ShotPrinter:
         summary = shot_words.describe_shots(detection, min_length=self._min_length)
         say(path_text(detection.path), f": {summary} ({detection.detector})")
         rows = list(shot_words.shot_cells(detection))[: self._limit]
-        table(None, shot_words.SHOT_COLUMNS, rows)
+        shown = [at for at, (name, _) in enumerate(shot_words.SHOT_COLUMNS) if is_roomy() or name not in _ROOMY_COLUMNS]
+        table(None, [shot_words.SHOT_COLUMNS[at] for at in shown], [[row[at] for at in shown] for row in rows])
         if len(rows) < len(detection.shots):
             note(f"{number(len(detection.shots) - len(rows), 'more shot')} not shown.")
         for sentence in shot_words.describe_ends(detection):
