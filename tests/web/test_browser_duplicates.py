@@ -98,8 +98,12 @@ def test_copies_are_moved_and_restored(browser: Browser, place: tuple[str, Path]
             expect(page.locator("#messages")).to_contain_text("1 file moved")
             expect(page.locator(".group:not(.settled)")).to_have_count(1)
             assert len(list(folder.iterdir())) == len(before) - 1
+            expect(page.locator(".group.settled h2")).to_have_text("Done: no duplicates left in this group")
+            expect(page.locator(".group.settled .about p")).to_have_count(0)
             page.keyboard.press("u")
             expect(page.locator("#messages")).to_contain_text("1 file restored.")
+            expect(page.locator("#messages")).not_to_contain_text("moved")  # it could be undone twice
+            expect(page.locator("#messages")).not_to_contain_text("Verdict undone.")
         else:
             page.get_by_role("button", name="Select", exact=True).click()
             expect(page.locator("#selected")).to_contain_text("2 copies selected")

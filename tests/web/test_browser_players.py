@@ -76,7 +76,7 @@ def test_video_with_a_black_start_shows_a_frame_and_a_filmstrip(browser: Browser
         page.goto(f"{address}videos/{film(page, address)}", wait_until="networkidle")
         assert brightness(page, page.locator("#query .screen")) > 40
         expect(page.locator("#query .film img")).to_have_count(10)
-        page.wait_for_function("[...document.querySelectorAll('.film img')].every(image => image.naturalWidth > 0)")
+        page.wait_for_function("() => [...document.querySelectorAll('.film img')].every(image => image.naturalWidth > 0)")
         # Dragging over the timeline seeks; dragging over the frames marks, and shows the frame at that end.
         drag(page, page.locator("#query .track"), 0.1, 0.6)
         page.wait_for_function("Math.abs(document.querySelector('video').currentTime - 6) < 0.2")
@@ -95,7 +95,7 @@ def test_rectangle_is_drawn_on_the_searched_frame_not_the_poster(browser: Browse
 
 
 def test_searches_are_remembered_and_exclude_the_query(browser: Browser, address: str) -> None:
-    with new_page(browser) as page:
+    with new_page(browser, refused="404") as page:
         number = film(page, address)
         page.goto(f"{address}search?video={number}&start=3.00&end=7.00")
         expect(page.locator(".match")).to_have_count(1, timeout=60_000)
@@ -114,6 +114,19 @@ def test_searches_are_remembered_and_exclude_the_query(browser: Browser, address
         expect(page.locator(".match").first).to_be_visible(timeout=60_000)
         expect(page.locator("#query figcaption")).to_have_text("image.webp")
         expect(page.locator("#recent")).to_be_hidden()
+        # It is remembered, too, as long as the server has it.
+        page.goto(f"{address}search")
+        expect(recent).to_have_count(2)
+        expect(recent.first).to_contain_text("image.webp")
+        recent.first.locator("a").click()
+        expect(page.locator(".match").first).to_be_visible(timeout=60_000)
+        page.evaluate(
+            "() => { for (const [key, value] of Object.entries(localStorage))"
+            " localStorage.setItem(key, value.replaceAll(/upload([=s])[^\"&]*?(?=[\"&/])/g, (_, mark) =>"
+            " `upload${mark}${mark === 's' ? '/' : ''}gone`)); }"
+        )
+        page.goto(f"{address}search")
+        expect(recent).to_have_count(1)
 
 
 def test_enter_saves_a_name_and_an_existing_name_is_selected(browser: Browser, address: str) -> None:

@@ -164,6 +164,13 @@ def test_critical_parts_are_marked_by_mouse_and_keyboard_and_exported(
             find.click()
         expect(page.locator("#list .card")).to_have_count(3, timeout=60_000)
         marks = page.locator("#bands .mark")
+        # What is marked is seen: the frames are below it, more of them in a larger timeline.
+        frames = page.locator("#timeline .film img")
+        expect(frames).to_have_count(10)
+        page.locator("#zoom").fill("1")
+        expect(frames).to_have_count(20)
+        page.locator("#zoom").fill("0")
+        expect(frames.first).not_to_have_js_property("naturalWidth", 0)
 
         def drag(start: float, end: float) -> None:
             box = page.locator("#timeline").bounding_box()

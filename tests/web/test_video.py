@@ -22,6 +22,18 @@ def test_video_page_shows_known_information(client: TestClient) -> None:
     assert client.get("/videos/999999").status_code == 404
 
 
+def test_video_page_says_whether_duplicates_were_searched_for(
+    library: Library, compared_library: Library, connect: Connect
+) -> None:
+    for index, sentence in (
+        (library.index, "Duplicates have not been searched for in 3 videos yet"),
+        (compared_library.index, "No copies were found in this index."),
+    ):
+        client = connect(index)
+        client.get("/api/duplicates")
+        assert sentence in client.get(f"/videos/{number_of(client, 'rocket & <b>.mp4')}").text
+
+
 def test_similar_videos_are_computed_once_and_cached(library: Library, connect: Connect) -> None:
     client = connect(library.index)
     address = f"/api/videos/{number_of(client, 'coffee.mp4')}/neighbors"

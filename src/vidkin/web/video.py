@@ -110,7 +110,7 @@ def show_video(request: Request, site: GroupedSite, video: VideoNumber) -> dict[
         "folder": os.path.dirname(record.path),
         "can_open": _is_local(request) and not site.settings.read_only,
         "copies": _copies(site, record),
-        "compared": None if found is None or not site.groups.is_current() else found.uncompared,
+        "uncompared": None if found is None or not site.groups.is_current() else found.uncompared,
         "neighbors": get_neighbors(site, video),
         "recurring": get_recurring(site, video),
         "shots": get_shots(site, video),

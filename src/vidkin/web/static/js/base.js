@@ -47,7 +47,7 @@ const request = (path, options) => fetch(path, options).catch((error) => {
 
 /**
  * Show a line at the bottom of the page for some seconds; screen readers read it. With an action {label, run} it has
- * a button, and stays longer.
+ * a button, and stays longer. Returns the line, to remove it earlier.
  */
 export function say(text, { seconds = 6, action = null } = {}) {
   const line = make("p", {}, text);
@@ -56,6 +56,7 @@ export function say(text, { seconds = 6, action = null } = {}) {
   }
   messages.append(line);
   setTimeout(() => line.remove(), (action === null ? seconds : 20) * 1000);
+  return line;
 }
 
 // As much room as the messages take is left at the end of the page; they stay above the bar of what is selected.

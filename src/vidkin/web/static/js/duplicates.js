@@ -72,9 +72,11 @@ function arrange(list) {
 }
 
 function settle(section) {
+  // Its number belongs to another group now, and what was said of its copy was before the verdict.
   section.classList.add("settled");
-  section.querySelector("h2 .facts").textContent = "Done: no duplicates left in this group";
-  for (const part of section.querySelectorAll("button:not([data-about]), input")) part.remove();
+  section.ariaLabel = "Done";
+  section.querySelector("h2").replaceChildren(make("span", { class: "facts" }, "Done: no duplicates left in this group"));
+  for (const part of section.querySelectorAll("button:not([data-about]), input, .about p, .evidence")) part.remove();
   return section;
 }
 
@@ -120,14 +122,13 @@ async function decide(member, verdict) {
       const before = Number(all.find((other) => other.classList.contains("best")).dataset.id);
       const others = all.map((other) => Number(other.dataset.id)).filter((id) => id && id !== first);
       await post("/api/duplicates/keep", { video: first, instead_of: others });
-      done.push(() => post("/api/duplicates/keep", { video: before, instead_of: [first] }));
+      offerUndo(`Saved: ${words}.`, () => unjudge("keep", { video: before, instead_of: [first] }));
     } else {
       const body = { first, second: Number(member.dataset.other) };
       await post("/api/duplicates/verdict", { ...body, verdict });
-      done.push(() => post("/api/duplicates/verdict", { ...body, verdict: "forget" }));
+      offerUndo(`Saved: ${words}.`, () => unjudge("verdict", { ...body, verdict: "forget" }));
     }
     await refresh();
-    say(`Saved: ${words}.`, { action: { label: "Undo", run: undoLast } });
     await join();
   } catch (error) {
     say(error.message);
@@ -135,12 +136,25 @@ async function decide(member, verdict) {
   }
 }
 
-async function undoLast() {
-  const back = done.pop();
-  if (back === undefined) return say("There is nothing to undo on this page; what was removed is below.");
-  await back();
+async function unjudge(kind, body) {
+  await post(`/api/duplicates/${kind}`, body);
   await refresh();
   say("Verdict undone.");
+}
+
+/** Say what was done, with a button that takes it back once, as U does with what was done last. */
+function offerUndo(text, back) {
+  const run = () => {
+    line.remove();
+    done = done.filter((one) => one !== run);
+    return back();
+  };
+  const line = say(text, { action: { label: "Undo", run } });
+  done.push(run);
+}
+
+function undoLast() {
+  return (done.at(-1) ?? (() => say("There is nothing to undo on this page; what was removed is below.")))();
 }
 
 // Selecting and removing.
@@ -210,9 +224,7 @@ function report(title, result) {
   for (const { path, cause } of result.skipped) say(`${path} stayed: ${cause}`, { seconds: 20 });
   if (title === "Restore files") say(`${moved} restored.`);
   else if (result.done) {
-    const back = () => undo(result.name);
-    done.push(back);
-    say(`${moved} moved to ${result.folder ?? "the trash"} (${fileSize(result.bytes)}).`, { action: { label: "Undo", run: () => (done = done.filter((one) => one !== back), back()) } });
+    offerUndo(`${moved} moved to ${result.folder ?? "the trash"} (${fileSize(result.bytes)}).`, () => undo(result.name));
   }
 }
 

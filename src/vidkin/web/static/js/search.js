@@ -27,12 +27,11 @@ function showQuery(source) {
   describe();
 }
 
-// Searches with videos of the index, for the page that is opened without one; dropped files do not stay that long.
+// Earlier searches, for the page that is opened without one. The server keeps dropped and pasted files for a while.
 
 const recent = () => recall(localStorage, RECENT, []);
 
 function remember(query) {
-  if (query.video === undefined) return;
   const time = query.time ?? query.start;
   const picture = `${panel.source.address}/thumbnail${time === undefined ? "" : `?time=${time.toFixed(1)}`}`;
   const row = { address: searchAddress(query), name: panel.source.name, part: partOf(query).replace("the ", ""), picture };
@@ -42,7 +41,18 @@ function remember(query) {
 function showRecent() {
   const rows = recent();
   find("recent").hidden = rows.length === 0;
-  find("recent").querySelector("ul").replaceChildren(...rows.map(({ address, name, part, picture }) => card(address, picture, name, part)));
+  find("recent").querySelector("ul").replaceChildren(...rows.map((row) => {
+    const item = card(row.address, row.picture, row.name, row.part);
+    if (row.address.includes("upload=")) item.querySelector("img").addEventListener("error", () => forget(row, item));
+    return item;
+  }));
+}
+
+/** A file that the server no longer has cannot be searched with again. */
+function forget(row, item) {
+  item.remove();
+  localStorage.setItem(RECENT, JSON.stringify(recent().filter(({ address }) => address !== row.address)));
+  find("recent").hidden = recent().length === 0;
 }
 
 /** What is searched with, in words. */

@@ -2,6 +2,7 @@
 import { SAME_TIME, api, arrowOf, ask, byId, clamp, clock, count, dragPointer, make, onClick, onKey, placeMoment, placeStretch, post, say, shareAt, warnUnsaved } from "./base.js";
 import { Jobs } from "./jobs.js";
 import { Player, playerKeys } from "./player.js";
+import { filmstrip } from "./timeline.js";
 
 const root = byId("shots");
 const video = root.dataset.video;
@@ -87,6 +88,7 @@ function draw() {
   drawCurve();
 }
 
+const MOST_FRAMES = 160;
 // Pixels: a handle with room, one that can still be hit, and how far the first zoom goes for it.
 const [WIDE, HITTABLE, MOST_ZOOM] = [24, 8, 3];
 
@@ -137,6 +139,11 @@ function firstZoom() {
 function setZoom(zoom) {
   byId("zoom").value = zoom;
   timeline.style.width = `${100 * 2 ** zoom}%`;
+  const frames = Math.min(10 * 2 ** Math.floor(zoom), MOST_FRAMES);
+  const film = timeline.querySelector(".film");
+  if (film?.children.length === frames) return;
+  film?.remove();
+  byId("bands").after(filmstrip(player.source, 0, shown.duration, frames));
 }
 
 function band(start, end, kind) {

@@ -6,9 +6,9 @@ const FRAMES = 10;
 const HINT = "Drag over the frames to mark a stretch.";
 
 /** Frames of a source at equal distances between two times. */
-export function filmstrip(source, from, to) {
-  const image = (_, index) => make("img", { src: `${source.address}/thumbnail?time=${(from + ((index + 0.5) / FRAMES) * (to - from)).toFixed(1)}`, alt: "", loading: "lazy", decoding: "async", draggable: "false" });
-  return make("div", { class: "film", "aria-hidden": "true" }, ...Array.from({ length: FRAMES }, image));
+export function filmstrip(source, from, to, frames = FRAMES) {
+  const image = (_, index) => make("img", { src: `${source.address}/thumbnail?time=${(from + ((index + 0.5) / frames) * (to - from)).toFixed(1)}`, alt: "", loading: "lazy", decoding: "async", draggable: "false" });
+  return make("div", { class: "film", "aria-hidden": "true" }, ...Array.from({ length: frames }, image));
 }
 
 const classOf = ({ mirrored }) => (mirrored ? "segment mirrored" : "segment");
