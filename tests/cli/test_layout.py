@@ -68,7 +68,9 @@ def test_a_very_narrow_column_shows_a_whole_name_on_two_lines() -> None:
     file = io.StringIO()
     console = Console(file=file, width=60)
     columns = [("times", "right"), ("file", "left")]
-    console.print(lay_out(None, columns, [["0:11.1-0:16.3".rjust(46), PathText("holidays/beach at noon.mp4")]], console))
+    console.print(
+        lay_out(None, columns, [["0:11.1-0:16.3".rjust(46), PathText("holidays/beach at noon.mp4")]], console)
+    )
     _, first, second = (line[46:].strip() for line in file.getvalue().splitlines())
     assert f"{first} {second}" == "beach at noon.mp4"
 

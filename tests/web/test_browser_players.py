@@ -76,7 +76,9 @@ def test_video_with_a_black_start_shows_a_frame_and_a_filmstrip(browser: Browser
         page.goto(f"{address}videos/{film(page, address)}", wait_until="networkidle")
         assert brightness(page, page.locator("#query .screen")) > 40
         expect(page.locator("#query .film img")).to_have_count(10)
-        page.wait_for_function("() => [...document.querySelectorAll('.film img')].every(image => image.naturalWidth > 0)")
+        page.wait_for_function(
+            "() => [...document.querySelectorAll('.film img')].every(image => image.naturalWidth > 0)"
+        )
         # Dragging over the timeline seeks; dragging over the frames marks, and shows the frame at that end.
         drag(page, page.locator("#query .track"), 0.1, 0.6)
         page.wait_for_function("Math.abs(document.querySelector('video').currentTime - 6) < 0.2")
@@ -122,7 +124,7 @@ def test_searches_are_remembered_and_exclude_the_query(browser: Browser, address
         expect(page.locator(".match").first).to_be_visible(timeout=60_000)
         page.evaluate(
             "() => { for (const [key, value] of Object.entries(localStorage))"
-            " localStorage.setItem(key, value.replaceAll(/upload([=s])[^\"&]*?(?=[\"&/])/g, (_, mark) =>"
+            ' localStorage.setItem(key, value.replaceAll(/upload([=s])[^"&]*?(?=["&/])/g, (_, mark) =>'
             " `upload${mark}${mark === 's' ? '/' : ''}gone`)); }"
         )
         page.goto(f"{address}search")

@@ -6,8 +6,10 @@ import time
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from starlette.testclient import TestClient
 
+from tests.support.videos import pan
 from tests.web.conftest import Connect, Library, number_of
 from tests.web.synthetic import fill
 from vidkin.errors import CollectionNotFoundError
@@ -24,6 +26,19 @@ def test_page_lists_every_video_including_broken_ones(client: TestClient) -> Non
     assert "3 videos" in page  # `len`, `info` and the page count those that can be searched
     assert "1 broken" in page
     assert 'aria-current="page"' in page
+
+
+def test_animated_images_are_videos_and_photographs_are_counted_apart(tmp_path: Path, connect: Connect) -> None:
+    frames = [Image.fromarray(frame) for frame in pan("coffee", 20)]
+    frames[0].save(tmp_path / "moving.png", save_all=True, append_images=frames[1:], duration=100, loop=0)
+    frames[0].save(tmp_path / "still.png")
+    with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True) as index:
+        index.add(tmp_path, images=True, executor=SerialExecutor(index.worker_spec))
+    client = connect(tmp_path / "c.vidkin")
+    assert "1 video and 1 photograph, " in client.get("/").text
+    stills = {video["name"]: video["still"] for video in client.get("/api/videos").json()["videos"]}
+    assert stills == {"moving.png": False, "still.png": True}
+    assert 'href="/videos/1/shots"' in client.get(f"/videos/{number_of(client, 'moving.png')}").text
 
 
 def names(client: TestClient, **words: object) -> list[str]:

@@ -13,7 +13,7 @@ from fastapi import HTTPException, Query, Request
 from fastapi.responses import Response
 from pydantic import Field
 
-from vidkin._base.files import IMAGE_EXTENSIONS, safe_name
+from vidkin._base.files import safe_name
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import VideoRecord
 from vidkin.media import Piece, join_spans, split_exactly
@@ -24,7 +24,7 @@ from vidkin.web.jobs import FailedVideo, Job, process_each
 from vidkin.web.removals import check_folder
 from vidkin.web.routes import MAX_NUMBER, Body, Page, VideoId, VideoNumber, safe_stem
 from vidkin.web.shots import detect_shots_of, stored_shots
-from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, check_writable
+from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, check_writable, is_still
 
 router = Page("shots")
 
@@ -128,7 +128,7 @@ def _split_all(site: Site, records: Sequence[VideoRecord], folder: str, job: Job
         if name.casefold() in taken:
             name = f"{name}-{record.id}"
         taken.add(name.casefold())
-        if Path(record.path).suffix.lower() in IMAGE_EXTENSIONS:
+        if is_still(record):
             raise InvalidArgumentError("a photograph has no shots; select videos")
         detect_shots_of(site, record, report)
         pieces = _split(record, stored_shots(site, record), Path(folder, name), report)

@@ -13,17 +13,17 @@ from typing import Annotated, Any
 from fastapi import Depends, Query, Request
 from pydantic import Field
 
-from vidkin._base.files import IMAGE_EXTENSIONS
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index import Progress, VideoRecord, is_gone
 from vidkin.index.storage.lists import FAVORITES
+from vidkin.rendering.ingest import count_files
 from vidkin.rendering.text import printable
 from vidkin.web.duplicates import bring_site_up_to_date
 from vidkin.web.files import absolute_path, record_values
 from vidkin.web.filters import SORTS, ChosenFilter, FolderNode, choose_records, folder_tree
 from vidkin.web.jobs import Job
 from vidkin.web.routes import Body, Offset, Page, PageNumber, extends
-from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, cut_page, thumbnail_address
+from vidkin.web.site import CurrentSite, Site, WritableSite, base_name, cut_page, is_still, thumbnail_address
 
 router = Page("library", "Library", "/")
 
@@ -67,7 +67,7 @@ def video_values(record: VideoRecord) -> Any:
     return {
         **record_values(record),
         "name": base_name(record.path),
-        "still": os.path.splitext(record.path)[1].lower() in IMAGE_EXTENSIONS,
+        "still": is_still(record),
         "missing": is_gone(record.path),
         "thumbnail": thumbnail_address(record),
     }
@@ -86,6 +86,8 @@ def show_library(site: _FilteredSite, wish: ChosenFilter, page: PageNumber = 1) 
     """Page of the videos with filters, a tree of folders, and lists."""
     chosen, records = choose_records(site, wish), site.index.listing().records
     shown, pager = cut_page(chosen, page, _A_PAGE)
+    known = [record for record in records if record.status == "ok"]
+    stills = sum(map(is_still, known))
     lists: Mapping[str, Mapping[str, None]] = {}
     lists_error = ""
     try:
@@ -95,6 +97,7 @@ def show_library(site: _FilteredSite, wish: ChosenFilter, page: PageNumber = 1) 
     return {
         "videos": VideoList(len(chosen), [video_values(record) for record in shown]),
         "statuses": Counter(record.status for record in records),
+        "count": count_files(len(known) - stills, stills),
         "seconds": sum(record.duration for record in records),
         "bytes": sum(record.size for record in records),
         "wish": wish,

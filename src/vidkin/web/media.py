@@ -10,13 +10,13 @@ from fastapi import Path as PathPart
 from fastapi import Query, Request
 from fastapi.responses import Response
 
-from vidkin._base.files import IMAGE_EXTENSIONS, open_regular_file
+from vidkin._base.files import open_regular_file
 from vidkin.index import VideoRecord
 from vidkin.media import write_preview, write_thumbnail
 from vidkin.media.decode import poster
 from vidkin.web.files import media_type, open_record, stream_file, stream_path
 from vidkin.web.routes import Page, ResultResponse, VideoNumber, in_lane
-from vidkin.web.site import CurrentSite, Site, base_name
+from vidkin.web.site import CurrentSite, Site, base_name, is_still
 
 router = Page("media")
 
@@ -96,8 +96,7 @@ def open_source(site: Site, *, video: int | None = None, upload: str | None = No
         item = SourceItem(f"/uploads/{key}", {"upload": key}, dropped.name, *facts)
         return Source(str(dropped.path), f"upload\0{key}", item)
     record = site.index.record(-1 if video is None else video)
-    is_still = Path(record.path).suffix.lower() in IMAGE_EXTENSIONS
-    facts = record.duration, record.width, record.height, is_still, record.frame_rate
+    facts = record.duration, record.width, record.height, is_still(record), record.frame_rate
     item = SourceItem(f"/videos/{record.id}", {"video": record.id}, base_name(record.path), *facts)
     return Source(record.path, f"{record.path}\0{record.size}\0{record.mtime_ns}", item, record)
 

@@ -15,6 +15,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from vidkin._base.files import IMAGE_EXTENSIONS
 from vidkin._base.values import as_json
 from vidkin._version import __version__
 from vidkin.index import VideoRecord
@@ -196,6 +197,12 @@ def _letters(titles: Iterable[str]) -> dict[str, str]:
 def _breakable(name: str) -> Markup:
     """Allow line breaks after underscores, so that long names do not break inside words."""
     return Markup("_<wbr>").join(escape(part) for part in name.split("_"))
+
+
+def is_still(record: VideoRecord) -> bool:
+    """Whether a file is a still image; its name does not tell, because motion photos and animated images are videos."""
+    is_named_so = os.path.splitext(record.path)[1].lower() in IMAGE_EXTENSIONS
+    return record.is_photograph if record.status == "ok" else is_named_so
 
 
 def thumbnail_address(record: VideoRecord, time: float | None = None) -> str:
