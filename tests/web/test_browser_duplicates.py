@@ -208,6 +208,10 @@ def test_filter_fields_share_a_row_on_a_tablet(browser: Browser, many: tuple[str
             boxes = [box for field in fields.all() if (box := field.bounding_box()) is not None]
             assert len(boxes) == 3
             assert len({round(box["y"]) for box in boxes}) == 1
+        # Name and values are next to the frames: a copy takes two lines.
+        copy = page.locator(".member:not(.best)").first.bounding_box()
+        assert copy is not None
+        assert copy["height"] < 110
 
 
 def test_copies_are_selected_by_rule_and_messages_do_not_cover_the_bar(
