@@ -68,7 +68,7 @@ _SUMMARIES = {
         "coverage": "Show which parts of FILM occur in other videos and which are unique.",
     },
     "Copies": {
-        "duplicates": "List groups of copies in the index; the best copy of each group is marked.",
+        "duplicates": "List groups of copies in the index, or in folders; the best copy of each group is marked.",
         "apply": "Move the files of a PLAN from `vidkin duplicates --plan` to the trash; nothing is deleted.",
         "decisions": "Mark pairs of videos as duplicates or not, list what was marked, or undo it.",
     },
