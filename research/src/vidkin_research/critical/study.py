@@ -135,8 +135,10 @@ def run_critical_study(
         on_progress(done, len(runs), f"{split}: {loss}, seed {seed}")
         fixed = (study.steps, study.window, study.rate, study.train, study.test, study.held_out_videos)
         keep = save if (split, loss, seed) == (ALL_PLACES, _SAVED_LOSS, 0) else None
+        # Results with the default detector's cuts are stored as well.
+        default = [[cut.frame for cut in cuts] for cuts in splits[split][1].default_cuts]
         result = load_or_run(
-            run_path(work / "runs", (split, loss, seed, *fixed, CUT_NUMBERS, rule_answers())),
+            run_path(work / "runs", (split, loss, seed, *fixed, CUT_NUMBERS, rule_answers(), default)),
             partial(_run, study, store, *splits[split], loss, seed, keep),
         )
         rows.append({"split": split, "loss": loss, "seed": seed, **result})
