@@ -46,6 +46,6 @@ def test_excerpts_require_videos_and_at_least_two_a_video(collection: LabelledSe
         make_frame_excerpts(collection, count=1, frames=10)
     pictures = LabelledSet("pictures", "image", collection.items)
     with pytest.raises(
-        InvalidArgumentError, match="pictures must hold videos to have excerpts, got items of kind image"
+        InvalidArgumentError, match="pictures must contain videos to make excerpts, got items of kind image"
     ):
         make_frame_excerpts(pictures, count=3, frames=10)

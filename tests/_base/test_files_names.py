@@ -146,7 +146,7 @@ def test_the_error_for_a_path_too_long_for_windows_states_the_limit(monkeypatch:
     monkeypatch.setattr("vidkin._base.files._MAX_PATH", 259)
     assert describe_missing(long[:-1]) == "there is no such file"
     assert describe_missing(long) == (
-        f"its path has {len(long)} characters, and Windows opens at most 259; turn on long paths (LongPathsEnabled in "
+        f"its path has {len(long)} characters, and Windows opens at most 259; enable long paths (LongPathsEnabled in "
         "the registry), or move it to a folder with a shorter path"
     )
     assert describe_missing(long[:-1], "file or folder") == "there is no such file or folder"

@@ -39,7 +39,7 @@ def test_malformed_settings_are_reported_when_they_are_read() -> None:
         match=r"^settings must have the form name=value&name=value, got 'size' in 'a\?size'$",
     ):
         name.settings()
-    with pytest.raises(InvalidArgumentError, match=r"^'a\?x=1&x=2' has the setting x twice; give it once$"):
+    with pytest.raises(InvalidArgumentError, match=r"^'a\?x=1&x=2' sets x twice; set it once$"):
         parse_name("a?x=1&x=2").settings()
 
 

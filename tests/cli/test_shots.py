@@ -305,7 +305,7 @@ def test_detectors_that_mean_nothing(film: Path) -> None:
         assert "choose from content, cuts" in outcome.err
         assert "`vidkin train-shots` makes one" in outcome.err
     twice = run(film, detector="shotdetect?threshold=9&threshold=75", status=2)
-    assert "has the setting threshold twice" in twice.err
+    assert "sets threshold twice" in twice.err
     assert "has no setting 'size'" in run(film, detector="shotdetect?size=3", status=2).err
 
 

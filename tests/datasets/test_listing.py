@@ -94,7 +94,7 @@ def test_paths_can_be_relative_to_another_folder_and_shares_make_a_split(tmp_pat
         ),
         (
             "path,category,subcategory\na.png,d,x\na.txt,d,x\n",
-            r"a\.txt: is not an image or video by its extension, which must be one of \.264, \.265,",
+            r"a\.txt: is not an image or video; its extension must be one of \.264, \.265,",
         ),
         (
             "path,category,subcategory,split,group\na.png,d,x,train,g\nA.png,d,x,test,g\n",

@@ -129,11 +129,11 @@ def test_splits_do_not_leak_and_train_has_every_subcategory(sizes: list[list[int
     [
         (
             {"test": 1.0},
-            r"test and validation must be shares of at least 0 and together below 1, got 1\.0 and 0\.1",
+            r"test and validation must be at least 0, and their sum below 1, got 1\.0 and 0\.1",
         ),
         (
             {"test": 0.6, "validation": 0.5},
-            r"test and validation must be shares of at least 0 and together below 1, got 0\.6 and 0\.5",
+            r"test and validation must be at least 0, and their sum below 1, got 0\.6 and 0\.5",
         ),
         ({"by": "color"}, "by must be one of 'group', 'item', 'subcategory', got 'color'"),
     ],
@@ -197,7 +197,7 @@ def test_incomplete_and_leaking_splits_are_not_written(tmp_path: Path) -> None:
     )
     with pytest.raises(
         DatasetError,
-        match="the split of made leaks: group 'a/x/0' is in train, test; a group must be in one split only",
+        match="the split of made leaks: group 'a/x/0' is in train, test; a group must be in only one split",
     ):
         write_split(torn, tmp_path / "split.json")
     assert not list(tmp_path.iterdir())

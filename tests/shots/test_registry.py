@@ -124,7 +124,7 @@ def test_detector_of_an_installed_package_is_found(plugin: Path) -> None:
         ("content?threshold=high", r"threshold must be a number, got 'high'"),
         ("content?min_scene_len=1.5", r"min_scene_len must be a whole number, got '1.5'"),
         ("content?threshold", r"settings must have the form name=value&name=value, got 'threshold'"),
-        ("svd?a=1&a=2", r"has the setting a twice; give it once"),
+        ("svd?a=1&a=2", r"sets a twice; set it once"),
     ],
 )
 def test_unknown_detector_names_are_rejected(name: str, message: str) -> None:

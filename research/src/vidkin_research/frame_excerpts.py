@@ -32,7 +32,7 @@ def make_frame_excerpts(labelled: LabelledSet, *, count: int, frames: int) -> La
     """
     if labelled.kind != "video":
         raise InvalidArgumentError(
-            f"{labelled.name} must hold videos to have excerpts, got items of kind {labelled.kind}"
+            f"{labelled.name} must contain videos to make excerpts, got items of kind {labelled.kind}"
         )
     check_at_least(2, count=count)
     check_at_least(1, frames=frames)

@@ -1,1 +1,1 @@
-"""Atomic files, TOML, names, registries and file extensions, used by all other packages."""
+"""Atomic file writes, TOML, name parsing, registries and file extensions, used by all other packages."""

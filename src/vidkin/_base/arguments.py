@@ -20,33 +20,33 @@ _Parameters = ParamSpec("_Parameters")
 _Returned = TypeVar("_Returned")
 _Class = TypeVar("_Class", bound=type)
 
-# Integers below 2**53 survive JSON in every language. The limit on floats excludes infinity and absurd values.
+# Integers below 2**53 survive JSON in every language. The float limit excludes infinity and implausible values.
 _MAX_INTEGER = 1 << 53
 _MAX_FLOAT = 1e15
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """The values that an annotation, or a member of a union, accepts: in words, and as a predicate."""
+    """What an annotation, or one member of a union, accepts: as text for messages, and as a predicate."""
 
     words: str
     accepts: Callable[[Any], bool]
     plural: str
-    # Further check in an annotation, such as above 0; called with the argument as a keyword.
+    # Additional check from an Annotated type, such as "above 0"; called with the argument as a keyword.
     check: Callable[..., None] | None = None
-    # Whether an iterator may be converted to a list so that its items can be checked.
+    # Whether an iterator may be converted to a list in order to check its items.
     is_list: bool = False
 
 
 def check_arguments(function: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
     """Decorate a function to check each argument against its annotation.
 
-    Classes are checked by name, and protocols by their attributes, so that nothing is imported for the check. Files and
-    streams are left to the function. The default of an argument is always accepted.
+    Classes are checked by name and protocols by their attributes, so that the check imports nothing. Files and streams
+    are checked by the function itself. The default value of an argument is always accepted.
 
     Raises:
-        InvalidArgumentError: An argument is not accepted; the message names it, the accepted values, and the given
-            value.
+        InvalidArgumentError: An argument is not accepted; the message states its name, the accepted values and the
+            given value.
     """
 
     @cache
@@ -88,13 +88,13 @@ def check_arguments(function: Callable[_Parameters, _Returned]) -> Callable[_Par
 
 
 def unchecked(function: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
-    """Return a function without its argument checks, for internal loops over pairs of videos."""
+    """Return the function without its argument checks, for internal loops over pairs of videos."""
     found: Callable[_Parameters, _Returned] = vars(function)["__wrapped__"]
     return found
 
 
 def check_all_arguments(kind: _Class) -> _Class:
-    """Decorate a class so that its public methods check their arguments, see :func:`check_arguments`."""
+    """Decorate a class so that its public methods check their arguments; see :func:`check_arguments`."""
     for name, member in list(vars(kind).items()):
         if name.startswith("_"):
             continue
@@ -106,15 +106,17 @@ def check_all_arguments(kind: _Class) -> _Class:
 
 
 def check_constructor(kind: _Class) -> _Class:
-    """Decorate a class so that its constructor checks its arguments, see :func:`check_arguments`; goes above
-    ``@dataclass``."""
+    """Decorate a class so that its constructor checks its arguments; see :func:`check_arguments`.
+
+    Place it above ``@dataclass``.
+    """
     constructor: Callable[..., None] = vars(kind)["__init__"]
     setattr(kind, "__init__", check_arguments(constructor))  # noqa: B010
     return kind
 
 
 class _Unloaded(type):
-    """Placeholder for a class or module that is imported only for annotations."""
+    """Placeholder for a class or module that is imported only for type checking."""
 
     def __getattr__(cls, name: str) -> _Unloaded:
         if name.startswith("_"):
@@ -126,13 +128,13 @@ class _Unloaded(type):
 
 
 class _Executor(Protocol):
-    """Attributes of an executor."""
+    """The attributes that identify an executor."""
 
     run: Callable[..., object]
 
 
 class _HasTimes(Protocol):
-    """Attributes of a part of a video."""
+    """The attributes that identify a segment of a video."""
 
     start: float
     end: float
@@ -146,7 +148,7 @@ class _Array(Protocol):
     ndim: int
 
 
-# Names in annotations that need a stricter check than their type, or that are imported only for annotations and are not
+# Annotation names that need a stricter check than their type, or that are imported only for type checking and are not
 # classes.
 _ALIASES: dict[str, object] = {
     "AnyArray": _Array,
@@ -161,7 +163,7 @@ _ALIASES: dict[str, object] = {
 
 
 class _Names(dict[str, Any]):
-    """Resolves the names in annotations of a module."""
+    """Namespace in which the annotations of a module are evaluated."""
 
     def __missing__(self, name: str) -> object:
         return getattr(builtins, name) if hasattr(builtins, name) else _Unloaded(name, (), {})
@@ -201,7 +203,7 @@ _KINDS: dict[object, _Kind] = {
     os.PathLike: _PATH,
     Callable: _FUNCTION,
 }
-# Class names and their wording in messages.
+# How class names are written in messages.
 _WORDS = {
     "ndarray": "array",
     "NDArray": "array",
@@ -212,14 +214,14 @@ _WORDS = {
     "_Executor": "executor",
     "_HasTimes": "span",
 }
-# Only iterators of these items are read for the check; other items may not fit into memory, or depend on the time of
-# reading.
+# Iterators are read for the check only if they yield these types; other items may not fit into memory, or may depend
+# on when they are read.
 _LISTABLE = ("a path", "text")
 
 
 def _kinds_of(annotation: Any) -> list[_Kind]:
-    """The kinds that an annotation accepts; empty if it accepts anything or has a part that the function itself
-    checks."""
+    """Return the kinds that an annotation accepts; empty if it accepts anything or if the function itself checks part
+    of it."""
     origin, parts = get_origin(annotation) or annotation, get_args(annotation)
     if origin is types.NoneType:
         origin = None
@@ -328,7 +330,7 @@ def _check(name: str, value: Any, kinds: list[_Kind]) -> Any:
             if kind.check is not None:
                 kind.check(**{name: value})
             return value
-    # An iterator can be read only once.
+    # An iterator can be consumed only once, so pass the list on to the function.
     if isinstance(value, Iterator) and any(kind.is_list for kind in kinds):
         return _check(name, list(value), kinds)
     accepted = " or ".join(dict.fromkeys(kind.words for kind in kinds))

@@ -1,6 +1,6 @@
-"""Array operations that are slow in plain NumPy: linear algebra on one thread, the largest values of rows, medians.
+"""Single-threaded BLAS, and array operations that are slow in plain NumPy: the largest values of rows, medians.
 
-Also counts the processors that this process may use.
+Also counts the processors available to this process.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
 
 
-# Upper limit on the values per group, of which only the largest is compared first.
+# Maximum number of values per group. A first pass compares only the maximum of each group.
 _MAX_GROUP_SIZE = 16
 
 
@@ -33,7 +33,8 @@ def one_blas_thread() -> Iterator[None]:
     """Limit NumPy's BLAS library to one thread within the block.
 
     Feature extraction, comparison and shot detection multiply thousands of small matrices. With two threads, OpenBLAS
-    takes twice the processor time for that, mostly waiting, and more wall-clock time if anything else runs.
+    needs twice the processor time for these, mostly spent waiting, and more wall-clock time if anything else is
+    running.
     """
     if _is_on_one_thread():
         yield
@@ -44,8 +45,8 @@ def one_blas_thread() -> Iterator[None]:
 
 @cache
 def _is_on_one_thread() -> bool:
-    """Whether the environment limits NumPy's OpenBLAS to one thread, as the command line does, so that threadpoolctl
-    need not be loaded."""
+    """Whether the environment already limits NumPy's OpenBLAS to one thread, as the command line does; threadpoolctl
+    need not be imported then."""
     if os.environ.get("OPENBLAS_NUM_THREADS") != "1":
         return False
     built: Any = getattr(np.__config__, "CONFIG", {})
@@ -54,20 +55,20 @@ def _is_on_one_thread() -> bool:
 
 @cache
 def _load_controller() -> ThreadpoolController:
-    # This finds only libraries that are already loaded, such as NumPy's.
+    # The controller finds only libraries that are already loaded, such as NumPy's.
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 def largest_columns(values: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-    """Return the columns [Q, min(count, N)] of the largest values of each row [Q, N], best first, ties in order.
+    """Return the columns [Q, min(count, N)] of the largest values in each row [Q, N], best first, ties in order.
 
-    The maxima of groups give a bound that at least ``count`` values of a row reach, but hardly any others, so that few
-    values must be sorted.
+    The group maxima yield a lower bound that at least ``count`` values in a row reach, but few others do, so that only
+    a few values must be sorted.
     """
     rows, length = values.shape
-    # At least twice as many groups as requested columns; with fewer, too many values would reach the bound.
+    # Use at least twice as many groups as requested columns; with fewer, too many values would reach the bound.
     size = min(_MAX_GROUP_SIZE, length // (2 * count))
     if size < 2:
         order = np.argsort(-values, axis=1, kind="stable")
@@ -88,7 +89,7 @@ def largest_columns(values: NDArray[np.float32], count: int) -> NDArray[np.int64
 
 
 def median(values: NDArray[Any], axis: int) -> NDArray[np.float64]:
-    """Compute the median along an axis without ``numpy.median``, whose import of masked arrays takes 5 % of a start."""
+    """Compute the median along an axis. ``numpy.median`` imports masked arrays, which takes 5 % of the startup time."""
     ordered = np.moveaxis(np.sort(values, axis=axis), axis, 0)
     low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
     return np.asarray((low.astype(np.float64) + high) / 2)

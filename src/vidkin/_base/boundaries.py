@@ -1,4 +1,4 @@
-"""Precision, recall and F1 of detections: shot boundaries under two matching rules, and clips."""
+"""Precision, recall and F1 score of detected shot boundaries (under two matching rules) and of classified clips."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ BoundaryRule = Literal["nearest", "overlap"]
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class DetectionScores:
-    """Counts of correct, false and missed detections; add the scores of several videos to pool them.
+    """Numbers of correct, false and missed detections; add the scores of several videos to pool them.
 
-    If there was nothing to detect and nothing was reported, precision, recall and F1 are 1; otherwise a
-    quotient with denominator 0 is 0.
+    If there was nothing to detect and nothing was detected, precision, recall and F1 are 1; otherwise a ratio with a
+    denominator of 0 is 0.
 
     Attributes:
-        true_positives: Detections that match, 0 or more.
-        false_positives: Detections that match nothing.
+        true_positives: Detections that match a label, 0 or more.
+        false_positives: Detections that match no label.
         false_negatives: True boundaries or clips that were not detected.
     """
 
@@ -49,12 +49,12 @@ class DetectionScores:
 
     @property
     def precision(self) -> float:
-        """Share of the detections that are correct."""
+        """Fraction of the detections that are correct."""
         return self._divide(self.true_positives, self.true_positives + self.false_positives)
 
     @property
     def recall(self) -> float:
-        """Share of the true boundaries that were detected."""
+        """Fraction of the true boundaries that were detected."""
         return self._divide(self.true_positives, self.true_positives + self.false_negatives)
 
     @property
@@ -77,21 +77,21 @@ def boundary_scores(
     tolerance: float = 0,
     rule: BoundaryRule = "nearest",
 ) -> DetectionScores:
-    """Match the boundaries detected in one video with its labels.
+    """Match the boundaries detected in one video against its labels.
 
-    A boundary is a number c (hard cut: first frame of the new shot) or a pair (first, last) of the frames of
-    a gradual transition; any unit works if it is the same everywhere.
+    A boundary is a number c (hard cut: first frame of the new shot) or a pair (first, last) with the frames of a
+    gradual transition. Any time unit works if it is used consistently.
 
     Args:
         predicted: Detected boundaries, in any order.
         truth: Labeled boundaries, in any order.
-        tolerance: Frames by which a match may be off, 0 or more.
-        rule: ``"nearest"`` (primary): one-to-one and greedy, the nearest pairs first; gradual transitions of
-            the truth choose before hard cuts do, and one point inside (or within the tolerance of) such a
-            transition counts once, further ones are false alarms.
-            ``"overlap"``: each boundary becomes the interval from the last frame of the shot before to the
-            first frame of the shot after, widened by tolerance/2 - 1/2 on both sides; one sweep through both
-            lists in order of time matches intervals that overlap (the rule of TransNet V2, with tolerance 2).
+        tolerance: Maximum distance in frames between matching boundaries, 0 or more.
+        rule: ``"nearest"`` (primary): greedy one-to-one matching, nearest pairs first; gradual transitions in the
+            labels are matched before hard cuts. One detection inside such a transition (or within the tolerance)
+            counts as correct, further ones as false positives.
+            ``"overlap"``: each boundary becomes the interval from the last frame of the previous shot to the
+            first frame of the next shot, widened by tolerance/2 - 1/2 on both sides; one pass through both lists in
+            order of time matches overlapping intervals (the rule of TransNet V2, with tolerance 2).
 
     Returns:
         Counts with precision, recall and F1.
@@ -120,12 +120,12 @@ def boundary_scores(
 
 @check_arguments
 def boundaries_of_shots(shots: Sequence[tuple[float, float]]) -> list[Boundary]:
-    """Boundaries between shots given as (first frame, last frame), both inclusive and in order of time.
+    """Return the boundaries between shots given as (first frame, last frame), both inclusive and in order of time.
 
-    Shots that touch have a hard cut between them; frames between two shots are a gradual transition.
+    Adjacent shots are separated by a hard cut; frames between two shots form a gradual transition.
 
     Raises:
-        InvalidArgumentError: A shot starts before the previous one has ended.
+        InvalidArgumentError: A shot starts before the previous one ends.
     """
     boundaries: list[Boundary] = []
     for (_, last), (first, _) in pairwise(shots):
@@ -142,7 +142,7 @@ def clip_scores(predicted: Sequence[bool], truth: Sequence[bool]) -> DetectionSc
     """Score yes/no answers per clip, for example "is critical", against labels.
 
     Raises:
-        InvalidArgumentError: The two differ in length.
+        InvalidArgumentError: The lists differ in length.
     """
     if len(predicted) != len(truth):
         raise InvalidArgumentError(
@@ -175,7 +175,7 @@ def _match_nearest(
             for candidate in range(first, bisect_right(starts, end + tolerance)):
                 low, high = intervals[candidate]
                 gap = max(0.0, low - end, start - high)
-                # Of several points inside a transition the one nearest to its middle is taken.
+                # If several detections lie inside a transition, prefer the one nearest to its middle.
                 middle = abs((low + high) - (start + end))
                 if gap <= tolerance:
                     pairs.append((gap, middle, number, candidate))
@@ -189,7 +189,8 @@ def _match_nearest(
 
 
 def _widened(boundaries: Sequence[Boundary], tolerance: float) -> list[tuple[float, float]]:
-    """Last frame of the shot before and first frame of the shot after, moved apart by tolerance/2 - 1/2 each."""
+    """Return (last frame of the previous shot, first frame of the next shot), each moved outward by
+    tolerance/2 - 1/2."""
     shift = tolerance / 2 - 0.5
     widened = []
     for boundary in boundaries:

@@ -1,7 +1,7 @@
-"""Operations that change files, one function each, for all data that must survive a power failure.
+"""File system operations, one function each, for all data that must survive a power failure.
 
-Each function first calls :func:`before`, which tests replace to fail at the n-th call, to simulate a power failure
-between any two operations.
+Each function first calls :func:`before`, which tests replace to fail at the n-th call and thus simulate a power
+failure between any two operations.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 _CHUNK = 1 << 20
 # O_NOFOLLOW, so that other users cannot plant a link under this name to redirect the write.
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-# Errors of systems that cannot sync folders; other errors are disk failures.
+# Errors of systems that cannot sync folders; any other error is a disk failure.
 _SYNC_UNSUPPORTED = {
     errno.EINVAL,
     errno.ENOTSUP,
@@ -35,12 +35,12 @@ _LINK_UNSUPPORTED = {errno.EPERM, errno.EMLINK, *_EXCLUSIVE_UNSUPPORTED}
 _AT_FDCWD = -100
 # Windows only syncs files that are open for writing.
 _SYNC_FLAGS = os.O_RDWR if sys.platform == "win32" else os.O_RDONLY
-# Windows refuses to replace a file while another program reads it, such as a virus scanner, which usually ends soon.
+# Windows refuses to replace a file that another program, such as a virus scanner, has open; usually not for long.
 _RETRY_DELAYS = (0.01, 0.05, 0.2, 0.5, 1.0) if sys.platform == "win32" else ()
 
 
 def before(operation: str, path: str, target: str = "") -> None:
-    """Do nothing; called before each operation, for tests to replace.
+    """Do nothing; tests replace this function, which is called before each operation.
 
     Args:
         operation: ``create``, ``write``, ``sync``, ``commit`` (of a database), ``rename``, ``link``, ``symlink``,
@@ -54,7 +54,7 @@ def write(descriptor: int, content: bytes, path: str) -> None:
     """Write all bytes to an open file.
 
     Raises:
-        OSError: The disk is full or fails; a part may have been written.
+        OSError: The disk is full or fails; part of the content may have been written.
     """
     before("write", path)
     while content:
@@ -62,10 +62,10 @@ def write(descriptor: int, content: bytes, path: str) -> None:
 
 
 def copy_new(source: str, target: str) -> None:
-    """Copy the bytes of a file to a new file, without waiting until they are on the disk.
+    """Copy the bytes of a file to a new file, without waiting until they are on disk.
 
     Raises:
-        OSError: A file cannot be opened, or the target exists; a part may have been written.
+        OSError: A file cannot be opened, or the target exists; part of the content may have been written.
     """
     before("create", target)
     with open(source, "rb", buffering=0) as file:
@@ -78,11 +78,11 @@ def copy_new(source: str, target: str) -> None:
 
 
 def create_new(path: str, content: bytes) -> None:
-    """Write a small new file that only its owner can read, and wait until it is on the disk.
+    """Write a small new file that only its owner can read, and wait until it is on disk.
 
     Raises:
-        FileExistsError: Something exists at the path, possibly a broken link; it is unchanged.
-        OSError: The disk is full or fails; a part may have been written.
+        FileExistsError: Something exists at the path, possibly a broken link; it is left unchanged.
+        OSError: The disk is full or fails; part of the content may have been written.
     """
     before("create", path)
     descriptor = os.open(path, _CREATE_FLAGS, 0o600)
@@ -94,7 +94,7 @@ def create_new(path: str, content: bytes) -> None:
 
 
 def sync_file(path: str | os.PathLike[str]) -> None:
-    """Wait until the content of a file is on the disk.
+    """Wait until the content of a file is on disk.
 
     Raises:
         OSError: The disk fails.
@@ -104,7 +104,7 @@ def sync_file(path: str | os.PathLike[str]) -> None:
 
 
 def sync_folder(path: str | os.PathLike[str]) -> None:
-    """Wait until the names in a folder are on the disk, if the file system supports that.
+    """Wait until the names in a folder are on disk, if the file system supports this.
 
     Raises:
         OSError: The disk fails.
@@ -137,12 +137,12 @@ def rename_new(source: str, target: str) -> None:
     """Rename a file without replacing another file.
 
     If possible, the system checks and renames in one step. Otherwise, the new name is created as a hard link, which
-    fails if it exists, and the old name is removed; a crash in between leaves both names. Only without hard links, as
-    on some FAT disks, a file that another program creates at the same moment would be replaced.
+    fails if the name exists, and then the old name is removed; a crash in between leaves both names. Only on file
+    systems without hard links, such as FAT, could this replace a file that another program creates at the same moment.
 
     Raises:
-        FileExistsError: Something has the new name, possibly a broken link.
-        OSError: The system refuses; EXDEV between disks.
+        FileExistsError: Something exists under the new name, possibly a broken link.
+        OSError: The system refuses; the error number is EXDEV if the paths are on different disks.
     """
     before("rename", source, target)
     # RENAME_EXCL, RENAME_NOREPLACE
@@ -207,7 +207,7 @@ def unlink(path: str | os.PathLike[str]) -> None:
 
 
 def make_folders(path: str, mode: int = 0o777) -> None:
-    """Create a folder and its parents, and delay until they are on the disk.
+    """Create a folder and its parents, and wait until they are on disk.
 
     Args:
         path: The folder.
@@ -235,7 +235,7 @@ def _sync(path: str | os.PathLike[str], flags: int) -> None:
 
 
 def _rename_with_flag(source: str, target: str, flag: int) -> int:
-    """Rename with a flag; return the error number of the system, 0 for success, ENOSYS without such a call."""
+    """Rename with a flag; return the system's error number: 0 for success, ENOSYS if there is no such call."""
     function = _load_rename()
     if function is None:
         return errno.ENOSYS
@@ -249,6 +249,6 @@ def _rename_with_flag(source: str, target: str, flag: int) -> int:
 
 @cache
 def _load_rename() -> Any:
-    """Load the rename function of the C library that takes flags; None if there is none."""
+    """Load the C library's rename function that takes flags; None if there is none."""
     name = {"linux": "renameat2", "darwin": "renamex_np"}.get(sys.platform)
     return None if name is None else getattr(ctypes.CDLL(None, use_errno=True), name, None)

@@ -1,6 +1,6 @@
-"""Write files atomically, open files safely that others may replace, and choose names that are valid on every system.
+"""Write files atomically, safely open files that others may replace, and choose names that are valid on every system.
 
-A crash leaves the old or the new content, never a part of it."""
+A crash leaves either the old or the new content, never part of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from vidkin.errors import InvalidArgumentError, MediaError
 PathLike = str | os.PathLike[str]
 
 _HASH_CHUNK = 1 << 20
-# Longest suffix in bytes that a temporary name repeats; file systems allow 255 bytes for the whole name.
+# Longest suffix in bytes to keep in a temporary name; file systems allow 255 bytes for the whole name.
 _MAX_SUFFIX = 200
 _UNFINISHED = re.compile(r"\.[0-9a-f]{16}\.part(\.|$)")
 
@@ -47,22 +47,22 @@ def replace_file(
 ) -> Iterator[Path]:
     """Yield a temporary file in the same folder that replaces ``path`` when the block succeeds.
 
-    The temporary file exists, is empty and hidden, and has the same extension, by which libraries choose a format. Its
-    content reaches the disk before it is renamed. If the block fails, it is removed and ``path`` is unchanged. The file
-    gets the usual permissions, even if a library creates files that only their owner can read.
+    The temporary file exists, is empty and hidden, and has the same extension, because libraries choose the format by
+    it. Its content is on disk before it is renamed. If the block fails, it is removed and ``path`` is unchanged. The
+    file gets the default permissions, even if a library creates files that only their owner can read.
 
     Args:
         path: The file to write.
-        sync: Wait until the content is on the disk; without it, a power failure may leave an empty file.
+        sync: Wait until the content is on disk; without this, a power failure may leave an empty file.
         rename: Renames the temporary file.
 
     Raises:
-        OSError: The folder does not exist, or the system refuses to write there.
+        OSError: The folder does not exist, or the system refuses to write to it.
     """
     target = Path(path)
     with suppress(FileNotFoundError):
         target.lstat()  # an invalid file name fails here, before any work
-    # A hidden random name in the folder of ``target``, with its suffix, which is_unfinished recognizes.
+    # A hidden random name in the folder of ``target``, with its suffix, in the form that is_unfinished recognizes.
     suffix = target.suffix if len(os.fsencode(target.suffix)) <= _MAX_SUFFIX else ""
     temporary = target.with_name(f".{secrets.token_hex(8)}.part{suffix}")
     # O_EXCL and O_NOFOLLOW, so that other users cannot plant a link under this name to redirect the write.
@@ -89,7 +89,7 @@ def replace_file(
 
 
 def is_unfinished(name: str) -> bool:
-    """Whether this is the name of a temporary file of :func:`replace_file`, which can be left by a power failure.
+    """Whether this is the name of a temporary file of :func:`replace_file`; a power failure can leave such files.
 
     >>> is_unfinished(".0123456789abcdef.part.json"), is_unfinished("film.part.json")
     (True, False)
@@ -97,30 +97,30 @@ def is_unfinished(name: str) -> bool:
     return _UNFINISHED.match(name) is not None
 
 
-# Windows opens no longer paths unless an administrator has turned on long paths.
+# Windows cannot open longer paths unless an administrator has enabled long paths.
 _MAX_PATH = 259 if sys.platform == "win32" else sys.maxsize
 
 
 def describe_missing(path: PathLike, kind: str = "file") -> str:
-    """Explain why a file (or another ``kind``) is not found, for example because its path is too long for Windows."""
+    """Explain why a file (or another ``kind``) was not found, for example because its path is too long for Windows."""
     length = len(os.path.abspath(path))
     if length <= _MAX_PATH:
         return f"there is no such {kind}"
     return (
-        f"its path has {length} characters, and Windows opens at most {_MAX_PATH}; turn on long paths "
+        f"its path has {length} characters, and Windows opens at most {_MAX_PATH}; enable long paths "
         "(LongPathsEnabled in the registry), or move it to a folder with a shorter path"
     )
 
 
 def check_file_name(name: str, path: object) -> str:
-    """Check that a value from an untrusted file is an absolute path that this system can open, and return it.
+    """Check that a value from an untrusted file is an absolute path that this system can open, and return the path.
 
     Args:
         name: Name of the value, for the message.
         path: Any value.
 
     Raises:
-        ValueError: It is not such a path.
+        ValueError: The value is not such a path.
     """
     if not isinstance(path, str) or not os.path.isabs(path):
         raise ValueError(f"{name} must be absolute, got {path!r}")
@@ -142,7 +142,7 @@ def check_length(path: PathLike) -> None:
     length = len(os.path.abspath(path))
     if length > _MAX_PATH:
         cause = f"its path would have {length} characters, and Windows opens at most {_MAX_PATH}"
-        raise OSError(errno.ENAMETOOLONG, f"{cause}; choose a folder with a shorter path, or turn on long paths")
+        raise OSError(errno.ENAMETOOLONG, f"{cause}; choose a folder with a shorter path, or enable long paths")
 
 
 def create_folder(path: PathLike) -> Path:
@@ -160,7 +160,7 @@ def create_folder(path: PathLike) -> Path:
 
 
 def create_output_folder(path: PathLike) -> Path:
-    """Create a folder and its parents if they do not exist, and check before long work that it can be written to.
+    """Create a folder and its parents if they do not exist, and check that it is writable before long work starts.
 
     Raises:
         InvalidArgumentError: The folder cannot be created or written to.
@@ -179,12 +179,12 @@ def create_output_folder(path: PathLike) -> Path:
 def open_regular_file(path: PathLike, *, follow_links: bool = True) -> FileIO:
     """Open a regular file for reading, unbuffered.
 
-    Unlike :func:`open`, this never blocks: it does not wait for the other end of a pipe, and does not touch devices.
+    Unlike :func:`open`, this never blocks: it neither waits for the other end of a pipe nor opens devices.
 
     Args:
         path: The file.
-        follow_links: Whether the file may be a symbolic link. Only files that the user named may; a link found in an
-            untrusted folder could point to a private file of the user.
+        follow_links: Whether the file may be a symbolic link. Allow this only for files that the user named; a link in
+            an untrusted folder could point to one of the user's private files.
 
     Raises:
         OSError: The file cannot be opened, is not a regular file, or is a link that must not be followed.
@@ -212,8 +212,8 @@ def read_regular_file(path: PathLike, limit: int, *, follow_links: bool = False)
 
     Args:
         path: The file.
-        limit: Upper limit on the bytes of the file; nothing is read of a larger one.
-        follow_links: Whether the file may be a symbolic link, because the user named it.
+        limit: Maximum size in bytes; a larger file is not read at all.
+        follow_links: Whether the file may be a symbolic link; allow this only for files that the user named.
 
     Raises:
         OSError: The file cannot be read, is not a regular file, or is a link.
@@ -229,7 +229,7 @@ def read_regular_file(path: PathLike, limit: int, *, follow_links: bool = False)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-# The largest lists of public data sets have tens of megabytes.
+# The largest list files of public data sets have tens of megabytes.
 _MAX_TEXT = 256_000_000
 
 
@@ -238,7 +238,7 @@ def read_text_file(path: PathLike, *, encoding: str = "utf-8", errors: str = "st
 
     Raises:
         OSError: The file cannot be read or is not a regular file.
-        ValueError: The file is too large or not in this encoding.
+        ValueError: The file is too large or not valid in this encoding.
     """
     return read_regular_file(path, _MAX_TEXT, follow_links=True).decode(encoding, errors)
 
@@ -250,7 +250,7 @@ def check_file_size(size: int, limit: int) -> None:
 
 
 def check_regular_file(path: PathLike, *, follow_links: bool = False) -> None:
-    """Check a file that a library will open by name, like :func:`open_regular_file`.
+    """Check a file that a library will open by name, as :func:`open_regular_file` does.
 
     Raises:
         OSError: The file cannot be opened, is not a regular file, or is a link.
@@ -259,10 +259,10 @@ def check_regular_file(path: PathLike, *, follow_links: bool = False) -> None:
 
 
 def check_regular_files(folder: PathLike) -> None:
-    """Check all files in a folder and its subfolders that a library will open by name. A missing folder is empty.
+    """Check all files in a folder and its subfolders that a library will open by name; ignore a missing folder.
 
     Raises:
-        OSError: One of them is not a regular file, or the folder cannot be read.
+        OSError: A file is not a regular file, or the folder cannot be read.
     """
     waiting = [os.fspath(folder)]
     while waiting:
@@ -282,7 +282,7 @@ def _not_regular_error(path: PathLike) -> OSError:
 
 
 def hash_file(path: str) -> str:
-    """Hash a regular file: BLAKE2b of its size and its bytes, as 32 hexadecimal digits.
+    """Hash the size and the bytes of a regular file with BLAKE2b, as 32 hexadecimal digits.
 
     Raises:
         OSError: The file cannot be read or is not a regular file.
@@ -294,12 +294,12 @@ def hash_file(path: str) -> str:
     return digest.hexdigest()
 
 
-# Without pread (on Windows), threads that share an open file take turns.
+# Without pread (on Windows), only one thread at a time may seek and read in a shared open file.
 _POSITION = threading.Lock()
 
 
 def read_at(descriptor: int, count: int, position: int) -> bytes:
-    """Read up to ``count`` bytes of an open file from a position, like :func:`os.pread`."""
+    """Read up to ``count`` bytes of an open file at a position, like :func:`os.pread`."""
     if hasattr(os, "pread"):
         return os.pread(descriptor, count, position)
     with _POSITION:
@@ -307,25 +307,25 @@ def read_at(descriptor: int, count: int, position: int) -> bytes:
         return os.read(descriptor, count)
 
 
-# File systems accept names of up to 255 bytes; the rest is for a suffix and a number.
+# File systems accept names of up to 255 bytes; this leaves room for a suffix and a number.
 _MAX_NAME = 200
 _FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]')
-# Windows devices, which exist in every folder and with any suffix: NUL, nul.txt, COM1.mp4.
+# Windows device names, which are reserved in every folder and with any suffix: NUL, nul.txt, COM1.mp4.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])[ ]*(?:\.|$)", re.IGNORECASE)
 
 
 def safe_name(name: str, *, longest: int = _MAX_NAME) -> str:
-    """Make a name for a file or folder that every system accepts, because disks move between systems.
+    """Make a file or folder name that every system accepts, because disks move between systems.
 
-    Characters that Windows forbids become ``_``. A name that ends in a space or dot, which Windows drops, gets a
-    trailing ``_``; a device name gets a leading ``_``; a name of more than ``longest`` bytes is truncated.
+    Characters that Windows forbids become ``_``. A name that ends in a space or dot, which Windows would drop, gets a
+    trailing ``_``; a device name gets a leading ``_``; a name longer than ``longest`` bytes is truncated.
 
     >>> safe_name("What? 1:2"), safe_name("aux.txt"), safe_name("The End...")
     ('What_ 1_2', '_aux.txt', 'The End..._')
     """
     name = _FORBIDDEN.sub("_", name)
     while len(os.fsencode(name)) > longest:
-        # A character has at most four bytes.
+        # A character has at most four bytes, so at least this many must be removed.
         name = name[: -max(1, (len(os.fsencode(name)) - longest) // 4)]
     if _DEVICE.match(name):
         name = f"_{name}"
@@ -333,7 +333,7 @@ def safe_name(name: str, *, longest: int = _MAX_NAME) -> str:
 
 
 def drive_name(drive: str) -> str:
-    r"""Make a folder name for a drive or network share, to separate files of different drives; empty for no drive.
+    r"""Make a folder name for a drive or network share, to keep files of different drives apart; empty for no drive.
 
     >>> drive_name("C:"), drive_name(r"\\server\films"), drive_name("")
     ('C', 'server-films', '')
@@ -342,9 +342,9 @@ def drive_name(drive: str) -> str:
 
 
 def is_within(path: PathLike, folder: PathLike) -> bool:
-    """Whether a file or folder is a folder or inside of it, independent of the spelling of both paths.
+    """Whether a file or folder is ``folder`` or lies inside it, independent of the spelling of both paths.
 
-    The system is asked about each parent folder, because file systems can ignore case or give a folder two names.
+    Each parent folder is compared by its identity, because file systems can ignore case or give a folder two names.
     """
     real, root = (os.path.normcase(os.path.realpath(name)) for name in (path, folder))
     if real == root or real.startswith(os.path.join(root, "")):

@@ -1,4 +1,4 @@
-"""The command that installs vidkin, an optional part of it, or a companion package, from where vidkin runs."""
+"""The command that installs vidkin, one of its extras, or a companion package, from wherever vidkin runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 from vidkin._base.bundle import is_bundled
 
-# src/vidkin/_base/install.py: three folders up is the clone, where vidkin runs from one.
+# src/vidkin/_base/install.py: three folders up is the root of the clone, if vidkin runs from one.
 _ROOT = Path(__file__).resolve().parents[3]
 
 # Folder of each package in the clone.
@@ -15,13 +15,13 @@ _FOLDERS = {"vidkin": "", "vidkin-research": "/research", "vidkin-scale": "/scal
 
 
 def install_command(extra: str = "", package: Literal["vidkin", "vidkin-research", "vidkin-scale"] = "vidkin") -> str:
-    """Return the command that installs a package, with an extra if one is named.
+    """Return the command that installs a package, with an extra if one is given.
 
-    Vidkin is not on a package index yet, so both forms install from a clone. If vidkin runs from a clone (an editable
-    installation, or its sources), the command names the clone and works in every folder.
+    Vidkin is not on a package index yet, so the command always installs from a clone. If vidkin runs from a clone (an
+    editable installation, or its sources), the command contains the path of the clone and works in every folder.
 
     Args:
-        extra: Name of an optional part, or several names separated by commas.
+        extra: Name of an extra, or several names separated by commas.
         package: ``vidkin``, or a package in another folder of the clone: ``vidkin-research`` in ``research``,
             ``vidkin-scale`` in ``scale``.
     """
@@ -34,5 +34,5 @@ def install_command(extra: str = "", package: Literal["vidkin", "vidkin-research
 
 
 def is_checkout() -> bool:
-    """Whether this vidkin runs from a clone, and not from a wheel."""
+    """Whether vidkin runs from a clone, not from a wheel."""
     return (_ROOT / "pyproject.toml").is_file() and (_ROOT / "research" / "pyproject.toml").is_file()

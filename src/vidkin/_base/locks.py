@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def open_lock(path: Path) -> BaseFileLock:
-    """Return a lock on a file, not acquired yet, which is released when the process ends for any reason.
+    """Return a lock on a file, not acquired yet. The system releases it when the process exits for any reason.
 
     Links are refused, because earlier versions of filelock would truncate the file that a link points to.
 

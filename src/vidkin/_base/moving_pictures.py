@@ -1,4 +1,4 @@
-"""Recognize animated WebP and PNG images, and find the video in motion photos, by their bytes."""
+"""Recognize animated WebP and PNG images, and find the video in a motion photo, from the bytes of the file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _HEAD_BYTES = 1 << 12
 _PHOTOGRAPHS = frozenset({".jpg", ".jpeg", ".heic", ".heif", ".hif"})
 # Size limits of the first box of an MP4 file: length, type, brand, version, and compatible brands.
 _MIN_BRAND_BOX, _MAX_BRAND_BOX = 16, 256
-# Bytes that are searched for a video; photographs are smaller.
+# Maximum number of bytes to search for a video; photographs are smaller.
 _MAX_SEARCHED = 1 << 30
 
 
 def is_animated(path: str) -> bool:
-    """Whether a WebP or PNG file states that it has several frames; False if it cannot be read."""
+    """Whether a WebP or PNG file declares several frames; False if it cannot be read."""
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in (".webp", ".png", ".apng"):
         return False
@@ -26,14 +26,14 @@ def is_animated(path: str) -> bool:
         head = file.read(_HEAD_BYTES)
     if suffix == ".webp":
         return head[:4] == b"RIFF" and head[8:16] == b"WEBPVP8X" and bool(head[20] & 2)
-    # PNG announces animation before the first image data.
+    # PNG declares animation (acTL) before the first image data (IDAT).
     return head[:8] == b"\x89PNG\r\n\x1a\n" and b"acTL" in head.partition(b"IDAT")[0]
 
 
 def find_motion(path: str) -> int | None:
     """Find the offset of the MP4 file in a motion photo (JPEG or HEIC); None if there is none.
 
-    Phones append it to the photograph, or store it in a box at its end.
+    Phones append the video to the photograph, or store it in a box at the end.
     """
     if os.path.splitext(path)[1].lower() not in _PHOTOGRAPHS:
         return None
@@ -42,7 +42,7 @@ def find_motion(path: str) -> int | None:
         with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as content:
             if content[:2] != b"\xff\xd8" and content[4:8] != b"ftyp":
                 return None
-            # Start at 8, because a HEIC file itself begins with such a box.
+            # Start at byte 8, because a HEIC file itself begins with such a box.
             offset = content.find(b"ftyp", 8)
             while offset >= 0:
                 if _is_video(content, offset - 4):
@@ -52,7 +52,7 @@ def find_motion(path: str) -> int | None:
 
 
 def _is_video(content: mmap.mmap, start: int) -> bool:
-    """Whether consecutive boxes start here, one of which lists the frames of a video."""
+    """Whether a sequence of boxes starts here that includes the index of a video (``moov``)."""
     length = int.from_bytes(content[start : start + 4], "big")
     if not _MIN_BRAND_BOX <= length <= _MAX_BRAND_BOX:
         return False

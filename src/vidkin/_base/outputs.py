@@ -1,9 +1,9 @@
-"""Write files that a user names, such as ``--output FILE``, without overwriting anything.
+"""Write files that the user names, such as ``--output FILE``, without overwriting anything else.
 
-A file gets a new name, or replaces a file that vidkin made before from the same source and that is unchanged. Outputs
-are recorded in a hidden list in their folder, one line of JSON per file with name, source, size and hash. Only a
-regular file that still has the recorded hash is replaced. If a line is lost or damaged, or no list can be written, the
-next run is refused, but nothing is lost.
+An output is a new file, or replaces a file that vidkin made from the same source and that has not changed since.
+Outputs are recorded in a hidden list in their folder, one line of JSON per file with name, source, size and hash. Only
+a regular file that still has the recorded hash is replaced. If a line is lost or damaged, or the list cannot be
+written, the next run refuses to overwrite the file, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _logger = logging.getLogger(__name__)
 LIST_FILE = ".vidkin-outputs.jsonl"
 """Name of the list of outputs in each folder."""
 
-# Bytes that are read from the end of a list, enough for some 60,000 files.
+# Number of bytes to read from the end of a list, enough for some 60,000 files.
 _MAX_LIST_BYTES = 16 << 20
-# Characters of a source above which it is replaced by its hash, so that a line can be appended in one write.
+# A longer source text is replaced by its hash, so that a line can be appended in one write.
 _MAX_SOURCE = 1000
 _APPEND = (
     os.O_WRONLY
@@ -50,7 +50,7 @@ _APPEND = (
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_BINARY", 0)
 )
-# Every index has this file, a JSON object with this key.
+# Every index has this file: a JSON object with this key.
 _INDEX_FILE, _INDEX_KEY, _MAX_INDEX_FILE = "collection.json", "format_version", 1 << 20
 _CHUNK = 1 << 20
 _MEDIA_EXTENSIONS = VIDEO_EXTENSIONS | IMAGE_EXTENSIONS
@@ -64,7 +64,7 @@ def describe_source(what: str, *paths: PathLike) -> str:
 
     Args:
         what: What the output contains, such as ``"groups of copies as CSV"``.
-        paths: Source files, folders and addresses, in any order.
+        paths: Source files, folders and URLs, in any order.
     """
     text = f"{what} of {', '.join(sorted(map(_describe_path, paths)))}"
     if len(text) <= _MAX_SOURCE:
@@ -81,7 +81,7 @@ def _describe_path(path: PathLike) -> str:
     with suppress(OSError, ValueError):
         state = os.stat(name)
         if stat.S_ISREG(state.st_mode):
-            # Whole seconds, because some file systems store no fractions.
+            # Whole seconds, because some file systems do not store fractions.
             changed = datetime.fromtimestamp(state.st_mtime_ns // 10**9, UTC).isoformat()
             return f"{name} ({state.st_size} bytes, {changed})"
     return name
@@ -90,15 +90,15 @@ def _describe_path(path: PathLike) -> str:
 def check_outputs(
     outputs: Mapping[str, tuple[PathLike | None, str]], *, inputs: Iterable[PathLike | None] = ()
 ) -> None:
-    """Check before any work that the output files of a command can be written.
+    """Check before work starts that the output files of a command can be written.
 
     Args:
         outputs: For each option, the file (None if it was not given) and its source, see :func:`describe_source`.
         inputs: Files that the command reads; None and files that do not exist are ignored.
 
     Raises:
-        InvalidArgumentError: A file must not be written, see :func:`open_output`, is one of the inputs, or is named by
-            two options.
+        InvalidArgumentError: A file must not be written (see :func:`open_output`), is also an input, or is named by two
+            options.
     """
     read = [item for item in inputs if item is not None]
     taken: dict[str, str] = {}
@@ -132,16 +132,17 @@ def open_output(path: PathLike, *, source: str | None = None) -> Iterator[Path]:
     """Yield a temporary file that is renamed to ``path`` when the block succeeds, like
     :func:`~vidkin._base.files.replace_file`.
 
-    There must be no file or an empty file at ``path``, or, with a ``source``, an unchanged file that was made from it.
-    A file that appears there while the block runs is not replaced either.
+    Nothing or an empty file must exist at ``path``, or, with a ``source``, an unchanged file that was made from it. A
+    file that appears there while the block runs is not replaced either.
 
     Args:
         path: The file to write.
-        source: Source of the file, see :func:`describe_source`; None only creates new files and records nothing.
+        source: Source of the file, see :func:`describe_source`; with None, only new files are created and recorded
+            nowhere.
 
     Raises:
         MediaError: The folder does not exist or belongs to an index, another file is at ``path``, or writing fails,
-            also inside the block. Nothing is left behind.
+            inside the block or afterward. No partial file is left.
     """
     target = Path(path)
     temporary: Path | None = None
@@ -164,7 +165,7 @@ def open_output(path: PathLike, *, source: str | None = None) -> Iterator[Path]:
 
 
 def check_free(path: PathLike, *, source: str | None = None) -> None:
-    """Check before any work that :func:`open_output` can write a file.
+    """Check before work starts that :func:`open_output` can write a file.
 
     Raises:
         MediaError: The file must not be written.
@@ -178,7 +179,7 @@ def check_free(path: PathLike, *, source: str | None = None) -> None:
 
 
 class _RefusedError(Exception):
-    """A file must not be written; the message says why and what to do."""
+    """A file must not be written; the message states the cause and what to do."""
 
 
 class _MediaExistsError(_RefusedError):
@@ -186,14 +187,14 @@ class _MediaExistsError(_RefusedError):
 
 
 def _explain_expansion(target: Path, option: str) -> str:
-    """Return an explanation why an output option may name a media file, as the end of a sentence."""
+    """Explain, as the end of a sentence, why an output option may name a media file by accident."""
     if target.suffix.lower() not in _MEDIA_EXTENSIONS:
         return ""
     return f"; the shell has probably expanded a pattern such as *{target.suffix}: put a file name after {option}"
 
 
 def _check_target(target: Path, source: str | None) -> os.stat_result | None:
-    """Check that an output can be written; return the state of the file that it replaces, or None.
+    """Check that an output can be written; return the state of the file it will replace, or None.
 
     Raises:
         _RefusedError: The file must not be written.
@@ -221,7 +222,7 @@ def _check_target(target: Path, source: str | None) -> os.stat_result | None:
     known = [] if source is None else _read_made(target)
     if any(made.source == source and made.size == existing.st_size for made in known):
         size, digest = _hash(target)
-        known = _read_made(target)  # another process may have rewritten and recorded it
+        known = _read_made(target)  # another process may have rewritten and recorded it since
         if any((made.source, made.size, made.sha256) == (source, size, digest) for made in known):
             return existing
     cause = "would be overwritten"
@@ -237,7 +238,7 @@ def _check_target(target: Path, source: str | None) -> os.stat_result | None:
 def _place(temporary: Path, target: Path, *, existing: os.stat_result | None, source: str | None) -> None:
     """Rename a finished file to its target, replacing the existing file; raise _RefusedError if that has changed."""
     if source is not None:
-        # Record before renaming, because a file that is not in the list would never be replaced again.
+        # Record before renaming, because a file that is not in the list could never be replaced again.
         _record(target, source, *_hash(temporary))
     appeared = _RefusedError("would be overwritten: it appeared or changed in the meantime; choose another name")
     if existing is None:
@@ -252,10 +253,10 @@ def _place(temporary: Path, target: Path, *, existing: os.stat_result | None, so
         if not disk.exchange(os.fspath(temporary), os.fspath(target)):
             disk.rename(temporary, target)
             return
-    except FileNotFoundError:  # deleted meanwhile
+    except FileNotFoundError:  # deleted in the meantime
         _place(temporary, target, existing=None, source=None)
         return
-    # The earlier file now has the temporary name; restore it if it is not the expected file.
+    # The existing file now has the temporary name; restore it if it is not the expected file.
     if not _is_same(temporary.lstat(), existing):
         try:
             disk.exchange(os.fspath(temporary), os.fspath(target))
@@ -275,7 +276,7 @@ def _is_same(state: os.stat_result, other: os.stat_result) -> bool:
 
 
 def _find_index(folder: Path) -> str:
-    """Return the index that contains this folder, or is this folder; empty if there is none."""
+    """Return the path of the index that this folder is in, or is; empty if there is none."""
     real = Path(os.path.realpath(folder))
     for parent in (real, *real.parents):
         with suppress(OSError, ValueError), open_regular_file(parent / _INDEX_FILE) as file:
@@ -296,7 +297,7 @@ class _Made:
 
 @dataclass(slots=True)
 class _OutputList:
-    """Content of a list, up to the byte that was read."""
+    """Content of an output list, up to the byte position read so far."""
 
     path: str = ""
     inode: int = 0
@@ -304,7 +305,7 @@ class _OutputList:
     files: dict[str, list[_Made]] = field(default_factory=dict)
 
     def read_new(self, path: str) -> None:
-        """Read the new lines of the same list, or another list from its beginning."""
+        """Read the lines that were added to the list, or another list from its beginning."""
         with open_regular_file(path) as file:
             state = os.fstat(file.fileno())
             if (self.path, self.inode) != (path, state.st_ino) or self.end > state.st_size:
@@ -320,13 +321,13 @@ class _OutputList:
             self.end = file.tell() - len(rest)
 
 
-# The last list is cached, so that writing a thousand images to a folder does not read it a thousand times.
+# The most recent list is cached, so that writing a thousand images to a folder does not read it a thousand times.
 _last_list = _OutputList()
 _LAST_LOCK = threading.Lock()
 
 
 def _read_made(target: Path) -> list[_Made]:
-    """Return the records of a file, the newest last; empty if there is no readable list."""
+    """Return the records of a file, newest last; empty if there is no readable list."""
     with _LAST_LOCK, suppress(OSError):
         _last_list.read_new(os.fspath(target.absolute().parent / LIST_FILE))
         return list(_last_list.files.get(target.name, ()))
@@ -334,11 +335,11 @@ def _read_made(target: Path) -> list[_Made]:
 
 
 def _record(target: Path, source: str, size: int, digest: str) -> None:
-    """Append a line to the list of a folder in one write, so that lines of other processes stay intact."""
+    """Append a line to the list of a folder in one write, so that lines from other processes stay intact."""
     folder, made = target.absolute().parent, _Made(source, size, digest)
     if made in _read_made(target):
         return
-    # Begin with a newline, because the last line of an interrupted process has none.
+    # Begin with a newline, because an interrupted process may have left an incomplete line.
     line = f"\n{json.dumps({'name': target.name, **asdict(made)})}\n".encode("ascii")
     path = folder / LIST_FILE
     try:

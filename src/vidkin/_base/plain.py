@@ -1,4 +1,4 @@
-"""Read results back from plain values, and generate their JSON schema, by the annotations of their fields."""
+"""Restore results from plain values, and generate their JSON schema, using the annotations of their fields."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def property_type(kind: type, name: str) -> Any:
 
 
 def read_fields(kind: type[_Result], values: object) -> _Result:
-    """Read a dataclass from the output of :func:`vidkin._base.values.fields_as_json`, ignoring other keys.
+    """Create a dataclass from the output of :func:`vidkin._base.values.fields_as_json`, ignoring other keys.
 
     Raises:
         InvalidArgumentError: A key is missing, or a value has the wrong type; the message names the field.
@@ -60,7 +60,7 @@ def read_fields(kind: type[_Result], values: object) -> _Result:
 
 
 def as_object(kind: type, values: object) -> Mapping[str, Any]:
-    """Return the values if they are an object.
+    """Return the values if they are an object (a mapping).
 
     Raises:
         InvalidArgumentError: They are not an object.
@@ -71,7 +71,7 @@ def as_object(kind: type, values: object) -> Mapping[str, Any]:
 
 
 def read_value(name: str, kind: Any, value: Any) -> Any:
-    """Read a value of a type from the output of :func:`vidkin._base.values.as_json`.
+    """Convert a value from the output of :func:`vidkin._base.values.as_json` back to its type.
 
     Raises:
         InvalidArgumentError: The value does not have this type; the message includes ``name``.
@@ -142,11 +142,11 @@ def _shorten(value: object) -> str:
 
 
 def schema_of_results(results: Iterable[type], describe: Callable[[type], Mapping[str, str]]) -> dict[str, Any]:
-    """Generate a JSON schema (draft 2020-12) whose ``$defs`` contain these results and all classes in their fields.
+    """Generate a JSON schema (draft 2020-12) whose ``$defs`` contain these results and all classes they refer to.
 
     Args:
-        results: Classes of results.
-        describe: Returns a description of each field of a class, see :func:`vidkin._base.values.describe_settings`.
+        results: Result classes.
+        describe: Returns a description of each field of a class; see :func:`vidkin._base.values.describe_settings`.
     """
     schemas: dict[str, Any] = {}
     waiting = list(results)

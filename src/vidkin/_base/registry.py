@@ -31,8 +31,8 @@ class Name:
         text: The name as it was written.
         path: The part before the question mark.
         prefix: The part of the path before its first colon.
-        address: The part of the path after that colon; None without a colon.
-        query: The part after the question mark; None without a question mark.
+        address: The part of the path after that colon; None if there is no colon.
+        query: The part after the question mark; None if there is no question mark.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Name:
     query: str | None
 
     def settings(self) -> dict[str, str]:
-        """Parse the settings after the question mark, in the order written.
+        """Parse the settings after the question mark, in the order they are written.
 
         Raises:
             InvalidArgumentError: The settings are malformed, or one is given twice.
@@ -56,7 +56,7 @@ class Name:
         settings: dict[str, str] = {}
         for setting, value in pairs:
             if setting in settings:
-                raise InvalidArgumentError(f"{self.text!r} has the setting {setting} twice; give it once")
+                raise InvalidArgumentError(f"{self.text!r} sets {setting} twice; set it once")
             settings[setting] = value
         return settings
 
@@ -64,7 +64,7 @@ class Name:
         """Parse the settings and convert each to its type (int, float or str).
 
         Raises:
-            InvalidArgumentError: As for `settings`, or a setting is unknown or has a value of the wrong type.
+            InvalidArgumentError: As for `settings`, and if a setting is unknown or its value has the wrong type.
         """
         settings: dict[str, Any] = {}
         for setting, value in self.settings().items():
@@ -82,17 +82,17 @@ class Name:
 
 
 def parse_name(text: str) -> Name:
-    """Split a name into its parts. Any text is accepted; settings are checked when they are read."""
+    """Split a name into its parts. Any text is accepted; settings are checked only when they are parsed."""
     path, question, query = text.partition("?")
     prefix, colon, address = path.partition(":")
     return Name(text, path, prefix, address if colon else None, query if question else None)
 
 
 def load_attribute(target: str) -> Any:
-    """Import a module and return the object that ``package.module:attribute`` names.
+    """Import a module and return the object at ``package.module:attribute``.
 
     Raises:
-        MissingPartError: The module needs a package of an extra of vidkin that is not installed.
+        MissingPartError: The module needs a package that one of vidkin's extras installs and that is missing.
     """
     module, _, attribute = target.partition(":")
     with name_missing_parts():
@@ -103,13 +103,13 @@ def lazy_names(package: str, *targets: str) -> Callable[[str], object]:
     """Return a ``__getattr__`` for a package that imports its names on first use.
 
     Args:
-        package: Name of the package, ``__name__`` in its ``__init__``.
-        targets: Sources of its names, each as ``"package.module:name"``; by default, the imports of the package under
-            ``if TYPE_CHECKING``, so that every name is declared once.
+        package: Name of the package: ``__name__`` in its ``__init__``.
+        targets: Where its names are defined, each as ``"package.module:name"``; by default, the imports of the package
+            under ``if TYPE_CHECKING``, so that every name is declared only once.
     """
     explicit = {target.partition(":")[2]: target for target in targets}
     module = sys.modules[package]
-    setattr(module, "__dir__", lambda: sorted(module.__all__))  # noqa: B010 - type checkers know no __dir__ of modules
+    setattr(module, "__dir__", lambda: sorted(module.__all__))  # noqa: B010 - type checkers reject a module's __dir__
 
     def get(name: str) -> object:
         sources = explicit or _find_typed_imports(package)
@@ -143,14 +143,14 @@ class Registry(Generic[T]):
 
     Args:
         noun: Singular noun for an entry, for messages: ``"extractor"``.
-        entries: Entry by prefix, or ``"package.module:attribute"`` to avoid heavy imports.
-        usages: Syntax of a name by prefix, for lists and messages: ``"timm:<model>"``.
-        usage: Syntax of names with all other prefixes, with ``{prefix}`` as the placeholder.
+        entries: Entries by prefix, each the object itself or ``"package.module:attribute"`` to avoid heavy imports.
+        usages: Syntax of names by prefix, for lists and messages: ``"timm:<model>"``.
+        usage: Syntax of names with any other prefix; ``{prefix}`` is the placeholder.
         group: Entry point group in which other packages list their entries; built-in entries take precedence. The name
-            of an entry point is a prefix, or the syntax of a name with it: ``"prefix:<model>"``. The latter can also
-            add names with an address to a built-in prefix that has none.
-        researched: Whether vidkin-research adds entries, which messages mention if it is not installed.
-        error: Class of the error for an unknown name.
+            of an entry point is a prefix, or the syntax of names with that prefix: ``"prefix:<model>"``. The latter
+            can also add names with an address to a built-in prefix that takes none.
+        researched: Whether vidkin-research adds entries; if so, messages suggest installing it.
+        error: Error class for an unknown name.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class Registry(Generic[T]):
         Args:
             prefix: Letters, digits, ``_`` and ``-``.
             entry: The entry that `find` returns for it.
-            usage: Syntax of a name with this prefix; default: the common syntax.
+            usage: Syntax of names with this prefix; default: the common syntax.
 
         Raises:
             InvalidArgumentError: The prefix is malformed or in use.
@@ -224,7 +224,7 @@ class Registry(Generic[T]):
         return tuple(sorted(usages | {plugin.name for plugin in self._iter_plugins() if ":" in plugin.name}))
 
     def unknown(self, name: str) -> VidkinError:
-        """Build the error for an unknown name; it lists the known ones."""
+        """Build the error for an unknown name, which lists the known ones."""
         article = "an" if self._noun[0] in "aeiou" else "a"
         hint = research_hint(f"{self._noun}s") if self._has_research else ""
         return self._error(
@@ -239,10 +239,10 @@ class Registry(Generic[T]):
         return iter(() if self._group is None else entry_points(group=self._group))
 
 
-# Packages whose name differs from their module's name.
+# Packages whose name differs from the name of their module.
 _PACKAGES = {"PIL": "pillow", "pywt": "PyWavelets", "skimage": "scikit-image", "sklearn": "scikit-learn"}
 
-# Modules of optional packages that modules of vidkin import at the top, and the extra that installs them.
+# Optional modules that modules of vidkin import at the top, and the extra that installs each.
 _EXTRAS = {
     **dict.fromkeys(
         ("torch", "torchvision", "timm", "sklearn", "scipy", "skimage", "pywt", "onnx", "onnxscript"), "train"
@@ -255,9 +255,9 @@ def import_part(module: str, *, extra: str, purpose: str = "") -> Any:
     """Import a module of an optional package.
 
     Args:
-        module: Such as ``sklearn.cluster``.
+        module: Name of the module, such as ``sklearn.cluster``.
         extra: The extra of vidkin that installs its package.
-        purpose: Feature that needs it, which starts the message: ``"training"``.
+        purpose: Feature that needs the package, as the start of the message: ``"training"``.
 
     Raises:
         MissingPartError: The package is not installed; the message names the extra.
@@ -275,13 +275,14 @@ def import_part(module: str, *, extra: str, purpose: str = "") -> Any:
 def name_missing_parts(purpose: str = "") -> Iterator[None]:
     """Turn a failed import of an optional package inside the block into an error with the install command.
 
-    It guards imports of training packages, whose modules import torch at the top, which a basic installation lacks.
+    Use it around imports of the training packages, whose modules import torch at the top; a basic installation lacks
+    torch.
 
     Args:
-        purpose: Feature that needs the package, which starts the message: ``"training"``.
+        purpose: Feature that needs the package, as the start of the message: ``"training"``.
 
     Raises:
-        MissingPartError: A package of an extra is not installed. Other failed imports are raised unchanged.
+        MissingPartError: A package of an extra is not installed. Other import errors are raised unchanged.
     """
     try:
         yield
@@ -297,7 +298,7 @@ def missing_part(error: ModuleNotFoundError, purpose: str = "") -> MissingPartEr
 
     Args:
         error: The failed import.
-        purpose: Feature that needs the package, which starts the message: ``"training"``.
+        purpose: Feature that needs the package, as the start of the message: ``"training"``.
     """
     top = (error.name or "").partition(".")[0]
     return _missing_error(top, _EXTRAS[top], purpose) if top in _EXTRAS else None
@@ -310,19 +311,19 @@ def _missing_error(module: str, extra: str, purpose: str) -> MissingPartError:
 
 
 def missing_scale(subject: str) -> MissingPartError | None:
-    """Build the error for a feature of the package vidkin-scale; None if it is installed.
+    """Build the error for a feature that needs the package vidkin-scale; None if the package is installed.
 
     Args:
-        subject: Feature that needs it, which starts the message: ``"an index at an address"``.
+        subject: Feature that needs the package, as the start of the message: ``"an index at an address"``.
     """
     return _package_error("vidkin-scale", subject)
 
 
 def missing_research(subject: str) -> MissingPartError | None:
-    """Build the error for a feature of the package vidkin-research; None if it is installed.
+    """Build the error for a feature that needs the package vidkin-research; None if the package is installed.
 
     Args:
-        subject: Feature that needs it, which starts the message: ``"vidkin benchmark"``.
+        subject: Feature that needs the package, as the start of the message: ``"vidkin benchmark"``.
     """
     return _package_error("vidkin-research", subject)
 

@@ -1,4 +1,4 @@
-"""Cooperative cancellation: long work checks between frames and steps whether it should stop."""
+"""Cooperative cancellation: long-running work checks between frames and steps whether it should stop."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _is_unwanted: ContextVar[Callable[[], bool] | None] = ContextVar("vidkin_is_unwa
 
 
 class StoppedError(BaseException):
-    """The work was canceled, see :func:`stopping_when`; completed work is saved.
+    """The work was canceled by :func:`stopping_when`; completed work is saved.
 
-    Like ``KeyboardInterrupt`` and ``asyncio.CancelledError``, it is not an :class:`Exception`, so that handlers for
-    broken files do not catch it.
+    Like ``KeyboardInterrupt`` and ``asyncio.CancelledError``, this is not an :class:`Exception`, so that handlers for
+    damaged files do not catch it.
     """
 
     def __init__(self, message: str = "canceled by stopping_when; completed work is saved") -> None:
@@ -22,13 +22,13 @@ class StoppedError(BaseException):
 
 @contextmanager
 def stopping_when(is_unwanted: Callable[[], bool]) -> Iterator[None]:
-    """Stop vidkin's work in this block with :class:`StoppedError` once a function returns True.
+    """Stop vidkin's work in this block with :class:`StoppedError` as soon as a function returns True.
 
-    The function is called between frames and between steps, so work stops promptly. The block affects its own thread
-    and threads that receive its context, such as the ones of ``asyncio.to_thread``.
+    The function is called between frames and between steps, so work stops promptly. The block affects the current
+    thread and threads that inherit its context, such as those of ``asyncio.to_thread``.
 
     Args:
-        is_unwanted: For example ``is_set`` of a :class:`threading.Event` that another thread sets, or
+        is_unwanted: For example, the ``is_set`` method of a :class:`threading.Event` that another thread sets, or
             ``lambda: time.monotonic() > deadline``.
 
     >>> from threading import Event
@@ -43,14 +43,14 @@ def stopping_when(is_unwanted: Callable[[], bool]) -> Iterator[None]:
 
 
 def check_wanted() -> None:
-    """Raise :class:`StoppedError` if the work of this context is canceled; takes a tenth of a microsecond otherwise."""
+    """Raise :class:`StoppedError` if the work in this context is canceled; otherwise the check takes 0.1 µs."""
     is_unwanted = _is_unwanted.get()
     if is_unwanted is not None and is_unwanted():
         raise StoppedError
 
 
 def report_to(on_progress: Callable[[int, int], object] | None) -> Callable[[int, int], None]:
-    """Return a callback of (steps done, total number of steps) that stops canceled work and calls ``on_progress``."""
+    """Return a callback for (completed steps, total steps) that stops canceled work and calls ``on_progress``."""
 
     def report(done: int, total: int) -> None:
         check_wanted()

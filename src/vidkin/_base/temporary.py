@@ -1,4 +1,4 @@
-"""Temporary folders of processes that may be killed; later processes remove abandoned folders."""
+"""Temporary folders of processes that may be killed; later processes remove abandoned ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PREFIX, _LOCK, _CONTENT = "vidkin-run-", "lock", "files"
 
 
 class TemporaryFolder:
-    """A new folder that only this account can read, with a lock that is released when this process ends for any reason.
+    """A new folder that only this account can read, with a lock that is released when the process exits for any reason.
 
     Attributes:
         path: The folder.
@@ -42,12 +42,12 @@ class TemporaryFolder:
 
 
 def remove_abandoned_folders() -> None:
-    """Delete folders left by processes of this account that ended without deleting them."""
+    """Delete folders of processes of this account that exited without deleting them."""
     own = os.geteuid() if hasattr(os, "geteuid") else None
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError, TimeoutError):  # removed meanwhile, or still in use
+        with suppress(OSError, TimeoutError):  # removed in the meantime, or still in use
             state = path.lstat()
-            # A folder without a lock is just being created.
+            # A folder without a lock file has only just been created.
             if not stat.S_ISDIR(state.st_mode) or own not in (None, state.st_uid) or not (path / _LOCK).is_file():
                 continue
             lock = open_lock(path / _LOCK)

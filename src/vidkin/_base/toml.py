@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tomlkit.items import Table
     from tomlkit.toml_document import TOMLDocument
 
-# Width of comments in columns.
+# Maximum width of comments in columns.
 _WIDTH = 100
 
 
@@ -40,7 +40,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def read_toml(path: str | os.PathLike[str], *, follow_links: bool = False) -> dict[str, Any]:
-    """Read a TOML file like :func:`parse_toml`, or nothing of it if it is too large.
+    """Read and parse a TOML file, see :func:`parse_toml`; a file that is too large is not read at all.
 
     Raises:
         OSError: The file cannot be read, is not a regular file, or is a link that must not be followed.
@@ -61,14 +61,14 @@ def format_toml(document: Mapping[str, Any], comments: Mapping[str, Any] | None 
 
     Args:
         document: Values by name: text, numbers, booleans, and lists of these. A mapping becomes a table, and a list of
-            mappings an array of tables. None becomes a comment, because TOML cannot express it.
-        comments: Comments above settings, by the same names as in the document, with a mapping for a table and a list
-            of mappings for an array of tables.
+            mappings becomes an array of tables. None becomes a comment, because TOML cannot express it.
+        comments: Comments to write above settings, with the same structure as the document: a mapping for a table, and
+            a list of mappings for an array of tables.
 
     Raises:
         InvalidArgumentError: A value has a type that TOML cannot express.
     """
-    # Imported here, because commands read TOML at every start but rarely write it.
+    # Imported here, because every command reads TOML at startup but few write it.
     import tomlkit
 
     written = tomlkit.document()
@@ -79,7 +79,7 @@ def format_toml(document: Mapping[str, Any], comments: Mapping[str, Any] | None 
 def _fill(container: TOMLDocument | Table, table: Mapping[str, Any], comments: Mapping[str, Any]) -> None:
     import tomlkit
 
-    # Plain values first, because after a heading they would belong to its table.
+    # Write plain values first, because after a heading they would belong to its table.
     for name, value in table.items():
         if _list_tables(value):
             continue
@@ -152,13 +152,13 @@ def from_table(kind: type[T], table: object, where: str) -> T:
 
 
 def to_table(settings: DataclassInstance) -> dict[str, Any]:
-    """Convert all settings that are not None to a TOML table, which :func:`from_table` can read."""
+    """Convert all settings that are not None to a TOML table that :func:`from_table` can read."""
     values = {name: value for name, value in asdict(settings).items() if value is not None}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def check_names(names: Iterable[str], known: Iterable[str], where: str) -> None:
-    """Raise :class:`InvalidArgumentError` with a list of the known names if any of ``names`` is unknown."""
+    """Raise :class:`InvalidArgumentError`, which lists the known names, if any of ``names`` is unknown."""
     known = list(known)
     unknown = sorted(set(names) - set(known))
     if unknown:

@@ -1,4 +1,4 @@
-"""Check arguments and untrusted documents, and convert values to text: JSON, digests, table cells, descriptions."""
+"""Check arguments and untrusted documents, and convert values to JSON, digests, table cells and descriptions."""
 
 from __future__ import annotations
 
@@ -62,20 +62,20 @@ def check_range(low: float, high: float) -> None:
         raise InvalidArgumentError(f"low must be below high, got {low} and {high}")
 
 
-# Limits of untrusted text documents, checked before parsing, because a parser builds the whole document first: 100 KB
-# of TOML took gigabytes. Size, depth, digits and number of entries are counted on the text, in one pass.
+# Limits on untrusted text documents. They are checked before parsing, because a parser builds the whole document first:
+# 100 KB of TOML took gigabytes. Size, depth, digits and number of entries are counted in the text, in one pass.
 
 
 @dataclass(frozen=True, slots=True)
 class TextLimits:
-    """Upper limits of a document.
+    """Upper limits on a document.
 
     Attributes:
-        size: Bytes or characters.
+        size: Length in bytes or characters.
         depth: Nesting depth of lists and tables.
-        digits: Digits of a number; beyond thousands, Python refuses to format numbers, even for a message.
-        values: Values in lists and tables; in TOML only tables, which are the most expensive, including the ones that
-            dotted names create.
+        digits: Digits per number; Python refuses to format numbers with thousands of digits, even for a message.
+        values: Number of values in lists and tables; in TOML, the number of tables, which need the most memory,
+            including the tables that dotted names create.
     """
 
     size: int
@@ -88,16 +88,16 @@ JSON_LIMITS = TextLimits(size=64_000_000, depth=64, digits=100, values=2_000_000
 """Enough for plans and labels of 100,000 files; parsing takes less than 600 MB."""
 
 LONG_JSON_LIMITS = TextLimits(size=256_000_000, depth=64, digits=100, values=16_000_000)
-"""For tables of numbers that vidkin computed, with a row per frame or pair; such files may still be untrusted."""
+"""For tables of numbers that vidkin computed, with a row per frame or pair; the files themselves may be untrusted."""
 
 TOML_LIMITS = TextLimits(size=2_000_000, depth=32, digits=100, values=10_000)
 """Enough for models with 50,000 labels; parsing takes less than 200 MB."""
 
-# Upper limit on the parts of a dotted name in TOML, whose memory use is quadratic in the number of parts.
+# Maximum number of parts of a dotted name in TOML; the parser's memory use is quadratic in it.
 _MAX_NAME_PARTS = 16
 
-# Every repetition is possessive, so that the time is linear in any text. An unterminated string extends to the end, as
-# in the parser, which then refuses it.
+# All quantifiers are possessive, so that matching takes linear time on any text. An unterminated string extends to the
+# end of the text, as in the parser, which then rejects it.
 _JSON_TEXT = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _TOML_TEXT = re.compile(
     r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:"""|\\?\Z)'
@@ -114,12 +114,12 @@ _NAME_ENDS = re.compile(r"[=,\n\[\]{}]")
 
 
 def read_bounded(path: PathLike, limits: TextLimits, *, follow_links: bool = False) -> str:
-    """Read a UTF-8 text file, or nothing of it if it is too large.
+    """Read a UTF-8 text file; a file that is too large is not read at all.
 
     Args:
         path: A regular file.
         limits: Only the size is checked.
-        follow_links: Whether the file may be a symbolic link, because the user named it; see
+        follow_links: Whether the file may be a symbolic link; allow this only for files that the user named, see
             :func:`vidkin._base.files.open_regular_file`.
 
     Raises:
@@ -127,16 +127,16 @@ def read_bounded(path: PathLike, limits: TextLimits, *, follow_links: bool = Fal
         ValueError: The file is too large or not UTF-8.
     """
     content = read_regular_file(path, limits.size, follow_links=follow_links)
-    # Normalize line endings like a file opened in text mode.
+    # Normalize line endings, as open() does in text mode.
     return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def check_json_text(text: str, limits: TextLimits = JSON_LIMITS) -> None:
-    """Raise ValueError if a JSON document exceeds a limit, which the message names."""
+    """Raise ValueError if a JSON document exceeds a limit; the message names the limit."""
     check_file_size(len(text), limits.size)
     values = text.count(",") + text.count("[") + text.count("{")
     is_deep = text.count("[") + text.count("{") > limits.depth
-    # Most documents are small and flat: the strings are removed only if they may hide something.
+    # Most documents are small and flat, so strings are removed only if the text as a whole exceeds a limit.
     if not is_deep and values <= limits.values and not _has_long_number(text, limits.digits):
         return
     bare = _JSON_TEXT.sub("", text)
@@ -147,7 +147,7 @@ def check_json_text(text: str, limits: TextLimits = JSON_LIMITS) -> None:
 
 
 def check_toml_text(text: str, limits: TextLimits = TOML_LIMITS) -> None:
-    """Raise ValueError if a TOML document exceeds a limit, which the message names."""
+    """Raise ValueError if a TOML document exceeds a limit; the message names the limit."""
     check_file_size(len(text), limits.size)
     bare = _TOML_TEXT.sub(lambda found: "" if found[0].startswith("#") else "s", text)
     _check_depth(bare, limits.depth)
@@ -174,11 +174,11 @@ def _check_depth(bare: str, limit: int) -> None:
         return
     steps = map(_DEPTH_CHANGES.__getitem__, _BRACKETS.sub("", bare))
     if max(accumulate(steps), default=0) > limit:
-        raise ValueError(f"nested too deeply: lists and tables must be nested at most {limit} deep, got more")
+        raise ValueError(f"lists and tables must be nested at most {limit} deep, got more")
 
 
 def _has_long_number(text: str, digits: int) -> bool:
-    # Python parses hexadecimal numbers of any length, but cannot format them later.
+    # Python parses hexadecimal numbers of any length but cannot format them later.
     return re.search(rf"(?:[0-9]|0x)[0-9A-Fa-f_]{{{digits}}}", text) is not None
 
 
@@ -188,7 +188,7 @@ def _check_digits(bare: str, digits: int) -> None:
 
 
 class Result:
-    """Base of the library's results: dataclasses with :meth:`to_dict`, which has the keys of ``--format json``.
+    """Base class of the library's results: dataclasses whose :meth:`to_dict` has the keys of ``--format json``.
 
     Attributes:
         derived: Names of the properties that :meth:`to_dict` includes.
@@ -199,12 +199,12 @@ class Result:
     derived: ClassVar[tuple[str, ...]] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return fields and a few properties as plain values for `json.dumps`, as printed by ``--format json``."""
+        """Return fields and derived properties as plain values for `json.dumps`, as printed by ``--format json``."""
         return {**fields_as_json(self), **{name: as_json(getattr(self, name)) for name in self.derived}}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read a result from the plain values of :meth:`to_dict`, also after conversion to JSON and back.
+        """Restore a result from the plain values of :meth:`to_dict`, even if they have passed through JSON.
 
         Other keys are ignored.
 
@@ -215,12 +215,12 @@ class Result:
 
     @classmethod
     def plain_types(cls) -> Mapping[str, Any]:
-        """Return the original type of each plain value by key."""
+        """Return the original type of each plain value, by key."""
         return {**field_types(cls), **{name: property_type(cls, name) for name in cls.derived}}
 
 
 def as_json(value: object) -> Any:
-    """Convert a value for JSON: dataclasses become objects, paths strings, tensors and arrays lists, NaN null.
+    """Convert a value for JSON: dataclasses to objects, paths to strings, tensors and arrays to lists, NaN to null.
 
     Raises:
         TypeError: JSON cannot express the value.
@@ -253,16 +253,16 @@ def as_json(value: object) -> Any:
 
 
 def fields_as_json(value: Any) -> dict[str, Any]:
-    """Convert the fields of a dataclass by :func:`as_json`."""
+    """Convert the fields of a dataclass with :func:`as_json`."""
     return {field.name: as_json(getattr(value, field.name)) for field in dataclasses.fields(value)}
 
 
 def parse_json(text: str | bytes, limits: TextLimits = JSON_LIMITS) -> Any:
-    """Parse a JSON document, which may be malicious, raising only ValueError.
+    """Parse a possibly malicious JSON document, raising only ValueError.
 
     Args:
-        text: The document; bytes are UTF-8.
-        limits: Limits that are checked before parsing.
+        text: The document; bytes must be UTF-8.
+        limits: Limits to check before parsing.
 
     Raises:
         ValueError: The document is not JSON or exceeds a limit.
@@ -278,17 +278,17 @@ def parse_json(text: str | bytes, limits: TextLimits = JSON_LIMITS) -> Any:
 
 
 def read_json(path: PathLike, limits: TextLimits = JSON_LIMITS, *, follow_links: bool = False) -> Any:
-    """Read a JSON file like :func:`parse_json`, or nothing of it if it is too large.
+    """Read and parse a JSON file, see :func:`parse_json`; a file that is too large is not read at all.
 
     Raises:
-        OSError: The file cannot be read, is not a regular file, or is a link, see :func:`read_bounded`.
+        OSError: The file cannot be read, is not a regular file, or is a link; see :func:`read_bounded`.
         ValueError: The file is not UTF-8 or not JSON, or exceeds a limit.
     """
     return parse_json(read_bounded(path, limits, follow_links=follow_links), limits)
 
 
 def replace_controls(text: str) -> str:
-    """Replace each control character by U+FFFD.
+    """Replace each control character with U+FFFD.
 
     >>> replace_controls("a\\x1b[2Jb")
     'a�[2Jb'
@@ -296,7 +296,7 @@ def replace_controls(text: str) -> str:
     return "".join("�" if unicodedata.category(char) == "Cc" else char for char in text)
 
 
-# First characters of a spreadsheet formula, including fullwidth forms; numbers can start with them as well.
+# Characters that start a formula in a spreadsheet, including fullwidth forms; numbers can start with some of them.
 _FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
@@ -305,12 +305,12 @@ _LINE_BREAKS = re.compile(r"([\t\r\n])")
 
 
 def table_cell(value: object, *, lines: bool = False) -> str:
-    """Format a value as a cell of CSV or tab-separated values, without control characters.
+    """Format a value as a cell of a CSV or TSV file, without control characters.
 
-    With ``lines``, tabs and line breaks are kept, which CSV quotes, because file names may contain them.
+    With ``lines``, tabs and line breaks are kept, because file names may contain them and CSV quotes them.
 
-    Text that a spreadsheet would run as a formula, such as a file name ``=cmd|...``, gets a leading apostrophe, by
-    which spreadsheets recognize text. Numbers are unchanged.
+    Text that a spreadsheet would run as a formula, such as a file name ``=cmd|...``, gets a leading apostrophe, which
+    marks it as text in spreadsheets. Numbers are unchanged.
 
     >>> table_cell("=1+1"), table_cell("-1.5"), table_cell("/a=b")
     ("'=1+1", '-1.5', '/a=b')
@@ -324,25 +324,25 @@ def table_cell(value: object, *, lines: bool = False) -> str:
 
 
 def write_csv_rows(file: IO[str], rows: Iterable[Iterable[object]]) -> None:
-    """Write rows as CSV, formatting values by :func:`table_cell`."""
+    """Write rows as CSV, formatting values with :func:`table_cell`."""
     csv.writer(file).writerows([table_cell(value, lines=True) for value in row] for row in rows)
 
 
 def short_digest(values: object) -> str:
-    """Return twelve hexadecimal digits of the SHA-256 of JSON values, independent of the order of keys."""
+    """Return the first twelve hexadecimal digits of the SHA-256 of JSON values, independent of the order of keys."""
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
 
 
-# Entries such as "batch: text" in docstring sections; several names may share a text.
+# An entry such as "batch: text" in a docstring section; several names may share a text.
 _ENTRY = re.compile(r"(\w+(?:, \w+)*): (.*)")
 
 _SECTIONS = ("Args:", "Attributes:")
 
 
 def describe_settings(source: Callable[..., Any]) -> dict[str, str]:
-    """Read the description of each attribute or argument from the docstring of a class or function, as plain text.
+    """Read the description of each attribute or argument from the docstring of a class or function as plain text.
 
-    Markup of references and code is removed. The result is empty if Python runs without docstrings (``-OO``).
+    Markup for references and code is removed. The result is empty if Python runs without docstrings (``-OO``).
 
     Args:
         source: A class or function with a section ``Args:`` or ``Attributes:``.
@@ -365,6 +365,6 @@ def describe_settings(source: Callable[..., Any]) -> dict[str, str]:
             texts |= dict.fromkeys(names, entry[2])
         elif line.startswith(" "):
             texts |= {name: f"{texts[name]} {line.strip()}" for name in names}
-    # References are reduced to their last name.
+    # Shorten references to the last part of their name.
     plain = {name: re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", text) for name, text in texts.items()}
     return {name: text.replace("``", "`") for name, text in plain.items()}

@@ -1,4 +1,4 @@
-"""Labeled collections: readers, splits, excerpts, and samples that are built without a download.
+"""Labeled collections: readers, splits, excerpts, and sample collections that are built without a download.
 
 Names are imported on first use.
 """

@@ -1,4 +1,4 @@
-"""Registry of readers, and opening labeled collections with them."""
+"""Registry of readers, used to open labeled collections."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _READERS: Registry[Callable[..., LabelledSet]] = Registry(
 
 
 def available_readers() -> tuple[str, ...]:
-    """Names for ``reader`` of :func:`open_labelled`, sorted."""
+    """Return the names accepted as ``reader`` by :func:`open_labelled`, sorted."""
     return _READERS.usages()
 
 
 def find_reader(name: str) -> Callable[..., LabelledSet]:
-    """Find the function of a reader, whose keyword-only parameters are its options.
+    """Return the function of a reader; its keyword-only parameters are the options of the reader.
 
     Raises:
         InvalidArgumentError: The reader is unknown.
@@ -49,19 +49,19 @@ def open_labelled(source: PathLike, *, reader: str = "tree", **options: Any) -> 
     """Open a labeled collection from a local folder or file. Nothing is downloaded.
 
     Args:
-        source: The folder (for ``manifest`` and ``events`` the CSV file).
+        source: The folder, or the CSV file for ``manifest`` and ``events``.
         reader: One of :func:`available_readers`: ``tree`` for any ``category/subcategory/file``, ``classes`` for any
-            ``class/file``, ``manifest`` for a CSV, ``events`` for a CSV of events in videos, the others for public
-            collections in their published layout.
-        options: Options of the reader, see the ``read_*`` functions.
+            ``class/file``, ``manifest`` for a CSV of files, ``events`` for a CSV of events in videos; the others read
+            public collections in their published layout.
+        options: Options of the reader; see the ``read_*`` functions.
 
     Returns:
-        The collection, with its own splits or the splits that the options request.
+        The collection, with its own splits or those requested by the options.
 
     Raises:
         InvalidArgumentError: The reader or an option is unknown.
-        DatasetError: The folder does not have the layout that the reader expects; the message says what is missing and
-            where to get it.
+        DatasetError: The folder does not have the layout that the reader expects; the message states what is missing
+            and where to get it.
     """
     read = find_reader(reader)
     accepted = [

@@ -16,12 +16,12 @@ from vidkin.errors import DatasetError, InvalidArgumentError
 
 
 def require_folder(source: PathLike, what: str, where: str = "") -> Path:
-    """Return the path of a folder, checked to exist.
+    """Check that a folder exists, and return its path.
 
     Args:
         source: Path of the folder.
-        what: Expected content, for the error message.
-        where: Where to get it, for the error message.
+        what: Expected content, for the message.
+        where: Where to get the content, for the message.
 
     Raises:
         DatasetError: The path is not a folder.
@@ -34,12 +34,12 @@ def require_folder(source: PathLike, what: str, where: str = "") -> Path:
 
 
 def list_folders(folder: Path) -> list[Path]:
-    """Subfolders sorted by name, without hidden folders and metadata folders such as ``__MACOSX``."""
+    """List subfolders sorted by name, without hidden folders and metadata folders such as ``__MACOSX``."""
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith((".", "__")))
 
 
 def iter_files(folder: Path, extensions: Iterable[str], *, deep: bool = False) -> Iterator[Path]:
-    """Yield files with one of the extensions, sorted, without hidden files; ``deep`` includes subfolders."""
+    """Yield files with one of the extensions, sorted, skipping hidden files; ``deep`` includes subfolders."""
     extensions = frozenset(extensions)
     for path in sorted(folder.rglob("*") if deep else folder.iterdir()):
         hidden = any(part.startswith((".", "__")) for part in path.relative_to(folder).parts)
@@ -48,10 +48,10 @@ def iter_files(folder: Path, extensions: Iterable[str], *, deep: bool = False) -
 
 
 def infer_kind(paths: Iterable[Path], source: Path) -> Literal["image", "video"]:
-    """Infer from their extensions whether files are images or videos.
+    """Infer from file extensions whether the files are images or videos.
 
     Raises:
-        DatasetError: There are both, or neither.
+        DatasetError: There are images as well as videos, or a file has another extension.
     """
     images = videos = 0
     for path in paths:
@@ -60,7 +60,7 @@ def infer_kind(paths: Iterable[Path], source: Path) -> Literal["image", "video"]
         videos += extension in VIDEO_EXTENSIONS
         if extension not in IMAGE_EXTENSIONS and extension not in VIDEO_EXTENSIONS:
             known = ", ".join(sorted(IMAGE_EXTENSIONS | VIDEO_EXTENSIONS))
-            raise DatasetError(f"{path}: is not an image or video by its extension, which must be one of {known}")
+            raise DatasetError(f"{path}: is not an image or video; its extension must be one of {known}")
     if images and videos:
         raise DatasetError(
             f"{source}: has {images} images and {videos} videos; set the reader's option kind to 'image' or 'video' "
@@ -80,7 +80,7 @@ SPLIT_NAMES = {
     "testing": "test",
 }
 
-"""Common names of splits, and the names used here."""
+"""Common names of splits, mapped to the names used here."""
 
 _EXTENSIONS = {
     None: IMAGE_EXTENSIONS | VIDEO_EXTENSIONS,
@@ -101,19 +101,19 @@ def read_tree(
     """Open a folder ``category/subcategory/file``, or ``split/category/subcategory/file``.
 
     If all top-level folders have names such as train, val or test, they are the splits. Files may be deeper, as in
-    ``category/subcategory/session/file``: each folder below the subcategory is then a group, which a split keeps
-    together. Hidden files and files of other kinds (by their extension) are ignored.
+    ``category/subcategory/session/file``: each folder below the subcategory is then a group, which is never spread
+    over several splits. Hidden files, and files whose extension does not fit, are ignored.
 
     Args:
         source: The folder.
-        kind: ``"image"`` or ``"video"``; None infers it, and rejects a mixture.
-        test: Share of each subcategory for the test, if the folder has no splits; 0 with ``validation`` 0 assigns no
-            splits.
-        validation: Share for validation.
+        kind: ``"image"`` or ``"video"``; None infers it, and rejects a mixture of both.
+        test: Fraction of each subcategory for the test split, if the folder has no splits; if ``test`` and
+            ``validation`` are 0, no splits are assigned.
+        validation: Fraction for the validation split.
         seed: Seed of the split.
 
     Raises:
-        DatasetError: There are no files at this depth, files above it, or mixed kinds.
+        DatasetError: There are no files at this depth, there are files above it, or kinds are mixed.
     """
     return _read(source, ("category", "subcategory"), kind, test, validation, seed)
 
@@ -129,7 +129,7 @@ def read_classes(
 ) -> LabelledSet:
     """Open a folder with one level of labels, ``class/file`` or ``split/class/file``.
 
-    Like :func:`read_tree` with one folder level less: each folder below a class folder is a group.
+    This works like :func:`read_tree` with one folder level less; each folder below a class folder is a group.
     """
     return _read(source, ("class",), kind, test, validation, seed)
 
@@ -167,10 +167,11 @@ def _read(
 def iter_tree_items(
     folder: Path, extensions: frozenset[str], *, levels: tuple[str, ...] = ("category", "subcategory")
 ) -> Iterator[LabelledItem]:
-    """Yield items of ``folder/category/subcategory/[group/]file`` sorted by path; ``class/[group/]file`` for one level.
+    """Yield the items at ``folder/category/subcategory/[group/]file``, or ``folder/class/[group/]file`` for one level,
+    sorted by path.
 
     Raises:
-        DatasetError: A file with one of the extensions is above this depth.
+        DatasetError: A file with one of the extensions is at a lower depth.
     """
     depth = len(levels)
     for path in iter_files(folder, extensions, deep=True):
@@ -185,13 +186,13 @@ def iter_tree_items(
             path=path,
             category=parts[0],
             subcategory=parts[1] if depth == 2 else "",
-            # The folder below the subcategory, or the file itself if it is directly in the subcategory.
+            # The folder below the subcategory, or the file itself if there is no such folder.
             group="/".join(parts[: depth + 1]),
         )
 
 
 def divide(labelled: LabelledSet, test: float, validation: float, seed: int) -> LabelledSet:
-    """Split a set, or return it unchanged if both shares are 0."""
+    """Split a set, or return it unchanged if both fractions are 0."""
     if not test and not validation:
         return labelled
     return make_split(labelled, test=test, validation=validation, seed=seed)

@@ -1,4 +1,4 @@
-"""Labeled collections: items with a category and, if labels have two levels, a subcategory."""
+"""Labeled collections: items with a category and, if there are two levels of labels, a subcategory."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class LabelledItem:
     Attributes:
         path: The file, or the archive that contains it.
         category: The coarse label, or the only label.
-        subcategory: The fine label, a name within its category; empty if labels have one level.
-        group: Name shared by items that a split must keep together, such as those of one recording.
+        subcategory: The fine label, a name within its category; empty if there is only one level of labels.
+        group: Name shared by items that must be in the same split, such as the items of one recording.
         member: Name of the file inside the archive; empty for a plain file.
         split: ``"train"``, ``"validation"``, ``"test"``, or ``""`` if not assigned.
-        start: Start of the item within a video in seconds; its first frame is the first at or after this time.
+        start: Start of the item within a video in seconds; its first frame is the first one at or after this time.
         end: End of the item within a video in seconds, exclusive; None is the end of the file.
     """
 
@@ -59,11 +59,11 @@ class LabelledItem:
 
     @property
     def label(self) -> str:
-        """``"category/subcategory"``, or ``"category"`` if labels have one level."""
+        """``"category/subcategory"``, or ``"category"`` if there is only one level of labels."""
         return f"{self.category}/{self.subcategory}" if self.subcategory else self.category
 
     def key(self, root: Path | None = None) -> str:
-        """Text that identifies the item in its collection, even if the folder of the collection is moved.
+        """Return text that identifies the item in its collection and stays the same if the collection is moved.
 
         Args:
             root: The collection's folder; None uses the full path.
@@ -79,11 +79,11 @@ class LabelledItem:
 
 @dataclass(frozen=True)
 class LabelNames:
-    """Names of label numbers: a number is the position of its name here.
+    """Names of numeric labels: each label is the position of its name.
 
     Attributes:
         categories: Sorted names of the categories.
-        subcategories: Sorted ``"category/subcategory"``, or the categories if labels have one level.
+        subcategories: Sorted ``"category/subcategory"``, or the categories if there is only one level of labels.
     """
 
     categories: tuple[str, ...]
@@ -91,7 +91,7 @@ class LabelNames:
 
     @classmethod
     def of(cls, items: Iterable[LabelledItem]) -> LabelNames:
-        """The names of the items' labels."""
+        """Collect the label names of items."""
         labels = {item.label: item.category for item in items}
         return cls(tuple(sorted(set(labels.values()))), tuple(sorted(labels)))
 
@@ -101,16 +101,16 @@ class LabelNames:
 class LabelledSet:
     """Items with one or two levels of labels, in a stable order.
 
-    With one level every category has itself as its only subcategory, so that two items have either the same
+    With one level, every category has itself as its only subcategory, so that any two items have either the same
     subcategory or different categories.
 
     Attributes:
         name: Name of the collection.
         kind: Kind of the items: ``"image"``, ``"video"``, or a kind added by :func:`vidkin.datasets.register_kind`.
-        items: The items, without repetition.
-        root: Folder of the collection; a stored split names its files relative to it.
-        names: Names for the numbers of :meth:`labels`; default: the labels of the items. A part keeps the names of the
-            whole set, so that labels have the same numbers in all parts.
+        items: The items, without duplicates.
+        root: Folder of the collection; the files in a stored split are relative to it.
+        names: Names for the numbers of :meth:`labels`; default: the labels of the items. A split keeps the names of
+            the whole set, so that a label has the same number in every split.
     """
 
     name: str
@@ -149,18 +149,18 @@ class LabelledSet:
         return self.subcategories() == self.categories()
 
     def categories(self) -> tuple[str, ...]:
-        """Sorted names of the categories; for a part, of the whole set."""
+        """Return the sorted names of the categories; for a split, those of the whole set."""
         return self.label_names.categories
 
     def subcategories(self) -> tuple[str, ...]:
-        """Sorted ``"category/subcategory"``; for a part, of the whole set."""
+        """Return the sorted ``"category/subcategory"`` names; for a split, those of the whole set."""
         return self.label_names.subcategories
 
     def labels(self, *, names: LabelNames | None = None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Numbers of the labels: coarse [N] and fine [N], int64.
+        """Return the labels as numbers: coarse [N] and fine [N], int64.
 
         Args:
-            names: Names for the numbers, for example ``other.label_names`` of the set a model was trained with; None
+            names: Names for the numbers, for example the ``label_names`` of the set that a model was trained with; None
                 uses the names of this set. Fine numbers are unique across categories.
 
         Raises:
@@ -178,7 +178,7 @@ class LabelledSet:
         return coarse, np.array([fine_of[item.label] for item in self.items], dtype=np.int64)
 
     def part(self, split: str) -> LabelledSet:
-        """The items of one split, in the same order; names and numbers of labels stay the same as in the whole set.
+        """Return the items of one split, in the same order; label names and numbers are those of the whole set.
 
         Raises:
             InvalidArgumentError: The split is unknown or has no items.
@@ -195,10 +195,10 @@ class LabelledSet:
         return replace(self, items=items, names=self.label_names)
 
     def split_counts(self) -> dict[str, int]:
-        """Number of items of each split that has items; ``""`` for items without a split."""
+        """Return the number of items per split, without empty splits; ``""`` counts items without a split."""
         counts = Counter(item.split for item in self.items)
         return {name: counts[name] for name in (*SPLITS, "") if counts[name]}
 
     def with_items(self, items: Iterable[LabelledItem]) -> LabelledSet:
-        """The same collection with other items; names of labels stay the same."""
+        """Return the same collection with other items; label names stay the same."""
         return replace(self, items=tuple(items), names=self.label_names)

@@ -1,4 +1,4 @@
-"""Labeled sample clips, built without a download: camera flights over parts of 14 photographs of 5 kinds."""
+"""Labeled sample clips, built without a download: camera flights over regions of 14 photographs of 5 kinds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vidkin.datasets.photographs import photograph
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin.media import write_video
 
-# Source recorded in the clips, which allows replacing clips of an earlier version.
+# Source that is recorded in the clips, so that clips of an earlier version may be replaced.
 _MADE_OF = "samples of vidkin"
 
 LABELLED_PHOTOGRAPHS: dict[str, tuple[str, ...]] = {
@@ -36,16 +36,16 @@ LABELLED_PHOTOGRAPHS: dict[str, tuple[str, ...]] = {
 
 _LABELED_MANIFEST = "labelled.json"
 
-# Increment when the same arguments would give different clips.
+# Increment when the same arguments would produce different clips.
 _LABELED_VERSION = 1
 
-# Photographs are scaled to this short side, so that a window shows a similar part of each.
+# Photographs are scaled so that their short side has this many pixels; a window then shows a similar area of each.
 _SHORT_SIDE = 540
 
-# Share to keep around the middle: the retina is a disc on black, and this crop has no black corners.
+# Fraction to keep around the middle. The retina is a disc on black; this crop has no black corners.
 _MIDDLE = {"retina": 0.68}
 
-# Split of each cell of a photograph; the test has one cell in every row and column.
+# Split of each cell of a photograph; every row and every column has one test cell.
 _CELLS = (
     ("train", "test", "train", "validation"),
     ("test", "train", "train", "train"),
@@ -56,7 +56,7 @@ _CELLS = (
 
 @dataclass(frozen=True)
 class _Look:
-    """Random parameters of a clip: its flight over the photograph and its camera."""
+    """Random parameters of a clip: its flight over the photograph and the look of its camera."""
 
     cell: tuple[float, float, float, float]
     phases: NDArray[np.float64]
@@ -83,33 +83,33 @@ def build_labelled_samples(
     seed: int = 0,
     on_progress: Callable[[int, int, Path], None] | None = None,
 ) -> LabelledSet:
-    """Write the labeled clips into a folder, or reuse the clips of an earlier call with the same arguments.
+    """Write the labeled clips to a folder, or reuse the clips of an earlier call with the same arguments.
 
-    Writes ``split/category/photograph/NN.mp4``: category and subcategory are the kind of photograph and the photograph
-    (:data:`LABELLED_PHOTOGRAPHS`). Each clip is a flight over a part of its photograph, with random light, colors,
-    contrast, scale, grain and mirroring, so that none of these alone distinguishes photographs.
+    The files are ``split/category/photograph/NN.mp4``; the category is the kind of photograph, the subcategory is the
+    photograph (:data:`LABELLED_PHOTOGRAPHS`). Each clip is a flight over a region of its photograph, with random light,
+    colors, contrast, scale, grain and mirroring, so that none of these alone distinguishes the photographs.
 
-    A photograph is divided into 4 x 4 cells: 10 for train, 2 for validation and 4 for the test. A clip stays inside
-    one cell, so that no part of a photograph is in two splits.
+    A photograph is divided into 4 x 4 cells: 10 for training, 2 for validation and 4 for testing. A clip stays inside
+    one cell, so that no region of a photograph appears in two splits.
 
     Args:
-        folder: Where to write; created if missing.
-        train: Number of clips of each photograph for training.
-        validation: Number of clips for validation.
-        test: Number of clips for the test.
+        folder: Folder to write to; created if missing.
+        train: Number of training clips per photograph.
+        validation: Number of validation clips per photograph.
+        test: Number of test clips per photograph.
         seconds: Length of a clip.
         rate: Frames per second.
-        size: Side of the square frames, pixels, even.
+        size: Side of the square frames in pixels, an even number.
         seed: Seed of the flights and looks.
         on_progress: Callback that receives (files done, total number of files, file) after each file.
 
     Returns:
-        Kind ``"video"``; the group is the photograph's cell.
+        A set of kind ``"video"``; the group of a clip is the cell of its photograph.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
-        DatasetError: The folder contains something else.
-        MissingPartError: The wheel of scikit-image lacks a photograph.
+        DatasetError: The folder has other contents.
+        MissingPartError: The scikit-image wheel lacks a photograph.
         MediaError: A file cannot be written.
     """
     counts = {"train": train, "validation": validation, "test": test}
@@ -161,10 +161,10 @@ def read_photographs(source: PathLike, *, build: bool = True, seed: int = 0) -> 
         source: The folder.
         build: Write the clips first, with the default arguments, if the folder is missing or empty; this takes less
             than a minute.
-        seed: Seed of clips written in this case.
+        seed: Seed of the clips written in this case.
 
     Raises:
-        DatasetError: The folder does not hold the clips, or not all of them.
+        DatasetError: The folder does not contain the clips, or some are missing.
     """
     root = Path(source).expanduser()
     known = _manifest(root)
@@ -191,7 +191,7 @@ def read_photographs(source: PathLike, *, build: bool = True, seed: int = 0) -> 
 def _clips(
     name: str, root: Path, category: str, counts: dict[str, int], seed: int
 ) -> Iterator[tuple[Path, tuple[str, _Look]]]:
-    """Yield (file, (cell, look)) for all clips of a photograph."""
+    """Yield (file, (cell, look)) for each clip of a photograph."""
     for split, count in counts.items():
         cells = [(row, column) for row in range(4) for column in range(4) if _CELLS[row][column] == split]
         generator = np.random.default_rng([seed, len(split), *name.encode()])
@@ -232,7 +232,7 @@ def _source(name: str) -> Image.Image:
 def _fly(source: Image.Image, look: _Look, count: int, rate: int, size: int, seed: int) -> Iterator[NDArray[np.uint8]]:
     generator = np.random.default_rng(seed)
     left, top = look.cell[0] * source.width, look.cell[1] * source.height
-    # Resizing reads pixels slightly beyond its box, so the cell is cut out first to exclude neighboring cells.
+    # Resizing reads pixels slightly outside its box, so the cell is cropped first to exclude neighboring cells.
     cell = source.crop(
         (round(left), round(top), round(look.cell[2] * source.width), round(look.cell[3] * source.height))
     )

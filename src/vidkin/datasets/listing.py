@@ -1,4 +1,4 @@
-"""Readers of CSV files that list labeled files or events in videos, with errors that name the line."""
+"""Readers of CSV files that list labeled files, or events in videos; errors name the line."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ def read_manifest(
     validation: float = 0.0,
     seed: int = 0,
 ) -> LabelledSet:
-    """Open a CSV in UTF-8 with the columns ``path,category[,subcategory][,split][,group][,start][,end]``.
+    """Open a UTF-8 CSV with the columns ``path,category[,subcategory][,split][,group][,start][,end]``.
 
     Args:
         source: The CSV file, with column names in the first line. Columns may be in any order; others are ignored.
-            Without ``subcategory`` labels have one level. ``split`` is train, validation (or val), test or empty;
-            items with the same ``group``, by default the path, are kept together by a split; ``start`` and ``end`` are
-            seconds of a video, empty for the whole file.
+            Without ``subcategory``, there is one level of labels. ``split`` is train, validation (or val), test or
+            empty. Items with the same ``group``, by default the path, stay in the same split. ``start`` and ``end``
+            are seconds of a video, empty for the whole file.
         root: Folder that paths are relative to; None is the folder of the CSV.
-        kind: ``"image"`` or ``"video"``; None infers it from extensions, and rejects a mixture.
-        test: Share of each subcategory for the test, if the file has no splits.
-        validation: Share for validation.
+        kind: ``"image"`` or ``"video"``; None infers it from the extensions, and rejects a mixture of both.
+        test: Fraction of each subcategory for the test split, if the file has no splits.
+        validation: Fraction for the validation split.
         seed: Seed of the split.
 
     Raises:
-        DatasetError: The file is missing or malformed (the message names the line), files in it are missing, or
-            its splits leak.
+        DatasetError: The file is missing or malformed (the message names the line), some of the listed files are
+            missing, or the splits leak.
     """
     path = Path(source).expanduser()
     base = Path(root).expanduser() if root is not None else path.parent
     rows, columns = read_rows(path, _REQUIRED, optional=_OPTIONAL)
-    # With a column for subcategories, all files must have one.
+    # If there is a subcategory column, every file must have a subcategory.
     needed = [name for name in (*_REQUIRED, "subcategory") if name in columns]
     items = tuple(_item(row, needed, base) for row in rows)
     if not items:
@@ -82,7 +82,7 @@ def _item(row: CsvRow, needed: Sequence[str], base: Path) -> LabelledItem:
 
 
 def _split_unless_listed(labelled: LabelledSet, path: Path, test: float, validation: float, seed: int) -> LabelledSet:
-    """Split a set, unless the file lists splits."""
+    """Split a set, unless the file itself lists splits."""
     if any(item.split for item in labelled.items) and (test or validation):
         raise InvalidArgumentError(f"{path}: has splits; leave out test and validation")
     return divide(labelled, test, validation, seed)
@@ -94,14 +94,14 @@ class CsvRow:
 
     Attributes:
         location: File and line number, for messages.
-        cells: Stripped text by column; empty for columns that the file lacks.
+        cells: Stripped text by column; empty for missing columns.
     """
 
     location: str
     cells: Mapping[str, str]
 
     def seconds(self, column: str) -> float | None:
-        """A time in seconds; None if the cell is empty.
+        """Return the time in seconds in a column; None if the cell is empty.
 
         Raises:
             DatasetError: The cell contains something else.
@@ -114,7 +114,7 @@ class CsvRow:
 
     @property
     def split(self) -> str:
-        """The split of the row, by its name in vidkin; empty if it has none.
+        """The split of the row, under vidkin's name for it; empty if the row has none.
 
         Raises:
             DatasetError: The split is unknown.
@@ -127,10 +127,10 @@ class CsvRow:
         return SPLIT_NAMES[name] if name else ""
 
     def item(self, **values: Any) -> LabelledItem:
-        """An item with these values and the split of the row.
+        """Create an item with these values and the split of the row.
 
         Raises:
-            DatasetError: A value or the split is not allowed.
+            DatasetError: A value or the split is invalid.
         """
         split = self.split
         try:
@@ -196,23 +196,23 @@ def read_events(
     validation: float = 0.0,
     seed: int = 0,
 ) -> LabelledSet:
-    """Open a CSV in UTF-8 with the columns ``session,start,end,event[,layer][,split]``, one event per line.
+    """Open a UTF-8 CSV with the columns ``session,start,end,event[,layer][,split]``, one event per line.
 
-    The Honda Driving Dataset (HDD) publishes annotation files with layers (goal-oriented, stimulus-driven, cause,
-    attention) for 137 sessions; this CSV lists their events, with times in seconds.
+    It can hold the events of the Honda Driving Dataset (HDD), which publishes annotation files with layers
+    (goal-oriented, stimulus-driven, cause, attention) for 137 sessions. Times are in seconds.
 
     Args:
         source: The CSV file.
-        root: Folder of the videos; None is the folder of the CSV. ``session`` is the path of a video in it, or its name
-            without an extension, at any depth.
-        layer: Only use events of this layer; empty uses all.
-        shortest: Leave out events shorter than this, in seconds; a stack of differences spans 2 seconds.
-        test: Share for the test, if the file has no splits; sessions are kept whole.
-        validation: Share for validation.
+        root: Folder of the videos; None is the folder of the CSV. ``session`` is the path of a video in it, or the
+            video's name without extension, at any depth.
+        layer: Use only the events of this layer; empty uses all.
+        shortest: Drop events shorter than this, in seconds; a stack of differences spans 2 seconds.
+        test: Fraction for the test split, if the file has no splits; a session is never spread over several splits.
+        validation: Fraction for the validation split.
         seed: Seed of the split.
 
     Returns:
-        A set of kind ``"video"`` with one level of labels; the group is the session.
+        A set of kind ``"video"`` with one level of labels; the group of an item is its session.
 
     Raises:
         DatasetError: The file is missing or malformed (the message names the line), or a session has no video.

@@ -1,4 +1,4 @@
-"""Photographs included in scikit-image, and simulated camera flights over them."""
+"""Photographs from scikit-image, and simulated camera flights over them."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ PHOTOGRAPHS: Mapping[str, str] = {
     "retina": "retina.jpg",
     "rocket": "rocket.jpg",
 }
-"""Names of the photographs, and their files in the wheel of scikit-image."""
+"""Names of the photographs, and their files in the scikit-image wheel."""
 
-# Speed of a flight: about eleven seconds from one turning point to the next.
+# Speed of a flight: about eleven seconds between turning points.
 _SECONDS_PER_RADIAN = 3.5
 
 
 @check_arguments
 def photograph(name: str) -> NDArray[np.uint8]:
-    """A photograph [H, W, 3] RGB; gray photographs have three equal channels.
+    """Return a photograph [H, W, 3] in RGB; gray photographs have three equal channels.
 
-    The original if scikit-image is installed (extra ``train``), else the compressed version among the background
-    photographs, which looks the same.
+    This is the original if scikit-image is installed (extra ``train``), and otherwise the compressed version from the
+    bundled background photographs, which looks the same.
 
     Raises:
         InvalidArgumentError: ``name`` is not in :data:`PHOTOGRAPHS`.
-        MissingPartError: The wheel of scikit-image lacks the file.
+        MissingPartError: The scikit-image wheel lacks the file.
     """
     if name not in PHOTOGRAPHS:
         raise InvalidArgumentError(f"name must be one of {', '.join(sorted(PHOTOGRAPHS))}, got {name!r}")
@@ -55,9 +55,9 @@ def photograph(name: str) -> NDArray[np.uint8]:
 
 @cache
 def _open_original(name: str) -> Image.Image | None:
-    """A photograph of scikit-image in RGB; None without scikit-image.
+    """Open a photograph from scikit-image in RGB; None if scikit-image is not installed.
 
-    It is read as a file, because the functions of scikit-image would download photographs that its wheel lacks.
+    The file is read directly, because scikit-image's functions would download photographs that its wheel lacks.
     """
     spec = importlib.util.find_spec("skimage")
     if spec is None or not spec.submodule_search_locations:
@@ -82,17 +82,17 @@ def camera_flight(
     height: int = 240,
     seed: int = 0,
 ) -> Iterator[NDArray[np.uint8]]:
-    """Yield frames [height, width, 3] of a camera that moves over a photograph and zooms.
+    """Yield frames [height, width, 3] of a camera that pans and zooms over a photograph.
 
-    The window's center and size follow sine waves of different periods, so that no two seconds of a clip
-    show the same part. The same arguments give the same frames; another seed gives another flight.
+    The window's center and size follow sine waves with different periods, so that no two seconds of a clip
+    show the same area. The same arguments give the same frames; another seed gives another flight.
 
     Args:
-        name: A photograph of :data:`PHOTOGRAPHS`.
-        seconds: Length of the clip; ``round(seconds * rate)`` frames, at least one.
+        name: Name of a photograph in :data:`PHOTOGRAPHS`.
+        seconds: Length of the clip, which has ``round(seconds * rate)`` frames, but at least one.
         rate: Frames per second.
-        width: Width of the frames, pixels.
-        height: Height of the frames, pixels.
+        width: Width of the frames in pixels.
+        height: Height of the frames in pixels.
         seed: Seed of the flight.
     """
     for argument, value in (("seconds", seconds), ("rate", rate), ("width", width), ("height", height)):

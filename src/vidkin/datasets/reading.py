@@ -1,4 +1,4 @@
-"""Reading items as square images, and cutting excerpts out of labeled videos."""
+"""Read items as square images, and cut excerpts from labeled videos."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from vidkin.errors import DatasetError, InvalidArgumentError, MediaError
 from vidkin.media import Frames, iter_frames, probe, read_frames
 from vidkin.media.frames import Fit, fit_to_square, is_before, shown_at
 
-# Larger files and archive members are rejected, since labeled images are small.
+# Larger files and archive members are rejected; labeled images are small.
 _MAX_BYTES = 256 * 2**20
-# Archives are read into memory.
+# Archives are read into memory, so their size is limited as well.
 _MAX_ARCHIVE_BYTES = 8 * 2**30
 
 ReadKind = Callable[[LabelledItem, int, int | None, float | None], NDArray[np.uint8]]
-"""Function that reads an item of a registered kind: (item, size, frames, rate), as for :func:`read_item`, to
+"""Function that reads an item of a registered kind: (item, size, frames, rate), as in :func:`read_item`, to
 [T, size, size, 3]."""
 
 _KINDS: Registry[ReadKind] = Registry("kind of items", {})
@@ -39,7 +39,7 @@ _KINDS: Registry[ReadKind] = Registry("kind of items", {})
 
 @check_arguments
 def register_kind(kind: str, read: ReadKind) -> None:
-    """Register a kind of items in addition to ``image`` and ``video``; its items are treated like videos.
+    """Register a kind of item in addition to ``image`` and ``video``; its items are treated like videos.
 
     Raises:
         InvalidArgumentError: The name is malformed or in use.
@@ -62,19 +62,19 @@ def read_item(
 
     Args:
         item: The item.
-        kind: Kind of the item's set.
-        size: Side of the images, in pixels.
-        frames: For videos: exactly this number of frames, at the middles of equal parts of the item; short videos
-            repeat frames. With ``rate``: at most this number of frames from the start.
-        rate: Frames per second, sampled from the start. If both ``rate`` and ``frames`` are None, every frame of a
+        kind: Kind of the set that the item belongs to.
+        size: Side of the images in pixels.
+        frames: For videos, the exact number of frames to read, at the middles of equal parts of the item; frames of
+            short videos are repeated. With ``rate``, the maximum number of frames from the start.
+        rate: Frames per second to sample from the start. If both ``rate`` and ``frames`` are None, every frame of the
             video is read.
-        fit: How images are made square. ``"letterbox"`` shows the whole image between black bars: the default, because
-            the labeled object can be anywhere, small, or as large as the image. ``"crop"`` cuts out the middle square,
-            as is usual for networks trained on photographs. ``"stretch"`` changes the aspect ratio.
-        threads: Decoder threads; use more than 1 only if files are read one at a time.
+        fit: How images are made square. ``"letterbox"``, the default, shows the whole image between black bars, because
+            the labeled object can be anywhere, and small or as large as the image. ``"crop"`` cuts out the central
+            square, as is usual for networks trained on photographs. ``"stretch"`` changes the aspect ratio.
+        threads: Number of decoder threads; use more than 1 only if files are read one at a time.
 
     Returns:
-        [size, size, 3] for an image, [T, size, size, 3] for videos, uint8 RGB.
+        uint8 RGB: [size, size, 3] for an image, [T, size, size, 3] for a video.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
@@ -99,13 +99,13 @@ def _read_image(item: LabelledItem, size: int, fit: Fit) -> NDArray[np.uint8]:
         with Image.open(io.BytesIO(read_content(item))) as image:
             upright = ImageOps.exif_transpose(image)
             if upright.mode in ("P", "PA", "LA", "RGBA"):
-                # Transparent parts become white; converting directly would show their arbitrary colors.
+                # Make transparent areas white; a direct conversion would show their arbitrary colors.
                 upright = upright.convert("RGBA")
                 white = Image.new("RGBA", upright.size, "white")
                 upright = Image.alpha_composite(white, upright)
             return fit_to_square(upright.convert("RGB"), size, fit)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        # Pillow raises SyntaxError for a broken PNG.
+        # Pillow raises SyntaxError for damaged PNG files.
         raise MediaError(item.key(), f"cannot be read as an image: {error}") from error
 
 
@@ -117,7 +117,7 @@ def _read_video(
     if frames is not None and rate is None:
         info = probe(item.path)
         end = info.duration if item.end is None else min(item.end, info.duration)
-        # A length above 0 is needed even for an item beyond the end of the file, which the reader reports.
+        # The step must be above 0 even if the item starts after the end of the file, which the reader then reports.
         step = max(end - item.start, info.duration / 1000) / frames
         times = item.start + (np.arange(frames) + 0.5) * step
         decoded = read_frames(
@@ -129,8 +129,9 @@ def _read_video(
             threads=threads,
         )
         decoded = _drop_earlier(decoded, item.start)
-        # The reader does not repeat frames, and returns fewer if the file ends early, so each time gets the frame on
-        # screen.
+        # The reader does not repeat frames, and returns fewer if the file ends early, so use the frame on screen at
+        # each
+        # time.
         shown = shown_at(decoded.timestamps, times)
         unique = [fit_to_square(image, size, fit) for image in decoded.images]
         return np.stack([unique[index] for index in np.clip(shown, 0, len(unique) - 1)])
@@ -144,7 +145,8 @@ def _read_video(
 
 
 def _drop_earlier(frames: Frames, start: float) -> Frames:
-    """Drop frames from before the start, if there are others, so that excerpts of a video do not share frames."""
+    """Drop frames from before the start, unless there are no others, so that excerpts of a video do not share
+    frames."""
     earlier = is_before(frames.timestamps, start)
     return frames[~earlier] if earlier.any() and not earlier.all() else frames
 
@@ -181,26 +183,26 @@ def read_content(item: LabelledItem) -> bytes:
 
 @lru_cache(maxsize=8)
 def _archive(path: Path, modified: int, size: int) -> zipfile.ZipFile:
-    # In memory rather than as an open file, whose position forked worker processes would share.
-    del modified, size  # part of the key, so that a replaced archive is read again
+    # Kept in memory, not as an open file, because forked worker processes would share the position in the file.
+    del modified, size  # cache keys only, so that a replaced archive is read again
     return zipfile.ZipFile(io.BytesIO(read_regular_file(path, _MAX_ARCHIVE_BYTES, follow_links=True)))
 
 
 @check_arguments
 def make_excerpts(labelled: LabelledSet, count: int, *, share: float = 0.5) -> LabelledSet:
-    """Cut ``count`` excerpts out of every video, each ``share`` of its length, spread evenly from start to end.
+    """Cut ``count`` excerpts from every video, each with length ``share``, spaced evenly from start to end.
 
-    Excerpts overlap if ``count * share`` is above 1. They keep labels, group and split of the video, so that they are
-    positives of each other in the same split. A file that cannot be read stays whole; the error is reported when it is
-    read.
+    Excerpts overlap if ``count * share`` is above 1. They keep the labels, group and split of the video, so that they
+    are positives of each other in the same split. A file that cannot be probed is kept whole; the error is reported
+    when its frames are read.
 
     Args:
         labelled: A set of kind ``video``.
         count: Number of excerpts per video, at least 1; a single excerpt is the middle of the video.
-        share: Length of an excerpt as a share of the video, above 0 and at most 1.
+        share: Length of an excerpt as a fraction of the video, above 0 and at most 1.
 
     Raises:
-        InvalidArgumentError: The set does not hold videos, or a number is out of range.
+        InvalidArgumentError: The set does not contain videos, or a number is out of range.
     """
     _require_videos(labelled)
     check_at_least(1, count=count)
@@ -223,7 +225,7 @@ def make_excerpts(labelled: LabelledSet, count: int, *, share: float = 0.5) -> L
 
 @check_arguments
 def middle_excerpt(item: LabelledItem, seconds: float) -> LabelledItem:
-    """The middle ``seconds`` of a video; a shorter video is returned unchanged.
+    """Return the middle ``seconds`` of a video; a shorter video is returned unchanged.
 
     Raises:
         MediaError: The file cannot be read.
@@ -236,5 +238,5 @@ def middle_excerpt(item: LabelledItem, seconds: float) -> LabelledItem:
 def _require_videos(labelled: LabelledSet) -> None:
     if labelled.kind != "video":
         raise InvalidArgumentError(
-            f"{labelled.name} must hold videos to have excerpts, got items of kind {labelled.kind}"
+            f"{labelled.name} must contain videos to make excerpts, got items of kind {labelled.kind}"
         )

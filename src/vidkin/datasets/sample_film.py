@@ -1,4 +1,4 @@
-"""The sample film of the demonstration: five shots over photographs."""
+"""The sample film for the demo: five shots over photographs."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from vidkin._base.files import PathLike
 from vidkin.datasets.photographs import camera_flight
 from vidkin.media import write_video
 
-# Source recorded in the film, which allows replacing a film of an earlier version.
+# Source that is recorded in the film, so that a film of an earlier version may be replaced.
 _MADE_OF = "samples of vidkin"
 
 SAMPLE_SHOTS = (("coffee", 3.0), ("rocket", 2.4), ("chelsea", 2.8), ("motorcycle", 3.2), ("hubble", 2.2))
 
-"""(photograph, seconds) of each shot; all cuts are hard except the last, a dissolve."""
+"""(photograph, seconds) of each shot; all transitions are hard cuts except the last, a dissolve."""
 
 _DISSOLVE = 0.8
 
@@ -26,20 +26,20 @@ _DISSOLVE = 0.8
 def write_sample_film(
     path: PathLike, *, rate: int = 15, width: int = 320, height: int = 240, seed: int = 1
 ) -> tuple[float, ...]:
-    """Write a film of camera flights over photographs.
+    """Write a film that consists of camera flights over photographs.
 
     Args:
         path: The video file to write.
         rate: Frames per second.
-        width: Width of the frames, pixels, even.
-        height: Height of the frames, pixels, even.
+        width: Width of the frames in pixels, an even number.
+        height: Height of the frames in pixels, an even number.
         seed: Seed of the flights.
 
     Returns:
-        Start in seconds of each shot except the first: its first frame, or the middle of the dissolve.
+        Start of each shot except the first, in seconds: its first frame, or the middle of the dissolve.
 
     Raises:
-        MissingPartError: The wheel of scikit-image lacks a photograph.
+        MissingPartError: The scikit-image wheel lacks a photograph.
         MediaError: The file cannot be written.
     """
     shots = [
@@ -54,7 +54,7 @@ def write_sample_film(
 
 
 def _join(shots: list[NDArray[np.uint8]], overlap: int) -> Iterator[NDArray[np.uint8]]:
-    """Yield the frames of all shots; the last two dissolve into each other over ``overlap`` frames."""
+    """Yield the frames of all shots, with a dissolve of ``overlap`` frames between the last two."""
     *before, first, second = shots
     for shot in before:
         yield from shot

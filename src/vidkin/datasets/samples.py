@@ -1,4 +1,4 @@
-"""The sample collection of the demonstration: camera flights over photographs, and edited copies of them."""
+"""The sample collection for the demo: camera flights over photographs, and edited copies of them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.media import probe, steady_frames, write_video
 from vidkin.media.picture_edits import PICTURE_EDITS
 
-# Source recorded in the videos, which allows replacing videos of an earlier version.
+# Source that is recorded in the videos, so that videos of an earlier version may be replaced.
 _MADE_OF = "samples of vidkin"
 
 DEFAULT_VIDEOS = tuple(name for name in PHOTOGRAPHS if name not in ("ihc", "moon"))
 
-"""The photographs that become videos."""
+"""Photographs from which videos are made."""
 
 DEFAULT_COPIES = (
     ("astronaut", "crop"),
@@ -40,31 +40,33 @@ DEFAULT_COPIES = (
     ("rocket", "faster"),
 )
 
-"""(video, edit) of the copies."""
+"""(video, edit) of each copy."""
 
-# Length of each video, and speed of the copy that plays faster.
+# Length of each video in seconds, and the speed of the copy that plays faster.
 _SECONDS = 10.0
 _FASTER, _FASTER_BY = "faster", 1.25
 
-# Quality of the encoder, and of the copy that is re-encoded at a very low bit rate; maximum frame rate of copies.
+# Encoder quality (CRF), the quality of the copy that is re-encoded at a very low bit rate, and the maximum frame rate
+# of
+# copies.
 _CRF = 23
 _POOR, _POOR_CRF = "reencode", 39
 _MAX_RATE = 30.0
 
-# The query, which is not in the collection: five seconds of a video inside other footage; times in seconds.
+# The query, which is not part of the collection: five seconds of a video inside other footage. Times are in seconds.
 _QUERY, _QUERY_START, _QUERY_LENGTH = "astronaut", 4.5, 5.0
 _OTHER, _OTHER_BEFORE, _OTHER_AFTER = "ihc", 11.0, 9.0
 
 
 @dataclass(frozen=True, slots=True)
 class SampleQuery:
-    """A clip outside the collection, and the segment it shares with a video, in seconds.
+    """A clip outside the collection, and the segment that it shares with one of the videos.
 
     Attributes:
         path: The clip.
         source: The video.
-        source_start: Start of the shared segment in the video.
-        start: Start of the shared segment in the clip.
+        source_start: Start of the shared segment in the video, in seconds.
+        start: Start of the shared segment in the clip, in seconds.
         seconds: Length of the shared segment.
     """
 
@@ -80,11 +82,11 @@ class SampleCollection:
     """The result of :func:`build_samples`.
 
     Attributes:
-        folder: The folder that holds everything.
-        videos: The videos, one for each photograph.
-        copies: (copy, its video) of the edited copies, which are part of the collection.
+        folder: The folder that contains all files.
+        videos: The videos, one per photograph.
+        copies: (copy, original) for each edited copy; the copies are part of the collection.
         query: A clip outside the collection, with five seconds of one video inside unrelated footage.
-        built: Number of files this call wrote; 0 if all of them already existed.
+        built: Number of files that this call wrote; 0 if all of them already existed.
     """
 
     folder: Path
@@ -95,7 +97,7 @@ class SampleCollection:
 
     @property
     def videos_folder(self) -> Path:
-        """The folder whose videos are indexed."""
+        """The folder whose videos are to be indexed."""
         return self.folder / "videos"
 
     @property
@@ -115,23 +117,23 @@ def build_samples(
     height: int = 240,
     on_progress: Callable[[int, int, Path], None] | None = None,
 ) -> SampleCollection:
-    """Write the files of the sample collection that do not exist yet.
+    """Write those files of the sample collection that do not exist yet.
 
-    Writes ``videos/<photograph>.mp4``, ``copies/<photograph>-<edit>.mp4`` and ``clip.mp4`` (the query).
+    The files are ``videos/<photograph>.mp4``, ``copies/<photograph>-<edit>.mp4`` and ``clip.mp4`` (the query).
 
     Args:
-        folder: Where to write; created if missing. Other files in it are not changed.
-        videos: Names of photographs, see :data:`vidkin.datasets.PHOTOGRAPHS`; ``astronaut`` must be among
-            them, because the query is cut from it.
-        copies: (photograph, edit); the photograph must be among ``videos``.
+        folder: Folder to write to; created if missing. Other files in it are not changed.
+        videos: Names of photographs, see :data:`vidkin.datasets.PHOTOGRAPHS`; ``astronaut`` must be included,
+            because the query is cut from it.
+        copies: (photograph, edit) for each copy; the photograph must be among ``videos``.
         rate: Frames per second.
-        width: Width of the videos, pixels, even.
-        height: Height of the videos, pixels, even.
+        width: Width of the videos in pixels, an even number.
+        height: Height of the videos in pixels, an even number.
         on_progress: Callback that receives (files done, total number of files, file) after each file.
 
     Raises:
-        InvalidArgumentError: The photograph of a copy is not among the videos, or the folder is a file.
-        MissingPartError: The wheel of scikit-image lacks a photograph.
+        InvalidArgumentError: The photograph of a copy is not among the videos, or ``folder`` is a file.
+        MissingPartError: The scikit-image wheel lacks a photograph.
         MediaError: A file cannot be written.
     """
     root = Path(folder)
@@ -183,19 +185,19 @@ def write_copy(
     end: float | None = None,
     made_of: str | None = None,
 ) -> None:
-    """Write an edited copy of a video, without sound, at its frame rate or 30 frames per second.
+    """Write an edited copy of a video, without audio, at the video's frame rate but at most 30 frames per second.
 
     Args:
         source: The video.
         target: The file to write.
-        edit: One of :data:`vidkin.media.picture_edits.PICTURE_EDITS`, or ``faster``: 1.25 times as fast.
+        edit: One of :data:`vidkin.media.picture_edits.PICTURE_EDITS`, or ``faster`` for 1.25 times the speed.
         start: Start of the copied part in seconds.
         end: End of the copied part in seconds; None is the end of the video.
         made_of: Source of the copy, see :func:`vidkin.media.write_video`; None describes this edit of this video.
 
     Raises:
         MediaError: The video cannot be read, or the copy cannot be written.
-        InvalidArgumentError: There is no such edit.
+        InvalidArgumentError: The edit is unknown.
     """
     check_choice("edit", edit, (*PICTURE_EDITS, _FASTER))
     info = probe(source)

@@ -1,4 +1,4 @@
-"""Making, writing and reading splits of labeled collections, without leakage."""
+"""Make, write and read splits of labeled collections, without leakage."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ def make_split(
 ) -> LabelledSet:
     """Split a collection into training, validation and test without leakage.
 
-    Groups stay together. If every group is inside one subcategory, each subcategory is split separately, so that all
-    splits have all subcategories if there are enough groups: a single group is in train, two groups are train and
-    test, and validation leaves two groups to train. If groups span subcategories, they are split only once. The same
-    arguments give the same split.
+    Groups stay together. If every group belongs to one subcategory, each subcategory is split separately, so that all
+    splits have all subcategories if there are enough groups: a single group goes to train, two groups go to train and
+    test, and validation gets a group only if two remain for training. If groups span subcategories, the collection is
+    split as a whole. The same arguments give the same split.
 
     Args:
-        labelled: The collection; earlier splits of its items are replaced.
-        by: ``"group"`` keeps groups whole. ``"item"`` treats every item as a group; use it only if items have
-            nothing in common. ``"subcategory"`` holds out whole subcategories of each category, to measure
-            on subcategories not seen in training.
-        test: Share of the items for the test, at least 0 and below 1; approximate, because groups stay whole.
-        validation: Share for validation.
+        labelled: The collection; existing splits of its items are replaced.
+        by: ``"group"`` keeps groups together. ``"item"`` treats every item as a group; use it only if the items are
+            independent. ``"subcategory"`` holds out whole subcategories of each category, to evaluate on subcategories
+            not seen in training.
+        test: Fraction of the items for the test split, at least 0 and below 1; approximate, because groups stay whole.
+        validation: Fraction for the validation split.
         seed: Seed of the split.
 
     Returns:
-        The collection with the split of every item, and with the units kept whole as groups.
+        The collection with a split for every item; the group of each item is the unit that was kept together.
 
     Raises:
-        InvalidArgumentError: A share is out of range, or there are fewer groups than requested splits.
+        InvalidArgumentError: A fraction is out of range, or there are fewer groups than requested splits.
     """
     if not (0 <= test < 1 and 0 <= validation < 1 and test + validation < 1):
         raise InvalidArgumentError(
-            f"test and validation must be shares of at least 0 and together below 1, got {test} and {validation}"
+            f"test and validation must be at least 0, and their sum below 1, got {test} and {validation}"
         )
     keys: dict[str, Callable[[LabelledItem], str]] = {
         "group": lambda item: item.group,
@@ -79,16 +79,16 @@ def make_split(
         strata[inner if inside else ""][group] = counts[group]
     for stratum, groups in strata.items():
         generator = np.random.default_rng([seed, *stratum.encode()])
-        # Training needs two groups of a subcategory, or two subcategories of a category, so validation gets none if it
-        # would leave fewer. If groups span subcategories, training needs one.
+        # Training needs two groups per subcategory, or two subcategories per category, so validation gets none if fewer
+        # would remain. If groups span subcategories, training needs one.
         chosen |= _divide(groups, shares, generator, spare=2 if stratum else 1)
     given = set(chosen.values())
     lacking = [name for name, share in shares.items() if share > 0 and name not in given]
     if lacking:
         raise InvalidArgumentError(
             f"{labelled.name} has {len(chosen)} groups, too few for a {' and a '.join(lacking)} split; set "
-            f"{' and '.join(lacking)} to 0 (in a recipe {' and '.join(f'data.{name}' for name in lacking)}), or divide "
-            "by item if the items have nothing in common (data.split_by = 'item')"
+            f"{' and '.join(lacking)} to 0 (in a recipe {' and '.join(f'data.{name}' for name in lacking)}), or split "
+            "by item if the items are independent (data.split_by = 'item')"
         )
     return labelled.with_items(replace(item, split=chosen[item.group]) for item in items)
 
@@ -98,7 +98,7 @@ def check_split(labelled: LabelledSet) -> None:
     """Check that no group is in more than one split.
 
     Raises:
-        DatasetError: A group is in several splits; the message names it and the splits.
+        DatasetError: A group is in several splits; the message names the group and the splits.
     """
     parts: defaultdict[str, set[str]] = defaultdict(set)
     for item in labelled.items:
@@ -110,15 +110,15 @@ def check_split(labelled: LabelledSet) -> None:
         raise DatasetError(
             f"the split of {labelled.name} leaks: group {leaks[0]!r} is in {first}"
             + (f", and so are {len(leaks) - 1} more groups" if len(leaks) > 1 else "")
-            + "; a group must be in one split only"
+            + "; a group must be in only one split"
         )
 
 
 @check_arguments
 def write_split(labelled: LabelledSet, path: PathLike) -> None:
-    """Write a split as JSON with one line per item, which is easy to read and compare.
+    """Write a split as JSON with one line per item, which is easy to read and to compare.
 
-    The file contains the key (path relative to the collection's folder), split and group of every item.
+    For every item, the file contains its key (the path relative to the collection's folder), split and group.
 
     Raises:
         DatasetError: The split leaks, see :func:`check_split`.
@@ -151,7 +151,7 @@ def read_split(labelled: LabelledSet, path: PathLike) -> LabelledSet:
     """Read a split written by :func:`write_split`, and return the collection with its splits and groups.
 
     Raises:
-        DatasetError: The file is not a split, belongs to another collection, leaks, or does not name the same items.
+        DatasetError: The file is not a split, belongs to another collection, leaks, or lists other items.
     """
     file = Path(path)
     try:
@@ -194,8 +194,8 @@ def read_split(labelled: LabelledSet, path: PathLike) -> LabelledSet:
 def _divide(
     groups: Mapping[str, int], shares: Mapping[str, float], generator: np.random.Generator, *, spare: int
 ) -> dict[str, str]:
-    """Splits by group. A split takes groups until it is as near to its share as possible; the test leaves at least one
-    group to train, validation ``spare``."""
+    """Assign a split to each group. A split takes groups until it is as close to its fraction as possible; the test
+    split leaves at least one group for training, validation at least ``spare``."""
     names = [sorted(groups)[index] for index in generator.permutation(len(groups))]
     total = sum(groups.values())
     chosen: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Augmentations on batches of images, as pure functions of (images, seed)."""
+"""Augmentations of image batches, as pure functions of (images, seed)."""
 
 from vidkin.datasets.augmentation.clip_views import (
     LEAST_SHARED,

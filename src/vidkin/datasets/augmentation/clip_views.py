@@ -1,4 +1,4 @@
-"""Weak and strong views of clips for self-supervised training, with RandAugment and temporal edits."""
+"""Weak and strong views of clips for self-supervised training, using RandAugment and temporal edits."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _LEVELS = 256
 
 @check_arguments
 def rand_augment(clip: torch.Tensor, generator: torch.Generator, *, count: int = 2, magnitude: int = 9) -> torch.Tensor:
-    """Apply ``count`` random operations to a clip (Cubuk et al., NeurIPS 2020), each the same for all frames.
+    """Apply ``count`` random operations to a clip (Cubuk et al., NeurIPS 2020), each identically to all frames.
 
     Args:
         clip: [T, 3, S, S] in 0..1.
-        generator: Source of all random numbers.
-        count: Number of operations, drawn with replacement.
+        generator: Random number generator.
+        count: Number of operations, sampled with replacement.
         magnitude: Strength of the operations, from 0 to 30.
 
     Raises:
@@ -63,7 +63,7 @@ def rand_augment(clip: torch.Tensor, generator: torch.Generator, *, count: int =
 
 
 def _extrapolate(clip: torch.Tensor, plain: torch.Tensor, strength: float) -> torch.Tensor:
-    """Increase the difference of a clip from a plain version by up to 90 %, or reduce it for a negative strength."""
+    """Move a clip away from a degenerate version of it by up to 90 %, or toward it for a negative strength."""
     return (plain + (clip - plain) * (1.0 + 0.9 * strength)).clamp(0, 1)
 
 
@@ -73,7 +73,7 @@ def _autocontrast(clip: torch.Tensor, strength: float) -> torch.Tensor:
 
 
 def _equalize(clip: torch.Tensor, strength: float) -> torch.Tensor:
-    """Replace values by their ranks, channel by channel."""
+    """Replace values by their ranks, separately in each channel."""
     levels = (clip * (_LEVELS - 1)).round().long().clamp(0, _LEVELS - 1)
     result = torch.empty_like(clip)
     for channel in range(3):
@@ -96,7 +96,7 @@ def _sharpness(clip: torch.Tensor, strength: float) -> torch.Tensor:
 
 
 def _transform(clip: torch.Tensor, matrix: torch.Tensor) -> torch.Tensor:
-    """Transform a clip by one matrix [3, 3], with black around it."""
+    """Transform a clip by one matrix [3, 3], filling the outside with black."""
     return warp(clip, matrix.expand(len(clip), 3, 3), clip.shape[-1], padding="zeros")
 
 
@@ -108,7 +108,7 @@ def _shear(clip: torch.Tensor, strength: float, row: int, column: int) -> torch.
 
 
 def _shift(clip: torch.Tensor, strength: float) -> torch.Tensor:
-    """Shift a clip by whole pixels, up to 0.45 of the width."""
+    """Shift a clip by whole pixels, up to 0.45 times its width."""
     shift = round(0.45 * strength * clip.shape[-1])
     return functional.pad(clip, (shift, -shift))
 
@@ -134,7 +134,7 @@ OPERATIONS: Mapping[str, Callable[[torch.Tensor, float], torch.Tensor]] = {
     "translate_y": lambda clip, strength: _shift(clip.mT, strength).mT,
 }
 
-"""Operations of `rand_augment` by name, functions of (clip, strength from -1 to 1)."""
+"""Operations of `rand_augment` by name: functions of (clip, strength from -1 to 1)."""
 
 
 TemporalEdit = Literal["shuffle", "faster", "slower", "reverse", "pause", "none"]
@@ -142,18 +142,18 @@ TemporalEdit = Literal["shuffle", "faster", "slower", "reverse", "pause", "none"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FramePlan:
-    """The frames of a temporally edited clip.
+    """Source frame and fill of each frame in a temporally edited clip.
 
     Attributes:
-        sources: [T'] int64, the source frame of each frame, even if it is covered.
-        filled: [T'] int64: 0 the source frame, 1 black, 2 noise.
+        sources: [T'] int64, the source frame of each frame, even if a fill hides it.
+        filled: [T'] int64: 0 for the source frame, 1 for black, 2 for noise.
     """
 
     sources: torch.Tensor
     filled: torch.Tensor
 
     def apply(self, clip: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """Apply the edit to a clip [T, 3, H, W]: frames [T', 3, H, W]; the generator is the source of the noise."""
+        """Apply the edit to a clip [T, 3, H, W] and return frames [T', 3, H, W]; the generator produces the noise."""
         edited = clip[self.sources]
         if bool((self.filled > 0).any()):
             edited = edited.masked_fill((self.filled == 1)[:, None, None, None], 0.0)
@@ -165,14 +165,14 @@ class FramePlan:
 @check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemporalSettings:
-    """Frequencies and strengths of temporal edits.
+    """Probabilities and strengths of temporal edits.
 
     Attributes:
-        weights: Weights of shuffle, faster, slower, reverse, pause and none, in this order.
-        segment: Minimum and maximum number of frames of a segment of ``shuffle``.
-        shuffled: Share of clips with the edit ``shuffle`` whose segments are reordered.
-        dropped: Share of segments of ``shuffle`` that are lost: half are cut out, half become black or noise.
-        speeds: Limits of the speed of ``faster``.
+        weights: Relative frequencies of shuffle, faster, slower, reverse, pause and none, in this order.
+        segment: Minimum and maximum length of a segment of ``shuffle``, in frames.
+        shuffled: Probability that ``shuffle`` reorders the segments of a clip.
+        dropped: Probability that ``shuffle`` drops a segment: half of these are cut out, half become black or noise.
+        speeds: Range of the speed of ``faster``.
         slowness: Factor by which ``slower`` lengthens a clip.
     """
 
@@ -205,10 +205,10 @@ def plan_frames(
     """Plan a temporal edit of a source of ``length`` frames; the result has at least one frame.
 
     Args:
-        length: Number of frames of the source; a faster clip has fewer, a slower clip more.
-        generator: Source of all random numbers.
-        settings: Frequencies and strengths of edits; default: as published for S2VS and HAP-VR.
-        edit: Edit to apply instead of a random edit.
+        length: Number of frames in the source; a faster clip has fewer frames, a slower clip more.
+        generator: Random number generator.
+        settings: Probabilities and strengths of edits; default: the settings published for S2VS and HAP-VR.
+        edit: Edit to apply instead of a random one.
     """
     if length < 1:
         raise InvalidArgumentError(f"length must be at least 1, got {length}")
@@ -260,18 +260,18 @@ _ASPECT = 4 / 3
 
 LEAST_SHARED = 0.25
 
-"""Minimum share of the shorter view's frames that two views must have in common to be a positive pair."""
+"""Minimum fraction of the shorter view's frames that two views must share to be a positive pair."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipView:
-    """An edited clip and the source frames it shows.
+    """An edited clip, with the source frames it shows.
 
     Attributes:
         frames: [T', 3, S, S] in 0..1, T' at least 1.
         sources: [T'] int64, the source frame of each frame.
-        filled: [T'] int64: 0 the source frame, 1 black, 2 noise.
-        donors: Indices of the donors visible in the frames, whose videos are therefore relevant too.
+        filled: [T'] int64: 0 for the source frame, 1 for black, 2 for noise.
+        donors: Indices of the donor clips visible in the frames; their videos also count as relevant.
     """
 
     frames: torch.Tensor
@@ -288,26 +288,24 @@ class ClipView:
 @check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StrongSettings:
-    """Settings of :func:`strong_view`; the defaults are the published settings, without layouts of video platforms.
-
-    Shares are probabilities for a clip.
+    """Settings of :func:`strong_view`; the defaults are the published settings, without video-platform layouts.
 
     Attributes:
         temporal: Temporal edits.
-        crop: Limits of the area of the random crop.
-        flip: Share of clips flipped left to right.
+        crop: Range of the area of the random crop, relative to the frame.
+        flip: Probability of flipping a clip left to right.
         operations: Number of RandAugment operations.
         magnitude: Magnitude of RandAugment.
-        captions: Share of clips with a caption.
-        stickers: Share of clips with a sticker.
-        overlaid: Limits of the share of a clip's frames, chosen at random, that show its caption or sticker; 1 and 1:
-            all frames, as is usual for captions and logos of copies.
-        blurred: Share of blurred clips.
-        sigma: Limits of the standard deviation of the blur, in pixels.
-        inset: Share of clips with an inset that shows another video.
-        arranged: Share of clips in a layout of video platforms: reframed, between borders, in a split screen, as an
-            inset, or filmed from a screen, with equal probability.
-        compressed: Share of strongly compressed clips.
+        captions: Probability of a caption.
+        stickers: Probability of a sticker.
+        overlaid: Range of the fraction of randomly chosen frames that show the caption or sticker of a clip; (1, 1)
+            selects all frames, as is usual for captions and logos in copies.
+        blurred: Probability of a blur.
+        sigma: Range of the standard deviation of the blur, in pixels.
+        inset: Probability of an inset that shows another video.
+        arranged: Probability of a video-platform layout: reframed, between borders, in a split screen, as an inset, or
+            filmed from a screen, each equally likely.
+        compressed: Probability of strong compression.
     """
 
     temporal: TemporalSettings = field(default_factory=TemporalSettings)
@@ -342,12 +340,12 @@ class StrongSettings:
 
 @check_arguments
 def weak_view(clip: torch.Tensor, seed: int | torch.Generator, *, length: int | None = None) -> ClipView:
-    """Make a weak view of a clip: cropped to 0.8 to 1 of its area, and mirrored with probability 1/2.
+    """Make a weak view of a clip: a crop of 0.8 to 1 times its area, mirrored with probability 1/2.
 
     Args:
         clip: [T, 3, S, S] in 0..1.
-        seed: The same seed gives the same view.
-        length: Maximum number of frames, cut out at a random position; None: all.
+        seed: Seed or generator; the same seed gives the same view.
+        length: Maximum number of frames, cut out at a random position; None: all frames.
     """
     _check(clip)
     generator = make_generator(seed)
@@ -370,18 +368,18 @@ def strong_view(
 ) -> ClipView:
     """Make a strong view of a clip: edits of time, space and color, overlays, and insets of other videos.
 
-    In this order: temporal edit, crop and mirror, RandAugment, caption, sticker, blur, inset, layout, compression.
-    Except for time and the choice of frames with a caption or sticker, edits are the same for all frames or change
-    steadily. The temporally edited clip is cut to ``length`` at a random position, as in the published code.
+    The order is: temporal edit, crop and mirror, RandAugment, caption, sticker, blur, inset, layout, compression.
+    Except for the temporal edit and the choice of frames with a caption or sticker, edits are the same for all frames
+    or change smoothly. The temporally edited clip is cut to ``length`` at a random position, as in the published code.
 
     Args:
         clip: [T, 3, S, S] in 0..1.
         donors: [D, T, 3, S, S] clips of other videos, at least three.
-        seed: The same seed gives the same view.
+        seed: Seed or generator; the same seed gives the same view.
         settings: Kinds and strengths of edits.
         length: Maximum number of frames; None: no limit.
-        beside: [n] int64, source frames of the view that this view is compared with. The cut is at a random position
-            where the two share at least :data:`LEAST_SHARED` of the frames of the shorter view, or, if there is none,
+        beside: [n] int64, source frames of the other view of the pair. The cut is at a random position where the two
+            views share at least :data:`LEAST_SHARED` of the shorter view's frames, or, if there is no such position,
             where they share the most. None: any position.
 
     Raises:
@@ -420,7 +418,7 @@ def strong_view(
 
 
 def _cut(plan: FramePlan, length: int | None, beside: torch.Tensor | None, generator: torch.Generator) -> FramePlan:
-    """Cut a plan to ``length`` frames, at a random position where they share enough frames with another view."""
+    """Cut a plan to ``length`` frames, at a random position where it shares enough frames with the other view."""
     if length is None or len(plan.sources) <= length:
         return plan
     starts = torch.arange(len(plan.sources) - length + 1)
@@ -432,13 +430,13 @@ def _cut(plan: FramePlan, length: int | None, beside: torch.Tensor | None, gener
 
 
 def _share(plan: FramePlan, start: int, length: int, beside: torch.Tensor) -> float:
-    """Share of the shorter view's distinct frames that both views show."""
+    """Return the fraction of the shorter view's distinct frames that both views show."""
     sources, filled = plan.sources[start : start + length], plan.filled[start : start + length]
     own, other = torch.unique(sources[filled == 0]), torch.unique(beside)
     return int(torch.isin(own, other).sum()) / max(1, min(len(own), len(other)))
 
 
-# Function from a clip, three other clips and a generator to the edited clip and the number of visible other clips.
+# Function of (clip, three other clips, generator) that returns the edited clip and the number of visible other clips.
 _Arrangement = Callable[[torch.Tensor, torch.Tensor, torch.Generator], tuple[torch.Tensor, int]]
 
 _ARRANGEMENTS: tuple[_Arrangement, ...] = (
@@ -461,7 +459,7 @@ def _check(clip: torch.Tensor) -> None:
 
 
 def _some_frames(count: int, share: Range, generator: torch.Generator) -> torch.Tensor:
-    """[count] bool: a random choice of frames, with a share within these limits, but at least one frame."""
+    """Return a random selection of frames, [count] bool, whose fraction is within these limits; at least one frame."""
     if share[0] >= 1:
         return torch.ones(count, dtype=torch.bool)
     chosen = max(1, round(count * float(draw_uniform(1, share, generator))))
@@ -473,12 +471,12 @@ def _happens(share: float, generator: torch.Generator) -> bool:
 
 
 def _crop(clip: torch.Tensor, area: Range, flip: float, generator: torch.Generator) -> torch.Tensor:
-    """Apply one random crop, aspect ratio and mirroring to all frames."""
+    """Apply the same random crop, aspect ratio and mirroring to all frames."""
     matrix = crop_matrices(1, (math.sqrt(area[0]), math.sqrt(area[1])), generator)
     matrix = matrix @ aspect_matrices(1, _ASPECT, generator) @ mirror_matrices(1, flip, generator)
     return stretch(clip, matrix[:, 0, [0, 2]], matrix[:, 1, 1:])
 
 
 def _loop(clips: torch.Tensor, length: int) -> torch.Tensor:
-    """Repeat clips [D, T, ...] until they have this length: [D, length, ...]."""
+    """Repeat clips [D, T, ...] up to this length: [D, length, ...]."""
     return clips[:, torch.arange(length) % clips.shape[1]]

@@ -1,8 +1,8 @@
-"""Edits of color and brightness, and loss of quality, on batches of images.
+"""Edits of color and brightness, and quality degradation, for batches of images.
 
 Gray, contrast, brightness, gamma, tint; blur, down-sampling, noise, and strong compression.
 
-All take images [N, 3, H, W] with values in 0..1 and return the same shape and range; a share of 0 changes nothing.
+All functions take images [N, 3, H, W] in 0..1 and return the same shape and range; a ``share`` of 0 changes nothing.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from vidkin.media.frames import LUMINANCE
 
 _BLOCK = 8
 
-# Smaller weights of a blur are far too small to change an 8-bit value.
+# Smaller blur weights are far too small to change an 8-bit value.
 _MIN_WEIGHT = 1e-12
 
-# Quantization steps of the JPEG standard (Annex K.1, luminance), for values 0..255 at quality 50.
+# Quantization steps from the JPEG standard (Annex K.1, luminance), for values 0..255 at quality 50.
 _STEPS = (
     (16, 11, 10, 16, 24, 40, 51, 61),
     (12, 12, 14, 19, 26, 58, 60, 55),
@@ -44,12 +44,12 @@ _STEPS = (
     (72, 92, 95, 98, 112, 100, 103, 99),
 )
 
-# Matrix from red, green, blue to luminance and two color differences (ITU-R BT.601, full range).
+# Converts red, green, blue to luminance and two color differences (ITU-R BT.601, full range).
 _TO_YCC = (LUMINANCE, (-0.168736, -0.331264, 0.5), (0.5, -0.418688, -0.081312))
 
 
 def blur(images: torch.Tensor, generator: torch.Generator, *, sigma: Range, share: float) -> torch.Tensor:
-    """Apply a Gaussian blur to a ``share`` of the images, with standard deviations in pixels drawn from ``sigma``."""
+    """Apply a Gaussian blur to a ``share`` of the images, with standard deviations in pixels sampled from ``sigma``."""
 
     def soften(chosen: torch.Tensor) -> torch.Tensor:
         radius = max(1, math.ceil(2.5 * sigma[1]))
@@ -69,15 +69,15 @@ def blur(images: torch.Tensor, generator: torch.Generator, *, sigma: Range, shar
 
 
 def blur_clip(clip: torch.Tensor, sigma: float) -> torch.Tensor:
-    """Apply the same Gaussian blur, with this standard deviation in pixels, to all frames of a clip [T, 3, S, S].
+    """Blur all frames of a clip [T, 3, S, S] with the same Gaussian kernel, whose standard deviation is in pixels.
 
-    For such small frames two matrix products are several times as fast as a convolution. Pixels outside the frame have
-    no weight, whereas `blur` repeats the edge.
+    For frames this small, two matrix products are several times faster than a convolution. Pixels outside the frame
+    have no weight, whereas `blur` repeats the edge.
     """
     axis = torch.arange(clip.shape[-1], dtype=clip.dtype)
     kernel = torch.exp(-(axis[:, None] - axis).square() / (2 * sigma**2))
     kernel = kernel / kernel.sum(1, keepdim=True)
-    # Products with denormal numbers, far from the middle, can be a hundred times as slow as others.
+    # Multiplying denormal numbers, which occur far from the middle, can be a hundred times slower.
     kernel = kernel.where(kernel > _MIN_WEIGHT, 0.0)
     return multiply_columns(multiply_rows(clip, kernel), kernel)
 
@@ -85,8 +85,8 @@ def blur_clip(clip: torch.Tensor, sigma: float) -> torch.Tensor:
 def down_sample(images: torch.Tensor, generator: torch.Generator, *, lowest: float, share: float) -> torch.Tensor:
     """Scale a ``share`` of the images down by a factor from ``lowest`` to 1, and up again.
 
-    One factor is drawn for each eighth of the chosen images rather than for each image, because the images of a batch
-    must have the same size.
+    A factor is sampled for each eighth of the chosen images, not for each image, because images that are scaled in one
+    batch must have the same size.
     """
     check_images(images)
     if not 0.0 < lowest <= 1.0:
@@ -107,8 +107,8 @@ def down_sample(images: torch.Tensor, generator: torch.Generator, *, lowest: flo
 
 
 def add_noise(images: torch.Tensor, generator: torch.Generator, *, deviation: Range, share: float) -> torch.Tensor:
-    """Add Gaussian noise to a ``share`` of the images, with the standard deviation drawn from ``deviation``; clipped
-    to 0..1."""
+    """Add Gaussian noise to a ``share`` of the images, with standard deviations sampled from ``deviation``; clip to
+    0..1."""
     check_share(share=share)
 
     def disturb(chosen: torch.Tensor) -> torch.Tensor:
@@ -122,13 +122,13 @@ def add_noise(images: torch.Tensor, generator: torch.Generator, *, deviation: Ra
 def compress(images: torch.Tensor, generator: torch.Generator, *, quality: Range, share: float) -> torch.Tensor:
     """Apply strong compression to a ``share`` of the images: 8 x 8 cosine blocks, quantized as in JPEG.
 
-    The grid of blocks begins at a random offset, as in a copy that was cropped earlier.
+    The block grid starts at a random offset, as in a copy that was cropped after an earlier compression.
 
     Args:
         images: [N, 3, H, W] in 0..1.
-        generator: Source of all random numbers.
-        quality: Limits of the JPEG quality, 1 (worst) to 100.
-        share: Share of the images to compress.
+        generator: Random number generator.
+        quality: Range of the JPEG quality, from 1 (worst) to 100.
+        share: Fraction of the images to compress.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
@@ -149,7 +149,7 @@ def compress(images: torch.Tensor, generator: torch.Generator, *, quality: Range
 
 
 def _quantize_blocks(images: torch.Tensor, steps: torch.Tensor, top: int, left: int) -> torch.Tensor:
-    """Images [N, 3, H, W] with the coefficients of their blocks rounded to steps [N, 8, 8]."""
+    """Quantize the block coefficients of images [N, 3, H, W] with steps [N, 8, 8]."""
     count, _, height, width = images.shape
     bottom, right = -(height + top) % _BLOCK, -(width + left) % _BLOCK
     colors = torch.tensor(_TO_YCC, dtype=images.dtype)
@@ -171,7 +171,7 @@ def _quantize_blocks(images: torch.Tensor, steps: torch.Tensor, top: int, left: 
 
 @cache
 def _cosines() -> torch.Tensor:
-    """Matrix [8, 8] of the orthonormal discrete cosine transform, one row per frequency."""
+    """Return the matrix [8, 8] of the orthonormal discrete cosine transform, with one row per frequency."""
     index = torch.arange(_BLOCK, dtype=torch.float32)
     rows = torch.cos(math.pi / _BLOCK * (index + 0.5) * index[:, None]) * math.sqrt(2.0 / _BLOCK)
     rows[0] /= math.sqrt(2.0)
@@ -179,7 +179,7 @@ def _cosines() -> torch.Tensor:
 
 
 def luminance(images: torch.Tensor) -> torch.Tensor:
-    """Perceived brightness of each pixel, [N, 1, H, W]."""
+    """Compute the luminance of each pixel, [N, 1, H, W]."""
     red, green, blue = LUMINANCE
     return red * images[:, :1] + green * images[:, 1:2] + blue * images[:, 2:]
 
@@ -195,7 +195,7 @@ def to_gray(images: torch.Tensor, generator: torch.Generator, *, share: float) -
 
 
 def change_contrast(images: torch.Tensor, generator: torch.Generator, *, factors: Range) -> torch.Tensor:
-    """Multiply differences from the image's mean by a factor within ``factors``; clipped to 0..1."""
+    """Scale the differences from each image's mean by a factor within ``factors``; clip to 0..1."""
     check_images(images)
     check_limits("factors", factors)
     if factors == (1.0, 1.0):
@@ -208,7 +208,8 @@ def change_contrast(images: torch.Tensor, generator: torch.Generator, *, factors
 def change_brightness(
     images: torch.Tensor, generator: torch.Generator, *, shift: float = 0.0, factors: Range = (1.0, 1.0)
 ) -> torch.Tensor:
-    """Multiply values by a factor within ``factors`` and shift them by up to ``shift`` up or down; clipped to 0..1."""
+    """Multiply values by a factor within ``factors`` and shift them by up to ``shift`` in either direction; clip to
+    0..1."""
     check_images(images)
     check_limits("factors", factors)
     if shift < 0.0:
@@ -223,7 +224,7 @@ def change_brightness(
 def change_gamma(
     images: torch.Tensor, generator: torch.Generator, *, strength: float, share: float = 1.0
 ) -> torch.Tensor:
-    """Raise values to a power between 1 / (1 + strength) and 1 + strength in a ``share`` of the images."""
+    """Raise the values of a ``share`` of the images to a power between 1 / (1 + strength) and 1 + strength."""
     check_images(images)
     if strength < 0.0:
         raise InvalidArgumentError(f"strength must be at least 0, got {strength}")
@@ -241,7 +242,7 @@ def change_gamma(
 def tint(images: torch.Tensor, generator: torch.Generator, *, strength: float, share: float = 1.0) -> torch.Tensor:
     """Add a color cast to a ``share`` of the images: multiply each channel by a factor within ``strength`` of 1.
 
-    Values are clipped to 0..1.
+    The result is clipped to 0..1.
     """
     check_images(images)
     check_share(share=share)

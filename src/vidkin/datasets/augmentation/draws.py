@@ -1,4 +1,4 @@
-"""Random draws and checks shared by the augmentations; all draws use a generator, never global state."""
+"""Random sampling and checks shared by the augmentations; they use a generator, never the global random state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ Range = tuple[float, float]
 
 
 def make_generator(seed: int | torch.Generator) -> torch.Generator:
-    """A generator for a seed; a generator is returned unchanged, so that calls can share it."""
+    """Return a generator for a seed; an existing generator is returned unchanged, so that several calls can share
+    it."""
     if isinstance(seed, torch.Generator):
         return seed
     generator = torch.Generator()
@@ -22,13 +23,13 @@ def make_generator(seed: int | torch.Generator) -> torch.Generator:
 
 
 def draw_uniform(count: int, limits: Range, generator: torch.Generator, *, width: int = 1) -> torch.Tensor:
-    """[count, width] float32 drawn uniformly between the limits."""
+    """Return [count, width] float32 sampled uniformly between the limits."""
     low, high = limits
     return low + (high - low) * torch.rand(count, width, generator=generator)
 
 
 def draw_flags(count: int, share: float, generator: torch.Generator) -> torch.Tensor:
-    """[count] bool, each True with probability ``share``."""
+    """Return [count] bool, each True with probability ``share``."""
     return torch.rand(count, generator=generator) < share
 
 
@@ -38,9 +39,9 @@ def apply_to_share(
     generator: torch.Generator,
     function: Callable[[torch.Tensor], torch.Tensor],
 ) -> torch.Tensor:
-    """Apply ``function`` to a random ``share`` of the images [N, 3, H, W]; the others are unchanged.
+    """Apply ``function`` to a random ``share`` of the images [N, 3, H, W]; leave the others unchanged.
 
-    Only the chosen images are computed, so that an expensive edit with a small share is cheap.
+    Only the chosen images are processed, so that an expensive edit with a small share is cheap.
     """
     check_share(share=share)
     chosen = draw_flags(len(images), share, generator).nonzero().flatten()
@@ -59,10 +60,10 @@ def apply_within(
     share: float,
     **limits: Range,
 ) -> torch.Tensor:
-    """`apply_to_share` for an edit with a strength within named limits; limits that end at 0 change nothing.
+    """Apply an edit as `apply_to_share` does, checking its named strength limits; a limit (0, 0) changes nothing.
 
     Raises:
-        InvalidArgumentError: The images, the limits or the share are not allowed.
+        InvalidArgumentError: The images, the limits or the share are invalid.
     """
     check_images(images)
     for name, values in limits.items():
@@ -81,7 +82,7 @@ def check_images(images: torch.Tensor) -> None:
 
 
 def check_limits(name: str, limits: Range, *, lowest: float = 0.0) -> None:
-    """Raise :class:`InvalidArgumentError` if limits are out of order or below ``lowest``."""
+    """Raise :class:`InvalidArgumentError` if the limits are out of order or below ``lowest``."""
     low, high = limits
     if not lowest <= low <= high:
         raise InvalidArgumentError(f"{name} must be (low, high) with {lowest} <= low <= high, got {limits}")

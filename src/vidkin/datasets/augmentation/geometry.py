@@ -1,12 +1,12 @@
-"""Geometric edits: random warps of images, and layouts of clips as on video platforms.
+"""Geometric edits: random warps of images, and clip layouts as on video platforms.
 
-Crop, shift, aspect, rotation, perspective and mirror are matrices that are multiplied. A matrix [N, 3, 3] maps
-positions in the output to positions in the input, both in coordinates from -1 (left, top) to 1 (right, bottom). The
-product is sampled once, so that all edits cost only one interpolation and its blur.
+Crop, shift, aspect ratio, rotation, perspective and mirroring are matrices, which are multiplied. A matrix [N, 3, 3]
+maps output positions to input positions, in coordinates from -1 (left, top) to 1 (right, bottom). The image is
+sampled once with the product, so that all edits together cost one interpolation and its blur.
 
 Layouts (reframed, between borders, in a split screen, as an inset, filmed from a screen) take square clips, the input
-of encoders. Frames of another shape are squeezed to a square first, so a 9:16 reframe of a 16:9 frame keeps 81 / 256
-of its width, and a frame between borders keeps the same share of its height.
+format of encoders. Frames with another aspect ratio are squeezed to a square first; a 9:16 reframe of a 16:9 frame
+therefore keeps 81 / 256 of its width, and a frame between borders keeps the same fraction of its height.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class WarpSettings:
     """Strengths of the edits of `random_warp`; the defaults change nothing.
 
     Attributes:
-        scale: Limits of the side of the crop, relative to the image. The crop has a random position inside the image;
-            above 1 the image is smaller than the crop and has a random position inside it, with a border.
+        scale: Range of the side of the crop, relative to the image. The crop has a random position inside the image;
+            above 1, the image is smaller than the crop and has a random position inside it, surrounded by a border.
         aspect: Maximum factor by which the aspect ratio of the crop changes, in either direction; 1 keeps it.
         rotation: Maximum rotation in degrees, in either direction.
         perspective: Maximum shift of each corner, relative to the side.
-        mirror: Share of images flipped left to right.
-        distorted: Share of images that get rotation and perspective; the others are only cropped.
+        mirror: Probability of flipping an image left to right.
+        distorted: Probability of rotation and perspective; other images are only cropped.
     """
 
     scale: Range = (1.0, 1.0)
@@ -62,35 +62,35 @@ class WarpSettings:
 
 
 def crop_matrices(count: int, scale: Range, generator: torch.Generator) -> torch.Tensor:
-    """Matrices [count, 3, 3] of crops with a side drawn from ``scale`` at uniformly random positions."""
+    """Return matrices [count, 3, 3] of crops with sides sampled from ``scale``, at uniformly random positions."""
     side = draw_uniform(count, scale, generator)
     shift = (1.0 - side).abs() * draw_uniform(count, (-1.0, 1.0), generator, width=2)
     return _affine(side, side, shift)
 
 
 def aspect_matrices(count: int, factor: float, generator: torch.Generator) -> torch.Tensor:
-    """Matrices [count, 3, 3] that change the aspect ratio of the crop by up to ``factor``, in either direction.
+    """Return matrices [count, 3, 3] that change the aspect ratio of the crop by up to ``factor``, in either direction.
 
-    The longer side stays and the other gets shorter, so that the crop never leaves the image.
+    The longer side is kept and the other one shortened, so that the crop never leaves the image.
     """
     stretch = (draw_uniform(count, (-1.0, 1.0), generator) * math.log(factor)).exp()
     return _affine(stretch.clamp(max=1.0), (1.0 / stretch).clamp(max=1.0), torch.zeros(count, 2))
 
 
 def rotation_matrices(count: int, degrees: float, generator: torch.Generator) -> torch.Tensor:
-    """Matrices [count, 3, 3] of rotations around the center by up to ``degrees`` in either direction."""
+    """Return matrices [count, 3, 3] of rotations around the center by up to ``degrees`` in either direction."""
     return rotations(draw_uniform(count, (-1.0, 1.0), generator)[:, 0] * math.radians(degrees))
 
 
 def rotations(angles: torch.Tensor) -> torch.Tensor:
-    """Matrices [N, 3, 3] of rotations around the center by these angles [N], in radians."""
+    """Return matrices [N, 3, 3] of rotations around the center by angles [N] in radians."""
     cosine, sine = angles.cos(), angles.sin()
     zero, one = torch.zeros_like(angles), torch.ones_like(angles)
     return torch.stack([cosine, -sine, zero, sine, cosine, zero, zero, zero, one], dim=1).view(-1, 3, 3)
 
 
 def perspective_matrices(count: int, shift: float, generator: torch.Generator) -> torch.Tensor:
-    """Homographies [count, 3, 3] that move each corner inward or outward by up to ``shift`` of the side."""
+    """Return homographies [count, 3, 3] that move each corner inward or outward by up to ``shift`` times the side."""
     corners = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
     moved = corners + 2.0 * shift * draw_uniform(4 * count, (-1.0, 1.0), generator, width=2).view(count, 4, 2)
     matrices: torch.Tensor = homographies(corners.expand(count, 4, 2), moved)
@@ -98,7 +98,7 @@ def perspective_matrices(count: int, shift: float, generator: torch.Generator) -
 
 
 def mirror_matrices(count: int, share: float, generator: torch.Generator) -> torch.Tensor:
-    """Matrices [count, 3, 3] that flip a ``share`` of the images left to right."""
+    """Return matrices [count, 3, 3] that flip a ``share`` of the images left to right."""
     sign = 1.0 - 2.0 * draw_flags(count, share, generator).float()[:, None]
     return _affine(sign, torch.ones_like(sign), torch.zeros(count, 2))
 
@@ -107,16 +107,16 @@ def mirror_matrices(count: int, share: float, generator: torch.Generator) -> tor
 def random_warp(
     images: torch.Tensor, generator: torch.Generator, *, settings: WarpSettings, side: int | None = None
 ) -> torch.Tensor:
-    """Crop, stretch, rotate, distort and mirror images [N, 3, H, W] at random: [N, 3, side, side].
+    """Randomly crop, stretch, rotate, distort and mirror images [N, 3, H, W]; return [N, 3, side, side].
 
     Args:
         images: Floating-point images of any range.
-        generator: Source of all random numbers.
+        generator: Random number generator.
         settings: Strengths of the edits.
-        side: Side of the result in pixels; None keeps the size, which must then be square.
+        side: Side of the result in pixels; None keeps the size of the images, which must then be square.
 
     Raises:
-        InvalidArgumentError: The images are not [N, 3, H, W], or not square although ``side`` is None.
+        InvalidArgumentError: The images are not [N, 3, H, W], or are not square although ``side`` is None.
     """
     check_images(images)
     if side is None and images.shape[2] != images.shape[3]:
@@ -137,18 +137,18 @@ def random_warp(
 
 @check_arguments
 def warp(images: torch.Tensor, matrices: torch.Tensor, side: int, *, padding: str = "border") -> torch.Tensor:
-    """Transform images [N, 3, H, W] by matrices [N, 3, 3], with bilinear sampling: [N, 3, side, side].
+    """Transform images [N, 3, H, W] by matrices [N, 3, 3] with bilinear interpolation; return [N, 3, side, side].
 
     Args:
         images: Floating-point images of any range.
-        matrices: Matrices from positions in the output to positions in the input, in coordinates from -1 to 1.
-        side: Side of the result in pixels. Below half of the input's side, sampling would skip pixels; scale the
-            images down first.
-        padding: Content outside the image: ``"border"`` repeats the edge, ``"zeros"`` is black, ``"reflection"``
-            mirrors.
+        matrices: Matrices from output positions to input positions, in coordinates from -1 to 1.
+        side: Side of the result in pixels. Below half of the input's side, interpolation would skip pixels; downscale
+            the images first.
+        padding: Content outside the image: ``"border"`` repeats the edge, ``"zeros"`` fills with black,
+            ``"reflection"`` mirrors the image.
 
     Raises:
-        InvalidArgumentError: Shapes do not match, a number is out of range, or the padding is unknown.
+        InvalidArgumentError: Shapes do not match, ``side`` is out of range, or the padding is unknown.
     """
     check_choice("padding", padding, ("border", "zeros", "reflection"))
     check_at_least(1, side=side)
@@ -161,7 +161,7 @@ def warp(images: torch.Tensor, matrices: torch.Tensor, side: int, *, padding: st
         [axis.expand(side, side), axis[:, None].expand(side, side), torch.ones(side, side)], dim=-1
     ).view(1, side * side, 3)
     points = grid @ matrices.transpose(1, 2)
-    # Strong perspective can put the horizon inside the image, where the depth would be 0 or negative.
+    # A strong perspective can place the horizon inside the image, where the depth would be 0 or negative.
     depth = points[..., 2:].clamp(min=1e-2)
     flow = (points[..., :2] / depth).view(len(matrices), side, side, 2).to(images.dtype)
     return functional.grid_sample(images, flow, mode="bilinear", padding_mode=padding, align_corners=False)
@@ -169,16 +169,16 @@ def warp(images: torch.Tensor, matrices: torch.Tensor, side: int, *, padding: st
 
 @check_arguments
 def stretch(clip: torch.Tensor, across: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
-    """Stretch a part of each frame to the whole frame, bilinear, by matrix products; edges are repeated.
+    """Stretch part of each frame to the whole frame, bilinearly, by matrix products; edges are repeated.
 
     Args:
         clip: [T, 3, S, S], the clip to edit.
-        across: [T, 2] or [1, 2]: half the width of the part, negative to mirror it, and its center, in coordinates from
-            -1 to 1.
-        down: The same for the height.
+        across: [T, 2] or [1, 2]: half the width of the part, negative to mirror it, and the center of the part, in
+            coordinates from -1 to 1.
+        down: The same values for the height.
 
     Raises:
-        InvalidArgumentError: The clip is not square, or one of the others has another shape.
+        InvalidArgumentError: The clip is not square, or ``across`` or ``down`` has another shape.
     """
     if clip.ndim != 4 or clip.shape[2] != clip.shape[3] or not clip.is_floating_point():
         raise InvalidArgumentError(f"clip must be [T, 3, S, S] floating point, got {list(clip.shape)} {clip.dtype}")
@@ -198,12 +198,12 @@ def multiply_rows(clip: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
 
 
 def multiply_columns(clip: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """Multiply each column of a clip by weights, see `multiply_rows`."""
+    """Multiply each column of a clip by weights; see `multiply_rows`."""
     return multiply_rows(clip.mT, weights).mT
 
 
 def _weights(part: torch.Tensor, side: int) -> torch.Tensor:
-    """[T, 1, S, S]: weight of each input position for each output position of one axis."""
+    """Return the weight of each input position for each output position along one axis, [T, 1, S, S]."""
     axis = (2 * torch.arange(side, dtype=torch.float32) + 1) / side - 1
     position = ((axis * part[:, :1] + part[:, 1:] + 1) * side - 1) / 2
     distance = (position.clamp(0, side - 1)[..., None] - torch.arange(side, dtype=torch.float32)).abs()
@@ -211,7 +211,7 @@ def _weights(part: torch.Tensor, side: int) -> torch.Tensor:
 
 
 def _affine(width: torch.Tensor, height: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
-    """Matrices [N, 3, 3] of scales [N, 1] and shifts [N, 2]."""
+    """Return matrices [N, 3, 3] from scales [N, 1] and shifts [N, 2]."""
     matrices = torch.zeros(len(width), 3, 3)
     matrices[:, 0, 0] = width[:, 0]
     matrices[:, 1, 1] = height[:, 0]
@@ -224,13 +224,14 @@ def _affine(width: torch.Tensor, height: torch.Tensor, shift: torch.Tensor) -> t
 def reframe(
     clip: torch.Tensor, generator: torch.Generator, *, share: float = _REFRAMED, moving: bool = False
 ) -> torch.Tensor:
-    """Stretch a strip of the frame, in the middle or moving across the frame, to the whole frame.
+    """Stretch a vertical strip of the frame, in the middle or moving, to the whole frame.
 
     Args:
         clip: [T, 3, S, S], the clip to edit.
-        generator: Source of the start and end of a moving strip.
-        share: Width of the strip, relative to the frame; default: the part of 16:9 that a 9:16 reframe keeps.
-        moving: Whether the strip moves from one random position to another over the clip.
+        generator: Random number generator for the start and end of a moving strip.
+        share: Width of the strip, relative to the frame; default: the fraction of a 16:9 frame that a 9:16 reframe
+            keeps.
+        moving: Whether the strip moves from one random position to another during the clip.
     """
     ends = torch.rand(2, generator=generator) * 2 - 1 if moving else torch.zeros(2)
     center = torch.lerp(ends[0], ends[1], torch.linspace(0, 1, len(clip))) * (1 - share)
@@ -246,14 +247,15 @@ def add_borders(
     share: float = _REFRAMED,
     across: bool = True,
 ) -> torch.Tensor:
-    """Squeeze the frame to ``share`` of its height, with borders above and below, or of its width, with borders left
-    and right.
+    """Squeeze the frame to ``share`` of its height and add borders above and below, or, without ``across``, to
+    ``share`` of its width and add borders left and right.
 
     Args:
         clip: [T, 3, S, S], the clip to edit.
-        generator: Source of the color.
-        kind: ``blurred``: borders show the frame itself, enlarged and blurred. ``colored``: one color.
-        share: Share of the side that the frame keeps.
+        generator: Random number generator for the color.
+        kind: ``blurred`` shows the frame itself, enlarged and blurred, in the borders; ``colored`` fills them with one
+            color.
+        share: Fraction of the side that the frame keeps.
         across: Whether the borders are above and below rather than left and right.
     """
     side = clip.shape[-1]
@@ -272,12 +274,13 @@ def add_borders(
 def split_screen(
     clip: torch.Tensor, others: torch.Tensor, generator: torch.Generator, *, parts: Literal[2, 4] = 2
 ) -> torch.Tensor:
-    """Show the clip in one of two or four parts of the frame, with other clips in the other parts.
+    """Show the clip in one of two or four parts of the frame, and other clips in the remaining parts.
 
     Args:
         clip: [T, 3, S, S], the clip to edit.
         others: [parts - 1, T, 3, S, S] clips of other videos.
-        generator: Decides which part shows the clip, and whether two parts are side by side or one above the other.
+        generator: Random number generator that chooses the part with the clip, and whether two parts are next to each
+            other or one above the other.
         parts: Number of parts, 2 or 4.
     """
     if parts not in (2, 4) or len(others) != parts - 1:
@@ -301,13 +304,13 @@ def split_screen(
 def picture_in_picture(
     clip: torch.Tensor, other: torch.Tensor, generator: torch.Generator, *, side: Range = (0.3, 0.7)
 ) -> torch.Tensor:
-    """Show the clip as an inset at a random position on another clip.
+    """Show the clip as an inset at a random position over another clip.
 
     Args:
         clip: [T, 3, S, S], the clip to edit.
-        other: [T, 3, S, S], the clip around it.
-        generator: Decides size and position.
-        side: Limits of the side of the inset, relative to the frame.
+        other: [T, 3, S, S], the clip around the inset.
+        generator: Random number generator for size and position.
+        side: Range of the side of the inset, relative to the frame.
     """
     check_limits("side", side)
     whole = clip.shape[-1]
@@ -320,13 +323,13 @@ def picture_in_picture(
 def video_in_video(
     clip: torch.Tensor, donor: torch.Tensor, generator: torch.Generator, *, share: Range = (0.3, 0.7)
 ) -> torch.Tensor:
-    """Show another video as an inset on the clip, with an area of 1 - lambda of the frame.
+    """Show another video as an inset over the clip; the inset has an area of 1 - lambda of the frame.
 
     Args:
         clip: [T, 3, S, S], the clip to edit.
         donor: [T, 3, S, S], the video in the inset.
-        generator: Decides lambda and the position.
-        share: Limits of lambda, the share of the frame that still shows the clip.
+        generator: Random number generator for lambda and the position.
+        share: Range of lambda, the fraction of the frame that still shows the clip.
     """
     check_limits("share", share)
     side = math.sqrt(1.0 - float(draw_uniform(1, share, generator)))
@@ -337,12 +340,12 @@ def video_in_video(
 def film_screen(
     clip: torch.Tensor, generator: torch.Generator, *, tilt: float = 0.15, moire: float = 0.06
 ) -> torch.Tensor:
-    """Simulate filming the clip from a screen: at an angle, on a dark background, with moire and another exposure.
+    """Simulate filming the clip from a screen: at an angle, on a dark background, with moire and a different exposure.
 
     Args:
         clip: [T, 3, S, S] in 0..1.
-        generator: Source of all random numbers.
-        tilt: Maximum shift of corners, relative to the side.
+        generator: Random number generator.
+        tilt: Maximum shift of the corners, relative to the side.
         moire: Amplitude of the moire pattern.
     """
     side = clip.shape[-1]
@@ -361,7 +364,7 @@ def film_screen(
 
 
 def _put(ground: torch.Tensor, clip: torch.Tensor, box: Rectangle) -> torch.Tensor:
-    """Put the frames of a clip, scaled to a box, on other frames."""
+    """Paste the frames of a clip, scaled to a box, onto other frames."""
     left, top, right, bottom = box
     result = ground.clone()
     result[:, :, top:bottom, left:right] = functional.interpolate(

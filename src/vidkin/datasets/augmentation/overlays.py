@@ -1,7 +1,7 @@
-"""Overlays on batches of images and on whole clips: bars, captions, blocks, logos, stickers, borders.
+"""Overlays for batches of images and whole clips: bars, captions, blocks, logos, stickers, borders.
 
-All take images [N, 3, H, W] with values in 0..1 and return the same shape and range; a share of 0 changes nothing.
-Positions and colors are drawn for each image.
+All functions take images [N, 3, H, W] in 0..1 and return the same shape and range; a ``share`` of 0 changes nothing.
+Positions and colors are sampled for each image.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from vidkin.datasets.augmentation.draws import (
 
 Overlay = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
-# Number of rows of letter-sized cells per caption, and of cells per side of a logo.
+# Rows of letter-sized cells per caption, and cells per side of a logo.
 _CAPTION_CELLS = 6
 _LOGO_CELLS = 8
 
 
 def add_bar(images: torch.Tensor, generator: torch.Generator, *, height: Range, share: float) -> torch.Tensor:
-    """Put a bar of one color over the bottom (with probability 1/4, the top) of a ``share`` of the images.
+    """Put a bar of one color at the bottom (with probability 1/4, the top) of a ``share`` of the images.
 
-    ``height`` limits the height of the bar, relative to the image.
+    ``height`` is the range of the height of the bar, relative to the image.
     """
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
@@ -44,23 +44,23 @@ def add_bar(images: torch.Tensor, generator: torch.Generator, *, height: Range, 
 
 @check_arguments
 def add_caption(images: torch.Tensor, generator: torch.Generator, *, height: Range, share: float) -> torch.Tensor:
-    """Put lines of text on a band, from transparent to opaque, across a ``share`` of the images.
+    """Put lines of text on a band, transparent to opaque, across a ``share`` of the images.
 
-    The text is a random pattern with cells the size of letters; at the resolution of encoders, real text would not be
+    The text is a random pattern of letter-sized cells; at the resolution of the encoders, real text would not be
     readable either.
 
     Args:
         images: [N, 3, H, W] in 0..1.
-        generator: Source of all random numbers.
-        height: Limits of the band's height, relative to the image.
-        share: Share of the images that get a caption.
+        generator: Random number generator.
+        height: Range of the band's height, relative to the image.
+        share: Fraction of the images that get a caption.
     """
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         count = len(chosen)
         row, column = _axes(chosen)
         tall = draw_uniform(count, height, generator)[:, :, None, None].clamp(min=1e-3)
-        # Mostly near the lower edge, where captions usually are.
+        # Mostly near the bottom edge, where captions usually are.
         position = torch.where(
             draw_flags(count, 0.6, generator)[:, None],
             draw_uniform(count, (0.85, 1.0), generator),
@@ -72,7 +72,7 @@ def add_caption(images: torch.Tensor, generator: torch.Generator, *, height: Ran
         banded = torch.lerp(chosen, _plain_colors(count, generator), in_band * opaque)
         margin = draw_uniform(count, (0.0, 0.4), generator)[:, :, None, None]
         written = in_band & (column > margin) & (column < 1.0 - margin)
-        # Two lines of letters with clear space above, between and below.
+        # Two lines of letters, with clear space above, between and below them.
         written = written & ((along - 0.5).abs() > 0.08) & ((along - 0.5).abs() < 0.42)
         cells = torch.rand(count, 1, _CAPTION_CELLS * 8, 24, generator=generator) > 0.45
         letters = functional.interpolate(cells.float(), chosen.shape[2:], mode="nearest") > 0.5
@@ -84,7 +84,7 @@ def add_caption(images: torch.Tensor, generator: torch.Generator, *, height: Ran
 def add_block(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
     """Put an opaque rectangle of one color at a random position on a ``share`` of the images.
 
-    ``side`` limits its width and height, relative to the image.
+    ``side`` is the range of its width and height, relative to the image.
     """
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
@@ -96,7 +96,7 @@ def add_block(images: torch.Tensor, generator: torch.Generator, *, side: Range, 
 
 @check_arguments
 def add_logo(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
-    """Put a logo of two colors, round or square and partly transparent, at a random position on a ``share`` of the
+    """Put a two-colored logo, round or square and possibly transparent, at a random position on a ``share`` of the
     images."""
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
@@ -117,9 +117,9 @@ def add_logo(images: torch.Tensor, generator: torch.Generator, *, side: Range, s
 
 
 def add_border(images: torch.Tensor, generator: torch.Generator, *, width: Range, share: float) -> torch.Tensor:
-    """Put borders of one color, or of another image of the batch, along the edges of a ``share`` of the images.
+    """Put borders, of one color or from another image of the batch, along the edges of a ``share`` of the images.
 
-    Inexact crops have such borders. ``width`` limits the width of each, relative to the image.
+    Inexact crops have such borders. ``width`` is the range of the width of each border, relative to the image.
     """
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
@@ -136,7 +136,7 @@ def add_border(images: torch.Tensor, generator: torch.Generator, *, width: Range
 
 
 def blend_other(images: torch.Tensor, generator: torch.Generator, *, weight: Range, share: float) -> torch.Tensor:
-    """Blend another image of the batch over a ``share`` of the images; ``weight`` limits the weight of that image."""
+    """Blend another image of the batch over a ``share`` of the images; ``weight`` is the range of its weight."""
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         weights = draw_uniform(len(chosen), weight, generator)[:, :, None, None].to(chosen.dtype)
@@ -146,9 +146,9 @@ def blend_other(images: torch.Tensor, generator: torch.Generator, *, weight: Ran
 
 
 def cover_with_other(images: torch.Tensor, generator: torch.Generator, *, side: Range, share: float) -> torch.Tensor:
-    """Cover a random rectangle on a ``share`` of the images with the same part of another image of the batch.
+    """Cover a random rectangle in a ``share`` of the images with the same region of another image of the batch.
 
-    ``side`` limits its width and height, relative to the image.
+    ``side`` is the range of its width and height, relative to the image.
     """
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
@@ -162,13 +162,13 @@ def cover_with_other(images: torch.Tensor, generator: torch.Generator, *, side: 
 def lay_over(clip: torch.Tensor, generator: torch.Generator, overlay: Overlay) -> torch.Tensor:
     """Put the same overlay on all frames of a clip [T, 3, H, W].
 
-    The overlay is drawn once on a black and once on a white image to find its color and opacity, so that any function
-    that draws on images can be used, such as `add_caption`.
+    The overlay is rendered once on a black and once on a white image to determine its color and opacity, so that any
+    function that draws on images, such as `add_caption`, can be used.
 
     Args:
         clip: The clip, with values in 0..1.
-        generator: Source of all random numbers.
-        overlay: Function of (images [N, 3, H, W], generator) whose overlay does not depend on the images.
+        generator: Random number generator.
+        overlay: Function of (images [N, 3, H, W], generator). What it draws must not depend on the images.
     """
     state = generator.get_state()
     black, white = torch.zeros_like(clip[:1]), torch.ones_like(clip[:1])
@@ -189,18 +189,18 @@ def add_stickers(images: torch.Tensor, generator: torch.Generator, *, side: Rang
 def add_sticker(
     images: torch.Tensor, generator: torch.Generator, *, side: tuple[float, float] = (0.15, 0.4)
 ) -> torch.Tensor:
-    """Put a round face of one color with eyes and a mouth, similar to an emoji, on every image [N, 3, H, W].
+    """Put a round, single-colored face with eyes and a mouth, similar to an emoji, on every image [N, 3, H, W].
 
     Args:
         images: Images with values in 0..1.
-        generator: Source of all random numbers.
-        side: Limits of the width of the face, relative to the image.
+        generator: Random number generator.
+        side: Range of the width of the face, relative to the image.
     """
     count = len(images)
     radius = draw_uniform(count, side, generator)[:, :, None, None] / 2
     middle = radius + draw_uniform(2 * count, (0.0, 1.0), generator).view(2, count, 1, 1, 1) * (1 - 2 * radius)
     rows, columns = _axes(images)
-    # Offsets from the middle of the face, in units of its radius.
+    # Offsets from the center of the face, in units of its radius.
     down, right = (rows - middle[0]) / radius, (columns - middle[1]) / radius
     face = down.square() + right.square() < 1
     eyes = (down + 0.3).square() + (right.abs() - 0.35).square() < 0.03
@@ -212,7 +212,7 @@ def add_sticker(
 
 
 def _axes(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Centers of rows [1, 1, H, 1] and of columns [1, 1, 1, W], in 0..1."""
+    """Return the centers of rows [1, 1, H, 1] and columns [1, 1, 1, W], in 0..1."""
     height, width = images.shape[2:]
     row = (torch.arange(height, dtype=torch.float32) + 0.5) / height
     column = (torch.arange(width, dtype=torch.float32) + 0.5) / width
@@ -222,8 +222,8 @@ def _axes(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 def _rectangles(
     images: torch.Tensor, side: Range, generator: torch.Generator
 ) -> tuple[tuple[torch.Tensor, torch.Tensor], torch.Tensor]:
-    """Coordinates relative to random rectangles (rows and columns [N, 1, H, W], 0..1 inside), and a mask of their
-    inside."""
+    """Return coordinates relative to random rectangles (rows and columns [N, 1, H, W], 0..1 inside), and a mask of the
+    pixels inside."""
     count = len(images)
     sides = draw_uniform(count, side, generator, width=2).clamp(min=1e-3)
     corners = torch.rand(count, 2, generator=generator) * (1.0 - sides)
@@ -234,7 +234,7 @@ def _rectangles(
 
 
 def _plain_colors(count: int, generator: torch.Generator) -> torch.Tensor:
-    """Typical colors of bars and captions [count, 3, 1, 1]: a third black, a third white, a third any color."""
+    """Sample typical colors of bars and captions [count, 3, 1, 1]: a third black, a third white, a third any color."""
     colors = torch.rand(count, 3, generator=generator)
     kind = torch.randint(3, (count, 1), generator=generator)
     colors = torch.where(kind == 0, torch.zeros_like(colors), colors)

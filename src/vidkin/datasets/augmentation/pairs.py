@@ -1,4 +1,4 @@
-"""Pairs of views for training without labels: a nearly plain and a heavily edited view of each image."""
+"""Pairs of views for training without labels: a nearly unedited and a heavily edited view of each image."""
 
 from __future__ import annotations
 
@@ -17,42 +17,43 @@ from vidkin.errors import InvalidArgumentError
 class EditSettings:
     """Kinds and strengths of edits for `edit_images`; the defaults change nothing.
 
-    Shares of images are probabilities; sides, heights and widths are relative to the image.
+    Each ``*_share`` is the probability that an image gets the edit. Sides, heights and widths are relative to the
+    image.
 
     Attributes:
-        warp: Crop, aspect, rotation, perspective, mirror.
-        contrast: Limits of the contrast factor.
-        brightness: Limits of the factor applied to values.
+        warp: Crop, aspect ratio, rotation, perspective and mirroring.
+        contrast: Range of the contrast factor.
+        brightness: Range of the factor applied to values.
         brightness_shift: Maximum shift of values, up or down.
         gamma: Strength of the gamma change.
-        gamma_share: Share of the images with a gamma change.
+        gamma_share: Probability of a gamma change.
         tint: Maximum difference of the channels' factors from 1.
-        tint_share: Share of the images with a color cast.
-        gray_share: Share of the images converted to gray.
-        compress_quality: Limits of the JPEG quality of strong compression.
-        compress_share: Share of the compressed images.
-        blur_sigma: Limits of the standard deviation of the blur, in pixels of the result.
-        blur_share: Share of the blurred images.
+        tint_share: Probability of a color cast.
+        gray_share: Probability of conversion to gray.
+        compress_quality: Range of the JPEG quality of strong compression.
+        compress_share: Probability of strong compression.
+        blur_sigma: Range of the standard deviation of the blur, in pixels of the result.
+        blur_share: Probability of a blur.
         down_sample_lowest: Minimum relative side to which images are scaled down.
-        down_sample_share: Share of the images scaled down and up again.
-        blend_weight: Limits of the weight of another image blended over an image.
-        blend_share: Share of the images with another image blended over them.
-        cover_side: Limits of the sides of a rectangle that shows another image.
-        cover_share: Share of the images with such a rectangle.
-        sticker_side: Limits of the width of a sticker.
-        sticker_share: Share of the images with a sticker.
-        bar_height: Limits of the height of a plain bar.
-        bar_share: Share of the images with a bar.
-        caption_height: Limits of the height of a caption.
-        caption_share: Share of the images with a caption.
-        block_side: Limits of the sides of an opaque block.
-        block_share: Share of the images with a block.
-        logo_side: Limits of the sides of a logo.
-        logo_share: Share of the images with a logo.
-        border_width: Limits of the width of borders along the edges.
-        border_share: Share of the images with borders.
-        noise: Limits of the standard deviation of the noise.
-        noise_share: Share of the images with noise.
+        down_sample_share: Probability of scaling down and up again.
+        blend_weight: Range of the weight of another image blended over an image.
+        blend_share: Probability of another image blended over an image.
+        cover_side: Range of the sides of a rectangle that shows another image.
+        cover_share: Probability of such a rectangle.
+        sticker_side: Range of the width of a sticker.
+        sticker_share: Probability of a sticker.
+        bar_height: Range of the height of a bar of one color.
+        bar_share: Probability of a bar.
+        caption_height: Range of the height of a caption.
+        caption_share: Probability of a caption.
+        block_side: Range of the sides of an opaque block.
+        block_share: Probability of a block.
+        logo_side: Range of the sides of a logo.
+        logo_share: Probability of a logo.
+        border_width: Range of the width of borders along the edges.
+        border_share: Probability of borders.
+        noise: Range of the standard deviation of the noise.
+        noise_share: Probability of noise.
     """
 
     warp: WarpSettings = field(default_factory=WarpSettings)
@@ -129,14 +130,14 @@ HEAVY = EditSettings(
 @check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairSettings:
-    """Settings of the two views of a training pair; the defaults were used for the bundled frame encoder.
+    """Settings of the two views in a training pair; the defaults were used for the bundled frame encoder.
 
     Attributes:
         side: Side of both views in pixels.
         plain: Edits of the first view.
         heavy: Edits of the second view.
-        mirror_both: Share of images with both views flipped left to right, which adds images without training
-            invariance to mirroring.
+        mirror_both: Probability of flipping both views left to right, which adds variety to the images without
+            training invariance to mirroring.
     """
 
     side: int = 64
@@ -159,23 +160,23 @@ def to_float(images: torch.Tensor) -> torch.Tensor:
 def edit_images(
     images: torch.Tensor, settings: EditSettings, seed: int | torch.Generator, *, side: int | None = None
 ) -> torch.Tensor:
-    """Edit images [N, 3, H, W] at random: [N, 3, side, side] float in 0..1.
+    """Randomly edit images [N, 3, H, W]; return [N, 3, side, side] float in 0..1.
 
-    The order follows real copies, where overlays and reframing come before filming and encoding. The same images,
+    The order of edits follows real copies, where overlays and reframing precede filming and encoding. The same images,
     settings and seed give the same result.
 
     Args:
         images: Images, uint8 or floating point in 0..1.
         settings: Kinds and strengths of edits.
         seed: A number, or a generator shared by several calls.
-        side: Side of the result; None keeps the side of the images.
+        side: Side of the result in pixels; None keeps the side of the images.
     """
     random = make_generator(seed)
     out = random_warp(to_float(images), random, settings=settings.warp, side=side)
     out = degrade.change_contrast(out, random, factors=settings.contrast)
     out = degrade.change_brightness(out, random, shift=settings.brightness_shift, factors=settings.brightness)
     out = degrade.change_gamma(out, random, strength=settings.gamma, share=settings.gamma_share)
-    # Gray before tint, which gives sepia.
+    # Gray before tint, so that both together give sepia.
     out = degrade.to_gray(out, random, share=settings.gray_share)
     out = degrade.tint(out, random, strength=settings.tint, share=settings.tint_share)
     out = overlays.blend_other(out, random, weight=settings.blend_weight, share=settings.blend_share)
@@ -199,14 +200,14 @@ def make_pairs(
     seed: int | torch.Generator,
     neighbors: torch.Tensor | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Make a nearly plain and a heavily edited view of each image, both [N, 3, side, side] float in 0..1.
+    """Make a nearly unedited and a heavily edited view of each image, both [N, 3, side, side] float in 0..1.
 
     Args:
         images: [N, 3, H, W] uint8, or floating point in 0..1.
-        settings: Side and strengths.
+        settings: Side of the views and strengths of the edits.
         seed: A number, or a generator shared by several calls.
-        neighbors: Images for the heavily edited views instead of ``images``, such as the same scenes a moment later.
-            They do not change the random numbers.
+        neighbors: Images to use for the heavily edited views instead of ``images``, such as the same scenes a moment
+            later. They do not affect the random numbers.
 
     Raises:
         InvalidArgumentError: ``neighbors`` and ``images`` have different shapes.
