@@ -109,7 +109,7 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     assert f"skipped, it was moved to {away}" in again
     written = plan.read_bytes()
     refused = " ".join(run("duplicates", "--index", own.index, "--plan", plan, status=2).err.split())
-    assert "is a plan that moved 1 file, and only with it can `vidkin apply --undo` restore them" in refused
+    assert "is a plan that moved 1 file, and `vidkin apply --undo` needs it to restore them" in refused
     assert plan.read_bytes() == written
     with hold_removals():
         busy = " ".join(run("apply", plan, "--undo", status=3).err.split())

@@ -45,5 +45,5 @@ def test_vectors_that_are_learned_take_no_whitening(tmp_path: Path) -> None:
     output = tmp_path / "own.safetensors"
     result = CliRunner().invoke(app, ["whiten", str(tmp_path), "-o", str(output), "--extractor", "vidkin"])
     assert result.exit_code == 2
-    assert "extractor must be one that takes a whitening (classical, timm:<model>" in result.output
+    assert "extractor must take a whitening (classical, timm:<model>" in result.output
     assert not output.exists()

@@ -186,7 +186,7 @@ def test_whitening_is_applied(weights: Path, tmp_path: Path) -> None:
     np.testing.assert_allclose(np.linalg.norm(values, axis=-1), 1, rtol=1e-5)
     other = tmp_path / "other.safetensors"
     Whitening.fit([np.random.default_rng(0).normal(size=(50, 5))], dimension=2).save(other)
-    with pytest.raises(InvalidArgumentError, match=r"for descriptors of length 5, timm:test_resnet makes 368"):
+    with pytest.raises(InvalidArgumentError, match=r"for descriptors of length 5, but timm:test_resnet has 368"):
         opened(weights, whitening=other)
 
 

@@ -78,7 +78,7 @@ def test_missing_weights_raise_an_error(monkeypatch: pytest.MonkeyPatch, tmp_pat
     ("name", "error", "message"),
     [
         ("resnet18", UnknownExtractorError, "a network's name must be timm:<model> or torchvision:<model>"),
-        ("torchvision:googlenet", InvalidArgumentError, "has side outputs that only its own training uses"),
+        ("torchvision:googlenet", InvalidArgumentError, "has auxiliary outputs for its own training"),
         ("torchvision:resnet5", UnknownExtractorError, "torchvision has no image classifier 'resnet5'"),
     ],
 )

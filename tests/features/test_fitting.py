@@ -90,5 +90,5 @@ def test_image_whitening_equals_a_whitening_of_descriptors_in_one_pass() -> None
     together = Whitening.fit([np.concatenate([extractor.describe(image[None]) for image in images])], dimension=8)
     descriptors = extractor.describe(images[0][None])
     np.testing.assert_allclose(whitening.apply(descriptors), together.apply(descriptors), atol=1e-4)
-    with pytest.raises(InvalidArgumentError, match="extractor must be one that takes a whitening"):
+    with pytest.raises(InvalidArgumentError, match="extractor must take a whitening"):
         fit_image_whitening(object(), images, dimension=8)  # type: ignore[arg-type]

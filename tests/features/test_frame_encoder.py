@@ -66,7 +66,7 @@ def test_settings_survive_json() -> None:
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ({"widths": [8, 16]}, "one more than strides"),
+        ({"widths": [8, 16]}, "one more entry than strides"),
         ({"grid": 0}, "at least 1"),
         ({"side": 2}, "side must be"),
         ({"normalization": "none"}, "normalization must be"),

@@ -166,7 +166,7 @@ def test_whitening_is_applied_and_must_fit(tmp_path: Path) -> None:
     expected = whitening.apply(opened(path).describe(colored()))
     assert_close(extractor.extract(frames(colored())).whole, expected)
     Whitening.fit([np.random.default_rng(0).normal(size=(50, 4))], dimension=2).save(tmp_path / "four.safetensors")
-    with pytest.raises(InvalidArgumentError, match=r"for descriptors of length 4, onnx:.* makes 3; fit one on its"):
+    with pytest.raises(InvalidArgumentError, match=r"for descriptors of length 4, but onnx:.* has 3; fit one to its"):
         open_extractor(f"onnx:{path}", whitening=tmp_path / "four.safetensors")
 
 

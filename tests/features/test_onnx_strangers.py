@@ -26,7 +26,7 @@ def _onnx() -> None:
     require_onnx()
 
 
-REFUSED = "its weights must be in the file itself"
+REFUSED = "the weights must be in the file itself"
 
 
 def _external() -> Any:

@@ -133,7 +133,7 @@ def test_offline_mode_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_model_without_published_weights_is_refused() -> None:
-    with pytest.raises(WeightsUnavailableError, match="timm, which knows of no pretrained weights for this model"):
+    with pytest.raises(WeightsUnavailableError, match="timm, which has no pretrained weights for this model"):
         open_timm(None, "botnet50ts_256")
 
 
@@ -180,14 +180,14 @@ def test_older_repository_layout_is_handled_by_timm(tmp_path: Path, monkeypatch:
 
 
 def test_unknown_models_and_settings_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnknownExtractorError, match=r"timm has no model 'resnet51'; similar are .*resnet50"):
+    with pytest.raises(UnknownExtractorError, match=r"timm has no model 'resnet51'; similar names are .*resnet50"):
         open_timm(None, "resnet51")
-    with pytest.raises(UnknownExtractorError, match=r"no model 'qqq'; timm\.list_models\(\) lists all"):
+    with pytest.raises(UnknownExtractorError, match=r"no model 'qqq'; timm\.list_models\(\) lists all models"):
         open_timm(None, "qqq")
     with pytest.raises(UnknownExtractorError, match=r"timm has no weights called 'test_resnet\.mine': .*tag"):
         open_timm(None, "test_resnet.mine")
     path = saved(tmp_path / "w.safetensors", timm_state())
-    with pytest.raises(InvalidArgumentError, match=r"timm:test_resnet does not take these settings \{'wings': 2\}"):
+    with pytest.raises(InvalidArgumentError, match=r"timm:test_resnet does not take the settings \{'wings': 2\}"):
         open_timm(path, wings=2)
     with pytest.raises(UnknownExtractorError, match="torchvision has no image classifier 'fasterrcnn_resnet50_fpn'"):
         open_torchvision_network("fasterrcnn_resnet50_fpn", stages=None, weights=None)

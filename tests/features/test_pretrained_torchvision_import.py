@@ -45,6 +45,6 @@ def test_mismatched_torchvision_error_says_what_to_do(monkeypatch: pytest.Monkey
     monkeypatch.setattr("vidkin.features.pretrained.import_part", broken)
     with pytest.raises(
         MissingPartError,
-        match=r"torchvision .* does not fit torch .* \(operator torchvision::nms does not exist\); reinstall both",
+        match=r"torchvision .* is incompatible with torch .* \(operator torchvision::nms does not exist\); reinstall",
     ):
         import_torchvision.__wrapped__()

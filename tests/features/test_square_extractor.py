@@ -219,5 +219,5 @@ class TestWithoutTorch:
             open_square_encoder(path)
 
     def test_foreign_onnx_file_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(InvalidArgumentError, match="must be a frame encoder that vidkin wrote"):
+        with pytest.raises(InvalidArgumentError, match="must be a frame encoder written by vidkin"):
             open_square_encoder(mean_colors(tmp_path / "colors.onnx"))

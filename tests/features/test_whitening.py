@@ -177,7 +177,7 @@ def test_invalid_whitening_files_are_refused_with_the_cause(tmp_path: Path) -> N
         Whitening.load(text)
     other = tmp_path / "other"
     save_file({"weight": floats(0, 0)}, other)
-    with pytest.raises(InvalidArgumentError, match=r"other.*: a whitening must hold .* got weight"):
+    with pytest.raises(InvalidArgumentError, match=r"other.*: a whitening must contain .* got weight"):
         Whitening.load(other)
     odd = tmp_path / "odd"
     save_file(
@@ -195,12 +195,12 @@ def test_data_that_cannot_be_whitened_is_refused() -> None:
         Whitening.fit([values], dimension=4)
     with pytest.raises(
         InvalidArgumentError,
-        match=r"dimension must be at most 1, as the vectors vary in no more directions, got 2",
+        match=r"dimension must be at most 1, because the vectors vary in only that many directions, got 2",
     ):
         Whitening.fit([values[:2]], dimension=2)
-    with pytest.raises(InvalidArgumentError, match="at least one vector that is not zero, got none"):
+    with pytest.raises(InvalidArgumentError, match="at least one nonzero vector, got none"):
         Whitening.fit([np.zeros((4, 3))], dimension=1)
-    with pytest.raises(InvalidArgumentError, match="got vectors of 3 and of 2"):
+    with pytest.raises(InvalidArgumentError, match="got 3 and 2"):
         Whitening.fit([values, values[:, :2]], dimension=1)
     with pytest.raises(InvalidArgumentError, match=r"vectors must have length 3 for this whitening, got 2"):
         Whitening.fit([values], dimension=1).apply(values[:, :2])
@@ -210,9 +210,9 @@ def test_data_that_cannot_be_whitened_is_refused() -> None:
 
 def test_invalid_pairs_are_refused() -> None:
     values = correlated(10)
-    with pytest.raises(InvalidArgumentError, match="the two sides of every pair are equal"):
+    with pytest.raises(InvalidArgumentError, match="the arrays of every pair are equal"):
         Whitening.fit_pairs([(values, values)], dimension=1)
-    with pytest.raises(InvalidArgumentError, match=r"one shape, got \[10, 3\] and \[5, 3\]"):
+    with pytest.raises(InvalidArgumentError, match=r"the same shape, got \[10, 3\] and \[5, 3\]"):
         Whitening.fit_pairs([(values, values[:5])], dimension=1)
     with pytest.raises(InvalidArgumentError, match=r"shrinkage must be in \(0, 1\], got 0"):
         Whitening.fit_pairs([(values, values)], dimension=1, shrinkage=0)

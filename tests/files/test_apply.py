@@ -111,8 +111,11 @@ def touch(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "cause"),
     [
-        (lambda folder: touch(folder / "spare.mp4"), "it changed since the plan was made, or cannot be read"),
-        (lambda folder: touch(folder / "best.mp4"), "the file to keep, .*best.mp4, changed since the plan was made"),
+        (lambda folder: touch(folder / "spare.mp4"), "it has changed since the plan was made, or cannot be read"),
+        (
+            lambda folder: touch(folder / "best.mp4"),
+            "the file to keep, .*best.mp4, has changed since the plan was made",
+        ),
         (
             lambda folder: (folder / "best.mp4").unlink(),
             "the file to keep, .*best.mp4, is gone",
@@ -142,14 +145,14 @@ def test_a_name_of_the_kept_file_is_never_removed(folder: Path, plan: DuplicateP
     assert action.cause == "it is the file to keep under another name"
     itself = replace(group, remove=(group.keep,))
     (action,) = carry_out(DuplicatePlan((itself,)), Journal(tmp_path / "log"), folder=tmp_path / "away")
-    assert action.cause == "the plan keeps it, too"
+    assert action.cause == "the plan also keeps it"
     assert best.read_bytes() == b"the best" * 9
 
 
 def test_protected_folders(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     (action,) = carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away", protected=[folder])
     assert action.cause == f"it is in {folder}, which is protected"
-    with pytest.raises(InvalidArgumentError, match="the folder for removed files must hold none of them, got"):
+    with pytest.raises(InvalidArgumentError, match="the folder for removed files must contain none of them, got"):
         carry_out(plan, Journal(tmp_path / "log"), folder=folder)
 
 
@@ -234,7 +237,7 @@ def test_a_hard_link_cannot_reach_another_disk(
         (action,) = carry_out(far, Journal(tmp_path / "log"), link="hard", dry_run=dry_run)
         assert (action.outcome, action.cause) == (
             "skipped",
-            f"a hard link cannot reach another disk, that of {folder / 'best.mp4'}; use --link symbolic",
+            f"a hard link cannot point to {folder / 'best.mp4'}, which is on another disk; use --link symbolic",
         )
     assert state(elsewhere) == {"spare.mp4": state(folder)["spare.mp4"]}
 
@@ -281,7 +284,7 @@ def test_a_link_that_cannot_be_made_leaves_the_file(
     journal = Journal(tmp_path / "log")
     (action,) = carry_out(plan, journal, folder=tmp_path / "away", link="hard")
     assert action.outcome == "skipped"
-    assert action.cause == f"a link to {folder / 'best.mp4'} cannot be made: Operation not permitted"
+    assert action.cause == f"a link to {folder / 'best.mp4'} cannot be created: Operation not permitted"
     assert state(folder) == before
     assert undo_plan(journal) == []
 
@@ -297,7 +300,7 @@ def test_one_file_that_cannot_be_moved_costs_only_itself(folder: Path, tmp_path:
     journal = Journal(tmp_path / "log")
     first, second = carry_out(plan, journal, folder=away)
     assert (first.outcome, second.outcome) == ("skipped", "removed")
-    assert first.cause == f"it cannot be moved: there is a file {in_the_way} already; choose another folder"
+    assert first.cause == f"it cannot be moved: {in_the_way} already exists; choose another folder"
     assert [(Path(action.path).name, action.outcome) for action in undo_plan(journal)] == [("spare.mp4", "restored")]
     assert state(folder) == before
 
@@ -308,7 +311,7 @@ def test_a_file_in_the_way_stays_even_if_it_holds_the_same(folder: Path, plan: D
     in_the_way.parent.mkdir(parents=True)
     shutil.copy2(folder / "spare.mp4", in_the_way)
     (action,) = carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
-    assert action.cause == f"it cannot be moved: there is a file {in_the_way} already; choose another folder"
+    assert action.cause == f"it cannot be moved: {in_the_way} already exists; choose another folder"
     assert in_the_way.read_bytes() == b"a copy" * 7
     assert not (tmp_path / "log").exists()
     assert state(folder) == before

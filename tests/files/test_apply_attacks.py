@@ -73,7 +73,7 @@ def test_undo_leaves_a_link_whose_content_was_edited(
     carry_out(plan, journal, folder=tmp_path / "away", link="hard")
     (folder / "best.mp4").write_bytes(b"edited" * 12)
     (action,) = undo_plan(journal)
-    assert action.cause == "the file in its place changed since the link was made"
+    assert action.cause == "the file in its place has changed since the link was made"
     assert (folder / "spare.mp4").samefile(folder / "best.mp4")
     assert SPARE in contents(tmp_path)
 
@@ -120,9 +120,9 @@ def test_a_forged_log_moves_no_file_that_the_plan_does_not_name(
     )
     journal.write(forged)
     (action,) = undo_plan(journal, plan=plan)
-    assert action.cause == "the plan does not name it with this file to keep"
+    assert action.cause == "the plan does not list it with this file to keep"
     (action,) = undo_plan(journal)
-    assert action.cause == f"{folder / 'spare.mp4'} does not hold what was moved there"
+    assert action.cause == f"{folder / 'spare.mp4'} is not the file that was moved there"
     assert secret.read_bytes() == b"mine"
     assert (folder / "spare.mp4").read_bytes() == SPARE
 
@@ -134,7 +134,7 @@ def test_a_log_that_names_another_content_than_the_plan_is_left_alone(
     (step,) = journal.steps()
     journal.write(replace(step, content="0" * 32))
     (action,) = undo_plan(journal, plan=plan)
-    assert action.cause == "the plan names another content than the log"
+    assert action.cause == "the plan and the log record different contents"
     assert not (folder / "spare.mp4").exists()
 
 
@@ -149,7 +149,7 @@ def test_what_was_changed_where_it_was_moved_to_does_not_come_back(
     ):
         spoil()
         (action,) = undo_plan(journal)
-        assert (action.outcome, action.cause) == ("skipped", f"{place} does not hold what was moved there")
+        assert (action.outcome, action.cause) == ("skipped", f"{place} is not the file that was moved there")
     assert sorted(os.listdir(folder)) == ["best.mp4"]
 
 
@@ -160,7 +160,7 @@ def test_a_spare_that_was_swapped_for_a_symbolic_link_is_refused(
     spare.rename(tmp_path / "elsewhere.mp4")
     spare.symlink_to(tmp_path / "elsewhere.mp4")
     (action,) = carry_out(plan, journal, folder=tmp_path / "away")
-    assert action.cause == "it is a symbolic link now, it was a file when the plan was made"
+    assert action.cause == "it is now a symbolic link, but was a file when the plan was made"
     assert spare.is_symlink()
 
 
@@ -196,9 +196,9 @@ def test_another_folder_in_the_place_of_the_one_that_was_planned_is_refused(
     real = folder / which / "videos"
     if swap is swap_for_a_link:
         now = os.path.realpath(real)
-        assert action.cause == f"{words} was {real} when the plan was made and leads to {now} now; make the plan again"
+        assert action.cause == f"{words} was {real} when the plan was made and is now {now}; create the plan again"
     else:
-        assert action.cause == f"{words}, {real}, is another folder than when the plan was made; make the plan again"
+        assert action.cause == f"{words}, {real}, was replaced after the plan was made; create the plan again"
     assert (best.read_bytes(), spare.read_bytes()) == (BEST, SPARE)
     assert not (tmp_path / "away").exists()
 
@@ -243,7 +243,7 @@ def test_a_file_to_keep_that_was_swapped_for_a_symbolic_link_keeps_the_spare(
     best.rename(tmp_path / "elsewhere.mp4")
     best.symlink_to(tmp_path / "elsewhere.mp4")
     (action,) = carry_out(plan, journal, folder=tmp_path / "away")
-    assert action.cause.startswith(f"the file to keep, {best}, is a symbolic link now")
+    assert action.cause.startswith(f"the file to keep, {best}, is now a symbolic link")
     assert (folder / "spare.mp4").read_bytes() == SPARE
 
 
@@ -264,7 +264,7 @@ def test_damage_in_the_middle_of_a_large_kept_file_keeps_the_spare(folder: Path,
         file.write(b"damage")
     os.utime(best, ns=(status.st_atime_ns, status.st_mtime_ns))
     (action,) = carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
-    assert action.cause == f"the file to keep, {best}, changed since the plan was made, or cannot be read"
+    assert action.cause == f"the file to keep, {best}, has changed since the plan was made, or cannot be read"
     assert (folder / "spare.mp4").read_bytes() == SPARE
 
 

@@ -74,7 +74,7 @@ def test_companions_stay_where_a_link_keeps_the_name(
 ) -> None:
     before = state(folder)
     actions = carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away", link=link)  # type: ignore[arg-type]
-    refused = "its name ends in .webm and that of the file to keep in .mp4; use --link symbolic"
+    refused = "its extension (.webm) differs from that of the file to keep (.mp4); use --link symbolic"
     assert outcomes(actions) == {"spare.mp4": "removed", "other.webm": refused if link == "hard" else "removed"}
     assert set(state(folder)) == set(NAMES)
     assert all(state(folder)[name] == before[name] for name in NAMES if not name.endswith((".mp4", ".webm")))
@@ -99,9 +99,9 @@ def test_a_companion_that_changed_is_shared_or_has_a_target_stays_and_is_named(
     actions = carry_out(replace(plan, groups=(group,)), Journal(tmp_path / "log"), folder=away)
     assert outcomes(actions) == {
         **dict.fromkeys(("spare.mp4", "spare-poster.jpg", "other.webm"), "removed"),
-        "spare.nfo": "it changed since the plan was made, or cannot be read",
-        "spare.en.srt": f"it cannot be moved: there is a file {target} already; choose another folder",
-        "other.xmp": "it belongs to other.mkv as well, which is beside it",
+        "spare.nfo": "it has changed since the plan was made, or cannot be read",
+        "spare.en.srt": f"it cannot be moved: {target} already exists; choose another folder",
+        "other.xmp": "it also belongs to other.mkv, which is next to it",
     }
     assert target.read_bytes() == b"mine"
     assert (folder / "spare.nfo").read_bytes() == b"edited"
@@ -111,7 +111,7 @@ def test_a_video_that_stays_keeps_what_belongs_to_it(folder: Path, plan: Duplica
     (folder / "spare.mp4").write_bytes(b"edited since")
     before = state(folder)
     actions = carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
-    assert outcomes(actions)["spare.mp4"] == "it changed since the plan was made, or cannot be read"
+    assert outcomes(actions)["spare.mp4"] == "it has changed since the plan was made, or cannot be read"
     assert {name: state(folder)[name] for name in NAMES[:5]} == {name: before[name] for name in NAMES[:5]}
 
 

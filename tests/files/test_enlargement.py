@@ -148,7 +148,7 @@ FRAME = np.zeros((64, 96, 3), np.uint8)
         ([], [], "same number of frames, at least one, got 0 and 0"),
         ([FRAME, FRAME], [FRAME], "same number of frames, at least one, got 2 and 1"),
         ([FRAME[:48, :48]], [FRAME], "large must have more pixels than small, got 48x48 and 96x64"),
-        ([FRAME], [FRAME[:16, :40]], "frames must have at least 32 pixels a side, got 40x16"),
+        ([FRAME], [FRAME[:16, :40]], "frames must have at least 32 pixels per side, got 40x16"),
     ],
 )
 def test_frames_that_cannot_be_judged_are_refused(

@@ -38,7 +38,7 @@ def plan(tmp_path: Path) -> DuplicatePlan:
 
 def test_a_second_removal_of_a_user_is_refused_in_one_sentence(plan: DuplicatePlan, tmp_path: Path) -> None:
     journal, away = Journal(tmp_path / "log"), tmp_path / "away"
-    refused = r"another `vidkin apply` or page of yours is moving or restoring files; wait until it has ended"
+    refused = r"another `vidkin apply` or web page of yours is moving or restoring files; wait for it to finish"
     with hold_removals(), pytest.raises(CollectionLockedError, match=refused):
         carry_out(plan, journal, folder=away)
     carry_out(plan, journal, folder=away)

@@ -118,7 +118,7 @@ def test_a_plan_whose_files_are_away_is_not_replaced(tmp_path: Path) -> None:
         with pytest.raises(InvalidArgumentError) as caught:
             write_plan(other, name, source="plan")
         assert str(caught.value) == (
-            f"{name} is a plan that moved 2 files, and only with it can `vidkin apply --undo` restore them; "
+            f"{name} is a plan that moved 2 files, and `vidkin apply --undo` needs it to restore them; "
             f"choose another name, undo this plan first, or delete {log} if you do not want them back"
         )
     assert path.read_bytes() == before
@@ -160,8 +160,8 @@ def test_another_file_is_refused(tmp_path: Path, text: str, cause: str) -> None:
         ('"size": NaN', "FileState.size must be integer, got nan"),
         ('"size": true', "FileState.size must be integer, got True"),
         ('"size": "8"', "FileState.size must be integer, got '8'"),
-        ('"size": -1', "size must be a whole number of 63 bits, got -1"),
-        ('"size": ' + "9" * 30, "size must be a whole number of 63 bits, got 9999"),
+        ('"size": -1', "size must be a nonnegative number of at most 63 bits, got -1"),
+        ('"size": ' + "9" * 30, "size must be a nonnegative number of at most 63 bits, got 9999"),
         ('"modified": 1', "FileState.modified must be string, got 1"),
         ('"size": ' + "9" * 5001, "a number must have at most 100 digits, got more"),
         (r'"path": "/films/\u0000.mp4"', r"path must be a valid file name, got '/films/\x00.mp4'"),

@@ -121,7 +121,7 @@ def test_windows_deletes_nothing_of_another_machine_for_good(tmp_path: Path, mon
     sent: list[str] = []
     bin_ = OtherTrash("win32", tmp_path, monkeypatch)
     monkeypatch.setattr("send2trash.send2trash", sent.append)
-    with pytest.raises(OSError, match="there is no trash on a drive of another machine; use --move-to FOLDER"):
+    with pytest.raises(OSError, match="there is no trash on a network drive; use --move-to FOLDER"):
         trash.send("//server/share/films/a.mp4")
     kernel = SimpleNamespace(GetDriveTypeW=lambda root: 4)
     monkeypatch.setattr(trash.ctypes, "windll", SimpleNamespace(kernel32=kernel), raising=False)

@@ -92,11 +92,11 @@ def test_a_3d_network_can_load_weights(tmp_path: Path) -> None:
             InvalidArgumentError,
             "backbone must be small, vidkin, timm:<model> or torchvision:<model>, got 'mobilenet'",
         ),
-        ("timm:resnet5", UnknownExtractorError, "timm has no model 'resnet5'; similar are"),
+        ("timm:resnet5", UnknownExtractorError, "timm has no model 'resnet5'; similar names are"),
         (
             "torchvision:googlenet",
             InvalidArgumentError,
-            "has side outputs that only its own training uses",
+            "has auxiliary outputs for its own training",
         ),
         ("torchvision:alexnet", InvalidArgumentError, "does not accept images of 32 x 32 pixels"),
     ],

@@ -1,6 +1,6 @@
-"""Extractors: frames in, regional descriptors out.
+"""Extractors, which turn frames into regional descriptors.
 
-Names and contracts of extractors are imported here; the extractors themselves are imported on first use.
+The names and contracts of extractors are defined here; the extractors themselves are imported on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Pretrained networks as extractors: maps of several stages pooled over regions, or one vector per frame."""
+"""Pretrained networks as extractors: feature maps of several stages pooled over regions, or one vector per frame."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from vidkin.similarity import FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-# Part of the fingerprint: increment it whenever the same frame would get different vectors.
+# Part of the fingerprint; increment it whenever the same frame would get different vectors.
 _REVISION = 1
 
 # Chunks are always full (the last one is padded), so that results do not depend on the number of frames.
@@ -46,48 +46,48 @@ _CROP_MARGIN = 256 / 224
 
 @check_constructor
 class BackboneExtractor:
-    """Regional descriptors from any network of timm or torchvision that has intermediate maps.
+    """Regional descriptors from any timm or torchvision network that has intermediate feature maps.
 
-    Frames become squares of the network's input size, its last four stages are pooled over 3 x 3 regions
-    (:func:`~vidkin.features.networks.region_max_pool`), and a whitening is applied if one is given; without one the
-    descriptors are plain unit vectors, which work but find less (:func:`vidkin.features.fit_whitening` fits a whitening
-    to your videos).
+    Frames are resized to squares of the network's input size, its last four stages are pooled over 3 x 3 regions
+    (:func:`~vidkin.features.networks.region_max_pool`), and a whitening is applied if one is given. Without a
+    whitening, descriptors are plain unit vectors, which work but find fewer matches
+    (:func:`vidkin.features.fit_whitening` fits a whitening to your videos).
 
     Settings follow a question mark in the name, as in ``timm:mobilenetv2_100?pad_type=same&size=256``:
 
     =============== ==============================================================================================
-    ``size``        side of the input in pixels; default: the network's own
+    ``size``        side of the input in pixels; default: the network's input size
     ``fit``         ``whole`` (default): the whole frame is resized to a square, because crops hide content.
-                    ``crop``: short side to 256/224 of the size, then a center crop, as for published features
+                    ``crop``: short side to 256/224 times the size, then a center crop, as in published features
     ``bars``        ``trim`` (default with ``whole``): letterbox and pillarbox bars are cut off first; ``keep``
     ``whole_frame`` ``1``: append the whole frame as a tenth region; default ``0``
-    ``stages``      timm: indices, ``1,2,3,4``; torchvision: node names, ``layer3,layer4``; default: the last four.
-                    timm: ``pooled``, one region: the input of the classifier (for a transformer, the class token
-                    after the last norm)
-    ``mean``        mean of the input, 0 to 1, one number or three; default: metadata of the weights, or the
-                    network's own
-    ``std``         standard deviation of the input, likewise
+    ``stages``      timm: indices such as ``1,2,3,4``; torchvision: node names such as ``layer3,layer4``; default: the
+                    last four. timm also accepts ``pooled``: a single region, the input of the classifier (for a
+                    transformer, the class token after the last norm)
+    ``mean``        mean of the input, 0 to 1, one number or three; default: from the metadata of the weights, or the
+                    network's default
+    ``std``         standard deviation of the input, in the same format
     others          passed to timm's model, for example ``pad_type=same``
     =============== ==============================================================================================
 
     Args:
         name: ``timm:<model>[?settings]`` or ``torchvision:<model>[?settings]``.
-        weights: A safetensors file with the network's weights (strict: names and shapes must match; the classifier can
-            be absent). None: weights from the local cache or the hub, never random ones.
+        weights: A safetensors file with the network's weights (strict: names and shapes must match, but the classifier
+            may be absent). None: weights from the local cache or the hub, never random ones.
         whitening: A file written by :meth:`vidkin.features.Whitening.save`.
-        device: ``auto`` (CUDA if available), ``cpu``, ``cuda``, ``cuda:1``.
+        device: ``auto`` (CUDA if available), ``cpu``, ``cuda`` or ``cuda:1``.
 
     Attributes:
-        name: The name under which it was opened, settings included.
+        name: The name under which the extractor was opened, including settings.
         fingerprint: Name and a short hash of settings, weights and whitening.
-        short_side: Short side in pixels beyond which larger decoded frames have no benefit.
+        short_side: Short side in pixels above which larger decoded frames bring no benefit.
         scorer: Always ``copies``.
-        channels: Channels of each stage; their sum is the length of a descriptor before whitening.
+        channels: Number of channels per stage; their sum is the length of a descriptor before whitening.
 
     Raises:
-        UnknownExtractorError: The library has no model of this name.
+        UnknownExtractorError: The library has no model with this name.
         WeightsUnavailableError: The weights are not given, not cached, and cannot be downloaded.
-        InvalidArgumentError: A setting is invalid, or weights or whitening belong to another network.
+        InvalidArgumentError: A setting is invalid, or the weights or the whitening belong to another network.
     """
 
     def __init__(
@@ -119,7 +119,8 @@ class BackboneExtractor:
         self._network.module.to(self._device).requires_grad_(False)
         self._whitening = None if whitening is None else Whitening.load(whitening)
         try:
-            # An empty image reveals the channels of the stages, and whether the network accepts the size.
+            # A forward pass on an empty image shows the channels of the stages, and whether the network accepts the
+            # size.
             with torch.no_grad():
                 empty = torch.zeros(1, 3, self._size, self._size, device=self._device)
                 self.channels: Final = tuple(int(stage.shape[1]) for stage in self._network.stages(empty))
@@ -145,24 +146,24 @@ class BackboneExtractor:
 
     @property
     def network(self) -> torch.nn.Module:
-        """The whole network in eval mode, on its device, with its classifier if the weights had one."""
+        """The whole network in eval mode, on its device, including its classifier if the weights have one."""
         return self._network.module
 
     def extract(self, frames: Frames, *, boxes: NDArray[np.float32] | None = None) -> FrameFeatures:
         """Describe frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
 
-        Memory is bounded by a chunk of 4 frames (CUDA: 32) and the result. Results do not depend on the batch size.
+        Memory use is bounded by a chunk of 4 frames (CUDA: 32) and the result. Results do not depend on the batch size.
         """
         return features_of_views(
             lambda images: self._values(images, self._whitening), frames, self.fingerprint, boxes=boxes
         )
 
     def describe(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Descriptors [T, R, sum of channels] before whitening, for fitting a whitening."""
+        """Compute descriptors [T, R, sum of channels] before whitening, to fit a whitening to."""
         return self._values(images, None)
 
     def prepare(self, images: NDArray[np.uint8]) -> torch.Tensor:
-        """Prepare images [T, H, W, 3] uint8 as the network's input [T, 3, size, size] float32, normalized, on the
+        """Convert images [T, H, W, 3] uint8 to the network's input: [T, 3, size, size] float32, normalized, on the
         CPU."""
         height, width = images.shape[1:3]
         trim = self._settings.bars == "trim"
@@ -171,7 +172,7 @@ class BackboneExtractor:
         for index, (image, (top, bottom, left, right)) in enumerate(zip(images, boxes, strict=True)):
             picture = image[top:bottom, left:right]
             tensor = torch.from_numpy(np.array(picture)).permute(2, 0, 1).float()
-            # Resize [3, H, W] to [3, size, size] by squeezing or cropping.
+            # Resize [3, H, W] to [3, size, size] by stretching or cropping.
             if self._settings.fit == "whole":
                 shape = (self._size, self._size)
             else:
@@ -186,9 +187,10 @@ class BackboneExtractor:
         return (pictures / 255 - mean) / std
 
     def describe_prepared(self, pictures: torch.Tensor) -> torch.Tensor:
-        """Descriptors [T, R, D] of prepared input [T, 3, size, size] on the device, whitened if there is a whitening.
+        """Compute descriptors [T, R, D] of prepared input [T, 3, size, size] on the device, whitened if there is a
+        whitening.
 
-        Has gradients, for training, if the weights of :attr:`network` do.
+        For training, gradients are computed if the weights of :attr:`network` require them.
         """
         regions = self._regions(pictures)
         if self._whitening is None:
@@ -199,7 +201,7 @@ class BackboneExtractor:
         return unit_vectors((regions - mean) @ projection)
 
     def _regions(self, pictures: torch.Tensor) -> torch.Tensor:
-        """Descriptors [T, R, sum of channels] of prepared input before whitening."""
+        """Compute descriptors [T, R, sum of channels] of prepared input, before whitening."""
         maps = [stage.float() for stage in self._network.stages(pictures)]
         if self._settings.stages == POOLED:
             return unit_vectors(maps[0][:, :, 0, 0])[:, None]
@@ -226,7 +228,7 @@ class BackboneExtractor:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """The settings after the question mark; None means the network's default."""
+    """Settings after the question mark in a name; None means the network's default."""
 
     size: int | None
     fit: Literal["whole", "crop"]
@@ -239,7 +241,7 @@ class _Settings:
 
 
 def parse_network_name(name: str) -> tuple[str, str, _Settings]:
-    """Parse a name into library, model and settings."""
+    """Split a name into library, model and settings."""
     parsed = parse_name(name)
     library, model = parsed.prefix, parsed.address
     if library not in ("timm", "torchvision") or not model:
@@ -275,7 +277,7 @@ def parse_network_name(name: str) -> tuple[str, str, _Settings]:
 
 
 def _literal(value: str) -> Any:
-    """Parse ``true``, ``false`` and numbers as Python values; anything else is text."""
+    """Parse ``true``, ``false`` and numbers as Python values; return anything else as text."""
     if value.lower() in ("true", "false"):
         return value.lower() == "true"
     for kind in (int, float):
@@ -291,10 +293,10 @@ class PooledNetwork:
     """A network without its classifier.
 
     Attributes:
-        module: The network in eval mode, from normalized images [B, 3, size, size] to [B, dimension], the input of the
+        module: The network in eval mode: normalized images [B, 3, size, size] to [B, dimension], the input of the
             removed classifier.
-        dimension: Length of the vector.
-        size: Side in pixels of the input the network was made for.
+        dimension: Length of the vectors.
+        size: Side in pixels of the input that the network was designed for.
         mean: Mean of the input, in units of full scale (0 to 1).
         std: Standard deviation of the input, in the same units.
     """
@@ -311,14 +313,14 @@ def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int
     """Open a timm or torchvision network without its classifier.
 
     Args:
-        name: Name as in :class:`~vidkin.features.BackboneExtractor`: ``timm:mobilenetv2_100?pad_type=same``,
-            ``torchvision:alexnet``. Only the settings ``size``, ``mean``, ``std`` and timm's own are used.
-        weights: A safetensors file (the classifier can be absent); None: weights from the local cache or the hub;
-            ``"random"``: fresh initialization, for training or for loading a saved model.
-        seed: Seed of random weights.
+        name: A name as in :class:`~vidkin.features.BackboneExtractor`: ``timm:mobilenetv2_100?pad_type=same``,
+            ``torchvision:alexnet``. Only ``size``, ``mean``, ``std`` and timm's own settings are used.
+        weights: A safetensors file (the classifier may be absent); None: weights from the local cache or the hub;
+            ``"random"``: newly initialized weights, for training or for loading a saved model.
+        seed: Seed for random weights.
 
     Raises:
-        UnknownExtractorError: The library has no model of this name.
+        UnknownExtractorError: The library has no model with this name.
         WeightsUnavailableError: The weights are not given, not cached, and cannot be downloaded.
         InvalidArgumentError: A setting is invalid, or the network does not return one vector per image.
     """
@@ -339,13 +341,13 @@ def open_pooled_network(name: str, *, weights: PathLike | None = None, seed: int
                 "mean": transforms.mean,
                 "std": transforms.std,
             }
-            # From a complete network, because this one has no classifier if the weights file had none.
+            # Use a complete network, because this one has no classifier if the weights file has none.
             with torch.device("meta"):
                 complete, _, _ = open_torchvision_module(model, weights=None, fresh=True)
             for classifier in torchvision_classifier(complete):
                 module.set_submodule(classifier, nn.Identity())
     if getattr(module, "aux_logits", False):
-        raise InvalidArgumentError(f"{name} has side outputs that only its own training uses; choose another network")
+        raise InvalidArgumentError(f"{name} has auxiliary outputs for its own training; choose another network")
     module.eval()
     size = settings.size or int(defaults["input_size"][-1])
     mean, std = (

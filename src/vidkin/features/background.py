@@ -1,7 +1,7 @@
-"""Background photographs, which stand for unrelated frames when scores are calibrated.
+"""Background photographs, which represent unrelated frames when scores are calibrated.
 
-They ship with the package, as JPEG files of quality 92 (88 for the two that were reduced), 1.3 MB in all: compared with
-the originals, baselines of the classical extractor change by .0005 on average. Their sources and licenses are listed in
+They ship with the package as JPEG files of quality 92 (88 for the two that were downscaled), 1.3 MB in total. Compared
+with the originals, the baselines of the classical extractor change by 0.0005 on average. Sources and licenses are in
 ``data/background/LICENSES.txt``.
 """
 
@@ -18,12 +18,12 @@ from vidkin.media import Frames
 if TYPE_CHECKING:
     from PIL import Image
 
-# The order matters: one random generator crops all photographs in turn.
+# The order matters, because one random generator crops the photographs one after the other.
 PHOTOGRAPHS: tuple[str, ...] = (
     "astronaut", "brick", "camera", "chelsea", "coffee", "coins", "grass", "gravel", "hubble", "ihc", "moon",
     "motorcycle", "page", "retina", "rocket", "text",
 )  # fmt: skip
-"""Names of the photographs and of two scanned texts."""
+"""Names of the photographs, including two scanned texts."""
 
 _CROPS = 6
 _HEIGHT, _WIDTH = 240, 320
@@ -31,7 +31,7 @@ _HEIGHT, _WIDTH = 240, 320
 
 @cache
 def open_photograph(name: str) -> Image.Image:
-    """Open one of `PHOTOGRAPHS` in RGB; do not modify it, it is cached."""
+    """Open one of `PHOTOGRAPHS` in RGB; the image is cached and must not be modified."""
     from PIL import Image
 
     with (
@@ -43,9 +43,9 @@ def open_photograph(name: str) -> Image.Image:
 
 @cache
 def background_frames() -> Frames:
-    """96 crops [96, 240, 320, 3] of 16 photographs; the same on every machine.
+    """Return 96 crops [96, 240, 320, 3] of 16 photographs, the same on every machine.
 
-    Each photograph makes up one sixteenth of the set, so baselines hardly change if a video shows one of them.
+    Each photograph contributes one sixteenth of the crops, so baselines hardly change if a video shows one of them.
     """
     from PIL.Image import Resampling
 

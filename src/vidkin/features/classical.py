@@ -1,4 +1,4 @@
-"""The extractor that works on any machine: no weights, no network."""
+"""The classical extractor, which works on any machine: no weights and no network."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from vidkin.similarity import FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-# Part of the fingerprint: increment it when the same frame would get different numbers.
+# Part of the fingerprint; increment it whenever the same frame would get different descriptors.
 _REVISION = 1
 
 
 @check_constructor
 class ClassicalExtractor:
-    """Color, gradients and texture of 3 x 3 overlapping regions and the whole frame, whitened: [T, 10, 128].
+    """Whitened color, gradient and texture descriptors of 3 x 3 overlapping regions and the whole frame: [T, 10, 128].
 
-    Black bars are cut off first, then the frame is resized to a square, so letterboxing and squeezing have little
-    effect. The whitening suppresses the edits of copies (compression, size, crop, logos, captions, brightness, gray);
-    the bundled one was fitted to photographs and their edited copies, and :meth:`vidkin.features.Whitening.fit_pairs`
-    fits one to yours.
+    Black bars are removed first and the frame is then resized to a square, so that letterboxing and squeezing have
+    little effect. The whitening suppresses typical edits of copies (compression, size, crop, logos, captions,
+    brightness, gray). The bundled whitening was fitted to photographs and edited copies of them;
+    :meth:`vidkin.features.Whitening.fit_pairs` fits one to your own.
 
     Args:
         whitening: A file written by :meth:`vidkin.features.Whitening.save`; default: the bundled one.
 
     Raises:
-        InvalidArgumentError: The whitening is for other descriptors.
+        InvalidArgumentError: The whitening was made for other descriptors.
     """
 
     short_side = 240
@@ -62,13 +62,13 @@ class ClassicalExtractor:
         return f"classical-{_REVISION}-{self._whitening.digest()[:12]}"
 
     def extract(self, frames: Frames, *, boxes: NDArray[np.float32] | None = None) -> FrameFeatures:
-        """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
+        """Describe frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
         return features_of_views(
             lambda images: self._whitening.apply(self.describe(images)), frames, self.fingerprint, boxes=boxes
         )
 
     def describe(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Descriptors before whitening, [T, 10, 201], for fitting a whitening."""
+        """Compute descriptors before whitening, [T, 10, 201], to fit a whitening to."""
         squares = (
             _resize(image[top:bottom, left:right])
             for image, (top, bottom, left, right) in zip(images, bar_boxes(images).tolist(), strict=True)
@@ -82,9 +82,9 @@ def open_classical(
     """Open ``classical``, which runs on the CPU.
 
     Raises:
-        UnknownExtractorError: Another name.
-        InvalidArgumentError: Weights were passed to ``classical``, a setting is unknown, the whitening is for other
-            descriptors, or the device is written in another way.
+        UnknownExtractorError: The name is not ``classical``.
+        InvalidArgumentError: Weights were passed, a setting is unknown, the whitening was made for other descriptors,
+            or the device is invalid.
     """
     parsed = parse_name(name)
     if parsed.path != "classical":
@@ -104,28 +104,29 @@ def open_classical(
 
 @cache
 def shipped_whitening() -> Whitening:
-    """The bundled whitening, fitted by `vidkin whiten` to 1,000 photographs and frames that are in no benchmark."""
+    """Load the bundled whitening, which `vidkin whiten` fitted to 1,000 photographs and frames that are in no
+    benchmark."""
     with as_file(files("vidkin.features") / "data" / "classical.safetensors") as path:
         return Whitening.load(path)
 
 
-# Color, gradients and texture of the regions of a frame, as plain numbers before whitening.
+# Color, gradients and texture of the regions of a frame, before whitening.
 #
-# The families are those of classical retrieval (Wang et al., "Learning fine-grained image similarity with deep
-# ranking", supplement, section 4): LAB color, HOG-like oriented gradients, band energies for texture; plus the low
-# cosine coefficients of the luminance, which perceptual hashes are made of.
+# The feature types are those of classical retrieval (Wang et al., "Learning fine-grained image similarity with deep
+# ranking", supplement, section 4): LAB color, HOG-like oriented gradients and, for texture, band energies.
+# Low-frequency cosine coefficients of the luminance, the basis of perceptual hashes, are added.
 #
-# Pixels are processed one frame at a time: its planes then stay in the processor's cache, and results cannot depend on
-# the batch. Means over blocks are matrix products, which are several times as fast as means over axes.
+# Pixels are processed one frame at a time, so that planes stay in the processor's cache and results cannot depend on
+# the batch. Block means are matrix products, which are several times faster than means over axes.
 
 
-SIDE = 192  # pixels, a square: the aspect ratio of a copy cannot be trusted
+SIDE = 192  # pixels; a square, because copies may change the aspect ratio
 
 CELLS = 12  # cells per side
 
 CELL = SIDE // CELLS
 
-BINS = 3  # pooled cells per side of a region
+BINS = 3  # bins of pooled cells per side of a region
 
 ORIENTATIONS = 8
 
@@ -139,7 +140,7 @@ REGIONS: tuple[tuple[int, int, int], ...] = (
 
 _OCTAVES = 3
 
-# Columns of the numbers of a cell: votes for orientations, means and deviations of L, a and b, detail per octave.
+# Columns of the values per cell: orientation votes, means and deviations of L, a and b, detail per octave.
 _VOTES = slice(0, ORIENTATIONS)
 _MEANS = slice(ORIENTATIONS, ORIENTATIONS + 3)
 _DEVIATIONS = slice(ORIENTATIONS + 3, ORIENTATIONS + 6)
@@ -147,20 +148,22 @@ _DETAIL = slice(ORIENTATIONS + 6, ORIENTATIONS + 6 + _OCTAVES)
 
 
 def raw_dimension() -> int:
-    """Length D of a descriptor: gradients 72, cosines 48, brightness 9, color 18, contrast 27, texture 27."""
+    """Return the length D of a descriptor: gradients 72, cosines 48, brightness 9, color 18, contrast 27, texture
+    27."""
     return BINS * BINS * (ORIENTATIONS + 1 + 2 + 3 + 3) + COSINES * COSINES - 1
 
 
 def describe_regions(images: NDArray[np.floating] | NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Descriptors [T, R, D] (R = 10, D = 201, float32) of square frames.
+    """Compute descriptors [T, R, D] (R = 10, D = 201, float32) of square frames.
 
     Args:
         images: [T, 3, 192, 192], RGB values in [0, 255], which are rounded.
 
-    Each region is cut into 3 x 3 bins of cells. Per bin: 8 orientations of the luminance gradient (L2-normalized over
-    the region, clipped at .3, square root), brightness relative to the region's mean, mean a and b of LAB, log
-    standard deviations of L, a, b, log energies of three frequency bands; per region 48 cosine coefficients of a 24 x
-    24 reduction. Flat regions stay near zero instead of being scaled up to unit length.
+    Each region is divided into 3 x 3 bins of cells. A descriptor contains, per bin: 8 orientations of the luminance
+    gradient (L2-normalized over the region, clipped at 0.3, square root), the brightness relative to the region's mean,
+    the means of a and b in LAB, the log standard deviations of L, a and b, and the log energies of three frequency
+    bands; and per region: 48 cosine coefficients of a version reduced to 24 x 24. Flat regions stay near zero instead
+    of being scaled up to unit length.
     """
     if images.ndim != 4 or tuple(images.shape[1:]) != (3, SIDE, SIDE):
         raise InvalidArgumentError(f"images must be [T, 3, {SIDE}, {SIDE}], got {list(images.shape)}")
@@ -168,8 +171,8 @@ def describe_regions(images: NDArray[np.floating] | NDArray[np.uint8]) -> NDArra
 
 
 def lab_from_rgb(images: NDArray[np.floating] | NDArray[np.uint8]) -> NDArray[np.float32]:
-    """CIE LAB (D65) of sRGB [..., 3, H, W] in [0, 255]: L in [0, 100], a and b in about [-128, 127]."""
-    # A channel has 256 possible values: a table replaces a power per pixel.
+    """Convert sRGB [..., 3, H, W] in [0, 255] to CIE LAB (D65): L in [0, 100], a and b in about [-128, 127]."""
+    # A channel has only 256 possible values, so a lookup table replaces a power per pixel.
     levels = np.rint(images).clip(0, 255).astype(np.uint8)
     linear = _linear_levels().take(levels).reshape(*images.shape[:-2], -1)
     matrix = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]], np.float32)
@@ -185,12 +188,12 @@ def lab_from_rgb(images: NDArray[np.floating] | NDArray[np.uint8]) -> NDArray[np
 
 
 def _describe_squares(squares: Iterable[NDArray[np.floating] | NDArray[np.uint8]], count: int) -> NDArray[np.float32]:
-    """Descriptors [T, R, D] of T = ``count`` squares [3, 192, 192]."""
+    """Compute descriptors [T, R, D] of T = ``count`` squares [3, 192, 192]."""
     cells = np.empty((count, _DETAIL.stop, CELLS, CELLS), np.float32)
     cosines = np.empty((count, len(REGIONS), COSINES * COSINES), np.float32)
     for index, square in enumerate(squares):
         cells[index], cosines[index] = _measure(lab_from_rgb(square))
-    # [T, R, 17, 9]: the numbers of the cells, pooled into the nine bins of every region.
+    # [T, R, 17, 9]: the values of the cells, pooled into the nine bins of each region.
     bins = cells.reshape(count, _DETAIL.stop, CELLS * CELLS) @ _bin_weights()
     bins = bins.reshape(count, _DETAIL.stop, len(REGIONS), BINS * BINS).swapaxes(1, 2)
     parts = (
@@ -204,13 +207,13 @@ def _describe_squares(squares: Iterable[NDArray[np.floating] | NDArray[np.uint8]
 
 
 def _measure(lab: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Numbers of the cells of one frame [3, 192, 192] in LAB, [17, 12, 12]; and the cosine coefficients of the regions,
-    [10, 49]."""
+    """Compute the cell values [17, 12, 12] of one frame [3, 192, 192] in LAB, and the cosine coefficients [10, 49] of
+    the regions."""
     cells = np.empty((_DETAIL.stop, CELLS, CELLS), np.float32)
     luminance = lab[0]
     cells[_VOTES] = _orientations(luminance)
-    # Summed in the order of pixels: in flat cells the deviation is only the rounding of these sums, which stored
-    # features contain as well.
+    # Sum in pixel order: the deviation of a flat cell is only the rounding error of these sums, and stored features
+    # contain that error.
     pixels = lab.reshape(3, CELLS, CELL, CELLS, CELL).transpose(2, 4, 0, 1, 3).reshape(CELL * CELL, -1)
     mean = np.add.reduce(pixels) / CELL**2
     variance = np.add.reduce(np.square(pixels)) / CELL**2 - np.square(mean)
@@ -224,24 +227,24 @@ def _measure(lab: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.
         image = (half[:, ::2] + half[:, 1::2]) / 4
     basis = _cosine_basis()
     grid = basis @ luminance @ basis.T
-    # Rows and columns of the grid: the three windows of the 3 x 3 regions, then the whole frame.
+    # The rows and columns of the grid are the three windows of the 3 x 3 regions, followed by the whole frame.
     own = grid[:-COSINES, :-COSINES].reshape(3, COSINES, 3, COSINES).swapaxes(1, 2).reshape(-1, COSINES * COSINES)
     return cells, np.concatenate([own, grid[-COSINES:, -COSINES:].reshape(1, -1)])
 
 
 def _orientations(luminance: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Mean gradient magnitude per unsigned orientation, [8, 12, 12], split linearly between neighbors."""
+    """Compute the mean gradient magnitude per unsigned orientation, [8, 12, 12], shared between adjacent ones."""
     padded = np.pad(luminance, 1, mode="edge")
     across = padded[1:-1, 2:] - padded[1:-1, :-2]
     down = padded[2:, 1:-1] - padded[:-2, 1:-1]
     magnitude = np.sqrt(across * across + down * down)
-    # A half turn is eight steps. One more keeps the angle positive and changes no orientation.
+    # Eight steps are half a turn. Adding half a turn keeps the angle positive and does not change the orientation.
     angle = np.arctan2(down, across) * np.float32(ORIENTATIONS / math.pi) + ORIENTATIONS
     lower = np.floor(angle)
     upper_votes = magnitude * (angle - lower)
     index = lower.astype(np.intp)
     cell = _cell_numbers()
-    # Equal to the remainder of a division by eight, and several times as fast.
+    # Equivalent to the remainder of a division by eight, but several times faster.
     last = ORIENTATIONS - 1
     places = np.concatenate([cell + (index & last), cell + (index + 1 & last)])
     votes = np.concatenate([magnitude - upper_votes, upper_votes])
@@ -250,7 +253,7 @@ def _orientations(luminance: NDArray[np.float32]) -> NDArray[np.float64]:
 
 
 def _smooth(image: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Means over 3 x 3 pixels of an image [S, S]; at the borders over fewer pixels."""
+    """Compute means over 3 x 3 pixels of an image [S, S]; fewer pixels at the borders."""
     padded = np.pad(image, 1)
     rows = padded[:-2] + padded[1:-1] + padded[2:]
     sums = rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]
@@ -268,7 +271,7 @@ def _gradients(votes: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _color(means: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Brightness relative to the region, [T, R, 9], and color, [T, R, 18], of means of L, a, b [T, R, 3, 9]."""
+    """Compute brightness relative to the region [T, R, 9], and color [T, R, 18], from means of L, a, b [T, R, 3, 9]."""
     brightness = means[:, :, 0] - means[:, :, 0].mean(axis=-1, keepdims=True)
     color: NDArray[np.float32] = _flatten_bins(means[:, :, 1:]) / np.float32(60)
     return _normalize(brightness, 6), color
@@ -280,14 +283,14 @@ def _flatten_bins(bins: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _normalize(values: NDArray[np.float32], least: float) -> NDArray[np.float32]:
-    """Divide vectors by their length plus ``least``, so that weak ones stay short."""
+    """Divide vectors by their length plus ``least``, so that weak vectors stay short."""
     scaled: NDArray[np.float32] = values / (np.linalg.norm(values, axis=-1, keepdims=True) + np.float32(least))
     return scaled
 
 
 def _resize(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Resize an image [H, W, 3] to a square [3, 192, 192]: bilinear with antialiasing, as in Pillow and torch, without
-    rounding in between, which would change one pixel in ten."""
+    """Resize an image [H, W, 3] to a square [3, 192, 192]: bilinear with antialiasing, as in Pillow and torch, but
+    without intermediate rounding, which would change one pixel in ten."""
     height, width = picture.shape[:2]
     short = _resize_rows(picture.reshape(height, -1).astype(np.float32)).reshape(SIDE, width, 3)
     square = _resize_rows(np.ascontiguousarray(short.transpose(1, 2, 0)).reshape(width, -1))
@@ -295,7 +298,7 @@ def _resize(picture: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def _resize_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """192 weighted means of neighboring rows [N, M]."""
+    """Compute 192 weighted means of neighboring rows of [N, M]."""
     positions, weights = _taps(len(rows))
     total: NDArray[np.float32] = rows[positions[0]]
     total *= weights[0]
@@ -309,8 +312,8 @@ def _resize_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=16)
 def _taps(length: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """The rows out of ``length`` that contribute to each of 192, [K, 192], and their weights, [K, 192, 1], a triangle
-    filter."""
+    """Return the rows out of ``length`` that contribute to each of 192 rows, [K, 192], and their weights [K, 192, 1]
+    (triangle filter)."""
     scale = length / SIDE
     support = max(scale, 1.0)
     centers = (np.arange(SIDE) + 0.5) * scale
@@ -324,7 +327,7 @@ def _taps(length: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
 
 @cache
 def _linear_levels() -> NDArray[np.float32]:
-    """Linear light of the 256 levels of sRGB."""
+    """Return the linear intensities of the 256 sRGB levels."""
     levels = np.arange(256) / 255
     linear = np.where(levels > 0.04045, ((levels + 0.055) / 1.055) ** 2.4, levels / 12.92)
     return linear.astype(np.float32)
@@ -332,7 +335,7 @@ def _linear_levels() -> NDArray[np.float32]:
 
 @cache
 def _pooling(side: int) -> NDArray[np.float32]:
-    """[12, side]: the product with it is the mean over the rows of each cell."""
+    """Return the matrix [12, side] that averages the rows of each cell."""
     length = side // CELLS
     means: NDArray[np.float32] = np.repeat(np.eye(CELLS, dtype=np.float32), length, axis=1) / np.float32(length)
     return means
@@ -340,14 +343,14 @@ def _pooling(side: int) -> NDArray[np.float32]:
 
 @cache
 def _cell_numbers() -> NDArray[np.intp]:
-    """[192, 192]: the first index at which the votes of a pixel's cell are summed."""
+    """Return the index [192, 192] where the votes of each pixel's cell start."""
     cell = np.arange(SIDE) // CELL
     return (cell[:, None] * CELLS + cell) * ORIENTATIONS
 
 
 @cache
 def _bin_weights() -> NDArray[np.float32]:
-    """[144, 90]: the product with it is the mean over the cells of the nine bins of each region."""
+    """Return the matrix [144, 90] that averages the cells in the nine bins of each region."""
     weights = np.zeros((len(REGIONS), BINS, BINS, CELLS, CELLS), np.float32)
     for region, (top, left, length) in enumerate(REGIONS):
         step = length // BINS
@@ -359,8 +362,8 @@ def _bin_weights() -> NDArray[np.float32]:
 
 @cache
 def _cosine_basis() -> NDArray[np.float32]:
-    """[28, 192]: the lowest seven cosines over each of the three windows of half a side, then over the whole side, all
-    in 24 steps."""
+    """Return the matrix [28, 192] of the seven lowest cosines over each of the three half-side windows, then over the
+    whole side, each sampled at 24 steps."""
     steps = 24
     cosines = np.cos(math.pi * np.arange(COSINES)[:, None] * (np.arange(steps) + 0.5) / steps) * math.sqrt(2 / steps)
     cosines[0] *= math.sqrt(0.5)

@@ -1,8 +1,8 @@
-"""Find boxes in the frames of a video that may hold a video of their own: insets, split screens, images in borders.
+"""Find boxes in the frames of a video that may contain a video of their own: insets, split screens, bordered images.
 
-Anything placed around or next to an image meets it in straight lines that stay while the image changes. A box is a
-rectangle whose sides are such lines or borders of the frame; a small network, trained on composed videos, predicts
-which boxes hold an image.
+Anything next to or around such an image meets it in straight lines that stay while the image changes. A box is a
+rectangle whose sides are such lines or frame borders; a small network, trained on composed videos, predicts which boxes
+contain an image.
 """
 
 from __future__ import annotations
@@ -61,32 +61,32 @@ BOX_NUMBERS = (
     "least change across",
     "all that changes",
 )
-"""Inputs of the network for a box: means over its sides, or minima ("least"). ``edge`` is the share of frames with an
-edge, ``exact`` the share with one at the same pixel, ``beyond`` the share along the continuations of the sides,
-``step`` the contrast."""
+"""Inputs of the network for a box: means over its sides, or minima ("least"). ``edge`` is the fraction of frames with
+an edge, ``exact`` the fraction with an edge at exactly this pixel, ``beyond`` the fraction along the continuations of
+the sides, and ``step`` the contrast."""
 MAX_BOXES = 4
-"""Maximum number of boxes in a video."""
+"""Maximum number of boxes per video."""
 
 BOX_NETWORK_FILE = Path(__file__).with_name("data") / "boxes.json"
-"""The network, with a description of its training."""
+"""The network, including a description of its training."""
 
-# Side of the luma that is searched, and maximum number of frames.
+# Side of the luma plane to search, and maximum number of frames.
 _SIDE = 128
 _MAX_FRAMES = 24
-# Minimum contrast of an edge in gray levels, after blurring along it.
+# Minimum contrast of an edge in gray levels, after smoothing along the edge.
 _EDGE = 5.0
-# Maximum number of lines in either direction, in videos and in still images; minimum share of frames for an edge to
+# Maximum number of lines per direction in videos and in still images, and the minimum fraction of frames for an edge to
 # count.
 _MAX_LINES, _MAX_LINES_OF_STILL, _MIN_SHARE = 20, 40, 0.25
 _MIN_SIDE = 0.18
-# Maximum number of candidates for the network, and minimum share of frames with an edge along each side of a candidate.
+# Maximum number of candidates for the network, and minimum fraction of frames with an edge along each side of one.
 _MAX_CANDIDATES, _MIN_EDGE = 120, 0.35
-# In pixels: the neighborhood of a line, the length of the continuations of a side, and the width of the strips along
-# it.
+# In pixels: the neighborhood of a line, the length of the continuations of a side, and the width of the strips along a
+# side.
 _NEIGHBORS, _BEYOND, _STRIP = 8, 10, 4
-# Minimum standard deviation in gray levels of a changing pixel, and minimum share of such pixels within a box.
+# Minimum standard deviation of a changing pixel in gray levels, and minimum fraction of such pixels in a box.
 _CHANGES, _MIN_CHANGING = 3.0, 0.6
-# Overlap from which two boxes count as one, and area from which a box counts as the full frame.
+# Minimum overlap for two boxes to count as one, and minimum area for a box to count as the full frame.
 _SAME_BOX, _WHOLE_BOX = 0.5, 0.8
 
 
@@ -95,8 +95,8 @@ class BoxCandidates:
     """Rectangles with edges along their sides.
 
     Attributes:
-        boxes: [N, 4] left, top, right, bottom as shares of the frame.
-        numbers: [N, F] `BOX_NUMBERS` of each box.
+        boxes: [N, 4] left, top, right, bottom as fractions of the frame.
+        numbers: [N, F] values of `BOX_NUMBERS` for each box.
     """
 
     boxes: Floats
@@ -105,36 +105,36 @@ class BoxCandidates:
 
 @check_arguments
 def find_content_boxes(images: NDArray[np.uint8], *, least: float = 0.12) -> Floats:
-    """Find boxes [N, 4] (left, top, right, bottom as shares of the frame) that may hold a video of their own, best
-    first.
+    """Find boxes [N, 4] (left, top, right, bottom as fractions of the frame) that may contain a video of their own,
+    best first.
 
-    Up to 24 frames are searched, as 128 x 128 luma. A pixel is an edge if the difference across it is at least 5 gray
-    levels and larger than at its neighbors. Candidates are rectangles between the lines with the most persistent edges
-    and the borders of the frame, and the rectangle around everything that changes; a network with one hidden layer over
-    `BOX_NUMBERS` gives the probability that each holds an image.
+    Up to 24 frames are searched as 128 x 128 luma. A pixel is an edge if the difference across it is at least 5 gray
+    levels and larger than at its neighbors. Candidates are the rectangles between frame borders and the lines with the
+    most persistent edges, and the rectangle around everything that changes. A network with one hidden layer predicts
+    from `BOX_NUMBERS` the probability that a candidate contains an image.
 
     Args:
-        images: [T, H, W, 3] uint8, frames of one video; for a still image, the image twice.
+        images: [T, H, W, 3] uint8, frames of one video; for a still image, pass the image twice.
         least: Minimum probability.
 
     Returns:
-        At most 4 boxes, none of them nearly the full frame, no two with an intersection over union of .5 or more.
+        At most 4 boxes. None covers nearly the full frame, and no two have an intersection over union of 0.5 or more.
 
     Raises:
-        InvalidArgumentError: The images have another shape.
+        InvalidArgumentError: The images have the wrong shape.
     """
     return _shipped().choose(find_box_candidates(images), least)
 
 
 @check_arguments
 def find_box_candidates(images: NDArray[np.uint8]) -> BoxCandidates:
-    """Find the rectangles among which `find_content_boxes` chooses, at most 120, with their `BOX_NUMBERS`.
+    """Find the candidates that `find_content_boxes` chooses from, at most 120, with their `BOX_NUMBERS`.
 
     Args:
         images: [T, H, W, 3] uint8, frames of one video.
 
     Raises:
-        InvalidArgumentError: The images have another shape.
+        InvalidArgumentError: The images have the wrong shape.
     """
     if images.ndim != 4 or images.shape[3] != 3:
         raise InvalidArgumentError(f"images must be [T, H, W, 3], got {list(images.shape)}")
@@ -152,7 +152,7 @@ def find_box_candidates(images: NDArray[np.uint8]) -> BoxCandidates:
     )
     if not len(columns) or not len(rows):
         return none
-    # [M, 4, C, R] means of the maps along each side of every rectangle; nan for a border of the frame.
+    # [M, 4, C, R] means of the maps along each side of each rectangle; NaN for a frame border.
     sides = np.stack(
         [
             *(_mean_along(across, columns[:, end], rows) for end in (0, 1)),
@@ -209,14 +209,14 @@ def find_box_candidates(images: NDArray[np.uint8]) -> BoxCandidates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxNetwork:
-    """A network with one hidden layer over `BOX_NUMBERS`: the probability that a box holds an image.
+    """A network with one hidden layer that computes the probability that a box contains an image from `BOX_NUMBERS`.
 
     ``sigmoid(out . tanh(hidden @ ((x - mean) / deviation) + hidden_bias) + out_bias)``
 
     Attributes:
-        mean, deviation: [F] of the numbers in training.
+        mean, deviation: [F] mean and standard deviation of the inputs in training.
         hidden: [U, F] weights; hidden_bias: [U].
-        out: [U] weights; out_bias: a number.
+        out: [U] weights; out_bias: a scalar.
     """
 
     mean: Floats
@@ -228,7 +228,7 @@ class BoxNetwork:
 
     @staticmethod
     def from_dict(stored: Mapping[str, Any]) -> BoxNetwork:
-        """The network that training wrote as JSON."""
+        """Create the network from the values that training stored as JSON."""
         names = ("mean", "deviation", "hidden", "hidden_bias", "out")
         mean, deviation, hidden, hidden_bias, out = (np.array(stored[name], np.float32) for name in names)
         return BoxNetwork(mean, deviation, hidden, hidden_bias, out, float(stored["out_bias"]))
@@ -253,10 +253,10 @@ def _shipped() -> BoxNetwork:
 
 
 def _edges(luma: Floats) -> Floats:
-    """[M, S + 1, S] for each line between two columns of frames [T, S, S] and each row: the share of frames with an
-    edge within one column, the share with an edge exactly there, the mean step, and how far the first exceeds
-    neighboring lines."""
-    # Sums of up to five rows, two on either side, divided by their number.
+    """Return [M, S + 1, S] for each line between two columns of frames [T, S, S] and each row: the fraction of frames
+    with an edge within one column of the line, the fraction with an edge exactly there, the mean step, and the excess
+    of the first value over neighboring lines."""
+    # Means over up to five rows, two on either side.
     sums = luma.copy()
     counts = np.ones(luma.shape[1], np.float32)
     for shift in (1, 2):
@@ -267,12 +267,12 @@ def _edges(luma: Floats) -> Floats:
     sums /= counts[:, None]
     steps = np.diff(sums, axis=2)
     np.abs(steps, out=steps)
-    # An edge is at least as large as both neighboring steps.
+    # At an edge, the step is at least as large as both neighboring steps.
     edge = steps >= _EDGE
     edge[..., 1:] &= steps[..., 1:] >= steps[..., :-1]
     edge[..., :-1] &= steps[..., :-1] >= steps[..., 1:]
     exact = np.add.reduce(edge, axis=0, dtype=np.float32) / np.float32(len(edge))
-    # A line can lie between two columns in one row and be shifted by one column in the next.
+    # A line can be shifted by one column from row to row.
     near = _max_of_three(exact)
     around = np.pad(near, ((0, 0), (_NEIGHBORS, _NEIGHBORS)), mode="reflect")
     usual = sliding_window_view(around, 2 * _NEIGHBORS + 1, axis=1).mean(axis=-1)
@@ -281,7 +281,7 @@ def _edges(luma: Floats) -> Floats:
 
 
 def _max_of_three(values: Floats) -> Floats:
-    """Maximum of each value and its two neighbors along the last axis."""
+    """Compute the maximum of each value and its two neighbors along the last axis."""
     largest = values.copy()
     np.maximum(largest[..., 1:], values[..., :-1], out=largest[..., 1:])
     np.maximum(largest[..., :-1], values[..., 1:], out=largest[..., :-1])
@@ -289,7 +289,7 @@ def _max_of_three(values: Floats) -> Floats:
 
 
 def _lines(edges: Floats, most: int) -> list[int]:
-    """Positions of the lines with the most persistent edges [S + 1, S], and of the borders."""
+    """Return the positions of the lines with the most persistent edges [S + 1, S], and of the frame borders."""
     strength = (edges * (edges >= _MIN_SHARE)).sum(axis=1)
     peak = (strength >= _max_of_three(strength)) & (strength >= _MIN_SIDE * _SIDE * 0.5)
     peaks = np.flatnonzero(peak)
@@ -298,16 +298,16 @@ def _lines(edges: Floats, most: int) -> list[int]:
 
 
 def _spans(lines: list[int]) -> Whole:
-    """[N, 2], the first and last line of every span that is long enough for a side."""
+    """Return the first and last line, [N, 2], of each span that is long enough for a side."""
     pairs = [pair for pair in combinations(lines, 2) if pair[1] - pair[0] >= _MIN_SIDE * _SIDE]
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 def _changing_box(luma: Floats) -> tuple[int, ...]:
-    """The rectangle around everything that changes in frames [T, S, S] while the rest stands still, if changes fill it;
-    finds tilted screens, which have no upright edges. Empty if there is none."""
+    """Return the rectangle around everything that changes in frames [T, S, S] while the rest is static, if changes fill
+    the rectangle; otherwise an empty tuple. This finds tilted screens, which have no upright edges."""
     variance = np.square(luma).mean(axis=0) - np.square(luma.mean(axis=0))
-    # A sample counts if most of the 25 samples around it change; there are none beyond the border.
+    # A pixel counts if most of the 25 pixels around it change; pixels outside the frame do not.
     near = np.pad((variance > _CHANGES**2).astype(np.int64), 2)
     for axis in (0, 1):
         near = sliding_window_view(near, 5, axis=axis).sum(axis=-1)
@@ -320,7 +320,7 @@ def _changing_box(luma: Floats) -> tuple[int, ...]:
 
 
 def _mean_along(maps: Floats, lines: Whole, spans: Whole) -> NDArray[np.float64]:
-    """[M, N, K], means of maps [M, S + 1, S] on lines [N] along spans [K, 2]; nan on a border of the frame."""
+    """Return the means [M, N, K] of maps [M, S + 1, S] on lines [N] along spans [K, 2]; NaN on a frame border."""
     sums = np.pad(maps.cumsum(axis=2, dtype=np.float64), ((0, 0), (0, 0), (1, 0)))[:, lines]
     means: NDArray[np.float64] = (sums[..., spans[:, 1]] - sums[..., spans[:, 0]]) / (spans[:, 1] - spans[:, 0])
     means[:, (lines == 0) | (lines == _SIDE)] = np.nan
@@ -328,8 +328,8 @@ def _mean_along(maps: Floats, lines: Whole, spans: Whole) -> NDArray[np.float64]
 
 
 def _mean_beyond(edges: Floats, lines: Whole, spans: Whole) -> NDArray[np.float64]:
-    """[N] means of edges [S + 1, S] on lines [N] just before and after spans [N, 2]; nan if a span reaches both
-    borders."""
+    """Return the means [N] of edges [S + 1, S] on lines [N] just before and after spans [N, 2]; NaN if a span reaches
+    both borders."""
     sums = np.pad(edges.cumsum(axis=1, dtype=np.float64), ((0, 0), (1, 0)))
     before, after = np.maximum(spans[:, 0] - _BEYOND, 0), np.minimum(spans[:, 1] + _BEYOND, _SIDE)
     total = sums[lines, spans[:, 0]] - sums[lines, before] + sums[lines, after] - sums[lines, spans[:, 1]]
@@ -338,7 +338,7 @@ def _mean_beyond(edges: Floats, lines: Whole, spans: Whole) -> NDArray[np.float6
 
 
 def _mean(sides: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[N] means over the sides [4, N] that are not borders; 0 if all are."""
+    """Return the means [N] over those sides [4, N] that are not borders; 0 if all are borders."""
     known = ~np.isnan(sides)
     return np.asarray(np.where(known, sides, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
 
@@ -350,11 +350,11 @@ class _Sums:
         self._sums = np.pad(values.cumsum(axis=0, dtype=np.float64).cumsum(axis=1), ((1, 0), (1, 0)))
 
     def inside(self, boxes: Whole) -> NDArray[np.float64]:
-        """[N] means inside boxes [N, 4]; 0 for boxes without area."""
+        """Return the means [N] inside boxes [N, 4]; 0 for boxes without area."""
         return np.asarray(self._total(boxes) / np.maximum(_area(boxes), 1))
 
     def outside(self, boxes: Whole) -> NDArray[np.float64]:
-        """[N] means outside boxes [N, 4]."""
+        """Return the means [N] outside boxes [N, 4]."""
         return np.asarray((self._sums[-1, -1] - self._total(boxes)) / np.maximum(_SIDE**2 - _area(boxes), 1))
 
     def _total(self, boxes: Whole) -> NDArray[np.float64]:
@@ -369,7 +369,7 @@ def _area(boxes: Whole) -> Whole:
 
 
 def _change_across(changes: _Sums, boxes: Whole) -> NDArray[np.float64]:
-    """[4, N] relative difference of the change just inside and just outside each side, 0 to 1."""
+    """Return the relative difference [4, N], 0 to 1, between the change just inside and just outside each side."""
     rows = []
     # For left, right, top and bottom: the coordinate of the box, and the direction that leads inside.
     for edge, inward in ((0, 1), (2, -1), (1, 1), (3, -1)):
@@ -385,10 +385,10 @@ def _change_across(changes: _Sums, boxes: Whole) -> NDArray[np.float64]:
 
 @check_arguments
 def overlap(one: Sequence[float], other: Sequence[float]) -> float:
-    """Intersection over union of two boxes (left, top, right, bottom), 0 to 1.
+    """Compute the intersection over union of two boxes (left, top, right, bottom), 0 to 1.
 
     Raises:
-        InvalidArgumentError: A box has another number of sides.
+        InvalidArgumentError: A box does not have four sides.
     """
     if len(one) != 4 or len(other) != 4:
         raise InvalidArgumentError(f"boxes must have 4 sides, got {len(one)} and {len(other)}")

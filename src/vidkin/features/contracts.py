@@ -1,4 +1,4 @@
-"""The contracts of extractors of frames and of clips, and the registry of their names."""
+"""Contracts of the extractors for frames and for clips, and the registry of their names."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 class FrameExtractor(Protocol):
     """Turns frames into regional descriptors.
 
-    Implementations do their own resizing and whitening and are deterministic: the same frames give the same features in
-    any batch.
+    Implementations do their own resizing and whitening and are deterministic: the same frames give the same features,
+    however they are batched.
     """
 
     @property
     def name(self) -> str:
-        """The string that the registry resolves to this extractor: ``classical``, ``timm:resnet50``."""
+        """The name that the registry resolves to this extractor: ``classical``, ``timm:resnet50``."""
         ...
 
     @property
@@ -39,22 +39,22 @@ class FrameExtractor(Protocol):
 
     @property
     def short_side(self) -> int:
-        """Short side in pixels to which frames may be reduced when decoding; larger frames are also accepted."""
+        """Short side in pixels to which frames may be downscaled when decoded; larger frames are also accepted."""
         ...
 
     @property
     def scorer(self) -> str:
-        """The scorer these features are made for (:func:`vidkin.match.scorer_of`).
+        """The scorer that these features are made for (:func:`vidkin.match.scorer_of`).
 
-        ``copies``: the same footage is similar, everything else is unrelated. ``kinds``: similarity is graded and only
+        ``copies``: the same footage is similar, everything else is unrelated. ``kinds``: similarity is graded, and only
         the order is meaningful: the same thing, the same kind of thing, something else. ``learned``: the extractor
-        provides its own, a trained comparator.
+        provides its own scorer, a trained comparator.
         """
         ...
 
     @property
     def describes_boxes(self) -> bool:
-        """Whether rectangles that are found in frames are described as well, see :mod:`vidkin.features.views`."""
+        """Whether rectangles found in frames are described as well; see :mod:`vidkin.features.views`."""
         ...
 
     def extract(self, frames: Frames, *, boxes: NDArray[np.float32] | None = None) -> FrameFeatures:
@@ -62,22 +62,22 @@ class FrameExtractor(Protocol):
 
         Args:
             frames: T frames with their times.
-            boxes: [V, 4] views as shares of the frame; None describes only the full frame, the only view that
-                extractors of clips support.
+            boxes: [V, 4] views as fractions of the frame; None describes only the full frame, which is the only view
+                that extractors of clips support.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ClipPlan:
-    """The frames of a file that an extractor needs, as arguments of :func:`vidkin.media.iter_frames`.
+    """The frames of a file that an extractor needs, given as arguments of :func:`vidkin.media.iter_frames`.
 
     Attributes:
         start: Time of the first sample in seconds.
-        end: Time in seconds before which sampling ends; None reads to the end.
+        end: Time in seconds at which sampling ends, exclusive; None reads to the end.
         rate: Samples per second; None takes every frame.
-        clips: Times of each clip's frames in seconds; empty if clips are consecutive samples.
-        step: For consecutive samples: seconds from the start of one clip to the start of the next.
+        clips: Times of each clip's frames in seconds; empty if clips consist of consecutive samples.
+        step: For consecutive samples, the seconds between the starts of adjacent clips.
     """
 
     start: float
@@ -89,13 +89,13 @@ class ClipPlan:
 
 @runtime_checkable
 class ClipExtractor(FrameExtractor, Protocol):
-    """An extractor that describes clips: it plans which frames it needs and consumes them as they arrive."""
+    """An extractor that describes clips: it plans which frames it needs and processes them as they arrive."""
 
     def plan(self, duration: float, *, rate: float, start: float = 0.0, end: float | None = None) -> ClipPlan:
         """Plan which frames to read from a file, or from the clip between ``start`` and ``end``.
 
         Args:
-            duration: Duration of the file in seconds; 0 if unknown and for images.
+            duration: Duration of the file in seconds; 0 if unknown or for images.
             rate: Descriptors per second.
             start: Start of the clip in seconds.
             end: End of the clip in seconds; None is the end of the file.
@@ -103,12 +103,12 @@ class ClipExtractor(FrameExtractor, Protocol):
         ...
 
     def describe_clips(self, batches: Iterator[Frames], plan: ClipPlan) -> Iterator[FrameFeatures]:
-        """Yield features of clips as soon as their frames have arrived; every video has at least one clip."""
+        """Yield the features of clips as soon as their frames have arrived; every video has at least one clip."""
         ...
 
 
 class ExtractorFactory(Protocol):
-    """Makes the extractor for a name; the argument of :func:`register_extractor`."""
+    """Factory that opens an extractor by name, as passed to :func:`register_extractor`."""
 
     def __call__(
         self, name: str, *, weights: PathLike | None, whitening: PathLike | None, device: str
@@ -119,7 +119,7 @@ class ExtractorFactory(Protocol):
 
 _EXTRACTORS: Registry[ExtractorFactory] = Registry(
     "extractor",
-    # Targets are named instead of imported to keep this module light. Trained models are found through an entry point.
+    # Targets are named rather than imported to keep this module light. Trained models come from an entry point.
     {
         "classical": "vidkin.features.classical:open_classical",
         "onnx": "vidkin.features.onnx:open_onnx",
@@ -143,14 +143,14 @@ _EXTRACTORS: Registry[ExtractorFactory] = Registry(
     error=UnknownExtractorError,
 )
 _MODEL_PREFIX = "model"
-# Prefixes that are followed by a path.
+# Prefixes that precede a path.
 _PATH_PREFIXES = (_MODEL_PREFIX, "onnx")
 # A folder that contains this file is a trained model.
 _MODEL_FILE = "config.toml"
 
 
 def default_extractor(whitening: PathLike | None = None) -> str:
-    """The name of the default extractor: ``vidkin``, or ``classical`` with a whitening, because ``vidkin`` takes none.
+    """Return the name of the default extractor: ``vidkin``, or, with a whitening, ``classical``; ``vidkin`` takes none.
 
     Args:
         whitening: A file written by :meth:`vidkin.features.Whitening.save`, or None.
@@ -170,18 +170,18 @@ def open_extractor(
 
     Args:
         name: ``vidkin`` (the default: one vector per frame from vidkin's own network), ``squares`` (a smaller network
-            that describes a frame, or ten regions of it, and that you can train further), ``classical`` (color,
-            gradients and texture of the whole frame), ``classical:<feature>`` (one classical image feature from the
+            that describes the frame, or ten regions of it, and that can be trained further), ``classical`` (color,
+            gradients and texture of the whole frame), ``classical:<feature>`` (one classical image feature, from the
             package vidkin-research), ``timm:<model>``, ``torchvision:<model>``, ``onnx:<file>`` (any image encoder, see
             :class:`~vidkin.features.onnx.OnnxExtractor`), the folder of a trained model (``path/to/model`` or
             ``model:path/to/model``), or a prefix that was registered or belongs to an installed plugin (entry point
             group ``vidkin.extractors``). Settings follow a question mark:
             ``timm:mobilenetv2_100?pad_type=same&size=256`` (see :class:`~vidkin.features.backbone.BackboneExtractor`).
-        weights: A safetensors file of the network's weights; without one they come from the local cache or the hub.
-            For ``classical:<feature>`` the fitted state; not accepted by ``classical`` and ``onnx:<file>``.
+        weights: A safetensors file with the network's weights; by default, weights come from the local cache or the
+            hub. For ``classical:<feature>``, the fitted state; not accepted by ``classical`` and ``onnx:<file>``.
         whitening: A safetensors file written by :meth:`vidkin.features.Whitening.save`.
         device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: the device set by :func:`vidkin.features.set_device`,
-            otherwise CUDA if available. ``classical`` always computes on the CPU.
+            otherwise CUDA if available. ``classical`` always runs on the CPU.
 
     Raises:
         UnknownExtractorError: No extractor has this name; the message lists the available ones.
@@ -197,13 +197,13 @@ def open_extractor(
 
 
 def available_extractors() -> tuple[str, ...]:
-    """List the forms of names that :func:`open_extractor` accepts, sorted."""
+    """List the name formats that :func:`open_extractor` accepts, sorted."""
     return _EXTRACTORS.usages()
 
 
 @check_arguments
 def absolute_name(name: str) -> str:
-    """Make paths of models and ONNX files in a name absolute, for storage; other names are unchanged."""
+    """Make the path of a model or ONNX file in a name absolute, for storage; other names are returned unchanged."""
     parsed = parse_name(name)
     prefix = _prefix(parsed)
     if prefix not in _PATH_PREFIXES:
@@ -219,7 +219,7 @@ def register_extractor(prefix: str, factory: ExtractorFactory, *, usage: str | N
     Args:
         prefix: A new prefix of letters, digits, ``_`` and ``-``.
         factory: Function called as ``factory(name, weights=..., whitening=..., device=...)``.
-        usage: Form of the name in lists and messages; default: ``prefix:<name>``.
+        usage: Format of the name in lists and messages; default: ``prefix:<name>``.
 
     Raises:
         InvalidArgumentError: The prefix is malformed or already in use.
@@ -228,8 +228,8 @@ def register_extractor(prefix: str, factory: ExtractorFactory, *, usage: str | N
 
 
 def _prefix(name: Name) -> str:
-    """The part of a name that selects the factory; a registered prefix takes precedence over a folder of the same
-    name."""
+    """Return the part of a name that selects the factory; a registered prefix takes precedence over a folder with the
+    same name."""
     if name.prefix not in _EXTRACTORS and (Path(name.path).expanduser() / _MODEL_FILE).is_file():
         return _MODEL_PREFIX
     return name.prefix

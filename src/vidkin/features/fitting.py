@@ -1,4 +1,4 @@
-"""Fit a whitening to unlabeled images: by PCA, or so that it suppresses the changes made by edits of copies."""
+"""Fit a whitening to unlabeled images, by PCA or so that it suppresses typical edits of copies."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ FITTING_EDITS: tuple[str, ...] = (
     "reencode", "resize", "crop", "letterbox", "pillarbox", "logo", "caption", "grey", "sepia", "brighter",
     "darker", "contrast", "blur", "noise", "rotate5", "aspect",
 )  # fmt: skip
-"""Edits of a single image that leave its regions roughly in place (mirroring does not)."""
+"""Edits of a single image that keep its regions roughly in position (mirroring does not)."""
 
 
 @runtime_checkable
 class DescribesImages(Protocol):
-    """An extractor that can return descriptors before whitening."""
+    """An extractor that can compute descriptors before whitening."""
 
     def describe(self, images: Image) -> NDArray[np.float32]:
-        """Descriptors [T, R, D] of images [T, H, W, 3] before whitening."""
+        """Compute descriptors [T, R, D] of images [T, H, W, 3] before whitening."""
         ...
 
 
@@ -50,21 +50,23 @@ def fit_edit_whitening(
 ) -> Whitening:
     """Fit a discriminative whitening (:meth:`Whitening.fit_pairs`) to images and edited copies of them.
 
-    Each image is paired with ``copies`` copies of itself, each changed by one edit and compressed. Memory does not grow
-    with the number of images.
+    Each image is paired with ``copies`` copies of itself, each changed by one edit and compressed. Memory use does not
+    grow with the number of images.
 
     Args:
-        extractor: Extractor of the descriptors to whiten.
-        images: Images [H, W, 3] uint8 of any size, at least a few hundred: frames of your videos, photographs.
+        extractor: Extractor whose descriptors are to be whitened.
+        images: Images [H, W, 3] uint8 of any size, such as photographs or frames of your videos; at least a few
+            hundred.
         dimension: Length of the whitened descriptors.
         edits: Names in :data:`vidkin.media.picture_edits.PICTURE_EDITS`.
-        copies: Edited copies per image, at most the number of edits.
+        copies: Number of edited copies per image, at most the number of edits.
         shrinkage, power: As in :meth:`Whitening.fit_pairs`.
-        seed: Seed of the choice and strength of edits.
-        on_progress: Callback that receives the number of images done.
+        seed: Seed for the choice and strength of edits.
+        on_progress: Callback that receives the number of processed images.
 
     Raises:
-        InvalidArgumentError: There are no images, more copies than edits, or the extractor takes no whitening.
+        InvalidArgumentError: There are no images, there are more copies than edits, or the extractor takes no
+            whitening.
     """
     _check_describes(extractor)
     if not 1 <= copies <= len(edits):
@@ -77,7 +79,8 @@ def fit_edit_whitening(
             edited = []
             for name in (edits[int(index)] for index in chosen):
                 copy = next(PICTURE_EDITS[name](iter([image]), int(generator.integers(2**31))))
-                # Add artifacts of lossy compression at the size of the source; JPEG has the same blocks as video.
+                # Add lossy compression artifacts at the size of the original; JPEG uses the same blocks as video
+                # codecs.
                 buffer = io.BytesIO()
                 PILImage.fromarray(copy).save(buffer, "JPEG", quality=12 if name == "reencode" else 55)
                 picture = PILImage.open(buffer).convert("RGB")
@@ -101,10 +104,10 @@ def fit_image_whitening(
     """Fit a PCA whitening (:meth:`Whitening.fit`) to the descriptors of unedited images, in one pass.
 
     Args:
-        extractor: Extractor of the descriptors to whiten.
-        images: Images [H, W, 3] uint8 of any size, at least a few thousand for descriptors with hundreds of values.
+        extractor: Extractor whose descriptors are to be whitened.
+        images: Images [H, W, 3] uint8 of any size, at least a few thousand for descriptors with hundreds of dimensions.
         dimension: Length of the whitened descriptors.
-        on_progress: Callback that receives the number of images done.
+        on_progress: Callback that receives the number of processed images.
 
     Raises:
         InvalidArgumentError: There are no images, or the extractor takes no whitening.
@@ -123,7 +126,7 @@ def fit_image_whitening(
 def _check_describes(extractor: object) -> None:
     if not isinstance(extractor, DescribesImages):
         raise InvalidArgumentError(
-            "extractor must be one that takes a whitening (classical, timm:<model>, torchvision:<model>, onnx:<file>), "
+            "extractor must take a whitening (classical, timm:<model>, torchvision:<model>, onnx:<file>), "
             f"got {type(extractor).__name__}, whose vectors are not whitened"
         )
 

@@ -1,6 +1,6 @@
-"""The small network that turns a square of a frame into a unit vector, for training with torch.
+"""The small network that turns a square crop of a frame into a unit vector, for training with torch.
 
-:mod:`vidkin.features.sessions` runs it without torch, from the ONNX file that is written here.
+:mod:`vidkin.features.sessions` runs it without torch, from the exported ONNX file.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from vidkin.features.sessions import SHIPPED, SquareEncoder, resolve_device, wei
 
 NORMALIZATIONS = ("fixed", "image")
 
-# Version of the ONNX operators in exported files; onnxruntime 1.14 and later know it.
+# ONNX operator set of exported files; supported by onnxruntime 1.14 and later.
 _OPSET = 17
 
-# Typical mean and deviation of values in 0..1, the same for all channels.
+# Typical mean and standard deviation of values in 0..1, the same for all channels.
 _MEAN = 0.45
 _DEVIATION = 0.25
-# Added to the deviation of an image (as variances), so that compression noise of plain skies and roads is not
+# Added to the standard deviation of an image (as variances), so that compression noise in plain skies and roads is not
 # amplified.
 _MIN_DEVIATION = 0.15
 
@@ -50,12 +50,12 @@ class FrameEncoderSettings:
     Attributes:
         side: Side of the input in pixels.
         widths: Channels after the stem and after each block.
-        strides: Stride of each block, one fewer than widths.
-        grid: Side of the grid over which features are averaged before the last layer, which keeps their rough
+        strides: Stride of each block; one fewer than widths.
+        grid: Side of the grid over which features are averaged before the last layer, which preserves their rough
             positions.
         dimension: Length of the vectors.
-        normalization: ``"image"`` subtracts each image's mean and divides by its deviation, so that brightness
-            has no effect and contrast little; ``"fixed"`` uses the same numbers for all images.
+        normalization: ``"image"`` subtracts each image's mean and divides by its standard deviation, so that brightness
+            has no effect and contrast little; ``"fixed"`` uses the same constants for all images.
     """
 
     side: int = 64
@@ -72,7 +72,7 @@ class FrameEncoderSettings:
             )
         if len(self.widths) != len(self.strides) + 1 or not self.strides:
             raise InvalidArgumentError(
-                f"widths must be one more than strides, got {len(self.widths)} widths and {len(self.strides)} strides"
+                f"widths must have one more entry than strides, got {len(self.widths)} and {len(self.strides)}"
             )
         numbers = (*self.widths, *self.strides, self.grid, self.dimension)
         if min(numbers) < 1:
@@ -82,7 +82,7 @@ class FrameEncoderSettings:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Self:
-        """Settings from a parsed JSON or TOML table."""
+        """Create settings from a parsed JSON or TOML table."""
         given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in table.items()
         }
@@ -96,16 +96,16 @@ class FrameEncoderSettings:
             raise InvalidArgumentError(f"settings of a frame encoder: {error}") from error
 
     def to_table(self) -> dict[str, Any]:
-        """The settings as a table for JSON or TOML."""
+        """Return the settings as a table for JSON or TOML."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
 @check_constructor
 class FrameEncoder(nn.Module):
-    """Unit vectors [N, D] of squares [N, 3, side, side]: a stem, depthwise-separable blocks, one linear layer.
+    """Network from squares [N, 3, side, side] to unit vectors [N, D]: a stem, separable blocks, one linear layer.
 
     Args:
-        settings: Architecture; the default one has 474 thousand parameters.
+        settings: Architecture; the default has 474,000 parameters.
     """
 
     def __init__(self, settings: FrameEncoderSettings | None = None) -> None:
@@ -132,20 +132,20 @@ class FrameEncoder(nn.Module):
         self.head = nn.Linear(widths[-1] * self.settings.grid**2, self.settings.dimension)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Vectors of unit length, [N, D], of images [N, 3, side, side] with values in 0..1."""
+        """Compute unit vectors [N, D] of images [N, 3, side, side] with values in 0..1."""
         return functional.normalize(self.head(self.features(images)), dim=1)
 
     def features(self, images: torch.Tensor) -> torch.Tensor:
-        """Input of the last layer: the maps of the last block averaged over the grid, [N, widths[-1] * grid^2]."""
+        """Compute the input of the last layer: last-block maps averaged over the grid, [N, widths[-1] * grid^2]."""
         features: torch.Tensor = self.pool(self.maps(images)).flatten(1)
         return features
 
     def maps(self, images: torch.Tensor) -> torch.Tensor:
-        """The maps of the last block, [N, widths[-1], h, w]."""
+        """Compute the feature maps of the last block, [N, widths[-1], h, w]."""
         if self.settings.normalization == "fixed":
             images = (images - _MEAN) / _DEVIATION
         else:
-            # torch.var_mean takes as long as half of the network.
+            # torch.var_mean would take as long as half of the network.
             mean = images.mean(dim=(1, 2, 3), keepdim=True)
             variance = (images.square().mean(dim=(1, 2, 3), keepdim=True) - mean.square()).clamp(min=0)
             images = (images - mean) * (variance + _MIN_DEVIATION**2).rsqrt()
@@ -153,11 +153,11 @@ class FrameEncoder(nn.Module):
         return maps
 
     def fold(self) -> FrameEncoder:
-        """A copy for inference: batch norms folded into the convolutions, memory layout channels last."""
+        """Return a copy for inference, with batch norms folded into the convolutions, in channels-last layout."""
         folded = copy.deepcopy(self).eval()
         for module in list(folded.modules()):
             if isinstance(module, nn.Sequential) and isinstance(module[0], nn.Conv2d):
-                # Merge every batch norm of the sequence into the convolution before it, and drop it.
+                # Fold each batch norm into the preceding convolution.
                 for index in range(len(module) - 1):
                     convolution, norm = module[index], module[index + 1]
                     if isinstance(convolution, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
@@ -166,12 +166,12 @@ class FrameEncoder(nn.Module):
         return folded.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
     def digest(self) -> str:
-        """Digest that identifies the network, the :func:`~vidkin.features.sessions.weights_digest` of its weights."""
+        """Return the :func:`~vidkin.features.sessions.weights_digest` that identifies the network."""
         weights = {name: tensor.detach().float().cpu().numpy() for name, tensor in self.state_dict().items()}
         return weights_digest(self.settings.to_table(), weights)
 
     def on_squares(self, device: str = "cpu") -> SquareEncoder:
-        """The network as it is now for NumPy arrays, computed by torch on a device: ``auto``, ``cpu``, ``cuda:1``."""
+        """Wrap the current network for NumPy arrays, computed by torch on a device: ``auto``, ``cpu``, ``cuda:1``."""
         place = resolve_device(device)
         network = self.fold().to(place).requires_grad_(False)
 
@@ -187,7 +187,7 @@ class FrameEncoder(nn.Module):
 
 @check_arguments
 def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:
-    """Load a frame encoder from a safetensors file whose metadata has its settings; default: the bundled one.
+    """Load a frame encoder from a safetensors file whose metadata contains its settings; default: the bundled one.
 
     Raises:
         InvalidArgumentError: The file is damaged or contains something else.
@@ -216,7 +216,7 @@ def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:
 
 @check_arguments
 def save_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
-    """Write a frame encoder as the one file that :func:`load_frame_encoder` reads, and return its path.
+    """Write a frame encoder as a single file for :func:`load_frame_encoder`, and return its path.
 
     Raises:
         InvalidArgumentError: The file cannot be written.
@@ -232,11 +232,11 @@ def save_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
 
 @check_arguments
 def export_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
-    """Write a frame encoder as the ONNX file that :func:`~vidkin.features.sessions.open_square_encoder` reads
+    """Write a frame encoder as an ONNX file that :func:`~vidkin.features.sessions.open_square_encoder` can open
     without torch, and return its path.
 
-    The input is squares [N, 3, side, side] float32 with values in 0..255, the output unit vectors [N, D]. The metadata
-    hold the settings, and the digest that ties the file to the weights.
+    The input is squares [N, 3, side, side] float32 with values in 0..255; the output is unit vectors [N, D]. The
+    metadata contain the settings, and a digest that links the file to the weights.
 
     Raises:
         InvalidArgumentError: The file cannot be written.
@@ -246,7 +246,7 @@ def export_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
     side = encoder.settings.side
     folded = encoder.fold().cpu().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     with torch.no_grad(), warnings.catch_warnings(), TemporaryDirectory() as scratch:
-        warnings.simplefilter("ignore")  # about the exporter itself; the newer exporter takes twenty times as long
+        warnings.simplefilter("ignore")  # about this exporter; the newer one takes twenty times as long
         torch.onnx.export(
             _OfBytes(folded),
             (torch.zeros(2, 3, side, side),),
@@ -267,7 +267,7 @@ def export_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
 
 
 class _OfBytes(nn.Module):
-    """A network of squares with values in 0..255."""
+    """Wrapper that takes squares with values in 0..255."""
 
     def __init__(self, network: FrameEncoder) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The default extractor: one vector per frame, from the network that ships with the package."""
+"""The default extractor: one vector per frame, from the network bundled with the package."""
 
 from __future__ import annotations
 
@@ -25,25 +25,26 @@ if TYPE_CHECKING:
 
 __all__ = ["COHORT_FILE", "NETWORK_FILE", "FrameEncoderExtractor", "open_frame_extractor"]
 
-# Part of the fingerprint: increment it whenever the same frame would get different vectors.
+# Part of the fingerprint; increment it whenever the same frame would get different vectors.
 _REVISION = 2
 
 NETWORK_FILE = Path(__file__).with_name("data") / "frame_encoder.onnx"
-"""The network, which takes squares of bytes; ``frame_encoder.json`` next to it describes its training."""
+"""The network, which takes squares of bytes; ``frame_encoder.json`` in the same folder describes its training."""
 
 COHORT_FILE = NETWORK_FILE.with_name("frame_encoder_cohort.safetensors")
-"""Vectors of unrelated images by this network, see :meth:`FrameEncoderExtractor.cohort`."""
+"""This network's vectors of unrelated images; see :meth:`FrameEncoderExtractor.cohort`."""
 
 
 @check_constructor
 class FrameEncoderExtractor:
-    """Extracts a unit vector of the full frame, and of each rectangle that may hold a video of its own: [T, V, 1, D].
+    """Extracts a unit vector of the full frame, and of each rectangle that may contain a video: [T, V, 1, D].
 
-    Trained so that edited copies have nearly the same vectors, including mirrored, rotated, cropped and covered ones.
+    The network is trained so that edited copies have nearly the same vectors, including mirrored, rotated, cropped and
+    partly covered copies.
 
     Args:
         network: The network.
-        name: The name under which it was opened.
+        name: The name under which the extractor was opened.
 
     Attributes:
         fingerprint: Short hashes of the files of the network, of the box network and of the cohort.
@@ -59,11 +60,11 @@ class FrameEncoderExtractor:
         self._network = network
 
     def extract(self, frames: Frames, *, boxes: NDArray[np.float32] | None = None) -> FrameFeatures:
-        """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
+        """Describe frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
         return features_of_views(self._describe, frames, self.fingerprint, boxes=boxes)
 
     def cohort(self) -> NDArray[np.floating] | None:
-        """Vectors [N, 1, D] of unrelated images, which ship with the network; None for another network."""
+        """Load vectors [N, 1, D] of unrelated images, which ship with the bundled network; None for other networks."""
         from safetensors import safe_open
 
         with safe_open(COHORT_FILE, framework="numpy") as file:
@@ -88,17 +89,18 @@ def _digest_of_data() -> str:
 def open_frame_extractor(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> FrameEncoderExtractor:
-    """Open the extractor ``vidkin``; a factory of the registry.
+    """Open the extractor ``vidkin``; factory for the registry.
 
     Args:
         name: ``vidkin``.
-        weights: The ONNX file of another network with the same input; default: the one that ships with the package.
+        weights: The ONNX file of another network with the same input; default: the bundled network.
         whitening: Not accepted, because the vectors need none.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
 
     Raises:
-        UnknownExtractorError: The name includes a model, or the weights do not exist.
-        InvalidArgumentError: The weights are another kind of network, a whitening was passed, or a setting is unknown.
+        UnknownExtractorError: The name includes a model, or the weights file does not exist.
+        InvalidArgumentError: The weights belong to another kind of network, a whitening was passed, or a setting is
+            unknown.
     """
     parsed = parse_name(name)
     if parsed.path != "vidkin":

@@ -1,4 +1,4 @@
-"""Measure the detail of frames, find black bars, and resize frames quickly."""
+"""Measure the detail in frames, find black bars, and resize frames quickly."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from vidkin.media.frames import LUMINANCE
 from vidkin.similarity.contracts import THUMBNAIL
 
 # frame_information
-_GRID = 16  # cells a side
+_GRID = 16  # cells per side
 _CELL = 8  # samples per side of a cell
 _SIDE = _GRID * _CELL
-_NOISE_FLOOR = 1.0  # gray levels; averaged sensor and compression noise on a flat background stays below it
-_RELATIVE_CONTRAST = 0.01  # of the frame's brightness
-
-# bar_boxes: deviations from the bar's color in gray levels, lengths as shares of the side
+_NOISE_FLOOR = 1.0  # gray levels; averaged sensor and compression noise on a flat background stays below this
+_RELATIVE_CONTRAST = 0.01  # relative to the frame's brightness
+# bar_boxes: deviations from the bar's color in gray levels, lengths as fractions of the side
 _FLAT_DEVIATION = 10
 _FLAT_MEAN_DEVIATION = 4
 _FLAT_SHARE = 0.99
@@ -37,23 +36,23 @@ _MIN_BAR = 0.015
 _MAX_BAR = 0.4
 _ASYMMETRY = 0.05
 _EDGE_REACH = 0.02
-_BLOCK = 8  # lines; compression smears an edge over one block of its transform
+_BLOCK = 8  # lines; compression smears an edge over one transform block
 
 
 @check_arguments
 def frame_information(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Weight of each frame by its detail: the square of the share of the frame that has detail.
+    """Weight each frame by its detail: the squared, scaled fraction of the frame that has detail.
 
-    The luma (.299 R + .587 G + .114 B) is averaged down to 128 x 128 and cut into 16 x 16 cells. From each cell
-    the mean of each row and of each column is subtracted, which removes smooth gradients and straight edges along the
-    frame's sides. The cell has detail if the standard deviation of the remainder exceeds ``max(1, 0.01 p)`` gray
-    levels, where the brightness p is the 95th percentile of the cells' means. With s the share of such cells,
+    The luma (0.299 R + 0.587 G + 0.114 B) is averaged down to 128 x 128 and divided into 16 x 16 cells. In each cell,
+    the mean of each row and of each column is subtracted, which removes smooth gradients and straight edges parallel to
+    the sides of the frame. The cell has detail if the standard deviation of the remainder exceeds ``max(1, 0.01 p)``
+    gray levels, where the brightness p is the 95th percentile of the cell means. With s the fraction of such cells,
 
         ``information = min(1, 3 s)^2``
 
     Black, white and flat frames, fades between them, gradients and color bars score 0; a small logo or a line of text
-    on a plain background scores less than .1; a frame with detail in at least a third of it scores 1. Darkening a
-    frame changes nothing until its detail falls below the noise floor of one gray level.
+    on a plain background scores less than 0.1; a frame with detail in at least a third of its area scores 1. Darkening
+    a frame has no effect until its detail falls below the noise floor of one gray level.
 
     Args:
         images: [T, H, W, 3] uint8.
@@ -67,9 +66,9 @@ def frame_information(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 @check_arguments
 def small_luma(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Luma averaged down, or repeated, to 128 x 128: [T, 128, 128] in 0..255, of images [T, H, W, 3].
+    """Average (or repeat) the luma of images [T, H, W, 3] to 128 x 128: [T, 128, 128] in 0..255.
 
-    One frame at a time, because the numbers must not depend on the batch.
+    Frames are processed one at a time, because values must not depend on the batch.
     """
     if images.ndim != 4 or images.shape[-1] != 3:
         raise InvalidArgumentError(f"images must be [T, H, W, 3], got {list(images.shape)}")
@@ -81,26 +80,26 @@ def small_luma(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def detailed_cells(luma: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Whether each of the 16 x 16 cells of luma [T, 128, 128] has detail (see :func:`frame_information`): [T, 16,
-    16]."""
+    """Return whether each of the 16 x 16 cells of luma [T, 128, 128] has detail (see :func:`frame_information`):
+    [T, 16, 16]."""
     cells = luma.reshape(-1, _GRID, _CELL, _SIDE)
     columns = cells.mean(axis=2, keepdims=True)
-    # Means of eight neighbors in a row, as a product: NumPy takes ten times as long over an axis of eight.
+    # Means of eight neighbors in a row, as a product: NumPy takes ten times as long for an axis of eight.
     means = np.repeat(np.eye(_GRID, dtype=np.float32), _CELL, axis=0) / np.float32(_CELL)
     brightness = np.sort((columns[:, :, 0] @ means).reshape(-1, _GRID * _GRID), axis=1)
     detail = cells - columns
-    # Variance after the row means are subtracted as well: the mean square minus the square of the means.
+    # Variance after also subtracting the row means: the mean square minus the squared means.
     rest = np.square(detail).mean(axis=2) @ means - np.square(detail @ means).mean(axis=2)
-    # The 95th percentile of 256 numbers lies a quarter of the way from the 243rd to the 244th.
-    place, share = divmod(0.95 * (_GRID * _GRID - 1), 1)
-    low, high = brightness[:, int(place)], brightness[:, int(place) + 1]
+    # The 95th percentile of 256 values lies a quarter of the way from the 243rd to the 244th.
+    position, share = divmod(0.95 * (_GRID * _GRID - 1), 1)
+    low, high = brightness[:, int(position)], brightness[:, int(position) + 1]
     least = np.maximum(_RELATIVE_CONTRAST * (low + np.float32(share) * (high - low)), _NOISE_FLOOR)
     detailed: NDArray[np.bool_] = rest > np.square(least)[:, None, None]
     return detailed
 
 
 def information_of_share(share: NDArray[np.float32]) -> NDArray[np.float32]:
-    """``min(1, 3 s)^2`` of the share s of cells that have detail."""
+    """Compute ``min(1, 3 s)^2`` from the fraction s of cells that have detail."""
     return np.square(np.minimum(3 * share, np.float32(1)))
 
 
@@ -108,13 +107,13 @@ def information_of_share(share: NDArray[np.float32]) -> NDArray[np.float32]:
 def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:
     """Find the content area of each frame: everything except letterbox and pillarbox bars.
 
-    A bar is a run of rows (columns) from the frame's border that keeps the color of the outermost one, covers 1.5 % to
-    40 % of the side (and at least 4 lines), and ends in an edge straighter than edges of content: within 8 lines or 2 %
-    of the side, at least half of a line leaves the bar's color by 24 gray levels or more. Bars come in pairs of one
-    color and about one size (within 5 % of the side); a lone bar must be black and four fifths of its edge straight, as
-    must the edges of black in an L next to shifted content, or of any width all around it.
-    Dark scenes, night skies, flat skies and gradients have no such edge and are kept as they are; so are entirely flat
-    frames, even if other frames of the video show bars.
+    A bar is a run of rows (columns) from the frame border that keeps the color of the outermost line, covers 1.5 % to
+    40 % of the side (and at least 4 lines), and ends in an edge that is straighter than content edges: within 8 lines
+    or 2 % of the side, at least half of a line differs from the bar's color by 24 gray levels or more. Bars come in
+    pairs with the same color and about the same size (within 5 % of the side). A lone bar must be black, and four
+    fifths of its edge must be straight; the same applies to black that forms an L next to shifted content, and to black
+    of unequal width on all sides. Dark scenes, night skies, flat skies and gradients have no such edge and are kept
+    unchanged; so are entirely flat frames, even if other frames of the video have bars.
 
     Args:
         images: [T, H, W, 3] uint8.
@@ -125,17 +124,17 @@ def bar_boxes(images: NDArray[np.uint8]) -> NDArray[np.int64]:
     _check(images)
     height, width = images.shape[1:3]
     boxes = np.tile(np.array([0, height, 0, width], dtype=np.int64), (len(images), 1))
-    # Most frames have no bars: none of their outermost lines has a single color.
+    # Most frames have no bars; in these, none of the outermost lines has a single color.
     outermost = (images[:, 0], images[:, -1], images[:, :, 0], images[:, :, -1])
     flat = np.stack([_flat_lines(lines) for lines in outermost], axis=1)
-    for place in np.flatnonzero(flat.any(axis=1)).tolist():
-        boxes[place] = _content_box(images[place], *flat[place].tolist())
+    for position in np.flatnonzero(flat.any(axis=1)).tolist():
+        boxes[position] = _content_box(images[position], *flat[position].tolist())
     return boxes
 
 
 @dataclass(frozen=True, slots=True)
 class FrameLook:
-    """Properties of T frames that are computed before their views are described.
+    """Properties of T frames, computed before their views are described.
 
     Attributes:
         luma: [T, 128, 128] float32, see :func:`small_luma`.
@@ -146,14 +145,14 @@ class FrameLook:
     information: NDArray[np.float32]
 
 
-# Cached batches of frames: boxes are searched in a batch before it is described.
+# Cache of recent batches, because boxes are searched in a batch before it is described.
 _looks: tuple[tuple[weakref.ref[NDArray[np.uint8]], FrameLook], ...] = ()
 _MAX_LOOKS = 3
 
 
 @check_arguments
 def look_at(images: NDArray[np.uint8]) -> FrameLook:
-    """Luma and detail of images [T, H, W, 3], computed once per array, which must not be modified."""
+    """Return the luma and detail of images [T, H, W, 3]. The result is cached by array; do not modify the array."""
     global _looks
     for known, look in _looks:
         if known() is images:
@@ -166,11 +165,11 @@ def look_at(images: NDArray[np.uint8]) -> FrameLook:
 
 @check_arguments
 def make_thumbnails(luma: NDArray[np.float32], boxes: NDArray[np.float32]) -> NDArray[np.uint8]:
-    """Thumbnails of the views of frames, [T, V, 8, 8]: luma averaged over 64 cells of each box.
+    """Make thumbnails of the views of frames, [T, V, 8, 8]: the luma averaged over 64 cells per box.
 
     Args:
         luma: [T, 128, 128], see :func:`small_luma`.
-        boxes: [V, 4] left, top, right, bottom as shares.
+        boxes: [V, 4] left, top, right, bottom as fractions of the frame.
     """
     if luma.ndim != 3 or boxes.ndim != 2 or boxes.shape[-1] != 4:
         raise InvalidArgumentError(
@@ -188,13 +187,13 @@ def make_thumbnails(luma: NDArray[np.float32], boxes: NDArray[np.float32]) -> ND
 
 @dataclass(frozen=True, slots=True)
 class _BarSide:
-    """A candidate for a bar along one side of the frame; its lines are counted from the border inwards.
+    """A candidate bar along one side of the frame; lines are counted from the border inward.
 
     Attributes:
-        depth: Length in lines; 0 if there is none.
+        depth: Width of the bar in lines; 0 if there is none.
         color: [3], color of the outermost line.
-        deviation: [N, L], deviation of the first N lines from the color, largest of the three channels; empty without
-            a bar.
+        deviation: [N, L], deviation of the first N lines from the color, maximum of the three channels; empty if there
+            is no bar.
         reach: Number of lines after the bar within which its edge must lie.
     """
 
@@ -204,7 +203,8 @@ class _BarSide:
     reach: int
 
     def edge_share(self, interior: slice) -> float:
-        """Largest share of a line near the edge, within the interior, that does not have the bar's color."""
+        """Return the largest fraction of a line near the edge, within the interior, that differs from the bar's
+        color."""
         lines = self.deviation[self.depth : self.depth + self.reach, interior]
         return float((lines >= _EDGE_DEVIATION).mean(axis=1).max()) if lines.size else 0.0
 
@@ -213,15 +213,15 @@ _NO_BAR = _BarSide(0, np.zeros(3), np.zeros((0, 0), dtype=np.int16), 0)
 
 
 def _side(lines: NDArray[np.uint8], flat_border: bool) -> _BarSide:
-    """The candidate for a side whose lines [N, L, 3] are given from the border inwards; ``flat_border`` says whether
-    the outermost can be of a single color."""
+    """Return the candidate bar of a side, given its lines [N, L, 3] from the border inward; ``flat_border`` says
+    whether the outermost line can have a single color."""
     if not flat_border:
         return _NO_BAR
     length = len(lines)
     reach = max(_BLOCK, round(_EDGE_REACH * length))
     least = max(4, math.ceil(_MIN_BAR * length))
     color = median(lines[0], 0)
-    # Most frames have no bars, which their first lines show.
+    # Most frames have no bars, which is visible in their first lines.
     if not _flat(lines[:least], color)[0].all():
         return _NO_BAR
     flat, deviation = _flat(lines[: int(_MAX_BAR * length) + reach + 1], color)
@@ -230,7 +230,7 @@ def _side(lines: NDArray[np.uint8], flat_border: bool) -> _BarSide:
 
 
 def _flat_lines(lines: NDArray[np.uint8]) -> NDArray[np.bool_]:
-    """Whether each of the lines [T, L, 3] can be of a single color: few of its pixels are far from the median."""
+    """Return whether each line [T, L, 3] can have a single color: few of its pixels are far from the median color."""
     if not len(lines):
         return np.zeros(0, np.bool_)
     color = median(lines, 1).astype(np.int16)[:, None]
@@ -240,9 +240,9 @@ def _flat_lines(lines: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
 
 def _flat(lines: NDArray[np.uint8], color: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.int16]]:
-    """Whether each line [N] has the color, and the deviations [N, L] from it."""
-    # Channel by channel, with sums as products: NumPy takes twenty times as long over an axis of three. Sums of so few
-    # bytes are exact.
+    """Return whether each line [N] has the color, and the deviations [N, L] from it."""
+    # Process channels separately, with sums as products: NumPy takes twenty times as long for an axis of three. Sums of
+    # so few bytes are exact.
     whole = color.astype(np.int16)
     red, green, blue = (np.abs(lines[..., channel] - whole[channel]) for channel in range(3))
     deviation = np.maximum(np.maximum(red, green), blue)
@@ -256,17 +256,17 @@ def _flat(lines: NDArray[np.uint8], color: NDArray[np.float64]) -> tuple[NDArray
 def _content_box(
     image: NDArray[np.uint8], flat_top: bool, flat_bottom: bool, flat_left: bool, flat_right: bool
 ) -> tuple[int, int, int, int]:
-    """Top, bottom, left, right of the content of one frame [H, W, 3], given which of its outermost lines can be of a
-    single color."""
+    """Return the top, bottom, left and right of the content of a frame [H, W, 3], given which of its outermost lines
+    can have a single color."""
     height, width = image.shape[:2]
     columns_first = image.transpose(1, 0, 2)
     rows = (_side(image, flat_top), _side(image[::-1], flat_bottom))
     columns = (_side(columns_first, flat_left), _side(columns_first[::-1], flat_right))
-    # Bars on all four sides hide each other's edges, so each pair is judged within the other pair ...
+    # Bars on all four sides hide each other's edges, so each pair is checked only within the other pair ...
     top, bottom = _pair(rows, _interior(columns, width), height)
     left, right = _pair(columns, _interior(rows, height), width)
     if not (top and left):
-        # ... but only if both pairs are bars; otherwise an edge must be straight across the whole frame.
+        # ... but only if both pairs are bars; otherwise, an edge must be straight across the whole frame.
         top, bottom = _pair(rows, slice(0, width), height)
         left, right = _pair(columns, slice(0, height), width)
         if not top and not left:
@@ -282,7 +282,7 @@ def _interior(sides: tuple[_BarSide, _BarSide], length: int) -> slice:
 
 
 def _pair(sides: tuple[_BarSide, _BarSide], interior: slice, length: int) -> tuple[int, int]:
-    """Depths of two opposite bars, (0, 0) if they do not form a pair."""
+    """Return the widths of two opposite bars; (0, 0) if they do not form a pair."""
     first, second = sides
     is_pair = (
         first.depth > 0
@@ -295,7 +295,7 @@ def _pair(sides: tuple[_BarSide, _BarSide], interior: slice, length: int) -> tup
 
 
 def _lone(sides: tuple[_BarSide, _BarSide], interior: slice) -> tuple[int, int]:
-    """Depths of black bars with sharp edges, each judged alone, within the interior."""
+    """Return the widths of black bars with sharp edges within the interior, each checked on its own."""
     first, second = (
         side.depth if _is_black(side) and side.edge_share(interior) >= _LONE_EDGE_SHARE else 0 for side in sides
     )
@@ -309,10 +309,11 @@ def _is_black(side: _BarSide) -> bool:
 def _corner(
     rows: tuple[_BarSide, _BarSide], columns: tuple[_BarSide, _BarSide], height: int, width: int
 ) -> tuple[int, int, int, int]:
-    """Depths at the top, bottom, left and right of black that fills an L next to shifted content, or surrounds it.
+    """Return the widths at the top, bottom, left and right of black that forms an L next to the content or surrounds
+    it.
 
-    Such bars hide each other's edges, so each is judged only along the sides of the content; both directions must have
-    one.
+    Such bars hide each other's edges, so each is checked only along the side of the content. There must be a bar in
+    both directions.
     """
     black = [tuple(side if _is_black(side) else _NO_BAR for side in sides) for sides in (rows, columns)]
     up_and_down, across = (black[0][0], black[0][1]), (black[1][0], black[1][1])
@@ -328,32 +329,32 @@ def _check(images: NDArray[np.uint8]) -> None:
         )
 
 
-# Planes of bytes resized by matrix products: bilinear with antialiasing, in fixed point as image libraries do it.
+# Byte planes are resized by matrix products: bilinear with antialiasing, in fixed point, as in image libraries.
 #
-# Sums of products of bytes and weights of 15 bits are whole numbers below 2^24, which float32 holds: products of
-# float32 matrices are exact in any order of summation, and many times as fast as resizing image by image.
+# Sums of bytes times 15-bit weights are integers below 2^24, which float32 represents exactly. Products of float32
+# matrices are therefore exact in any order of summation, and many times faster than resizing image by image.
 
 
 Edges = tuple[int, int, int, int]
-"""Left, top, right, bottom of a part of planes, pixels."""
+"""Left, top, right and bottom of a part of a plane, in pixels."""
 
-# First output, first input, weights [outputs, inputs].
+# First output, first input, and weights [outputs, inputs].
 _ResizedBlock = tuple[int, int, NDArray[np.float32]]
 
-# Outputs per product: few, because most weights of a longer row are zeros, but enough to fill the registers.
+# Outputs per product: few, because most weights in a longer row are zeros, but enough to fill the registers.
 _OUTPUTS_PER_BLOCK = 16
-# Multiplications per call above which OpenBLAS wakes other threads, which cost more than they save here.
+# Above this number of multiplications per call, OpenBLAS wakes other threads, which cost more than they save here.
 _MAX_PRODUCTS = 1 << 18
-# Bits of a weight, few enough for exact sums of its products with bytes.
+# Bits per weight, few enough for exact sums of products with bytes.
 _BITS = 15
 _MAX_PRECISION = 22
 _HALF = np.float32(0.5)
 
 
 def resize_planes(planes: NDArray[np.float32], side: int) -> NDArray[np.float32]:
-    """Resize planes [H, T, C, W] with whole numbers in 0..255 to squares [side, T, C, side], rounded.
+    """Resize planes [H, T, C, W] of whole numbers in 0..255 to squares [side, T, C, side], rounded.
 
-    Rows come first, so that one product processes the same rows of all planes.
+    Rows are the first axis, so that one product processes the same rows of all planes.
     """
     height, count, channels, width = planes.shape
     narrow = np.empty((height, count, channels, side), np.float32)
@@ -366,11 +367,11 @@ def resize_planes(planes: NDArray[np.float32], side: int) -> NDArray[np.float32]
 def resize_parts(
     planes: NDArray[np.float32], parts: Sequence[Edges], side: int, *, out: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Cut parts out of planes and resize each to a square, rounded to whole numbers.
+    """Crop parts from planes and resize each to a square, rounded to whole numbers.
 
     Args:
-        planes: [H, T, C, W] contiguous, whole numbers in 0..255; a dozen planes at a time stay in the processor's
-            cache.
+        planes: [H, T, C, W] contiguous, whole numbers in 0..255; about a dozen planes at a time fit into the
+            processor's cache.
         parts: V parts of the planes.
         side: Side of the squares.
         out: [T, V, C, side, side], receives the result.
@@ -394,7 +395,7 @@ def resize_parts(
 def pool_plane(plane: NDArray[np.float32], side: int) -> NDArray[np.float32]:
     """Average a plane [H, W] over the windows of a grid: [side, side].
 
-    A window is all pixels that its square touches, so that windows overlap where the lengths do not divide.
+    A window contains all pixels that its square touches, so windows overlap if the lengths are not divisible.
     """
     low = np.empty((side, plane.shape[1]), np.float32)
     _multiply_rows(_blocks(plane.shape[0], side, "area"), plane, low)
@@ -404,7 +405,7 @@ def pool_plane(plane: NDArray[np.float32], side: int) -> NDArray[np.float32]:
 
 
 def _resize_columns(lines: NDArray[np.float32], *, out: NDArray[np.float32]) -> None:
-    """Resize lines [N, W] to [N, W'] and round; ``out`` can have any shape of N * W' elements that ends in W'."""
+    """Resize lines [N, W] to [N, W'] and round; ``out`` can have any shape with N * W' elements that ends in W'."""
     before, after = lines.shape[1], out.shape[-1]
     outputs = out.reshape(-1, after)
     if before == after:
@@ -416,7 +417,7 @@ def _resize_columns(lines: NDArray[np.float32], *, out: NDArray[np.float32]) -> 
 
 
 def _resize_rows(planes: NDArray[np.float32], *, out: NDArray[np.float32]) -> None:
-    """Resize planes [H, ...] to [H', ...]; fractional results are half too large, so that truncation rounds them."""
+    """Resize planes [H, ...] to [H', ...]; add 0.5 to interpolated results, so that truncation rounds them."""
     before, after = len(planes), len(out)
     if before == after:
         out[:] = planes
@@ -426,7 +427,7 @@ def _resize_rows(planes: NDArray[np.float32], *, out: NDArray[np.float32]) -> No
 
 
 def _multiply_columns(blocks: Sequence[_ResizedBlock], lines: NDArray[np.float32], out: NDArray[np.float32]) -> None:
-    """Lines [N, W] times the weights [W', W]: [N, W']."""
+    """Multiply lines [N, W] by the weights [W', W]: [N, W']."""
     for first, start, weights in blocks:
         count, length = weights.shape
         step = _MAX_PRODUCTS // weights.size
@@ -436,7 +437,7 @@ def _multiply_columns(blocks: Sequence[_ResizedBlock], lines: NDArray[np.float32
 
 
 def _multiply_rows(blocks: Sequence[_ResizedBlock], lines: NDArray[np.float32], out: NDArray[np.float32]) -> None:
-    """The weights [H', H] times lines [H, N]: [H', N]."""
+    """Multiply the weights [H', H] by lines [H, N]: [H', N]."""
     for first, start, weights in blocks:
         count, length = weights.shape
         step = _MAX_PRODUCTS // weights.size
@@ -447,7 +448,7 @@ def _multiply_rows(blocks: Sequence[_ResizedBlock], lines: NDArray[np.float32], 
 
 @lru_cache(maxsize=512)
 def _blocks(length: int, size: int, kind: Literal["bilinear", "area"]) -> tuple[_ResizedBlock, ...]:
-    """The weights [size, length] in blocks of outputs, without the inputs that no output of a block uses."""
+    """Return the weights [size, length] in blocks of outputs, without inputs that no output of the block uses."""
     weights = _bilinear_weights(length, size) if kind == "bilinear" else _area_weights(length, size)
     blocks = []
     for first in range(0, size, _OUTPUTS_PER_BLOCK):
@@ -458,15 +459,15 @@ def _blocks(length: int, size: int, kind: Literal["bilinear", "area"]) -> tuple[
 
 
 def _area_weights(length: int, size: int) -> NDArray[np.float32]:
-    places, inputs = np.arange(size)[:, None], np.arange(length)
-    inside = (inputs >= places * length // size) & (inputs < -(-(places + 1) * length // size))
+    outputs, inputs = np.arange(size)[:, None], np.arange(length)
+    inside = (inputs >= outputs * length // size) & (inputs < -(-(outputs + 1) * length // size))
     weights: NDArray[np.float32] = (inside / inside.sum(axis=1, keepdims=True)).astype(np.float32)
     return weights
 
 
 def _bilinear_weights(length: int, size: int) -> NDArray[np.float32]:
-    """[size, length]: a triangle around the middle of each output, as wide as two outputs and at least as two inputs,
-    in multiples of a power of two."""
+    """Return weights [size, length]: a triangle around the center of each output, as wide as two outputs but at least
+    two inputs, in multiples of a power of two."""
     scale = length / size
     reach = max(scale, 1.0)
     centers = (np.arange(size) + 0.5) * scale

@@ -1,4 +1,4 @@
-"""Input normalization and pooling of maps for networks, for both NumPy and torch."""
+"""Input normalization and pooling of feature maps for networks, for both NumPy and torch."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ Triple = tuple[float, float, float]
 """One number per color channel."""
 
 A = TypeVar("A", bound=Any)
-"""A NumPy array or a torch tensor; functions return the type they get."""
+"""A NumPy array or a torch tensor; functions return the type that they receive."""
 
 _GRID = 3
 
 
 def triple(values: Any) -> Triple:
-    """Convert one number or three to one number per color channel."""
+    """Convert three values to floats, one per color channel."""
     red, green, blue = (float(value) for value in values)
     return red, green, blue
 
 
 def optional_triple(source: Mapping[str, str], key: str) -> Triple | None:
-    """Read one number or three from a mapping of strings; None if the key is missing.
+    """Read one number or three from a mapping of strings, as one number per color channel; None if the key is missing.
 
     Raises:
         InvalidArgumentError: The text is not one number or three, or ``std`` is not positive.
@@ -47,23 +47,23 @@ def optional_triple(source: Mapping[str, str], key: str) -> Triple | None:
 
 @check_arguments
 def region_max_pool(maps: Sequence[A], *, whole_frame: bool = False) -> A:
-    """Compute one descriptor per region of a 3 x 3 grid from the maps of several stages (R-LiMAC).
+    """Compute one descriptor per region of a 3 x 3 grid from the feature maps of several stages (R-LiMAC).
 
-    Per stage: max pooling with kernel s = :func:`region_kernel` and stride ceil(s / 2), unit length over channels,
-    adaptive max pooling to the 3 x 3 grid, unit length. The channels of all stages are then concatenated and scaled to
-    unit length. For 224 x 224 pixels and stages of 56, 28, 14, 7 cells per side the kernels are 28, 14, 6, 3.
-    (Kordopatis-Zilos et al., "ViSiL: Fine-grained spatio-temporal video similarity learning", ICCV 2019.)
+    Per stage: max pooling with kernel s = :func:`region_kernel` and stride ceil(s / 2), normalization to unit length
+    over channels, adaptive max pooling to the 3 x 3 grid, normalization. The channels of all stages are then
+    concatenated and normalized. For 224 x 224 pixels and stages with 56, 28, 14, 7 cells per side, the kernels are
+    28, 14, 6, 3. (Kordopatis-Zilos et al., "ViSiL: Fine-grained spatio-temporal video similarity learning", ICCV 2019.)
 
     Args:
-        maps: One array [T, C_s, H_s, W_s] per stage, of NumPy, or of torch on any device.
-        whole_frame: Append a tenth region, the maximum over the whole map. Leave it off for compatibility with
-            published descriptors; turn it on for partial matches that are zoomed or moved.
+        maps: One array [T, C_s, H_s, W_s] per stage, in NumPy, or in torch on any device.
+        whole_frame: Append a tenth region, the maximum over the whole map. Disable it for compatibility with published
+            descriptors; enable it for partial matches that are zoomed or moved.
 
     Returns:
         [T, R, sum of C_s], R = 9 (row by row) or 10; unit vectors (zero if all maps are zero).
 
     Raises:
-        InvalidArgumentError: There are no maps, a map does not have four axes, or T differs.
+        InvalidArgumentError: There are no maps, a map does not have four axes, or T differs between maps.
     """
     if not len(maps):
         raise InvalidArgumentError("maps must have at least one stage, got none")
@@ -86,11 +86,11 @@ def region_max_pool(maps: Sequence[A], *, whole_frame: bool = False) -> A:
 
 
 def region_kernel(length: int) -> int:
-    """Kernel s for a map of ``length`` cells: the largest s <= length / 2 that still gives 3 regions.
+    """Return the kernel s for a map of ``length`` cells: the largest s <= length / 2 that still gives 3 regions.
 
-    With stride ceil(s / 2) there are ``(length - s) // stride + 1`` regions: 56 -> 28, 28 -> 14, 14 -> 6, 7 -> 3. If no
-    kernel gives exactly 3 regions, one that gives a few more is used, and adaptive pooling merges them. Maps of fewer
-    than 3 cells get a kernel of 1.
+    With stride ceil(s / 2), there are ``(length - s) // stride + 1`` regions: 56 -> 28, 28 -> 14, 14 -> 6, 7 -> 3. If
+    no kernel gives exactly 3 regions, the largest that gives more is used, and adaptive pooling merges them. Maps with
+    fewer than 3 cells get a kernel of 1.
     """
     for kernel in range(length // 2, 0, -1):
         if (length - kernel) // _stride(kernel) + 1 >= _GRID:
@@ -99,7 +99,7 @@ def region_kernel(length: int) -> int:
 
 
 def unit_vectors(values: A, *, axis: int = -1) -> A:
-    """Scale vectors along an axis to unit length; zeros stay zeros."""
+    """Scale vectors along an axis to unit length; zero vectors stay zero."""
     xp = array_namespace(values)
     lengths = xp.sqrt(xp.sum(values * values, axis=axis, keepdims=True))
     units: A = values / xp.clip(lengths, 1e-12, None)
@@ -107,7 +107,7 @@ def unit_vectors(values: A, *, axis: int = -1) -> A:
 
 
 def _window_maxima(xp: Any, stage: A) -> A:
-    """Maxima of the windows of :func:`region_kernel`, rows first: [T, C, H, W] to [T, C, M, N]."""
+    """Compute maxima of the windows of :func:`region_kernel`, rows first: [T, C, H, W] to [T, C, M, N]."""
     for axis in (2, 3):
         length = int(stage.shape[axis])
         kernel = region_kernel(length)
@@ -117,7 +117,7 @@ def _window_maxima(xp: Any, stage: A) -> A:
 
 
 def _grid_maxima(xp: Any, windows: A) -> A:
-    """Adaptive max pooling of [T, C, M, N] to [T, C, 3, 3], with cells of nearly equal size."""
+    """Apply adaptive max pooling from [T, C, M, N] to [T, C, 3, 3], with cells of nearly equal size."""
     for axis in (2, 3):
         length = int(windows.shape[axis])
         ends = [(cell * length // _GRID, -(-(cell + 1) * length // _GRID)) for cell in range(_GRID)]
@@ -126,7 +126,7 @@ def _grid_maxima(xp: Any, windows: A) -> A:
 
 
 def _slice_maxima(xp: Any, values: A, axis: int, ends: Sequence[tuple[int, int]]) -> A:
-    """Maxima of slices along an axis, in order."""
+    """Compute the maxima of slices along an axis, in order."""
     before = (slice(None),) * axis
     maxima: A = xp.stack([xp.max(values[(*before, slice(*end))], axis=axis) for end in ends], axis=axis)
     return maxima

@@ -1,4 +1,4 @@
-"""Use any image encoder in an ONNX file as an extractor; the file is checked when it is opened."""
+"""Use any image encoder in an ONNX file as an extractor; the file is validated when it is opened."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ _TYPES: dict[str, type[np.generic]] = {
     "tensor(uint8)": np.uint8,
 }
 
-# Chunks are always full, so that results do not depend on how frames are batched.
+# Chunks are always full, so that results do not depend on the batching of frames.
 _CHUNK = {"cpu": 4, "cuda": 32}
 
 
 class OnnxNetwork:
     """An image network in an ONNX file.
 
-    Its weights must be in the file itself; files that refer to external data are refused.
+    The weights must be in the file itself; files that refer to external data are rejected.
 
     Args:
-        path: The ONNX file; its only input is a batch of squares with three channels.
+        path: The ONNX file; its only input must be a batch of squares with three channels.
         layout: Order of the input's axes; default: inferred from its shape.
         size: Side of the squares in pixels; default: read from the input's shape.
-        output: Name or number of the output; None if there is only one.
-        device: ``auto`` (CUDA if onnxruntime supports it and finds a device), ``cpu``, ``cuda``, ``cuda:1``.
+        output: Name or index of the output; None if there is only one.
+        device: ``auto`` (CUDA if onnxruntime supports it and finds a device), ``cpu``, ``cuda`` or ``cuda:1``.
 
     Attributes:
-        size: Side of the input, pixels.
+        size: Side of the input in pixels.
         layout: Order of the input's axes.
-        takes_bytes: Whether the input takes integers from 0 to 255.
+        takes_bytes: Whether the input consists of integers from 0 to 255.
         shape: Shape of the output for one image: [D], [N, D] or [C, H, W] (regardless of the layout).
         output: Name of the output.
         about: Description written by `vidkin export`; empty for other files.
@@ -66,7 +66,7 @@ class OnnxNetwork:
     Raises:
         UnknownExtractorError: The file does not exist.
         InvalidArgumentError: The file is damaged, has another kind of input, or an argument does not fit it.
-        ExtractorError: The network returns values that are not finite.
+        ExtractorError: The network returns non-finite values.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class OnnxNetwork:
         self.size = _size_of(self._path, shape, self.layout, size)
         self._batch = shape[0] if isinstance(shape[0], int) else _CHUNK[kind]
         self.output = _output_of(self._path, [item.name for item in self._session.get_outputs()], output)
-        # A noise image reveals the output's shape, and whether the network accepts the size.
+        # Running the network on noise shows the output's shape, and whether the network accepts the size.
         noise = np.random.default_rng(0).random((1, self.size, self.size, 3), dtype=np.float32)
         probe = self.run(noise * 255 if self.takes_bytes else noise)
         if not np.isfinite(probe).all():
@@ -119,11 +119,10 @@ class OnnxNetwork:
         self.shape = tuple(probe.shape[1:])
 
     def run(self, images: NDArray[np.float32] | NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Run the network on images [T, size, size, 3] in its own units; returns [T, *shape] float32.
+        """Run the network on images [T, size, size, 3] in the network's input range; return [T, *shape] float32.
 
         Raises:
-            InvalidArgumentError: The network does not accept the images, or does not return one output for each of
-                them.
+            InvalidArgumentError: The network does not accept the images, or does not return one output per image.
         """
         batch = images.transpose(0, 3, 1, 2) if self.layout == "nchw" else images
         parts = []
@@ -207,47 +206,47 @@ def _text(shape: list[Any]) -> str:
 
 Pool = Literal["regions", "mean", "first"]
 
-# Part of the fingerprint: increment it when the same frame would get different numbers.
+# Part of the fingerprint; increment it whenever the same frame would get different vectors.
 _REVISION = 1
 
-# Pools by the number of axes of the output for one image; the first is the default.
+# Pooling methods by the number of axes of the output for one image; the first is the default.
 _POOLS: dict[int, tuple[Pool, ...]] = {1: (), 2: ("first", "mean"), 3: ("regions", "mean")}
 
 
 @check_constructor
 class OnnxExtractor:
     """Unit vectors from a network in an ONNX file: one per frame, or one for each of nine regions if the output is a
-    map.
+    feature map.
 
     Settings follow a question mark in the name, as in ``onnx:FILE?mean=0.485,0.456,0.406&std=0.229,0.224,0.225``. A
-    file written by ``vidkin export`` needs none.
+    file written by ``vidkin export`` needs no settings.
 
     ========== ==================================================================================================
-    ``size``   side of the input in pixels; default: the file's own
-    ``fit``    ``stretch`` (default): the whole frame is resized to a square; ``crop``: its middle; ``letterbox``:
-               with black bars
+    ``size``   side of the input in pixels; default: read from the file
+    ``fit``    ``stretch`` (default): the whole frame is resized to a square; ``crop``: its center; ``letterbox``:
+               the whole frame between black bars
     ``bars``   ``trim`` (default with ``stretch``): letterbox and pillarbox bars are cut off first; ``keep``
     ``range``  value of white before ``mean`` and ``std``: ``1`` (default; for uint8 ``255``) or another number
-    ``mean``   subtracted, in units of ``range``, one number or three in the order of ``color``; default 0
-    ``std``    divided by, likewise; default 1
+    ``mean``   subtracted, in units of ``range``: one number, or three in the order of ``color``; default 0
+    ``std``    divisor, in the same format; default 1
     ``color``  ``rgb`` (default) or ``bgr``
-    ``layout`` ``nchw`` or ``nhwc``; default: by the input's shape
-    ``output`` name or number (from 0) of the output; required if there are several
-    ``pool``   for an output [B, N, D] ``first`` (class token) or ``mean``, required; for a map ``regions``
-               (default, 3 x 3, maximum) or ``mean``
+    ``layout`` ``nchw`` or ``nhwc``; default: inferred from the input's shape
+    ``output`` name or index (from 0) of the output; required if there are several
+    ``pool``   for an output [B, N, D], ``first`` (class token) or ``mean``, required; for a feature map, ``regions``
+               (default: 3 x 3, maximum) or ``mean``
     ``scorer`` ``copies`` (default) or ``kinds``, see :class:`~vidkin.features.FrameExtractor`
     ========== ==================================================================================================
 
     Args:
         name: ``onnx:FILE[?settings]``.
         whitening: A file written by :meth:`vidkin.features.Whitening.save`.
-        device: ``auto`` (CUDA if onnxruntime supports it and finds a device), ``cpu``, ``cuda``, ``cuda:1``.
+        device: ``auto`` (CUDA if onnxruntime supports it and finds a device), ``cpu``, ``cuda`` or ``cuda:1``.
 
     Attributes:
-        name: The name under which it was opened, settings included.
+        name: The name under which the extractor was opened, including settings.
         fingerprint: A short hash of the file's content, its settings and the whitening, independent of its path.
-        short_side: Side of the input, pixels.
-        scorer: The scorer set in the name; default ``copies``, or ``kinds`` for exported models that learned from
+        short_side: Side of the input in pixels.
+        scorer: The scorer set in the name; default: ``copies``, or ``kinds`` for exported models that were trained on
             labels.
 
     Raises:
@@ -279,7 +278,7 @@ class OnnxExtractor:
         )
         self._input = _input_settings(given, self._network)
         self._pool = _pool_of(given.get("pool"), self._network)
-        # Exported models trained on labels order kinds; all other files are assumed to find copies.
+        # Exported models trained on labels rank by kind; all other files are assumed to find copies.
         learned_kinds = self._network.about.get("kind") in ("image", "deep_ranking")
         self.scorer: Final = given.get("scorer", "kinds" if learned_kinds else "copies")
         self.describes_boxes: Final = self.scorer == "copies"
@@ -310,9 +309,9 @@ class OnnxExtractor:
         return features_of_views(describe, frames, self.fingerprint, boxes=boxes)
 
     def describe(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Descriptors [T, R, D] of images [T, H, W, 3] before whitening, for fitting a whitening.
+        """Compute descriptors [T, R, D] of images [T, H, W, 3] before whitening, to fit a whitening to.
 
-        Values that are not finite, for example from normalizing a black image, become zero: no content.
+        Non-finite values, for example from normalizing a black image, become zero, which means "no content".
         """
         output = np.nan_to_num(self._network.run(self.prepare(images)), nan=0.0, posinf=0.0, neginf=0.0)
         if self._pool == "regions":
@@ -324,7 +323,7 @@ class OnnxExtractor:
         return unit_vectors(output)[:, None]
 
     def prepare(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Prepare images [T, H, W, 3] uint8 as the network's input [T, size, size, 3] float32, before its layout."""
+        """Convert images [T, H, W, 3] uint8 to network input [T, size, size, 3] float32, before any layout change."""
         size, settings = self._network.size, self._input
         squares = np.empty((len(images), size, size, 3), dtype=np.float32)
         edges = bar_boxes(images) if settings.bars == "trim" else None
@@ -343,18 +342,18 @@ class OnnxExtractor:
 def open_onnx(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> OnnxExtractor:
-    """Open an ``onnx:`` network; a factory of the registry. ``weights`` must be None, because the file contains
-    them."""
+    """Open an ``onnx:`` network; factory for the registry. ``weights`` must be None, because the file contains the
+    weights."""
     if weights is not None:
         raise InvalidArgumentError(
-            f"an ONNX file contains its weights, got {os.fspath(weights)!r} besides {name!r}; leave it out"
+            f"an ONNX file contains its weights, got {os.fspath(weights)!r} as well as {name!r}; leave weights out"
         )
     return OnnxExtractor(name, whitening=whitening, device=device)
 
 
 @dataclass(frozen=True, slots=True)
 class _Input:
-    """Settings that turn images into the network's input."""
+    """Settings for converting images to the network's input."""
 
     fit: Fit
     bars: Literal["trim", "keep"]
@@ -364,7 +363,7 @@ class _Input:
     std: Triple
 
 
-# Settings after the question mark, and their choices; without choices any text is accepted.
+# Settings after the question mark and their choices; a setting without choices accepts any text.
 _ALLOWED: dict[str, tuple[str, ...]] = {
     "size": (),
     "fit": get_args(Fit),
@@ -408,7 +407,7 @@ def _input_settings(given: dict[str, str], network: OnnxNetwork) -> _Input:
 
 
 def _pool_of(pool: str | None, network: OnnxNetwork) -> Pool | None:
-    """The pool of an output; None if it already is one vector per image."""
+    """Return the pooling of an output; None if the output already is one vector per image."""
     choices = _POOLS[len(network.shape)]
     if pool is None and len(choices) and len(network.shape) == 2:
         raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""Read an ONNX file, refusing networks that refer to other files."""
+"""Read ONNX files, and reject networks that refer to other files."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from vidkin._base.files import PathLike, open_regular_file, read_regular_file
 from vidkin.errors import InvalidArgumentError
 
 _MAX_BYTES = (1 << 31) - 1  # the maximum size of a protocol buffer
-# The values of a tensor are one field, so even the largest networks have only some hundred thousand fields.
+# The values of a tensor are a single field, so even the largest networks have only some hundred thousand fields.
 _MAX_FIELDS = 1_000_000
 
-# Numbers of the fields that lead to tensors, by kind of message (onnx.proto).
+# Numbers of the fields that lead to tensors, by message type (onnx.proto).
 _FIELDS: Final[dict[str, dict[int, str]]] = {
     "model": {7: "graph", 20: "training", 25: "function"},
     "training": {1: "graph", 2: "graph"},
@@ -23,7 +23,7 @@ _FIELDS: Final[dict[str, dict[int, str]]] = {
     "sparse": {1: "tensor", 2: "tensor"},
     "tensor": {},
 }
-# Fields of a tensor: references to another file, and the location of its values.
+# Fields of a tensor: the reference to another file, and the location of the values.
 _EXTERNAL_DATA, _DATA_LOCATION = 13, 14
 
 
@@ -32,28 +32,28 @@ def read_onnx(path: PathLike) -> bytes:
 
     Raises:
         OSError: The file cannot be read, or is not a regular file.
-        InvalidArgumentError: It is not an ONNX file, or it refers to weights in another file, which ONNX Runtime would
-            read whatever its path, and which the digest would not cover.
+        InvalidArgumentError: The file is not ONNX, or refers to weights in another file. ONNX Runtime would read that
+            file at any path, and the digest would not cover it.
     """
     try:
-        # Check the first byte first: reading two gigabytes of zeros would take seconds.
+        # Check the first byte before reading the rest: reading two gigabytes of zeros would take seconds.
         with open_regular_file(path, follow_links=True) as file:
             if file.read(1) == b"\0":
-                raise ValueError("it begins with zeros")
+                raise ValueError("it starts with a zero byte")
         content = read_regular_file(path, _MAX_BYTES, follow_links=True)
-        names_others = _names_other_files(content)
+        is_incomplete = _has_external_data(content)
     except ValueError as error:
         raise InvalidArgumentError(f"{path}: not an ONNX file: {error}") from error
-    if names_others:
+    if is_incomplete:
         raise InvalidArgumentError(
-            f"{path}: its weights must be in the file itself, got a network with external data; save it as one file "
+            f"{path}: the weights must be in the file itself, but the network has external data; save it as one file "
             "(onnx.save_model without save_as_external_data)"
         )
     return content
 
 
-def _names_other_files(content: bytes) -> bool:
-    """Whether any tensor, at any depth, refers to another file; ValueError if the content is not a model."""
+def _has_external_data(content: bytes) -> bool:
+    """Whether any tensor, at any depth, refers to another file; raise ValueError if the content is not a model."""
     whole = memoryview(content)
     waiting = [("model", 0, len(whole))]
     count = 0
@@ -71,7 +71,7 @@ def _names_other_files(content: bytes) -> bool:
 
 
 def _fields(whole: memoryview, position: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Yield number, start and end (of a message, text or bytes) and value (of a number) of each field of a message.
+    """Yield (number, start, end, value) of each field of a message; start and end of bytes, value of a number.
 
     Raises:
         ValueError: The message is damaged.
@@ -81,7 +81,7 @@ def _fields(whole: memoryview, position: int, end: int) -> Iterator[tuple[int, i
         first = last = value = 0
         wire = key & 7
         if key >> 3 == 0:
-            raise ValueError("a field of number 0")
+            raise ValueError("a field has the number 0")
         if wire == 0:
             value, position = _number(whole, position, end)
         elif wire == 2:
@@ -90,14 +90,14 @@ def _fields(whole: memoryview, position: int, end: int) -> Iterator[tuple[int, i
         elif wire in (1, 5):
             position += 8 if wire == 1 else 4
         else:
-            raise ValueError(f"a field of type {wire}")
+            raise ValueError(f"a field has the unknown wire type {wire}")
         if position > end:
-            raise ValueError("a field that does not end")
+            raise ValueError("a field is truncated")
         yield key >> 3, first, last, value
 
 
 def _number(whole: memoryview, position: int, end: int) -> tuple[int, int]:
-    """Decode a varint (seven bits a byte, lowest first); returns the value and the position after it."""
+    """Decode a varint (seven bits per byte, lowest first); return the value and the position after it."""
     value = 0
     for shift in range(0, 70, 7):
         if position >= end:
@@ -107,4 +107,4 @@ def _number(whole: memoryview, position: int, end: int) -> tuple[int, int]:
         value |= (byte & 127) << shift
         if byte < 128:
             return value, position
-    raise ValueError("a number that does not end")
+    raise ValueError("a number is truncated")

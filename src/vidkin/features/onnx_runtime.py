@@ -1,4 +1,4 @@
-"""Load ``onnxruntime`` with its reports to its vendor turned off."""
+"""Import ``onnxruntime`` with its telemetry disabled."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import importlib
 import os
 from typing import Any
 
-# ONNX Runtime reads it once, when it is loaded. Its official builds otherwise keep an identifier of the machine below
-# the home folder and send events about every session to Microsoft.
-_SWITCH = "ORT_DISABLE_TELEMETRY"
+# ONNX Runtime reads this variable once, when it is imported. Otherwise, its official builds store a machine identifier
+# in the home folder and send events about every session to Microsoft.
+_TELEMETRY_VARIABLE = "ORT_DISABLE_TELEMETRY"
 
 
 def load_onnxruntime() -> Any:
-    """Return the module ``onnxruntime``; everything in vidkin that needs it loads it here.
+    """Import ``onnxruntime``; all of vidkin imports it through this function.
 
-    A value that the environment has for ``ORT_DISABLE_TELEMETRY`` is kept. A program that imports ``onnxruntime``
-    before vidkin does decides about its reports by itself.
+    An existing value of ``ORT_DISABLE_TELEMETRY`` is kept. If a program imports ``onnxruntime`` before vidkin does,
+    the program's own telemetry settings apply.
     """
-    os.environ.setdefault(_SWITCH, "1")
+    os.environ.setdefault(_TELEMETRY_VARIABLE, "1")
     return importlib.import_module("onnxruntime")

@@ -1,4 +1,4 @@
-"""Open networks of timm and torchvision with pretrained weights."""
+"""Open timm and torchvision networks with pretrained weights."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _STAGES = 4
 
 POOLED = ("pooled",)
 
-"""Value of ``stages`` for the input of a network's classifier."""
+"""Value of ``stages`` that selects the input of the network's classifier."""
 
 _LISTED = 5  # maximum number of names in a message
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Network:
-    """A network in eval mode, with the properties of its input.
+    """A network in eval mode, with its input properties.
 
     Attributes:
-        module: The whole network, with its classifier if the weights had one.
-        stages: Function from normalized images [B, 3, size, size] to maps [B, C_s, H_s, W_s], shallow to deep.
+        module: The whole network, including its classifier if the weights have one.
+        stages: Function from normalized images [B, 3, size, size] to feature maps [B, C_s, H_s, W_s], shallow to deep.
         size: Side of the input in pixels.
         mean: Mean of the input, in units of full scale (0 to 1).
         std: Standard deviation of the input, in the same units.
@@ -57,7 +57,7 @@ class Network:
     metadata: Mapping[str, str]
 
     def digest(self) -> str:
-        """SHA-256 of the names and values of all weights, independent of their source."""
+        """Return the SHA-256 of the names and values of all weights, independent of their source."""
         digest = hashlib.sha256()
         for name, tensor in sorted(self.module.state_dict().items()):
             digest.update(name.encode())
@@ -73,8 +73,8 @@ def open_timm_network(
     Args:
         model: Name such as ``resnet50`` or ``resnet50.tv_in1k``.
         options: Arguments of the model's constructor.
-        stages: Indices of intermediate maps; default: the last four. ``pooled`` alone: the input of the classifier, as
-            a map of one cell; for a transformer, the class token after the last norm.
+        stages: Indices of intermediate feature maps; default: the last four. ``pooled`` alone selects the input of the
+            classifier, as a map with one cell; for a transformer, this is the class token after the last norm.
         weights: A safetensors file; None: weights from the local cache or the hub.
     """
     module, metadata = open_timm_module(model, options=options, weights=weights)
@@ -82,7 +82,7 @@ def open_timm_network(
     if stages == POOLED:
         return _timm_network(module.eval(), partial(_pooled, module), metadata)
     if not hasattr(module, "forward_intermediates"):
-        raise InvalidArgumentError(f"{label} gives no intermediate maps; choose another model")
+        raise InvalidArgumentError(f"{label} has no intermediate feature maps; choose another model")
     indices = _timm_indices(module, label, stages)
     module.eval()
 
@@ -111,11 +111,11 @@ def _timm_network(module: Any, maps: Callable[[torch.Tensor], list[torch.Tensor]
 def open_timm_module(
     model: str, *, options: Mapping[str, Any], weights: PathLike | None, fresh: bool = False
 ) -> tuple[Any, dict[str, str]]:
-    """Open a timm model with its weights; further arguments as in :func:`open_timm_network`.
+    """Open a timm model with its weights; other arguments as in :func:`open_timm_network`.
 
     Args:
         weights: A safetensors file; None: weights from the local cache or the hub.
-        fresh: Use freshly initialized weights instead.
+        fresh: Use newly initialized weights instead.
 
     Returns:
         The module, and the metadata of its weights file.
@@ -126,7 +126,7 @@ def open_timm_module(
         similar = difflib.get_close_matches(model, timm.list_models(), n=_LISTED)
         raise UnknownExtractorError(
             f"timm has no model {model!r}; "
-            + (f"similar are {', '.join(similar)}" if similar else "timm.list_models() lists all")
+            + (f"similar names are {', '.join(similar)}" if similar else "timm.list_models() lists all models")
         )
     try:
         known = timm.get_pretrained_cfg(model, allow_unregistered=True)
@@ -141,14 +141,14 @@ def open_timm_module(
             module = _timm_with_hub_weights(timm, model, known, options)
         else:
             module = timm.create_model(model, pretrained=False, **options)
-            # Modules of the classifier, which the weights may lack.
+            # Names of the classifier's modules, which the weights may lack.
             names = module.pretrained_cfg.get("classifier") or ()
             names = (names,) if isinstance(names, str) else tuple(names)
             metadata = _load_weights(module, weights, label, names)
     except TypeError as error:
         if not options:
             raise
-        raise InvalidArgumentError(f"{label} does not take these settings {dict(options)}: {error}") from error
+        raise InvalidArgumentError(f"{label} does not take the settings {dict(options)}: {error}") from error
     return module, metadata
 
 
@@ -156,9 +156,9 @@ def open_torchvision_network(model: str, *, stages: tuple[str, ...] | None, weig
     """Open a torchvision image classifier.
 
     Args:
-        model: ``resnet50``.
-        stages: Names of its graph's nodes (``layer1,layer2``); default the last map of each of the
-            four coarsest resolutions, which for residual networks is the output of each of their four stages.
+        model: Name such as ``resnet50``.
+        stages: Names of nodes in its graph (``layer1,layer2``); default: the last map at each of the four coarsest
+            resolutions; for residual networks, these are the outputs of their four stages.
         weights: A safetensors file; None: the default weights from the local cache or the hub.
     """
     module, metadata, default = open_torchvision_module(model, weights=weights)
@@ -183,9 +183,9 @@ def open_torchvision_module(
     """Open a torchvision image classifier with its weights.
 
     Args:
-        model: ``resnet50``.
-        weights: Weights as in :func:`open_torchvision_network`.
-        fresh: Use freshly initialized weights instead.
+        model: Name such as ``resnet50``.
+        weights: Weights, as in :func:`open_torchvision_network`.
+        fresh: Use newly initialized weights instead.
 
     Returns:
         The module, the metadata of its weights file, and torchvision's entry for its default weights.
@@ -194,11 +194,11 @@ def open_torchvision_module(
     label = f"torchvision:{model}"
     if model not in torchvision.models.list_models(module=torchvision.models):
         raise UnknownExtractorError(
-            f"torchvision has no image classifier {model!r}; torchvision.models.list_models() lists all"
+            f"torchvision has no image classifier {model!r}; torchvision.models.list_models() lists all models"
         )
     default = torchvision.models.get_model_weights(model).DEFAULT
     metadata: dict[str, str] = {}
-    # These constructors initialize slowly and warn about it, only for the weights to be replaced.
+    # These constructors initialize slowly, and warn about it, although the weights are replaced afterward.
     extra = {"init_weights": False} if model in ("googlenet", "inception_v3") else {}
     module = torchvision.models.get_model(model, weights=None, **extra)
     if fresh:
@@ -215,33 +215,33 @@ def open_torchvision_module(
 
 
 def torchvision_classifier(module: nn.Module) -> tuple[str, ...]:
-    """Name of the classifier's module: the last linear layer of a complete network."""
+    """Return the name of the classifier's module: the last linear layer of a complete network."""
     linear = [name for name, part in module.named_modules() if isinstance(part, nn.Linear)]
     return tuple(linear[-1:])
 
 
 def _timm_with_hub_weights(timm: Any, model: str, config: Any, options: Mapping[str, Any]) -> nn.Module:
-    """Load weights from the local cache without a network connection, otherwise from the hub."""
+    """Load weights from the local cache without network access, otherwise from the hub."""
     import huggingface_hub
     from huggingface_hub.errors import RemoteEntryNotFoundError
 
     label = f"timm:{model}"
     if config is None or not (config.hf_hub_id or config.url or config.file):
-        raise _unavailable(label, "timm, which knows of no pretrained weights for this model")
+        raise _unavailable(label, "timm, which has no pretrained weights for this model")
     overlay: dict[str, Any] | None = None
     try:
         if config.hf_hub_id:
             file = config.hf_hub_filename or "model.safetensors"
             cached = huggingface_hub.try_to_load_from_cache(config.hf_hub_id, file)
             if not isinstance(cached, str):
-                # Fail at once if the hub is unreachable; its client would retry for most of a minute.
+                # Fail immediately if the hub is unreachable; its client would retry for nearly a minute.
                 if huggingface_hub.constants.HF_HUB_OFFLINE:
                     raise OSError("HF_HUB_OFFLINE is set")
                 ping = urllib.request.Request(huggingface_hub.constants.ENDPOINT, method="HEAD")
                 try:
                     urllib.request.urlopen(ping, timeout=10).close()
                 except urllib.error.HTTPError as error:
-                    error.close()  # any answer, even an error, means that the hub is reachable
+                    error.close()  # any response, even an error, means that the hub is reachable
                 try:
                     cached = huggingface_hub.hf_hub_download(config.hf_hub_id, file)
                 except RemoteEntryNotFoundError:
@@ -281,7 +281,7 @@ def _timm_indices(module: Any, label: str, stages: tuple[str, ...] | None) -> li
 
 @check_arguments
 def torchvision_stages(module: nn.Module, label: str, stages: tuple[str, ...] | None, size: int) -> nn.Module:
-    """Extract the part of the module that computes the stages, as a module that returns maps by name."""
+    """Extract the part of a module that computes the stages, as a module that returns feature maps by name."""
     from torchvision.models.feature_extraction import create_feature_extractor, get_graph_node_names
 
     _, nodes = get_graph_node_names(module, suppress_diff_warning=True)
@@ -296,10 +296,10 @@ def torchvision_stages(module: nn.Module, label: str, stages: tuple[str, ...] | 
                 last[shape[2]] = node
         sides = sorted(last, reverse=True)[-_STAGES:]
         stages = tuple(last[side] for side in sides)
-        # Attention weights are also square, but the maps of a pyramid halve from stage to stage.
+        # Attention weights are also square, but the maps of a pyramid halve in size from stage to stage.
         if len(sides) < 2 or any(fine < 1.7 * coarse for fine, coarse in itertools.pairwise(sides)):
             raise InvalidArgumentError(f"{label} has no pyramid of maps; choose another model, or one of timm:")
-    # A module name refers to its last node.
+    # The name of a module refers to its last node.
     known = set(nodes) | {name for name, _ in module.named_modules() if name}
     unknown = [stage for stage in stages if stage not in known]
     if unknown:
@@ -311,7 +311,8 @@ def torchvision_stages(module: nn.Module, label: str, stages: tuple[str, ...] | 
 
 
 def _load_weights(module: nn.Module, path: PathLike, label: str, classifier: tuple[str, ...]) -> dict[str, str]:
-    """Load a file strictly, except that the classifier may be missing or have other classes; then it is removed.
+    """Load a file strictly, except that the classifier may be missing or have other classes; it is removed in this
+    case.
 
     Returns:
         The file's metadata.
@@ -342,19 +343,17 @@ def _load_weights(module: nn.Module, path: PathLike, label: str, classifier: tup
     return metadata
 
 
-# torchvision and timm are only imported here.
-# Package indexes offer a torchvision wheel whose compiled operators are linked against CUDA. With a CPU-only torch its
-# library does not load, which torchvision tolerates, but its import then refers to two missing operators (``operator
-# torchvision::nms does not exist``). vidkin does not use them, so declaring them is enough.
-
-
-# Operators that torchvision refers to on import, whether or not its library was loaded.
+# Import torchvision and timm only through the functions below.
+# Package indexes offer a torchvision wheel whose compiled operators are linked against CUDA. With a CPU-only torch, its
+# library does not load; torchvision tolerates this, but its import then refers to two missing operators (``operator
+# torchvision::nms does not exist``). Vidkin does not use these operators, so declaring them is enough.
+# Operators that torchvision refers to on import, whether or not its library was loaded:
 _SCHEMAS = {
     "nms": "nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms": "qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
 }
 
-# A declaration lives as long as its Library object.
+# A declaration exists only as long as its Library object.
 _declared: list[torch.library.Library] = []
 
 
@@ -363,7 +362,7 @@ def import_torchvision() -> Any:
     """Import torchvision, even if its compiled operators cannot be loaded.
 
     Raises:
-        MissingPartError: torchvision is not installed, or does not fit torch.
+        MissingPartError: torchvision is not installed, or is incompatible with torch.
     """
     try:
         if "torchvision" not in sys.modules:
@@ -371,8 +370,8 @@ def import_torchvision() -> Any:
         return import_part("torchvision", extra="train")
     except (RuntimeError, OSError, AttributeError, ImportError) as error:
         raise MissingPartError(
-            f"torchvision {version('torchvision')} does not fit torch {torch.__version__} ({error}); reinstall both "
-            "from one package index with matching builds (both for CUDA, or both for the CPU): "
+            f"torchvision {version('torchvision')} is incompatible with torch {torch.__version__} ({error}); reinstall "
+            "both from one package index with matching builds (both for CUDA, or both for the CPU): "
             "pip install --force-reinstall torch torchvision"
         ) from error
 

@@ -1,6 +1,6 @@
-"""Sessions of ONNX Runtime, one per process and network, with a limited number of threads that never spin.
+"""ONNX Runtime sessions, one per process and network, with a limited number of threads that never spin.
 
-All networks that run without torch are opened here: ``onnx:`` files, trained models, shot detectors and frame encoders.
+All networks that run without torch use them: ``onnx:`` files, trained models, shot detectors and frame encoders.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _DEVICE = re.compile(r"cpu|cuda(:\d{1,3})?")
 # More threads do not speed up networks this small.
 _MAX_THREADS = 4
 
-# Seconds: maximum duration of a call, interval of checks for cancellation, and wait for a cancelled call to end.
+# In seconds: time limit of a call, interval of checks for cancellation, and wait for a canceled call to end.
 _MAX_SECONDS, _POLL_SECONDS, _STOP_SECONDS = 120.0, 0.2, 1.0
 
 _threads: int | None = None
 _device = "auto"
-# Open sessions, shared by all users of a network. The key includes the process, because session threads do not survive
-# a fork.
+# Open sessions, shared by all users of a network. The key includes the process, because a session's threads do not
+# survive a fork.
 _open: WeakValueDictionary[tuple[object, ...], Any] = WeakValueDictionary()
 _lock = Lock()
 
 SHIPPED = Path(__file__).with_name("data") / "squares.onnx"
-"""The small encoder that ships with the package."""
+"""The small encoder bundled with the package."""
 
 # Squares per pass: enough to keep the CPU busy, few enough to stay in its cache.
 _SQUARES_PER_PASS = 32
@@ -55,9 +55,9 @@ _SQUARES_PER_PASS_ON_CUDA = 512
 
 
 def set_threads(count: int | None) -> None:
-    """Set the number of threads of sessions that this process opens from now on; None: one per core, at most 4.
+    """Set the number of threads for sessions that this process opens from now on; None: one per core, at most 4.
 
-    Worker processes, which share the machine, call it with 1 before opening any session.
+    Worker processes share the machine, so they call this with 1 before opening any session.
 
     Raises:
         InvalidArgumentError: The count is below 1.
@@ -69,7 +69,7 @@ def set_threads(count: int | None) -> None:
 
 
 def get_threads() -> int:
-    """The default number of threads of a session."""
+    """Return the default number of threads per session."""
     return _threads or min(os.cpu_count() or 1, _MAX_THREADS)
 
 
@@ -77,7 +77,7 @@ def get_threads() -> int:
 def set_device(device: str) -> None:
     """Set the meaning of ``auto`` in this process: ``cpu``, ``cuda``, ``cuda:1``, or ``auto`` for CUDA if available.
 
-    Open sessions keep their device. An index opened afterwards passes the setting to its worker processes.
+    Open sessions keep their device. An index that is opened afterward passes the setting to its worker processes.
 
     Raises:
         InvalidArgumentError: The name is invalid, or neither ONNX Runtime nor torch has CUDA.
@@ -89,8 +89,8 @@ def set_device(device: str) -> None:
 
 
 def check_device(device: str) -> str:
-    """Return a valid device name (``auto``, ``cpu``, ``cuda``, ``cuda:N``), replacing ``auto`` by the device of
-    :func:`set_device`.
+    """Check a device name (``auto``, ``cpu``, ``cuda``, ``cuda:N``) and return it, replacing ``auto`` with the device
+    set by :func:`set_device`.
 
     Raises:
         InvalidArgumentError: The name is invalid.
@@ -104,7 +104,9 @@ def check_device(device: str) -> str:
 
 @check_arguments
 def resolve_device(device: str) -> str:
-    """The device on which torch computes: ``auto`` is ``cuda`` if torch finds one, otherwise ``cpu``. Needs torch.
+    """Return the device on which torch computes; ``auto`` is ``cuda`` if torch finds one, otherwise ``cpu``.
+
+    Requires torch.
 
     Raises:
         InvalidArgumentError: The name is invalid, or torch finds no CUDA device.
@@ -149,13 +151,13 @@ def open_session(model: bytes | PathLike, *, threads: int | None = None, device:
 
     Args:
         model: An ONNX file, or its content from :func:`~vidkin.features.onnx_file.read_onnx`.
-        threads: Number of threads for a call of ``run``; default: see :func:`set_threads`.
-        device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: CUDA if ONNX Runtime has it and finds a device.
-            ``session.get_providers()[0]`` names the choice.
-        name: File name for messages if ``model`` is its content.
+        threads: Number of threads per call of ``run``; default: see :func:`set_threads`.
+        device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``: CUDA if ONNX Runtime supports it and finds a device.
+            ``session.get_providers()[0]`` names the device in use.
+        name: File name for messages if ``model`` is the content of a file.
 
     Raises:
-        InvalidArgumentError: The file cannot be opened, its weights are in another file, or there is no such device.
+        InvalidArgumentError: The file cannot be opened, its weights are in another file, or the device does not exist.
     """
     given = None if threads is None else max(1, threads)
     count = given or get_threads()
@@ -169,7 +171,8 @@ def open_session(model: bytes | PathLike, *, threads: int | None = None, device:
 
 
 def session_failures() -> tuple[type[Exception], ...]:
-    """Exceptions that onnxruntime raises when it opens or runs a network; they have no common base class."""
+    """Return the exceptions that onnxruntime raises when opening or running networks; they have no common base
+    class."""
     load_onnxruntime()
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
@@ -178,7 +181,7 @@ def session_failures() -> tuple[type[Exception], ...]:
 
 
 def _identity(model: bytes | PathLike) -> tuple[object, ...]:
-    """The identity of a network: its content, or the current state of its file."""
+    """Return the identity of a network: its content, or the current state of its file."""
     if isinstance(model, bytes):
         return (hashlib.sha256(model).hexdigest(),)
     path = os.path.realpath(model)
@@ -193,7 +196,7 @@ def _create(model: bytes | PathLike, threads: int, device: str, name: str) -> An
     onnxruntime = load_onnxruntime()
     where = name or ("the network" if isinstance(model, bytes) else os.fspath(model))
     try:
-        # Pass the content, not the path, so that the network that runs is the one that was checked.
+        # Pass the content rather than the path, so that the network that runs is the one that was checked.
         content = model if isinstance(model, bytes) else read_onnx(model)
     except OSError as error:
         raise InvalidArgumentError(f"{where}: cannot be read ({error.strerror or error})") from error
@@ -203,7 +206,7 @@ def _create(model: bytes | PathLike, threads: int, device: str, name: str) -> An
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.use_deterministic_compute = True
-    # Memory patterns take memory for each batch size and save no time.
+    # Memory patterns use memory for each batch size and save no time.
     options.enable_mem_pattern = False
     # Spinning threads would take CPU time from other workers.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
@@ -216,7 +219,7 @@ def _create(model: bytes | PathLike, threads: int, device: str, name: str) -> An
         number = int(device.partition(":")[2] or 0)
         providers = [(_CUDA, {"device_id": number, "use_tf32": 0}), _CPU]
         if hasattr(onnxruntime, "preload_dlls"):
-            onnxruntime.preload_dlls()  # the CUDA libraries installed with torch or by pip
+            onnxruntime.preload_dlls()  # CUDA libraries that were installed with torch or by pip
     try:
         session = onnxruntime.InferenceSession(content, options, providers=providers)
     except session_failures() as error:
@@ -224,7 +227,7 @@ def _create(model: bytes | PathLike, threads: int, device: str, name: str) -> An
         raise InvalidArgumentError(
             f"{where}: onnxruntime {onnxruntime.__version__} cannot open this file: {cause}"
         ) from error
-    # Without a CUDA device onnxruntime silently falls back to the CPU.
+    # If there is no CUDA device, onnxruntime silently falls back to the CPU.
     if device.startswith("cuda") and session.get_providers()[0] != _CUDA:
         raise InvalidArgumentError(f"no CUDA device found for device {device!r}; use cpu")
     return session
@@ -233,14 +236,14 @@ def _create(model: bytes | PathLike, threads: int, device: str, name: str) -> An
 def run_session(session: Any, outputs: list[str] | None, inputs: Mapping[str, NDArray[Any]]) -> list[Any]:
     """Run a network with a time limit, because it may contain an endless loop; return the outputs of ``session.run``.
 
-    Ctrl-C and cancellation (see :mod:`vidkin._base.stopping`) end the call.
+    Ctrl-C and cancellation (see :mod:`vidkin._base.stopping`) interrupt the call.
 
     Raises:
         InvalidArgumentError: The call took longer than two minutes.
     """
     options = load_onnxruntime().RunOptions()
     answer: list[Any] = []
-    # An event instead of Thread.join: in Python 3.11, Ctrl-C during join makes the thread look finished.
+    # Use an event instead of Thread.join: in Python 3.11, Ctrl-C during join makes the thread look finished.
     has_ended = Event()
 
     def run() -> None:
@@ -269,13 +272,13 @@ def run_session(session: Any, outputs: list[str] | None, inputs: Mapping[str, ND
 
 
 class SquareEncoder:
-    """Unit vectors [N, D] of squares [N, 3, side, side].
+    """Network that encodes squares [N, 3, side, side] as unit vectors [N, D].
 
     Args:
         run: Function from squares [N, 3, side, side] float32 with values in 0..255 to vectors [N, D] float32.
         side: Side of a square in pixels.
         dimension: Length of the vectors.
-        digest: SHA-256 of the settings and weights, see :func:`weights_digest`.
+        digest: SHA-256 of the settings and weights; see :func:`weights_digest`.
         batch: Number of squares per call of ``run``.
     """
 
@@ -295,7 +298,7 @@ class SquareEncoder:
         self._batch = batch
 
     def encode(self, squares: NDArray[np.uint8] | NDArray[np.float32]) -> NDArray[np.float32]:
-        """Unit vectors [N, D] of squares with values in 0..255, [N, 3, side, side] or [N, side, side, 3]."""
+        """Compute unit vectors [N, D] of squares with values in 0..255, [N, 3, side, side] or [N, side, side, 3]."""
         if squares.shape[1:] == (self.side, self.side, 3):
             squares = squares.transpose(0, 3, 1, 2)
         vectors = np.empty((len(squares), self.dimension), np.float32)
@@ -306,7 +309,7 @@ class SquareEncoder:
 
 
 def shipped_encoder() -> SquareEncoder:
-    """The encoder that ships with the package, on the device of :func:`set_device`; opened once per process."""
+    """Return the bundled encoder, on the device set by :func:`set_device`; it is opened once per process."""
     return _shipped_of_process(os.getpid(), check_device("auto"))
 
 
@@ -315,15 +318,15 @@ def open_square_encoder(weights: PathLike | None = None, *, device: str = "auto"
     """Open a frame encoder.
 
     Args:
-        weights: An ONNX file that :func:`vidkin.features.frame_encoder.export_frame_encoder` wrote; or weights
-            FILE.safetensors, which run without torch if FILE.onnx with the same weights is next to it. Default: the
-            encoder that ships with the package.
-        device: ``auto`` (CUDA if ONNX Runtime has it), ``cpu``, ``cuda``, ``cuda:1``. Torch is used for a CUDA device
-            that ONNX Runtime lacks.
+        weights: An ONNX file written by :func:`vidkin.features.frame_encoder.export_frame_encoder`; or weights in
+            FILE.safetensors, which run without torch if a FILE.onnx with the same weights is in the same folder.
+            Default: the bundled encoder.
+        device: ``auto`` (CUDA if ONNX Runtime supports it), ``cpu``, ``cuda`` or ``cuda:1``. Torch is used for a CUDA
+            device if ONNX Runtime does not support CUDA.
 
     Raises:
-        InvalidArgumentError: The file is damaged or contains something else, or there is no such device.
-        MissingPartError: Only safetensors weights exist, and torch is not installed.
+        InvalidArgumentError: The file is damaged or contains something else, or the device does not exist.
+        MissingPartError: There are only safetensors weights, and torch is not installed.
     """
     path = SHIPPED if weights is None else Path(weights).expanduser()
     file = path if path.suffix == ".onnx" else path.with_suffix(".onnx")
@@ -342,8 +345,8 @@ def open_square_encoder(weights: PathLike | None = None, *, device: str = "auto"
 
 
 def weights_digest(settings: Mapping[str, Any], weights: Mapping[str, NDArray[Any]]) -> str:
-    """SHA-256 of a network's settings and of its weights by name: the identity of an encoder, independent of the file
-    format."""
+    """Return the SHA-256 of a network's settings and its weights by name: the identity of an encoder, independent of
+    the file format."""
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
     for name, values in sorted(weights.items()):
         digest.update(name.encode())
@@ -352,7 +355,7 @@ def weights_digest(settings: Mapping[str, Any], weights: Mapping[str, NDArray[An
 
 
 def read_weights_digest(path: PathLike) -> str:
-    """The :func:`weights_digest` of a safetensors file that ``save_frame_encoder`` wrote.
+    """Return the :func:`weights_digest` of a safetensors file that ``save_frame_encoder`` wrote.
 
     Raises:
         InvalidArgumentError: The file is damaged or contains something else.
@@ -375,17 +378,17 @@ def read_weights_digest(path: PathLike) -> str:
 
 @cache
 def _shipped_of_process(process: int, device: str) -> SquareEncoder:
-    # Session threads do not survive a fork, so a child process opens its own.
+    # A session's threads do not survive a fork, so a child process opens its own session.
     return open_square_encoder(device=device)
 
 
 def _open_onnx(path: Path, device: str) -> SquareEncoder:
-    """Open an encoder in an ONNX file that vidkin wrote."""
+    """Open an encoder from an ONNX file that vidkin wrote."""
     session = open_session(path, device=device)
     about = session.get_modelmeta().custom_metadata_map
     inputs, outputs = session.get_inputs(), session.get_outputs()
     if "digest" not in about or len(inputs) != 1 or len(outputs) != 1:
-        raise InvalidArgumentError(f"{path} must be a frame encoder that vidkin wrote; its metadata has no digest")
+        raise InvalidArgumentError(f"{path} must be a frame encoder written by vidkin; its metadata has no digest")
 
     def run(squares: NDArray[np.float32]) -> NDArray[np.float32]:
         (vectors,) = run_session(session, [outputs[0].name], {inputs[0].name: squares})
@@ -402,15 +405,15 @@ def _open_onnx(path: Path, device: str) -> SquareEncoder:
 
 
 def _open_with_torch(path: Path, device: str) -> SquareEncoder:
-    """Open an encoder in a safetensors file with torch."""
+    """Open an encoder from a safetensors file with torch."""
     try:
-        # Loaded by name, because that module imports this one.
+        # Import it by name, because that module imports this one.
         load_frame_encoder = load_attribute("vidkin.features.frame_encoder:load_frame_encoder")
     except ImportError as error:
         file = path.with_suffix(".onnx")
         raise MissingPartError(
-            f"{path} needs torch, which is not installed, or {file.name} next to it; where torch is installed, write "
-            f"that file with: vidkin export {path} --output {file}"
+            f"{path} needs torch, which is not installed, or {file.name} in the same folder; where torch is installed, "
+            f"write that file with: vidkin export {path} --output {file}"
         ) from error
     encoder: SquareEncoder = load_frame_encoder(path).on_squares(device)
     return encoder

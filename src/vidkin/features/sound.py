@@ -1,4 +1,4 @@
-"""Describe sound by landmarks of its spectrum, together with the frames of a video or alone."""
+"""Describe audio by spectral landmarks, together with the frames of a video or on its own."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from vidkin.media.sound import Listener, SoundTrack, iter_sound
 from vidkin.similarity.sound import PITCHES, SOUND_RATE, STEP, STEPS_A_SECOND, STEPS_AN_OCTAVE, SoundFeatures
 
 LANDMARKS_REVISION = 1
-"""To be incremented whenever the same sound gets different landmarks, so that stored ones are recomputed."""
+"""Increment this whenever the same audio would get different landmarks, so that stored ones are recomputed."""
 
 _WINDOW, _MIN_FREQUENCY = 1024, 250.0
 
 # Power of silence relative to a full-scale sine: -70 dB.
 _FLOOR = 1e-7
-# A landmark is the maximum within these steps of time and pitch; its prominence is relative to the mean over this many
-# steps around it.
+# A landmark is the maximum within this many steps of time and pitch; its prominence is relative to the mean over this
+# many steps around it.
 _NEAR_TIME, _NEAR_PITCH, _AROUND = 5, 4, 32
-# Maximum number of landmarks within a second, and of strong ones, which form pairs.
+# Maximum number of landmarks per second, and of strong landmarks, which form pairs.
 _MAX_LANDMARKS, _MAX_STRONG = 24, 10
-# Minimum prominence of a landmark (natural logarithm of power).
+# Minimum prominence of a landmark (natural logarithm of a power ratio).
 _MIN_PROMINENCE = 0.7
-# Number of samples described at a time.
+# Number of samples to process at a time.
 _BLOCK = 32 * SOUND_RATE
 
 
 def fingerprint_of_landmarks() -> str:
-    """Identify all settings that landmarks depend on."""
+    """Return text that identifies all settings that landmarks depend on."""
     scale = (SOUND_RATE, _WINDOW, STEP, _MIN_FREQUENCY, STEPS_AN_OCTAVE, PITCHES, _FLOOR)
     return repr(
         (LANDMARKS_REVISION, scale, _NEAR_TIME, _NEAR_PITCH, _AROUND, _MAX_LANDMARKS, _MAX_STRONG, _MIN_PROMINENCE)
@@ -42,10 +42,10 @@ def fingerprint_of_landmarks() -> str:
 
 @check_constructor
 class Hearing:
-    """Describes the sound tracks of a file while its frames are read.
+    """Describes the audio tracks of a file while its frames are read.
 
     Args:
-        video: The probed file, not read yet; None if samples come from elsewhere.
+        video: The probed file, not read yet; None if the samples come from elsewhere.
     """
 
     def __init__(self, video: ProbedVideo | None = None) -> None:
@@ -60,14 +60,14 @@ class Hearing:
         return self._tracks[-1].push
 
     def finish(self) -> tuple[tuple[SoundFeatures, ...], str]:
-        """Return the landmarks of all tracks, and one line about parts that could not be decoded, or an empty
-        string."""
+        """Return the landmarks of all tracks, and one line about parts that could not be decoded (empty if there are
+        none)."""
         failures = 0 if self._video is None else self._video.sound_failures
         return tuple(track.finish() for track in self._tracks), describe_failures(failures)
 
 
 def describe_failures(failures: int) -> str:
-    """One line about audio packets that could not be decoded; empty for none."""
+    """Describe in one line how many audio packets could not be decoded; empty for 0."""
     if not failures:
         return ""
     return f"its sound is damaged: {failures} packet{'' if failures == 1 else 's'} skipped"
@@ -81,16 +81,16 @@ def describe_sound(
     end: float | None = None,
     on_read: Callable[[], None] = lambda: None,
 ) -> tuple[SoundFeatures, ...]:
-    """Compute landmarks of the sound tracks of a video or audio file; times count from the first frame or, without
-    frames, from the first sample.
+    """Compute landmarks of the audio tracks of a video or audio file; times count from the first frame or, if there are
+    no frames, from the first sample.
 
     Args:
         path: The file.
-        start, end: Part to describe, seconds; default: the whole file.
-        on_read: Callback for every packet read.
+        start, end: Part to describe in seconds; default: the whole file.
+        on_read: Callback for each packet that is read.
 
     Raises:
-        MediaError: The file cannot be read, or has no sound.
+        MediaError: The file cannot be read, or has no audio.
     """
     hearing = Hearing()
     iter_sound(path, hearing.open_listener, end=None if end is None else end + 1.0, on_read=on_read)
@@ -102,29 +102,28 @@ def describe_sound(
 
 
 class SoundDescriber:
-    """Finds the landmarks of a track whose samples arrive in pieces.
+    """Finds the landmarks of a track whose samples arrive in chunks.
 
-    Landmarks depend only on the sound around them, not on how it is cut into pieces, and memory does not grow with
-    length.
+    Landmarks depend only on the audio around them, not on how it is chunked, and memory use does not grow with the
+    length of the track.
     """
 
     def __init__(self, language: str = "", *, is_default: bool = True) -> None:
         self._language, self._is_default = language, is_default
         self._pieces: list[NDArray[np.float32]] = []
-        # Numbers of the first held sample and of the sample after the last.
+        # Positions of the first buffered sample and of the sample after the last.
         self._first = 0
         self._end = 0
         self._begun = False
         self._found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]] = []
 
     def push(self, first: int, samples: NDArray[np.float32]) -> None:
-        """Add samples [S] at 8,000 per second, in [-1, 1]; ``first`` is the number of the first one, counted from time
-        0."""
+        """Add samples [S] at 8,000 Hz in [-1, 1]; ``first`` is the position of the first one, counted from time 0."""
         if self._begun and first - self._end > _BLOCK:
-            self._describe(is_last=True)  # a gap as long as a block: finish the part before it
+            self._describe(is_last=True)  # the gap is longer than a block, so finish the part before it
             self._begun = False
         if not self._begun:
-            # Aligned to the grid of steps, with zeros up to the first sample.
+            # Align with the grid of steps, with zeros up to the first sample.
             self._first = self._end = max(0, first // STEP * STEP - _WINDOW)
             self._pieces, self._begun = [], True
         if first > self._end:
@@ -159,7 +158,7 @@ class SoundDescriber:
         )
 
     def _describe(self, *, is_last: bool) -> None:
-        """Find the landmarks whose neighborhood is complete, and keep the samples that later ones need."""
+        """Find the landmarks whose neighborhood is complete, and keep the samples that later landmarks need."""
         samples = np.concatenate(self._pieces)
         margin = _AROUND + _NEAR_TIME
         if is_last:
@@ -171,7 +170,7 @@ class SoundDescriber:
         least = margin if self._found_before else 0
         most = steps if is_last else steps - margin
         inside = (times >= least) & (times < most)
-        # A landmark's time is the middle of its window.
+        # The time of a landmark is the middle of its window.
         middle = _WINDOW // STEP // 2
         self._found.append((times[inside] + start + middle, pitches[inside], values[inside]))
         if is_last:
@@ -186,7 +185,7 @@ class SoundDescriber:
 
 @cache
 def _bank() -> tuple[tuple[slice, slice, NDArray[np.float32]], ...]:
-    """The filter bank, by octave: its bins of the spectrum, its pitches, and weights [bins, pitches] that sum to 1 for
+    """Return the filter bank by octave: its spectrum bins, its pitches, and weights [bins, pitches] that sum to 1 for
     each pitch."""
     bins = np.arange(_WINDOW // 2 + 1) * SOUND_RATE / _WINDOW
     middles = _MIN_FREQUENCY * 2.0 ** (np.arange(PITCHES) / STEPS_AN_OCTAVE)
@@ -203,8 +202,8 @@ def _bank() -> tuple[tuple[slice, slice, NDArray[np.float32]], ...]:
 
 
 def _spectrum(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Natural logarithm [T, pitches] of the power at each step, relative to a full-scale sine and at least that of
-    silence."""
+    """Compute the natural logarithm [T, pitches] of the power at each step, relative to a full-scale sine and at least
+    the power of silence."""
     window = np.hanning(_WINDOW + 1)[:-1].astype(np.float32)
     frames = np.lib.stride_tricks.sliding_window_view(samples, _WINDOW)[::STEP]
     result = np.empty((len(frames), PITCHES), np.float32)
@@ -223,7 +222,7 @@ def _spectrum(samples: NDArray[np.float32]) -> NDArray[np.float32]:
 def _landmarks(
     samples: NDArray[np.float32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-    """Step, pitch and prominence of every landmark."""
+    """Return the step, pitch and prominence of each landmark."""
     if len(samples) < _WINDOW:
         none = np.zeros(0, np.int64)
         return none, none, none.astype(np.float32)
@@ -238,7 +237,7 @@ def _landmarks(
 
 
 def _box_mean(values: NDArray[np.float32], reach: int) -> NDArray[np.float32]:
-    """Mean over up to ``reach`` rows before and after each row."""
+    """Compute the mean over up to ``reach`` rows before and after each row."""
     sums = np.zeros((len(values) + 1, values.shape[1]), np.float64)
     np.cumsum(values, axis=0, out=sums[1:])
     rows = np.arange(len(values))
@@ -248,7 +247,7 @@ def _box_mean(values: NDArray[np.float32], reach: int) -> NDArray[np.float32]:
 
 
 def _window_max(values: NDArray[np.float32], reach: int, axis: int) -> NDArray[np.float32]:
-    """Maximum within ``reach`` positions before and after each position."""
+    """Compute the maximum within ``reach`` positions before and after each position."""
     result = values.copy()
     moved, target = np.moveaxis(values, axis, 0), np.moveaxis(result, axis, 0)
     for lag in range(1, min(reach, len(moved) - 1) + 1):
@@ -258,7 +257,7 @@ def _window_max(values: NDArray[np.float32], reach: int, axis: int) -> NDArray[n
 
 
 def _ranks(times: NDArray[np.int64], values: NDArray[np.float32], reach: int) -> NDArray[np.int64]:
-    """Number of more prominent landmarks within ``reach`` steps of each."""
+    """Count the more prominent landmarks within ``reach`` steps of each landmark."""
     ranks = np.zeros(len(times), np.int64)
     for lag in range(1, len(times)):
         near = times[lag:] - times[:-lag] <= reach

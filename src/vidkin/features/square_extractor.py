@@ -1,4 +1,4 @@
-"""Describe frames, or ten regions of them, with a network for small squares trained by `vidkin train frame-encoder`."""
+"""Describe frames, or ten regions of them, with a small-square network trained by `vidkin train frame-encoder`."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from vidkin.similarity import WHOLE, FrameFeatures
 if TYPE_CHECKING:
     from vidkin.media import Frames
 
-# Part of the fingerprint: increment it whenever the same frame would get different vectors.
+# Part of the fingerprint; increment it whenever the same frame would get different vectors.
 _REVISION = 1
-# Side of the square from which views are cut: a view of half the side still fills the encoder's input.
+# Side of the square from which views are cropped; a view of half this side still fills the encoder's input.
 _CANVAS = 128
-# Number of frames processed at a time: few enough to stay in the CPU's cache.
+# Number of frames to process at a time; few enough to stay in the CPU's cache.
 _FRAMES_PER_PASS = 4
-# Minimum information of a part of the frame; parts with less are left empty.
+# Minimum information of a part of the frame; the vectors of other parts are zero.
 _MIN_INFORMATION = 0.03
-# Regions of a box by their number: the box alone, or 3 x 3 squares of half its sides followed by the box. On the canvas
-# a square of half the side still fills the encoder's input.
+# Regions of a box, by their number: the box alone, or 3 x 3 squares of half its sides followed by the box. On the
+# canvas, a square of half the side still fills the encoder's input.
 _REGIONS = {
     1: (WHOLE,),
     10: (*((left, top, left + 0.5, top + 0.5) for top in (0.0, 0.25, 0.5) for left in (0.0, 0.25, 0.5)), WHOLE),
@@ -47,16 +47,16 @@ _REGIONS = {
 class SquareExtractor:
     """Extracts unit vectors [T, V, R, D] with a network for small squares.
 
-    The frame is resized to a square once; every view is cut from that square. Black bars are part of it.
+    The frame is resized to a square once, including any black bars, and all views are cropped from that square.
 
     Args:
         encoder: The network that describes a square.
-        name: The name under which it was opened.
-        regions: Number of descriptors of a view: 1 for the view as one square; or 10 for 3 x 3 overlapping squares of
-            half its sides and the view, as for `classical`, so that a comparator can choose among regions.
+        name: The name under which the extractor was opened.
+        regions: Number of descriptors per view: 1 for the view as one square, or 10 for 3 x 3 overlapping squares of
+            half its sides followed by the view, as in `classical`, so that a comparator can choose among regions.
 
     Attributes:
-        fingerprint: A short hash of the network's settings and weights, plus the number of regions if it is not 1.
+        fingerprint: A short hash of the network's settings and weights, followed by the number of regions if not 1.
 
     Raises:
         InvalidArgumentError: The number of regions is not supported.
@@ -76,11 +76,11 @@ class SquareExtractor:
         self.fingerprint: Final = f"squares-{_REVISION}-{encoder.digest[:12]}{regions_suffix}"
 
     def extract(self, frames: Frames, *, boxes: NDArray[np.float32] | None = None) -> FrameFeatures:
-        """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
+        """Describe frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
         boxes = np.array([WHOLE], dtype=np.float32) if boxes is None else boxes
         prepared = self._prepare(frames)
         parts = self._parts(boxes)
-        # A part without detail matches any other such part, so it is left empty; the whole frame never is.
+        # A part without detail would match any other such part, so its vector stays zero, except for the whole frame.
         shares = _shares(prepared.cells, _edges(parts, prepared.cells.shape[-1]))
         kept = information_of_share(shares) >= _MIN_INFORMATION
         kept[:, len(self._regions) - 1] = True
@@ -110,14 +110,14 @@ class SquareExtractor:
         return _Prepared(canvas, cells, look.luma, look.information)
 
     def _parts(self, boxes: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The regions [V R, 4] of boxes [V, 4], each box after its parts."""
+        """Return the regions [V R, 4] of boxes [V, 4]; each box follows its parts."""
         if len(self._regions) == 1:
             return boxes
         corner, size = boxes[:, None, [0, 1, 0, 1]], (boxes[:, 2:] - boxes[:, :2])[:, None, [0, 1, 0, 1]]
         return np.asarray((corner + size * self._regions).reshape(-1, 4), np.float32)
 
     def _describe(self, canvas: NDArray[np.uint8], parts: list[Edges], kept: NDArray[np.bool_]) -> NDArray[np.float32]:
-        """Vectors [T, P, D] of P parts of the canvas [128, T, 3, 128]; zeros where ``kept`` [T, P] is False."""
+        """Compute vectors [T, P, D] of P parts of the canvas [128, T, 3, 128]; zeros where ``kept`` [T, P] is False."""
         count, side = canvas.shape[1], self.side
         values = np.zeros((count, len(parts), self._encoder.dimension), np.float32)
         squares = np.empty((min(count, _FRAMES_PER_PASS), len(parts), 3, side, side), np.float32)
@@ -133,7 +133,7 @@ class SquareExtractor:
 def open_square_extractor(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> SquareExtractor:
-    """Open the extractor ``squares``; a factory of the registry.
+    """Open the extractor ``squares``; factory for the registry.
 
     Args:
         name: ``squares``, or ``squares?regions=10`` for 10 regions of the full frame.
@@ -156,7 +156,7 @@ def open_square_extractor(
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """Resized frames from which all views are cut.
+    """Resized frames from which all views are cropped.
 
     Attributes:
         canvas: [128, T, 3, 128] uint8, frames resized to squares: row, frame, channel, column.
@@ -172,12 +172,12 @@ class _Prepared:
 
 
 def _edges(boxes: NDArray[np.float32], side: int) -> list[Edges]:
-    """Pixel edges (left, top, right, bottom) of boxes [V, 4] on the canvas."""
+    """Return the pixel edges (left, top, right, bottom) of boxes [V, 4] on the canvas."""
     return [tuple(box) for box in np.rint(boxes * side).astype(int).tolist()]
 
 
 def _shares(cells: NDArray[np.bool_], parts: list[Edges]) -> NDArray[np.float32]:
-    """Share [T, V] of cells [T, 16, 16] with detail in each part."""
+    """Return the fraction [T, V] of cells [T, 16, 16] with detail in each part."""
     shares = np.empty((len(cells), len(parts)), np.float32)
     for view, (left, top, right, bottom) in enumerate(parts):
         part = cells[:, top : max(bottom, top + 1), left : max(right, left + 1)]

@@ -1,7 +1,7 @@
-"""Choose the views of every frame, and read files for extractors.
+"""Choose the views of each frame, and read files for extractors.
 
-The full frame is one view. Each rectangle that may hold a video of its own (:func:`find_content_boxes`) is another view
-with its own vector, so that an inset is compared as if it were alone.
+The full frame is one view. Each rectangle that may contain a video of its own (:func:`find_content_boxes`) is another
+view with its own vector, so that an inset is compared as if it were a video.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from vidkin.media import Frames, ProbedVideo, iter_frames
 from vidkin.media.frames import join_frames
 from vidkin.similarity import WHOLE, Box, FrameFeatures
 
-# Minimum intersection over union for a box to count as found before.
+# Minimum intersection over union with an earlier box for a box to count as the same.
 _SAME = 0.8
 
 CROPS: tuple[Box, ...] = (
@@ -32,14 +32,14 @@ CROPS: tuple[Box, ...] = (
     *((left, top, left + 0.6, top + 0.6) for top in (0.0, 0.4) for left in (0.0, 0.4)),
     (0.3, 0.0, 0.7, 1.0),
 )
-"""Parts of a query's frames that are described as well, so that a copy which shows only half of the frame is found."""
+"""Parts of a query's frames that are described as well, to find copies that show only half of the frame."""
 
 
 _Number = TypeVar("_Number", bound=np.generic)
 
 
 def crop_box(images: NDArray[np.uint8], box: tuple[float, float, float, float]) -> NDArray[np.uint8]:
-    """Crop images [T, H, W, 3] to a box of shares (left, top, right, bottom), at least one pixel in size."""
+    """Crop images [T, H, W, 3] to a box (left, top, right, bottom as fractions), at least one pixel in size."""
     height, width = images.shape[1:3]
     left, top = min(round(box[0] * width), width - 1), min(round(box[1] * height), height - 1)
     right, bottom = max(round(box[2] * width), left + 1), max(round(box[3] * height), top + 1)
@@ -54,13 +54,13 @@ def features_of_views(
     *,
     boxes: NDArray[np.float32] | None = None,
 ) -> FrameFeatures:
-    """Features of frames in every view, for extractors that only take full images.
+    """Describe frames in every view, with an extractor that only takes full images.
 
     Args:
         describe: Function from images [T, H, W, 3] to descriptors [T, R, D].
         frames: T frames.
         fingerprint: Fingerprint of the extractor.
-        boxes: [V, 4] shares of the frame; None describes the full frame.
+        boxes: [V, 4] as fractions of the frame; None describes the full frame.
     """
     images, look = frames.images, look_at(frames.images)
     boxes = np.array([WHOLE], np.float32) if boxes is None else boxes
@@ -79,16 +79,16 @@ def features_of_views(
 
 
 class ViewPlan:
-    """Chooses the boxes for consecutive stretches of a video: the full frame, then up to four boxes found in it.
+    """Chooses the boxes for consecutive parts of a video: the full frame, then up to four boxes found in it.
 
-    A box that is found again keeps its position, so that a view means the same throughout the video.
+    A box that is found again keeps its position, so that a view has the same meaning throughout the video.
     """
 
     def __init__(self) -> None:
         self._found: list[tuple[float, ...] | None] = [None] * MAX_BOXES
 
     def boxes(self, images: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Boxes [V, 4] for the next frames [T, H, W, 3] of the video; zeros where there is no box."""
+        """Return the boxes [V, 4] for the next frames [T, H, W, 3] of the video; zeros where there is no box."""
         boxes = [tuple(box) for box in find_content_boxes(images).tolist()]
         chosen: list[tuple[float, ...] | None] = [None] * MAX_BOXES
         for view, before in enumerate(self._found):
@@ -96,7 +96,7 @@ class ViewPlan:
             if again is not None:
                 chosen[view] = again
                 boxes.remove(again)
-        # New boxes prefer positions that were never used, so that different boxes are not mixed in one view.
+        # New boxes prefer positions that have not been used yet, so that different boxes are not mixed in one view.
         free = sorted((at for at in range(MAX_BOXES) if chosen[at] is None), key=lambda at: self._found[at] is not None)
         for view, box in zip(free, boxes, strict=False):
             chosen[view] = box
@@ -108,12 +108,12 @@ class ViewPlan:
 def describe_views(
     extractor: FrameExtractor, frames: Frames, boxes: NDArray[np.float32], crops: NDArray[np.intp] | None = None
 ) -> FrameFeatures:
-    """Features of frames in the boxes of a :class:`ViewPlan`.
+    """Describe frames in the boxes of a :class:`ViewPlan`.
 
     Args:
-        extractor: An extractor of frames.
+        extractor: An extractor for frames.
         frames: T frames.
-        boxes: [V, 4] shares of the frame; zeros where there is no box.
+        boxes: [V, 4] as fractions of the frame; zeros where there is no box.
         crops: Indices of frames for which `CROPS` are added as further views; None adds none.
     """
     features = _describe_boxes(extractor, frames, boxes)
@@ -139,7 +139,7 @@ def describe_views(
 
 
 def _describe_boxes(extractor: FrameExtractor, frames: Frames, boxes: NDArray[np.float32]) -> FrameFeatures:
-    """Features of frames in boxes [V, 4]; zeros for boxes of zeros."""
+    """Describe frames in boxes [V, 4]; the features of all-zero boxes are zero."""
     given = np.flatnonzero(boxes.any(axis=1))
     features = _features(extractor.name, extractor.extract(frames, boxes=boxes[given]))
     values = np.zeros((len(frames), len(boxes), *features.values.shape[2:]), features.values.dtype)
@@ -159,16 +159,16 @@ Phase = Literal["decoding", "describing"]
 """Current work on a file: decoding frames, or describing them with the extractor."""
 
 HANG_TIMEOUT = 120.0
-"""Seconds without a packet read or a frame decoded after which a decoder counts as hung."""
+"""Seconds without a packet or a frame after which a decoder counts as hung."""
 
-# Maximum seconds of silence counted between two checks: longer gaps mean that the checking process was busy or stopped,
-# or the machine asleep, not that the reader hangs.
+# Maximum seconds of silence to count between two checks: a longer gap means that the checking process was busy or
+# stopped, or that the machine was asleep, not that the reader hangs.
 _MAX_GAP = 1.0
-# An extractor may be silent this many times as long as a decoder.
+# An extractor may be silent this many times longer than a decoder.
 _DESCRIBING_FACTOR = 5
 
-# Frames described at a time, limited in number and bytes: networks are faster in batches, but memory must not grow with
-# the length of a video or the size of its frames.
+# Limits on the frames described at a time: networks are faster in batches, but memory use must not grow with the length
+# of a video or the size of its frames.
 _FRAMES_PER_CHUNK = 32
 _BYTES_PER_CHUNK = 64 << 20
 
@@ -190,21 +190,21 @@ def describe_file(
     on_damage: Callable[[str], None] | None = None,
     on_frames: Callable[[Frames], None] | None = None,
 ) -> Iterator[FrameFeatures]:
-    """Extract features of consecutive stretches of a file, in order; memory does not grow with its length.
+    """Extract features of consecutive parts of a file, in order; memory use does not grow with its length.
 
     Args:
         path: A video or an image; a ProbedVideo is not reopened for its first pass.
-        extractor: An extractor of frames or of clips.
+        extractor: An extractor for frames or for clips.
         duration: Duration of the file in seconds; 0 if unknown.
         rate: Descriptors per second.
-        start, end: Limits of the stretch in seconds; an ``end`` of None is the end of the file.
-        boxes: Also describe rectangles found in the frames, if the extractor supports that.
-        crops: Times per second at which `CROPS` are described as well, at most the rate of frames; None for never.
-        batch: Frames decoded at a time, between two calls of ``beat``.
+        start, end: Limits of the part to describe in seconds; an ``end`` of None is the end of the file.
+        boxes: Also describe rectangles found in the frames, if the extractor supports this.
+        crops: Number of times per second to describe `CROPS` as well, at most the frame rate; None for never.
+        batch: Number of frames decoded between two calls of ``beat``.
         threads: Decoder threads, as in :func:`vidkin.media.iter_frames`.
         beat: Callback for every packet read and every change of phase.
         on_damage: Callback as in :func:`vidkin.media.iter_frames`, called for each pass over the file.
-        on_frames: Callback for the frames before they are described.
+        on_frames: Callback that receives the frames before they are described.
 
     Raises:
         MediaError: The file cannot be read.
@@ -253,10 +253,10 @@ def _features(name: str, described: object) -> FrameFeatures:
 
 
 class Silence:
-    """Measures the silence of one reader of files.
+    """Measures how long a reader of files has been silent.
 
     Args:
-        hang_timeout: Seconds that a decoder can be silent; an extractor can be silent five times as long.
+        hang_timeout: Seconds that a decoder may be silent; an extractor may be silent five times as long.
     """
 
     def __init__(self, hang_timeout: float = HANG_TIMEOUT) -> None:
@@ -266,7 +266,7 @@ class Silence:
         self._checked_at = time.monotonic()
 
     def end(self, phase: Phase | None = None) -> None:
-        """Reset the silence; ``phase`` is the new phase of the work, None if it has not changed."""
+        """Reset the silence; ``phase`` is the new phase, None if it has not changed."""
         self.seconds = 0.0
         self._checked_at = time.monotonic()
         self._phase = phase or self._phase
@@ -283,7 +283,7 @@ class Silence:
 
 
 def _chunks(batches: Iterator[Frames]) -> Iterator[Frames]:
-    """Join batches until there are enough frames to describe together."""
+    """Join batches until there are enough frames to describe at once."""
     waiting: list[Frames] = []
     for batch in batches:
         waiting.append(batch)

@@ -1,4 +1,4 @@
-"""Whitening: weight every direction of descriptors by how well it discriminates, not by how much it varies."""
+"""Whitening: weight each direction of descriptors by how well it discriminates, not by how much it varies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 EPSILON = 1e-7
 
-# A direction with less than this share of the largest variance holds only rounding errors of float32 descriptors.
+# Directions with less than this fraction of the largest variance contain only rounding errors of float32 descriptors.
 _RANK_TOLERANCE = 1e-10
 
 
@@ -33,13 +33,14 @@ class Whitening:
     """A linear map to unit vectors: ``y = L2((x - mean) @ projection)``.
 
     Create one with :meth:`fit` (principal components of the data), :meth:`fit_pairs` (discriminative: directions that
-    edits change count less), :meth:`from_eigen` (a published matrix) or :meth:`load`.
+    edits change get less weight), :meth:`from_eigen` (a published matrix) or :meth:`load`.
 
     Attributes:
         mean: [D] float32.
         projection: [D, D'] float32.
         eigenvalues: [D'] float32, in decreasing order: variances of the data along the kept directions (``pca``:
-            eigenvalues of the covariance, not of the scatter matrix; ``pairs``: ratios of total to within variance).
+            eigenvalues of the covariance, not of the scatter matrix; ``pairs``: ratios of total to within-pair
+            variance).
         kind: ``pca`` or ``pairs``.
     """
 
@@ -70,16 +71,16 @@ class Whitening:
 
     @property
     def dimension(self) -> int:
-        """D', the length of the vectors that :meth:`apply` returns."""
+        """D', the length of the vectors returned by :meth:`apply`."""
         return int(self.projection.shape[1])
 
     def apply(self, values: NDArray[np.floating]) -> NDArray[np.float32]:
-        """``L2((values - mean) @ projection)``: [..., D] to [..., D'], float32.
+        """Compute ``L2((values - mean) @ projection)``: [..., D] to [..., D'], float32.
 
-        A vector of zeros means "no content" and stays zero.
+        A zero vector means "no content" and stays zero.
 
         Raises:
-            InvalidArgumentError: The vectors are not D long.
+            InvalidArgumentError: The vectors do not have length D.
         """
         if values.shape[-1] != self.mean.shape[0]:
             raise InvalidArgumentError(
@@ -92,16 +93,16 @@ class Whitening:
         return whitened
 
     def check_length(self, length: int, extractor: str) -> None:
-        """Raise InvalidArgumentError unless the whitening is for descriptors [..., length], which ``extractor``
-        makes."""
+        """Raise InvalidArgumentError unless the whitening fits descriptors [..., length], which ``extractor``
+        returns."""
         if len(self.mean) != length:
             raise InvalidArgumentError(
-                f"the whitening is for descriptors of length {len(self.mean)}, {extractor} makes {length}; fit one on "
-                "its own descriptors"
+                f"the whitening is for descriptors of length {len(self.mean)}, but {extractor} has {length}; fit one "
+                "to its own descriptors"
             )
 
     def digest(self) -> str:
-        """SHA-256 of the kind and the numbers; part of an extractor's fingerprint."""
+        """Return the SHA-256 of the kind and the arrays, which is part of an extractor's fingerprint."""
         digest = hashlib.sha256(self.kind.encode())
         for array in (self.mean, self.projection, self.eigenvalues):
             digest.update(array.tobytes())
@@ -109,18 +110,18 @@ class Whitening:
 
     @classmethod
     def fit(cls, batches: Iterable[NDArray[np.floating]], *, dimension: int, epsilon: float = EPSILON) -> Whitening:
-        """Principal components, each divided by its standard deviation.
+        """Fit principal components, each divided by its standard deviation.
 
-        With the mean m and the covariance C of all vectors (one pass, float64, memory for two D x D matrices), C = V
-        diag(d) V^T, ``projection = V diag(1 / sqrt(d + epsilon))`` for the D' largest d.
+        Let m be the mean and C = V diag(d) V^T the covariance of all vectors (one pass, float64, memory for two D x D
+        matrices). Then ``projection = V diag(1 / sqrt(d + epsilon))`` for the D' largest d.
 
         Args:
-            batches: Arrays [..., D]. Vectors of zeros (regions without content) are left out.
+            batches: Arrays [..., D]. Zero vectors (regions without content) are skipped.
             dimension: D', at most D and at most the number of directions in which the vectors vary.
-            epsilon: Keeps directions without variance from exploding.
+            epsilon: Constant that prevents directions without variance from exploding.
 
         Raises:
-            InvalidArgumentError: There are no vectors or too few for ``dimension``, or batches differ in length D.
+            InvalidArgumentError: There are no vectors, or too few for ``dimension``, or D differs between batches.
         """
         moments = _Moments()
         for batch in batches:
@@ -139,7 +140,7 @@ class Whitening:
         shrinkage: float = 0.05,
         power: float = 0.0,
     ) -> Whitening:
-        """Discriminative whitening: directions that edits move are suppressed before the components are taken.
+        """Fit a discriminative whitening, which suppresses directions that edits change before taking components.
 
         ``C_w = mean (a - b)(a - b)^T`` over the pairs, shrunk to ``(1 - shrinkage) C_w + shrinkage tr(C_w)/D I``;
         ``W = C_w^{-1/2}``; ``W C_t W = U diag(e) U^T`` with C_t the covariance of all vectors;
@@ -148,15 +149,15 @@ class Whitening:
 
         Args:
             pairs: Pairs of arrays [..., D]; vectors at the same position are a region and its edited copy. Pairs with a
-                vector of zeros are left out.
+                zero vector are skipped.
             dimension: D', at most D.
             shrinkage: Strength of the shrinkage in (0, 1]; use more for fewer pairs. 1 ignores the pairs' directions.
-            power: Exponent in [0, 1]; 0 leaves the weight of the directions unchanged, 1 also equalizes their total
+            power: Exponent in [0, 1]; 0 leaves the weights of the directions unchanged, 1 also equalizes their total
                 variance.
 
         Raises:
-            InvalidArgumentError: There are no pairs, the sides of all pairs are equal, shapes differ, or a setting is
-                out of range.
+            InvalidArgumentError: There are no pairs, both vectors are equal in every pair, shapes differ, or a setting
+                is out of range.
         """
         if not 0 < shrinkage <= 1:
             raise InvalidArgumentError(f"shrinkage must be in (0, 1], got {shrinkage}")
@@ -166,7 +167,7 @@ class Whitening:
         for first, second in pairs:
             if first.shape != second.shape:
                 raise InvalidArgumentError(
-                    f"the two sides of a pair must have one shape, got {list(first.shape)} and {list(second.shape)}"
+                    f"the arrays of a pair must have the same shape, got {list(first.shape)} and {list(second.shape)}"
                 )
             a, b = _rows(first), _rows(second)
             content = _has_content(a) & _has_content(b)
@@ -176,7 +177,7 @@ class Whitening:
         _, scatter = within.mean_and_covariance()
         scale = float(scatter.diagonal().mean())
         if scale == 0:
-            raise InvalidArgumentError("the two sides of every pair are equal; pair vectors with their edited copies")
+            raise InvalidArgumentError("the arrays of every pair are equal; pair vectors with their edited copies")
         scatter = (1 - shrinkage) * scatter + shrinkage * scale * np.eye(len(scatter))
         values, vectors = np.linalg.eigh(scatter)
         root = (vectors / np.sqrt(values)) @ vectors.T
@@ -194,15 +195,16 @@ class Whitening:
         count: int | None = None,
         epsilon: float = EPSILON,
     ) -> Whitening:
-        """Whitening of known principal components: ``projection = V diag(1 / sqrt(d + epsilon))``.
+        """Create a whitening from known principal components: ``projection = V diag(1 / sqrt(d + epsilon))``.
 
         Args:
             mean: [D], mean of the vectors.
             vectors: V [D, D'], components as columns.
             eigenvalues: d [D'], in decreasing order.
-            count: Number of vectors if d holds eigenvalues of the *scatter* ``X^T X``; they (and ``epsilon``, which
-                was then added to the scatter) are divided by it. None: eigenvalues of the covariance.
-            epsilon: Constant added to the eigenvalues as given.
+            count: Number of vectors, if d contains eigenvalues of the *scatter* matrix ``X^T X``; they, and
+                ``epsilon``, which was then added to the scatter matrix, are divided by this. None: d contains
+                eigenvalues of the covariance.
+            epsilon: Constant to add to the eigenvalues as given.
         """
         divisor = 1 if count is None else count
         if divisor < 1:
@@ -225,12 +227,12 @@ class Whitening:
         return cls(mean, projection, eigenvalues, kind)
 
     def save(self, path: PathLike, *, source: str | None = None) -> None:
-        """Write ``mean``, ``projection`` and ``eigenvalues`` as safetensors, with the kind and conventions as
+        """Write ``mean``, ``projection`` and ``eigenvalues`` as safetensors, with the kind and the conventions in the
         metadata.
 
         Args:
             path: The file to write.
-            source: What it was fitted to, see :func:`vidkin._base.outputs.open_output`.
+            source: What the whitening was fitted to; see :func:`vidkin._base.outputs.open_output`.
 
         Raises:
             MediaError: The file cannot be written; an existing file is not changed.
@@ -250,7 +252,7 @@ class Whitening:
 
     @classmethod
     def load(cls, path: PathLike, *, count: int | None = None) -> Whitening:
-        """Read a file of :meth:`save`, or one with ``mean`` [D], ``vectors`` [D, D'] and ``eigenvalues`` [D'].
+        """Read a file written by :meth:`save`, or one with ``mean`` [D], ``vectors`` [D, D'] and ``eigenvalues`` [D'].
 
         Args:
             path: A safetensors file.
@@ -265,7 +267,7 @@ class Whitening:
             return cls.from_eigen(arrays["mean"], arrays["vectors"], arrays["eigenvalues"], count=count)
         if not {"mean", "projection", "eigenvalues"} <= names:
             raise InvalidArgumentError(
-                f"{os.fspath(path)}: a whitening must hold mean, eigenvalues and projection (or vectors), "
+                f"{os.fspath(path)}: a whitening must contain mean, eigenvalues and projection (or vectors), "
                 f"got {', '.join(sorted(names)[:6]) or 'nothing'}"
             )
         kind = metadata.get("kind", "pca")
@@ -278,15 +280,15 @@ class Whitening:
 
 @check_arguments
 def fit_whitening(extractor: FrameExtractor, frames: Iterable[Frames], *, dimension: int = 512) -> Whitening:
-    """Fit a whitening to an extractor's own descriptors of frames of your videos (one pass, bounded memory).
+    """Fit a whitening to an extractor's own descriptors of your frames (one pass, bounded memory).
 
     Args:
         extractor: An extractor without whitening.
         frames: Batches of frames; a few thousand frames of varied videos are enough.
-        dimension: D' of the whitened descriptors.
+        dimension: D', the length of the whitened descriptors.
 
     Returns:
-        The whitening, to be used with ``whitening.save(path)`` and ``open_extractor(name, whitening=path)``.
+        The whitening; use it with ``whitening.save(path)`` and ``open_extractor(name, whitening=path)``.
     """
 
     def batches() -> Iterator[NDArray[np.floating]]:
@@ -300,12 +302,12 @@ def fit_whitening(extractor: FrameExtractor, frames: Iterable[Frames], *, dimens
 def read_safetensors(
     path: PathLike, *, purpose: str, framework: Literal["numpy", "pt"] = "numpy"
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Read all arrays of a file (with ``pt``, torch tensors) and its metadata.
+    """Read all arrays of a file (as torch tensors with ``pt``) and its metadata.
 
     Args:
         path: A safetensors file.
-        purpose: What the file is, for error messages: ``whitening``.
-        framework: ``numpy``, or ``pt`` for weights in bfloat16, which NumPy lacks.
+        purpose: What the file is used for, for error messages: ``whitening``.
+        framework: ``numpy``, or ``pt`` for weights in bfloat16, which NumPy does not support.
 
     Raises:
         InvalidArgumentError: The file is missing, is not safetensors, or contains non-finite values.
@@ -347,7 +349,7 @@ class _Moments:
             self._scatter = np.zeros((dimension, dimension))
         elif rows.shape[1] != len(self._mean):
             raise InvalidArgumentError(
-                f"all vectors must have one length, got vectors of {len(self._mean)} and of {rows.shape[1]}"
+                f"all vectors must have the same length, got {len(self._mean)} and {rows.shape[1]}"
             )
         if not len(rows):
             return
@@ -361,25 +363,25 @@ class _Moments:
         self._count = count
 
     def mean_and_covariance(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean [D] and covariance [D, D]."""
+        """Return the mean [D] and the covariance [D, D]."""
         if self._count == 0:
-            raise InvalidArgumentError("a whitening must be fitted on at least one vector that is not zero, got none")
+            raise InvalidArgumentError("a whitening must be fitted to at least one nonzero vector, got none")
         return self._mean, self._scatter / self._count
 
 
 def _rows(batch: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Vectors [..., D] as [N, D] float64."""
+    """Reshape vectors [..., D] to [N, D] float64."""
     return batch.reshape(-1, batch.shape[-1]).astype(np.float64)
 
 
 def _has_content(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """[N] bool: whether each vector has a value other than zero."""
+    """Return whether each vector has a nonzero value, [N] bool."""
     content: NDArray[np.bool_] = (rows != 0).any(axis=-1)
     return content
 
 
 def _largest_eigen(matrix: NDArray[np.float64], dimension: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The largest eigenvalues [D'] in decreasing order and their vectors [D, D'], with fixed signs."""
+    """Return the largest eigenvalues [D'] in decreasing order and their vectors [D, D'], with deterministic signs."""
     if not 1 <= dimension <= len(matrix):
         raise InvalidArgumentError(f"dimension must be from 1 to {len(matrix)}, got {dimension}")
     values, vectors = np.linalg.eigh(matrix)
@@ -387,8 +389,8 @@ def _largest_eigen(matrix: NDArray[np.float64], dimension: int) -> tuple[NDArray
     rank = int((values > _RANK_TOLERANCE * values[0]).sum())
     if dimension > rank:
         raise InvalidArgumentError(
-            f"dimension must be at most {rank}, as the vectors vary in no more directions, got {dimension}; "
-            "use more frames that differ more, or a smaller dimension"
+            f"dimension must be at most {rank}, because the vectors vary in only that many directions, got "
+            f"{dimension}; use more varied frames, or a smaller dimension"
         )
     strongest = np.abs(vectors).argmax(axis=0)
     return values[:dimension], vectors * np.sign(np.take_along_axis(vectors, strongest[None], axis=0))

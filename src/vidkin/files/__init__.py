@@ -1,4 +1,4 @@
-"""Proofs that one video file contains everything in another, and plans that move such files away and restore them."""
+"""Prove that one video file contains everything in another, and plan to move such files away or restore them."""
 
 from typing import TYPE_CHECKING
 

@@ -1,17 +1,18 @@
 """Judge whether the larger of two copies has more detail or is an enlargement of the smaller one.
 
-Three measurements, all made where the frames have detail, are combined as evidence:
+Three measurements, all made in areas with detail, are combined as evidence:
 
-* *Detail beyond the smaller grid*: energy of the larger frame in frequencies that the smaller frame cannot carry, minus
-  everything that a linear enlargement of the smaller frame would have there. Noise, estimated in flat areas, is
-  subtracted. A source has such detail; an enlargement has only the artifacts of its encoder.
-* *Detail lost by the smaller copy*: how much stronger fine detail is in the larger frame on the smaller grid. Encoders
-  remove detail, so a source has more of it than its copy. In an enlargement, interpolation and encoding weaken it.
+* *Detail beyond the smaller grid*: the energy of the larger frame at frequencies that the smaller frame cannot
+  represent, minus everything that a linear enlargement of the smaller frame would have there. Noise, estimated in flat
+  areas, is subtracted. A source has such detail; an enlargement has only the artifacts of its encoder.
+* *Detail lost in the smaller copy*: how much stronger fine detail is in the larger frame, measured on the smaller grid.
+  Encoders remove detail, so a source has more of it than its copy. In an enlargement, interpolation and encoding weaken
+  it.
 * *Sharpening*: the slope of a regression of the larger frame's fine detail on the smaller frame's. Detail that survives
   encoding keeps its strength, so the slope of a source on its copy is at most about one. Sharpening increases it.
 
-Added noise can fake the second measurement but not the first; sharpening can fake it but shows in the third. Encoders
-blur all three, and a soft source has hardly anything to measure, which is why there is a wide range without a verdict.
+Added noise can fake the second measurement but not the first; sharpening can fake the second but shows in the third.
+Encoders weaken all three, and a soft source offers little to measure, so there is a wide range without a verdict.
 
 Shapes: T moments; H, W pixels; h, w pixels of the smaller copy.
 """
@@ -33,47 +34,47 @@ from vidkin.media.frames import LUMINANCE
 EnlargementVerdict = Literal["more", "enlarged", "unsure"]
 
 MIN_RATIO = 1.1
-"""Copies whose sizes differ by a smaller factor have no band of frequencies that only one of them can carry."""
+"""If the sizes of two copies differ by less than this factor, neither has a frequency band that the other lacks."""
 
-# Limits on moments and on pixels per side of the smaller copy; more cost time and add little evidence.
+# Limits on moments and on pixels per side of the smaller copy; more would cost time and add little evidence.
 _MAX_MOMENTS, _MAX_SIDE = 6, 384
 
-# Side of the blocks in which detail is measured, in pixels of the smaller copy: the block size of common encoders.
+# Side of the blocks in which detail is measured, in pixels of the smaller copy; common encoders use this block size.
 _BLOCK = 8
 
-# Smallest variance of fine detail for a verdict, in gray levels squared, in blocks of the smaller copy with detail.
-# Below it, rounding and encoder noise are as strong as detail, as in silhouettes and blank pages.
+# Minimum variance of fine detail for a verdict, in gray levels squared, in blocks of the smaller copy with detail.
+# Below this, rounding and encoder noise are as strong as detail, as in silhouettes and blank pages.
 _MIN_DETAIL = 50.0
 
-# Multiples of the mean energy: blocks above the first have detail (the clearest edges decide), those below the second
+# Multiples of the mean energy: blocks above the first have detail (the clearest edges decide), blocks below the second
 # are flat.
 _MIN_DETAIL_RATIO, _MAX_FLAT_RATIO = 2.0, 0.5
 
-# Quantile of the flat blocks by which the noise of blocks with detail is estimated; a high one, because encoders remove
-# noise from the flattest and darkest blocks.
+# Quantile of the flat blocks from which the noise of blocks with detail is estimated. It is high because encoders
+# remove noise from the flattest and darkest blocks.
 _NOISE_SHARE = 0.7
 
-# Moments with less common detail than this share of the best moment are dropped as mismatched frames: with a static
-# camera, frames of slightly different times differ only where something moves.
+# Moments with less than this fraction of the common detail of the best moment are dropped as mismatched frames: with a
+# static camera, frames at slightly different times differ only where something moves.
 _MIN_SHARE_OF_BEST = 0.7
 
-# Smallest common share of fine detail for each verdict; misaligned or different frames have less.
+# Minimum common fraction of fine detail for each verdict; misaligned or different frames have less.
 _MIN_COMMON, _MIN_COMMON_OF_ENLARGED = 0.3, 0.6
 
 # Log odds of "more": weights of the three measurements and a constant, from a logistic regression on copies and
-# enlargements of recordings, rounded. Measurements are natural logarithms, clipped so that none outvotes the others.
+# enlargements of recordings, rounded. Measurements are natural logarithms, clipped so that none dominates the others.
 _BEYOND_WEIGHT, _LOST_WEIGHT, _SHARPENED_WEIGHT, _CONSTANT = 2.2, 9.0, -31.0, 4.9
 _MIN_BEYOND, _MIN_LOST, _MAX_LOST, _MAX_SHARPENED = -4.0, -0.5, 1.0, 0.5
 
-# "More" needs odds above four to one. "Enlarged" needs odds above fifty to one, because it says that the larger file is
-# the worse one, and soft sources look like enlargements.
+# "More" requires odds above four to one. "Enlarged" requires odds above fifty to one, because it means that the larger
+# file is the worse one, and because soft sources look like enlargements.
 _MIN_SCORE, _MAX_SCORE_OF_ENLARGED = 1.5, -4.0
 
 # Gray levels at which sensors and sharpening filters clip.
 _BLACK, _WHITE = 8.0, 247.0
 
-# Gradient in gray levels per pixel below which edges say little about sharpness; if many are stronger, only the
-# strongest fifth counts.
+# Gradient in gray levels per pixel below which edges say little about sharpness. If many edges are stronger, only the
+# strongest fifth is used.
 _MIN_EDGE, _EDGE_QUANTILE = 4.0, 0.8
 
 
@@ -82,12 +83,12 @@ class DetailVerdict(Result):
     """Whether the larger of two copies has more detail than the smaller one.
 
     Attributes:
-        verdict: "more" if the larger copy is the source of the smaller one or an earlier generation of it, "enlarged"
-            if it is an enlargement, "unsure" if the frames do not decide it.
-        certainty: Probability of the more likely of the two answers, in [0.5, 1).
-        ratio: Ratio of the sides of the frames.
-        beyond: Logarithm of the detail beyond the smaller grid, as a share of the finest detail on that grid.
-        kept: Logarithm of the share of the larger copy's fine detail that the smaller one has kept.
+        verdict: "more" if the larger copy is the source of the smaller one or an earlier generation, "enlarged" if it
+            is an enlargement, "unsure" if the frames do not settle it.
+        certainty: Probability of the likelier of the first two verdicts, in [0.5, 1).
+        ratio: Ratio of the side lengths.
+        beyond: Logarithm of the detail beyond the smaller grid, relative to the finest detail on that grid.
+        kept: Logarithm of the fraction of the larger copy's fine detail that the smaller one has kept.
         gain: Logarithm of the strength of fine detail in the larger copy relative to the smaller one.
         detail: Variance of the smaller copy's fine detail, in gray levels squared.
     """
@@ -110,16 +111,16 @@ class DetailVerdict(Result):
 
 
 def judge_detail(large: Sequence[NDArray[np.uint8]], small: Sequence[NDArray[np.uint8]]) -> DetailVerdict:
-    """Judge whether the larger of two copies has more detail than the smaller one or is an enlargement of it.
+    """Judge whether the larger of two copies has more detail than the smaller one, or is an enlargement of it.
 
     Args:
         large: T frames [H, W] or [H, W, 3] of the copy with more pixels, upright and cropped to the area that both
             copies show. Six to twelve moments spread over the video are enough.
-        small: T frames [h, w] or [h, w, 3] of the other copy at the same moments, shifted by at most about a pixel.
-            Moments at which the copies show different frames are skipped.
+        small: T frames [h, w] or [h, w, 3] of the other copy at the same moments, misaligned by at most about a pixel.
+            Moments at which the copies show different frames are ignored.
 
     Raises:
-        InvalidArgumentError: There are no frames, their numbers differ, or the first copy is not the larger one.
+        InvalidArgumentError: There are no frames, the numbers of frames differ, or ``large`` has fewer pixels.
     """
     if not large or len(large) != len(small):
         raise InvalidArgumentError(
@@ -129,7 +130,7 @@ def judge_detail(large: Sequence[NDArray[np.uint8]], small: Sequence[NDArray[np.
     if height * width < low * narrow:
         raise InvalidArgumentError(f"large must have more pixels than small, got {width}x{height} and {narrow}x{low}")
     if min(low, narrow) < 4 * _BLOCK:
-        raise InvalidArgumentError(f"frames must have at least {4 * _BLOCK} pixels a side, got {narrow}x{low}")
+        raise InvalidArgumentError(f"frames must have at least {4 * _BLOCK} pixels per side, got {narrow}x{low}")
     ratio = float(np.sqrt(height * width / (low * narrow)))
     moments = np.unique(np.linspace(0, len(large) - 1, min(len(large), _MAX_MOMENTS)).round().astype(int))
     window = _CenterWindow.of_center((low, narrow), (height, width))
@@ -142,7 +143,7 @@ def judge_detail(large: Sequence[NDArray[np.uint8]], small: Sequence[NDArray[np.
 
 
 def _weigh(measured: tuple[float, float, float, float], ratio: float) -> DetailVerdict:
-    """Weigh ``beyond``, ``kept``, ``gain`` and ``detail``."""
+    """Combine ``beyond``, ``kept``, ``gain`` and ``detail`` into a verdict."""
     beyond, kept, gain, detail = measured
     score = (
         _BEYOND_WEIGHT * max(beyond, _MIN_BEYOND)
@@ -162,18 +163,18 @@ def _weigh(measured: tuple[float, float, float, float], ratio: float) -> DetailV
 
 
 def _measure_common(measured: tuple[float, float, float, float]) -> float:
-    """Share of fine detail that both copies have in common, 0 to 1: the square of its correlation."""
+    """Return the fraction of fine detail that both copies share, 0 to 1: the square of its correlation."""
     _, kept, gain, _ = measured
     return float(np.exp(kept + gain))
 
 
 @dataclass(frozen=True, slots=True)
 class _CenterWindow:
-    """Part of the smaller frame and its box in the larger frame.
+    """Part of the smaller frame, and its box in the larger frame.
 
     Attributes:
         rows, columns: Start and end (exclusive) in the smaller frame.
-        box: Left, top, right and bottom edge in the larger frame, in pixels.
+        box: Left, top, right and bottom edges in the larger frame, in pixels.
         size: Height and width of the larger frame.
     """
 
@@ -184,7 +185,7 @@ class _CenterWindow:
 
     @classmethod
     def of_center(cls, small: tuple[int, int], large: tuple[int, int]) -> _CenterWindow:
-        """Return the center of frames of these heights and widths."""
+        """Return the center window of frames with these heights and widths."""
         sides = [min(side, _MAX_SIDE) // _BLOCK * _BLOCK for side in small]
         starts = [(side - kept) // 2 for side, kept in zip(small, sides, strict=True)]
         down, across = large[0] / small[0], large[1] / small[1]
@@ -197,13 +198,13 @@ class _CenterWindow:
         return cls((starts[0], starts[0] + sides[0]), (starts[1], starts[1] + sides[1]), box, large)
 
     def cut(self, small: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Cut the window out of the smaller frame."""
+        """Crop the smaller frame to the window."""
         return small[slice(*self.rows), slice(*self.columns)]
 
     def register(self, pairs: Sequence[tuple[NDArray[np.float32], NDArray[np.float32]]]) -> _CenterWindow:
-        """Shift and scale the box by fractions of pixels so that the larger frames match the smaller ones best.
+        """Shift and scale the box with subpixel precision so that the larger frames best match the smaller ones.
 
-        This minimizes least squares over all moments (Lucas-Kanade), with a common gain and offset of gray levels.
+        This minimizes squared errors over all moments (Lucas-Kanade), with a common gain and offset of gray levels.
         """
         height, width = pairs[0][1].shape
         down, across = np.meshgrid(np.linspace(-1, 1, height), np.linspace(-1, 1, width), indexing="ij")
@@ -218,7 +219,7 @@ class _CenterWindow:
                 design = np.stack([*(np.asarray(term)[inside].ravel() for term in terms), np.ones(shrunk[inside].size)])
                 normal += design @ design.T
                 right += design @ (_blur(small) - shrunk)[inside].ravel()
-            # Frames without detail have no defined position; the ridge keeps them unmoved.
+            # Frames without detail have no defined position; the ridge term keeps them in place.
             moved, widened, lowered, heightened = np.linalg.solve(
                 normal + np.eye(6) * (np.trace(normal) * 1e-7 + 1e-6), right
             )[:4]
@@ -237,11 +238,11 @@ class _CenterWindow:
 def _measure_blocks(
     large: NDArray[np.float32], small: NDArray[np.float32], window: _CenterWindow
 ) -> NDArray[np.float64]:
-    """[4, blocks]: mean square fine detail of the smaller and the larger copy on the smaller grid, their mean product,
-    and mean square detail of the larger copy beyond the smaller grid."""
+    """Compute [4, blocks]: mean square fine detail of the smaller and of the larger copy on the smaller grid, the mean
+    product of both, and mean square detail of the larger copy beyond the smaller grid."""
     shrunk = _resize(large, small.shape, Image.Resampling.LANCZOS, window.box)
     fine, fine_shrunk = small - _blur(small), shrunk - _blur(shrunk)
-    # Whole pixels of the larger frame inside the window, and their box in the smaller frame.
+    # Whole pixels of the larger frame inside the window, and the corresponding box in the smaller frame.
     left, top, right, bottom = (
         int(np.ceil(window.box[0])),
         int(np.ceil(window.box[1])),
@@ -261,7 +262,7 @@ def _measure_blocks(
     enlargements = []
     for kernel in (Image.Resampling.BILINEAR, Image.Resampling.BICUBIC, Image.Resampling.LANCZOS):
         image = _find_residual(_resize(small, part.shape, kernel, box), small.shape)
-        # A weighted sum of an image and its fine part can represent the kernel with any amount of sharpening.
+        # Weighted sums of an image and its fine detail can represent the kernel with any amount of sharpening.
         enlargements += [image, image - _blur(image)]
     by_row, by_column = np.gradient(part - beyond)
     edges = np.hypot(by_row, by_column)
@@ -291,8 +292,8 @@ def _sum_up(blocks: NDArray[np.float64], ratio: float) -> tuple[float, float, fl
     in_small, in_large = float(small[has_detail].mean()), float(large[has_detail].mean())
     common = max(float(both[has_detail].mean()), 1e-6)
     noise = float(np.quantile(beyond[flat], _NOISE_SHARE))
-    # Spectra of edges fall with the square of the frequency, so this share of the energy above the limit of the smaller
-    # grid is in the band that only the larger grid carries.
+    # The spectra of edges fall with the square of the frequency, so of the energy above the limit of the smaller grid,
+    # this fraction is in the band that only the larger grid can represent.
     share = max(1 - 1 / ratio, 1e-3)
     new = max(float(beyond[has_detail].mean()) - noise, 1e-3) / max(in_large * share, 1e-6)
     return (
@@ -304,13 +305,13 @@ def _sum_up(blocks: NDArray[np.float64], ratio: float) -> tuple[float, float, fl
 
 
 def _find_residual(image: NDArray[np.float32], shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """Return the detail that an image loses when it is reduced to this height and width."""
+    """Return the detail that an image loses when it is downscaled to this height and width."""
     lanczos = Image.Resampling.LANCZOS
     return image - _resize(_resize(image, shape, lanczos), image.shape, lanczos)
 
 
 def _to_gray(image: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Convert to luminance [H, W]."""
+    """Convert an image to luminance [H, W]."""
     if image.ndim == 2:
         return image.astype(np.float32)
     return np.asarray(image @ np.array(LUMINANCE, dtype=np.float32), dtype=np.float32)
@@ -328,7 +329,7 @@ def _resize(
 
 
 def _blur(image: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Smooth with a five-tap binomial kernel, which keeps the lower half of the frequencies."""
+    """Smooth with a five-tap binomial kernel, which preserves the lower half of the frequencies."""
     weights = np.array([1, 4, 6, 4, 1], dtype=np.float32) / 16
     height, width = image.shape
     padded = np.pad(image, 2, mode="edge")

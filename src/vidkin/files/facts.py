@@ -1,4 +1,4 @@
-"""Read properties, streams and tags of a video file, and find those that another file lacks."""
+"""Read the properties, streams and tags of a video file, and find those that another file lacks."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 Transfer = Literal["SDR", "PQ", "HLG"]
-"""How a video encodes light: standard range, or one of the two high dynamic ranges."""
+"""How a video encodes light: in standard dynamic range, or in one of the two high dynamic ranges."""
 
-# Video streams other than footage: covers, and previews stored by cameras and websites.
+# Video streams that are not footage: covers, and previews stored by cameras and websites.
 _NOT_FOOTAGE = Disposition.attached_pic | Disposition.timed_thumbnails | Disposition.still_image
-# Data written by multiplexers and broadcasters, not by the person who filmed.
+# Data written by muxers and broadcasters, not by the person who filmed.
 _TECHNICAL_DATA = frozenset({"timed_id3", "scte_35", "epg", "rtp", "dvd_nav_packet"})
-# Words in the names of data tracks, and plainer names to show instead.
+# Words in the names of data tracks, and clearer names to show instead.
 _DATA_NAMES = (("gopro", "GoPro data"), ("core media metadata", "camera metadata"), ("klv", "position data (KLV)"))
-# Dates of cameras whose clock was never set: the epochs of QuickTime and Unix.
+# Dates from cameras whose clock was never set: the epochs of QuickTime and Unix.
 _UNSET_DATES = ("1904-01-01", "1970-01-01")
 _DATE = re.compile(r"(\d{4})(?:[-:](\d\d)[-:](\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(?:[.,]\d+)?\s*(Z|[+-]\d\d:?\d\d)?)?)?")
 _LOCATION = re.compile(r"([+-]\d+(?:\.\d+)?)([+-]\d+(?:\.\d+)?)")
-# Synonymous tags in lower case, the most precise one first.
+# Tags with the same meaning, in lower case, most precise first.
 _DATES = ("com.apple.quicktime.creationdate", "date_recorded", "creation_time", "date", "year")
 _LOCATIONS = ("com.apple.quicktime.location.iso6709", "location", "location-eng", "xyz")
 _MAKERS = ("com.apple.quicktime.make", "com.android.manufacturer", "make", "manufacturer")
@@ -50,24 +50,24 @@ _MODELS = ("com.apple.quicktime.model", "com.android.model", "model")
 _TITLES = ("title", "com.apple.quicktime.title")
 _ARTISTS = ("artist", "author", "com.apple.quicktime.author", "com.apple.quicktime.artist", "director")
 _COMMENTS = ("comment", "description", "synopsis", "com.apple.quicktime.description", "com.apple.quicktime.comment")
-# Frame durations read from the header, in runs spread over the file.
+# Maximum number of frame durations to read from the header, and of runs, spread over the file, to read them in.
 _MAX_DURATIONS, _MAX_RUNS = 4096, 16
-# Share of the frames that must be at least as fast as the fast rate.
+# Minimum fraction of frames that must be at least as fast as the fast rate.
 _FAST_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class SoundFacts(Result):
-    """Facts about a sound track from its header.
+    """Properties of an audio track, from its header.
 
     Attributes:
-        number: Position among the sound tracks, from 0.
+        number: Index among the audio tracks, from 0.
         codec: Name of the codec; empty if unknown.
         channels: Number of channels.
         layout: Name of the channel layout, such as ``"5.1"``.
         sample_rate: Samples per second.
-        language: Stated language (ISO 639); empty if there is none.
-        title: Stated title; empty if there is none.
+        language: Language in the header (ISO 639); empty if there is none.
+        title: Title in the header; empty if there is none.
     """
 
     number: int
@@ -81,14 +81,14 @@ class SoundFacts(Result):
 
 @dataclass(frozen=True, slots=True)
 class SubtitleFacts(Result):
-    """Facts about a subtitle track from its header.
+    """Properties of a subtitle track, from its header.
 
     Attributes:
-        number: Position among the subtitle tracks, from 0.
+        number: Index among the subtitle tracks, from 0.
         codec: Name of the format; empty if unknown.
-        language: Stated language (ISO 639); empty if there is none.
-        title: Stated title; empty if there is none.
-        packets: Stated number of packets; None if there is none.
+        language: Language in the header (ISO 639); empty if there is none.
+        title: Title in the header; empty if there is none.
+        packets: Number of packets in the header; None if it is not stated.
     """
 
     number: int
@@ -119,31 +119,31 @@ class FileFacts(Result):
         path: The file.
         duration: Seconds from the start of the first frame to the end of the last.
         size_bytes: Size of the file.
-        width, height: Size in pixels as displayed: upright, with square pixels.
+        width, height: Display size in pixels: upright, with square pixels.
         frame_rate: Average number of frames per second.
-        fast_rate: Frames per second in the faster quarter of a file with a variable frame rate; else `frame_rate`.
+        fast_rate: Frame rate of the fastest quarter of a file with a variable frame rate; otherwise `frame_rate`.
         is_variable: Whether the header lists frames of clearly different durations.
         is_interlaced: Whether the first frame consists of two fields.
         codec: Name of the codec.
         pixel_format: Name of the pixel format.
         bit_depth: Bits per stored sample.
-        chroma: Color samples per brightness sample: 1 for 4:4:4, .5 for 4:2:2, .25 for 4:2:0, 0 for gray.
+        chroma: Color samples per luma sample: 1 for 4:4:4, 0.5 for 4:2:2, 0.25 for 4:2:0, 0 for gray.
         transfer: Transfer function.
-        dynamic_metadata: Names of dynamic metadata: "Dolby Vision", "HDR10+".
+        dynamic_metadata: Names of the dynamic metadata: "Dolby Vision", "HDR10+".
         has_alpha: Whether pixels can be transparent.
         has_captions: Whether the first frame carries closed captions.
-        sounds: Sound tracks.
+        sounds: Audio tracks.
         subtitles: Subtitle tracks.
         second_videos: Size and codec of each additional video track with footage.
         covers: Number of cover images.
-        chapters: Titles of the chapters; empty strings for chapters without a title.
+        chapters: Titles of the chapters, empty for chapters without a title.
         attachments: Attached files.
         data: Name of each data track worth keeping, such as "GoPro data".
         time_code: Time code of the first frame; empty if there is none.
-        date: Stated date and time of the recording (ISO 8601); empty if there is none.
-        location: Stated location (ISO 6709); empty if there is none.
-        camera: Maker and model; empty if unknown.
-        title, artist, comment: Stated texts; empty if there are none.
+        date: Recording date and time from the tags (ISO 8601); empty if there is none.
+        location: Location from the tags (ISO 6709); empty if there is none.
+        camera: Make and model; empty if unknown.
+        title, artist, comment: Texts from the tags; empty if there are none.
     """
 
     path: str
@@ -180,7 +180,7 @@ class FileFacts(Result):
 
     @property
     def pixels(self) -> int:
-        """Number of pixels of a displayed frame."""
+        """Number of pixels in a displayed frame."""
         return self.width * self.height
 
 
@@ -196,7 +196,7 @@ def read_facts(path: PathLike) -> FileFacts:
         if begun is not None:
             first = next((frame for _, frames in begun.packets for frame in frames), None)
             return _build_facts(video.info, begun.container, begun.stream, first)
-    # A file that cannot seek back to its start is opened again.
+    # If the file cannot seek back to its start, open it again.
     with open_video(name, threads=1) as (container, stream):
         _, first = next(PictureReader(name, container, stream).pictures())
         return _build_facts(video.info, container, stream, first)
@@ -264,7 +264,7 @@ def _build_facts(info: VideoInfo, container: InputContainer, main: VideoStream, 
 
 
 def _measure_fast_rate(stream: VideoStream, average: float) -> tuple[float, bool]:
-    """Frames per second in the faster quarter of the frames, and whether durations vary, according to the file's index.
+    """Return the frame rate of the fastest quarter of the frames, and whether durations vary, from the file's index.
 
     MP4 lists every frame in its header. Matroska lists only key frames, so only the average rate is known.
     """
@@ -282,7 +282,7 @@ def _measure_fast_rate(stream: VideoStream, average: float) -> tuple[float, bool
     if not len(durations):
         return average, False
     fast, slow = np.quantile(durations, (_FAST_SHARE, 0.95))
-    # Frame durations of phones jitter by a few percent.
+    # Phones record frames whose durations vary by a few percent.
     is_variable = bool(slow > 1.2 * fast)
     return (max(average, float(1 / fast)) if is_variable else average), is_variable
 
@@ -351,7 +351,7 @@ def _list_data(container: InputContainer, chapters: int) -> tuple[str, ...]:
     for stream in container.streams.data:
         codec = str(stream.name or "")
         handler = _clean_text(stream.metadata.get("handler_name", ""))
-        # QuickTime stores chapter titles as a text track; time codes are read as tags.
+        # QuickTime stores chapter titles as a text track; time codes are reported as tags.
         is_chapters = bool(chapters) and codec == "bin_data" and stream.frames == chapters
         if codec in _TECHNICAL_DATA or is_chapters or "timecode" in _lowercase_keys(stream.metadata):
             continue
@@ -395,35 +395,35 @@ def _find_date(tags: Mapping[str, str]) -> str:
 
 def _find_camera(tags: Mapping[str, str]) -> str:
     maker, model = _find_tag(tags, _MAKERS), _find_tag(tags, _MODELS)
-    # Many models begin with the name of their maker.
+    # Many model names start with the name of the maker.
     return model if model.lower().startswith(maker.lower()) and model else f"{maker} {model}".strip()
 
 
-# Factors within which rates and sizes look the same to a viewer: 30 and 29.97 frames per second, 1088 and 1080 lines;
-# also 25 and 23.976, the rates of a film that was sped up or lost one frame in 25.
+# Factors within which a viewer sees no difference: 30 and 29.97 frames per second, or 1088 and 1080 lines. The first
+# also covers 25 and 23.976, the rates of a film that was sped up or lost one frame in 25.
 _SAME_RATE, _SAME_PIXELS = 1.05, 1.02
-# In degrees, a few hundred meters: rewriting tags rounds locations.
+# In degrees, equal to a few hundred meters, because rewriting tags rounds locations.
 _MAX_LOCATION_DIFFERENCE = 0.005
-# Sample rate below which speech loses audible high frequencies (s, f).
+# Sample rate in Hz below which speech loses audible high frequencies (s, f).
 _FULL_SAMPLE_RATE = 32_000
-# In seconds: dates of one recording differ by rounding or by a time zone, which is a multiple of a quarter hour.
+# In seconds. Dates of one recording can differ by rounding and by a time zone, which is a multiple of a quarter hour.
 _MAX_DATE_DIFFERENCE, _QUARTER_HOUR, _MAX_ZONE = 2, 900, 14 * 3600
 
 
 def compare_facts(kept: FileFacts, removed: FileFacts, *, speed: float = 1.0) -> tuple[Finding, ...]:
     """Find properties, streams and tags of a removed file that the kept file lacks.
 
-    Sound is compared only by channels beyond stereo, languages and sample rates; `vidkin.files.sound_proof.prove_sound`
-    compares its content and whether left and right differ. More pixels may be an enlargement or borders, which only a
-    comparison of frames can show.
+    Audio is compared only by channels beyond stereo, languages and sample rates;
+    `vidkin.files.sound_proof.prove_sound` compares its content, and whether left and right differ. More pixels can also
+    come from an enlargement or borders, which only a comparison of frames can show.
 
     Args:
         kept: Facts of the file that stays.
         removed: Facts of the file to be removed.
-        speed: Seconds of the kept file for each second of the removed file, such as 25 / 23.976.
+        speed: Seconds in the kept file per second in the removed file, such as 25 / 23.976.
 
     Returns:
-        A finding for each property, stream or tag that is missing.
+        One finding per missing property, stream or tag.
     """
     return (
         *_compare_frames(kept, removed, speed),
@@ -439,7 +439,7 @@ def _compare_frames(kept: FileFacts, removed: FileFacts, speed: float) -> list[F
         text = f"{removed.width}x{removed.height} pixels, the kept file has {kept.width}x{kept.height}"
         found.append(Finding("resolution", text))
     elif removed.codec != "gif" and removed.chroma * removed.pixels > _SAME_PIXELS * kept.chroma * kept.pixels > 0:
-        # A GIF has few colors, even though its pixel format has full chroma.
+        # A GIF has few colors, even though its pixel format has full chroma resolution.
         text = f"{_format_sampling(removed.chroma)} color samples, the kept file has {_format_sampling(kept.chroma)}"
         found.append(Finding("resolution", text, certainty=0.5))
     found += _compare_rates(kept, removed, speed)
@@ -449,7 +449,7 @@ def _compare_frames(kept: FileFacts, removed: FileFacts, speed: float) -> list[F
     elif missing := [name for name in removed.dynamic_metadata if name not in kept.dynamic_metadata]:
         found.append(Finding("dynamic-range", f"{' and '.join(missing)} metadata, the kept file has none"))
     elif removed.bit_depth > kept.bit_depth:
-        # An encoder may have padded a source with fewer bits.
+        # An encoder may have padded a source that has fewer bits.
         text = f"{removed.bit_depth} bits a sample, the kept file has {kept.bit_depth}"
         found.append(Finding("dynamic-range", text, certainty=0.5))
     if removed.has_alpha and not kept.has_alpha:
@@ -481,7 +481,7 @@ def _compare_sounds(kept: FileFacts, removed: FileFacts) -> list[Finding]:
     found = []
     for language in dict.fromkeys(language_name(sound.language) for sound in removed.sounds):
         ours = [sound for sound in removed.sounds if language_name(sound.language) == language]
-        # A kept track without a stated language may be in any language.
+        # A kept track with no language in its header may be in any language.
         theirs = [s for s in kept.sounds if not language or language_name(s.language) in (language, "")]
         best = max(ours, key=lambda sound: sound.channels)
         rest = max((sound.channels for sound in theirs or kept.sounds), default=0)
@@ -490,7 +490,7 @@ def _compare_sounds(kept: FileFacts, removed: FileFacts) -> list[Finding]:
             text = f"{best.layout} sound{in_language}, the kept file has {_format_channels(rest)}"
             found.append(Finding("sound", text))
         rates = [sound.sample_rate for sound in theirs or kept.sounds]
-        # Opus always states 48,000.
+        # Opus always declares 48,000 Hz.
         stated = max((sound.sample_rate for sound in ours if sound.codec != "opus"), default=0)
         if rates and max(rates) < min(_FULL_SAMPLE_RATE, stated / 1.2):
             text = f"sound at {stated:,} samples a second{in_language}, the kept file has {max(rates):,}"
@@ -501,7 +501,7 @@ def _compare_sounds(kept: FileFacts, removed: FileFacts) -> list[Finding]:
 def _compare_streams(kept: FileFacts, removed: FileFacts) -> list[Finding]:
     found = []
     if removed.second_videos:
-        # Second tracks are not decoded.
+        # Second tracks are not decoded, so their contents cannot be compared.
         text = f"a second video track ({', '.join(removed.second_videos)})"
         text += ", which was not compared" if kept.second_videos else ", the kept file has one track"
         found.append(Finding("picture", text, certainty=0.5 if kept.second_videos else 1.0))
@@ -531,16 +531,16 @@ def _compare_streams(kept: FileFacts, removed: FileFacts) -> list[Finding]:
 
 
 def _describe_missing_subtitles(kept: FileFacts, removed: FileFacts) -> str:
-    """Describe subtitle languages in which the removed file has more tracks; empty if there are none.
+    """Describe the subtitle languages in which the removed file has more tracks; empty if there are none.
 
-    Kept tracks without a language count for any language.
+    Kept tracks without a language can stand for any language.
     """
     spare = sum(not language_name(track.language) for track in kept.subtitles)
     missing = []
     for language in dict.fromkeys(language_name(track.language) for track in removed.subtitles):
         count = sum(language_name(track.language) == language for track in removed.subtitles)
         count -= sum(language_name(track.language) == language for track in kept.subtitles) if language else 0
-        # Tracks without a language may match any kept track.
+        # Tracks without a language can match any kept track.
         taken = min(max(count, 0), spare if language else len(kept.subtitles))
         spare -= taken if language else 0
         if count > taken:
@@ -553,7 +553,7 @@ def _compare_tags(kept: FileFacts, removed: FileFacts) -> list[Finding]:
     if removed.date and not kept.date:
         found.append(Finding("metadata", f"the date {removed.date}, the kept file has no date"))
     elif removed.date and _is_earlier(removed.date, kept.date):
-        # A copy has the date when it was sent or converted, its source the date of the recording.
+        # A copy has the date when it was sent or converted; its source has the recording date.
         found.append(Finding("metadata", f"the date {removed.date}, the kept file has a later one, {kept.date}"))
     if removed.location and not kept.location:
         found.append(Finding("metadata", f"taken at {removed.location}, the kept file has no location"))
@@ -572,7 +572,7 @@ def _compare_tags(kept: FileFacts, removed: FileFacts) -> list[Finding]:
 
 
 def _is_earlier(date: str, other: str) -> bool:
-    """Whether a date is clearly before another; without a time or with only a year, the common precision decides."""
+    """Whether a date is clearly before another; if one is less precise, both are compared at that precision."""
     moment, other_moment = _parse_date(date), _parse_date(other)
     if moment is not None and other_moment is not None:
         difference = (other_moment - moment).total_seconds()
@@ -590,7 +590,7 @@ def _parse_date(date: str) -> datetime | None:
         moment = datetime.fromisoformat(date)
     except ValueError:
         return None
-    # Times without a zone are local; _is_earlier tolerates the offset of any zone.
+    # Times without a zone are local times; _is_earlier tolerates the offset of any zone.
     return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -33,7 +33,7 @@ FindingKind = Literal[
 FINDING_KINDS: tuple[FindingKind, ...] = get_args(FindingKind)
 
 NEVER_ACCEPTED: frozenset[FindingKind] = frozenset({"picture", "ends", "enlargement", "unreadable"})
-"""Kinds that can only be accepted pair by pair, not for all files at once."""
+"""Kinds that can only be accepted for one pair at a time, not for all files at once."""
 
 
 @check_constructor
@@ -44,8 +44,8 @@ class Finding(Result):
     Attributes:
         kind: Kind of content.
         text: Short description, such as "0:09.0-0:14.0 shows something else".
-        start, end: Affected stretch of the removed file in seconds; None for the whole file.
-        certainty: Confidence in (0, 1]; 1 for facts that the file states.
+        start, end: Affected part of the removed file in seconds; None for the whole file.
+        certainty: Confidence in (0, 1]; 1 for properties from the file header.
     """
 
     kind: FindingKind
@@ -66,7 +66,7 @@ class Finding(Result):
 
 
 def check_accepted(kinds: Collection[str]) -> frozenset[FindingKind]:
-    """Check kinds of findings that the user accepts for all files.
+    """Check the kinds of findings that the user accepts for all files.
 
     Raises:
         InvalidArgumentError: A kind is unknown or cannot be accepted for all files at once.

@@ -1,4 +1,4 @@
-"""Alignment of one video's frames with another's: crops, borders and changed aspect ratios move them.
+"""Align the frames of one video with those of another, undoing crops, borders and changed aspect ratios.
 
 Shapes: N frames; H, W pixels.
 """
@@ -17,26 +17,27 @@ Images = NDArray[np.float32]
 Box = tuple[float, float, float, float]
 WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 
-# Refinement stops when no coefficient changes by more than this share of a frame.
+# Refinement stops when no coefficient changes by more than this fraction of a frame.
 _MIN_MOVE = 3e-4
 _ROUNDS = 12
-# Standard deviation of gray levels below which rows and columns are flat; a border is flat in every frame.
+# Standard deviation in gray levels below which rows and columns are flat; a border must be flat in every frame.
 _FLAT = 5.0
-# Blocks per side, which are correlated separately so that a caption affects only some of them, and the standard
-# deviation above which a block has enough texture to count.
+# Blocks per side, which are correlated separately so that a caption affects only some of them, and the minimum standard
+# deviation for a block to have enough texture.
 _BLOCKS, _TEXTURE = 4, 4.0
-# Smallest common area that can be compared, as a share of a frame.
+# Minimum common area for a comparison, as a fraction of a frame.
 _MIN_SHARED = 0.1
-# Scales at which a crop is searched for.
+# Scales at which to search for a crop.
 _SCALES = np.geomspace(0.3, 1.0, 15)
 
 
 @dataclass(frozen=True, slots=True)
 class FrameAlignment:
-    """Position of a frame in another frame, in shares of the sides: x of the other = scale * x + shift.
+    """Position of a frame in another frame, in fractions of the sides: other x = scale * x + shift.
 
     Attributes:
-        scale, shift: For x and y. Below a scale of 1, the frame is a crop of the other; above 1, it shows more.
+        scale, shift: Values for x and y. With a scale below 1, the frame is a crop of the other; above 1, it shows
+            more.
     """
 
     scale: tuple[float, float] = (1.0, 1.0)
@@ -44,14 +45,14 @@ class FrameAlignment:
 
     @classmethod
     def between(cls, own: Sequence[float], other: Sequence[float]) -> FrameAlignment:
-        """Align the box ``own`` (left, top, right, bottom) with the box ``other``."""
+        """Align a box ``own`` (left, top, right, bottom) with a box ``other``."""
         scale = [(other[axis + 2] - other[axis]) / (own[axis + 2] - own[axis]) for axis in (0, 1)]
         shift = [other[axis] - scale[axis] * own[axis] for axis in (0, 1)]
         return cls((scale[0], scale[1]), (shift[0], shift[1]))
 
     @property
     def inside_box(self) -> Box:
-        """Left, top, right, bottom of the part of this frame inside the other frame."""
+        """Left, top, right, bottom of the part of this frame that lies inside the other frame."""
         low = [max(0.0, -self.shift[axis] / self.scale[axis]) for axis in (0, 1)]
         high = [min(1.0, (1.0 - self.shift[axis]) / self.scale[axis]) for axis in (0, 1)]
         return low[0], low[1], high[0], high[1]
@@ -64,16 +65,16 @@ class FrameAlignment:
         return low[0], low[1], high[0], high[1]
 
     def resample(self, others: Images, size: tuple[int, int]) -> Images:
-        """Resample the other frames [..., H', W'] to the coordinates of frames of this size (H, W)."""
+        """Resample the other frames [..., H', W'] to the coordinates of this frame at size (H, W)."""
         down = stretch(others.shape[-2], size[0], self.scale[1], self.shift[1])
         across = stretch(others.shape[-1], size[1], self.scale[0], self.shift[0])
         return np.asarray(down @ others @ across.T, np.float32)
 
     def find_inside(self, size: tuple[int, int], others: tuple[int, int], box: Box = WHOLE) -> NDArray[np.bool_]:
-        """[H, W] whether each pixel of a frame of this size lies inside a box of the other frame.
+        """Return whether each pixel of a frame of this size lies inside a box of the other frame, [H, W].
 
-        Along an edge within a frame, pixels mix both sides of the edge, so one more pixel is excluded there. Where the
-        edges of both frames coincide, nothing is mixed.
+        At an edge within a frame, pixels mix both sides of the edge, so one more pixel is excluded. Where the edges of
+        both frames coincide, no pixels are mixed.
 
         Args:
             size: H, W of the frame.
@@ -94,11 +95,11 @@ class FrameAlignment:
 
 
 IDENTITY = FrameAlignment()
-"""Alignment of frames that show the same area."""
+"""Alignment of two frames that show the same area."""
 
 
 def find_borders(images: Images) -> Box:
-    """Find left, top, right, bottom of the area inside flat borders, in shares; whole sides if too little is left."""
+    """Find the area inside flat borders (left, top, right, bottom as fractions); a whole side if too little remains."""
     box = []
     for axis in (2, 1):
         # A border is flat along its rows or columns in all frames.
@@ -111,7 +112,8 @@ def find_borders(images: Images) -> Box:
 
 
 def measure_agreement(ones: Images, others: Images) -> NDArray[np.float64]:
-    """[N] median correlation of the blocks of aligned frames, which ignores overlays on less than half of them."""
+    """Compute the median correlation [N] of the blocks of aligned frames; overlays on fewer than half of the blocks do
+    not affect it."""
     result = np.zeros(len(ones))
     for row, (one, other) in enumerate(zip(ones, others, strict=True)):
         values = []
@@ -125,20 +127,20 @@ def measure_agreement(ones: Images, others: Images) -> NDArray[np.float64]:
 
 
 def align_frames(ones: Images, others: Images) -> tuple[FrameAlignment, float]:
-    """Align frames with other frames of the same moments.
+    """Align frames with other frames at the same moments.
 
     Args:
-        ones: [N, H, W] frames, as upright as the others.
+        ones: [N, H, W] frames, in the same orientation as the others.
         others: [N, H', W'] other frames.
 
     Returns:
-        The alignment and its agreement, the median correlation of blocks in [-1, 1]; nan if the frames show almost
-        nothing.
+        The alignment and its agreement: the median correlation of blocks in [-1, 1], or NaN if the frames have almost
+        no content.
     """
     best, found = FrameAlignment(), -np.inf
     box = find_borders(others)
     for guess in _iter_guesses(ones, others):
-        # Changes of color or brightness can mislead least squares, so the guess stays if its blocks correlate better.
+        # Changes of color or brightness can mislead least squares, so keep the guess if its blocks correlate better.
         for alignment in (guess, _refine(ones, others, guess, box)):
             value = _measure_agreement_inside(ones, others, alignment)
             if np.isnan(value):
@@ -151,7 +153,7 @@ def align_frames(ones: Images, others: Images) -> tuple[FrameAlignment, float]:
 
 
 def _measure_agreement_inside(ones: Images, others: Images, alignment: FrameAlignment) -> float:
-    """Measure the agreement of the area that both frames show."""
+    """Measure the agreement within the area that both frames show."""
     height, width = ones.shape[1:]
     left, top, right, bottom = alignment.inside_box
     rows = slice(int(np.ceil(top * height - 0.25)), int(np.floor(bottom * height + 0.25)))
@@ -182,14 +184,14 @@ def _iter_guesses(ones: Images, others: Images) -> Iterator[FrameAlignment]:
 
 
 def _search(outer: Images, inner: Images) -> FrameAlignment:
-    """Find the most textured inner frame in its outer frame, by normalized correlation at many scales."""
+    """Find the most textured inner frame within its outer frame, by normalized correlation at many scales."""
     row = int(np.argmax(inner.std(axis=(1, 2))))
     whole, part = outer[row], inner[row]
     best, found = FrameAlignment(), -1.0
     shape = whole.shape[0] + part.shape[0], whole.shape[1] + part.shape[1]
     sums = [np.pad(np.cumsum(np.cumsum(values, 0), 1), ((1, 0), (1, 0))) for values in (whole, whole * whole)]
     spectrum = np.fft.rfft2(whole, shape)
-    # Square pixels in both: the part keeps its aspect ratio.
+    # Pixels are square in both frames, so the part keeps its aspect ratio.
     for scale in _SCALES:
         fit = min(whole.shape[0] / part.shape[0], whole.shape[1] / part.shape[1]) * scale
         size = max(4, round(part.shape[0] * fit)), max(4, round(part.shape[1] * fit))
@@ -222,7 +224,7 @@ def _search(outer: Images, inner: Images) -> FrameAlignment:
 
 
 def _refine(ones: Images, others: Images, alignment: FrameAlignment, box: Box) -> FrameAlignment:
-    """Refine an alignment by robust least squares, which ignore content that only one of the videos has."""
+    """Refine an alignment by robust least squares, which ignores content that only one of the videos has."""
     size = ones.shape[1:]
     down = ((np.arange(size[0], dtype=np.float32) + 0.5) / size[0])[:, None]
     across = (np.arange(size[1], dtype=np.float32) + 0.5) / size[1]
@@ -235,14 +237,14 @@ def _refine(ones: Images, others: Images, alignment: FrameAlignment, box: Box) -
         slope_down, slope_across = np.gradient(gain[:, None, None] * aligned, axis=(1, 2))
         slope_across = slope_across * size[1]
         slope_down = slope_down * size[0]
-        # A change of scale moves pixels in proportion to their position, a change of shift moves all of them equally.
+        # A change of scale moves pixels in proportion to their position; a change of shift moves all pixels equally.
         moved = np.stack([slope_across * across, slope_down * down, slope_across + 0 * down, slope_down + 0 * across])
         moved = moved.reshape(4, -1)
         normal = ((moved * weights.reshape(-1)) @ moved.T).astype(np.float64)
         right = (moved @ (weights * residual).reshape(-1)).astype(np.float64)
         change = np.linalg.solve(normal + (1e-4 * np.trace(normal) / 4 + 1e-6) * np.eye(4), right)
         change = np.clip(change, -0.1, 0.1)
-        # A step in shares of this frame is `scale` steps in shares of the other frame.
+        # A step in fractions of this frame is `scale` times as large in fractions of the other frame.
         scale = (
             alignment.scale[0] * (1 + float(change[0])),
             alignment.scale[1] * (1 + float(change[1])),
@@ -260,7 +262,7 @@ def _refine(ones: Images, others: Images, alignment: FrameAlignment, box: Box) -
 
 
 def _fit_gains(ones: Images, aligned: Images, inside: Images) -> tuple[Images, Images, NDArray[np.float32]]:
-    """Fit a gain per frame; return residuals [N, H, W], weights of the pixels and gains [N]."""
+    """Fit a gain per frame; return residuals [N, H, W], pixel weights [N, H, W] and gains [N]."""
     weights = np.broadcast_to(inside, ones.shape)
     gain = np.ones(len(ones), np.float32)
     residual = ones - aligned

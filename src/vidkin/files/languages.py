@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-# English names and their codes in ISO 639-1 and ISO 639-2 (both forms if there are two). Other codes are shown as is.
+# English names with their codes from ISO 639-1 and ISO 639-2 (both forms if there are two). Other codes are shown as
+# is.
 _LANGUAGES = (
     *("Arabic ar ara", "Bulgarian bg bul", "Catalan ca cat", "Chinese zh zho chi", "Croatian hr hrv"),
     *("Czech cs ces cze", "Danish da dan", "Dutch nl nld dut", "English en eng", "Estonian et est"),
@@ -15,7 +16,7 @@ _LANGUAGES = (
     *("Ukrainian uk ukr", "Urdu ur urd", "Vietnamese vi vie"),
 )  # fmt: skip
 _NAMES = {code: entry.split()[0] for entry in _LANGUAGES for code in entry.split()[1:]}
-# Codes for undetermined, multiple or no languages.
+# Codes for undetermined, multiple and no languages.
 _UNSTATED = frozenset({"", "und", "unk", "mis", "zxx", "mul", "qaa"})
 
 

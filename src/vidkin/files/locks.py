@@ -1,4 +1,4 @@
-"""Locks that prevent two removals from acting on the same files: one per user, and one per file."""
+"""Locks that prevent two removals from acting on the same files: one lock per user, and one per file."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _logger = logging.getLogger(__name__)
 
 @contextmanager
 def hold_removals() -> Iterator[None]:
-    """Ensure that this is the user's only process that moves or restores copies, for any index and plan.
+    """Ensure that no other process of this user moves or restores copies, for any index and plan.
 
-    The operating system locks a file in the user's state folder, until the process ends. If that folder is not
-    writable, as for a service without a home folder, there is no such lock; files are still locked one by one, and
-    existing files are never replaced.
+    The lock is an operating system lock on a file in the user's state folder, and is released when the process exits.
+    If that folder is not writable, as for a service without a home folder, this lock is not available; files are still
+    locked one by one, and existing files are never replaced.
 
     Raises:
         CollectionLockedError: Another process holds the lock.
@@ -34,26 +34,27 @@ def hold_removals() -> Iterator[None]:
             held.enter_context(open_lock(path).acquire(timeout=0))
         except Timeout as error:
             raise CollectionLockedError(
-                "another `vidkin apply` or page of yours is moving or restoring files; wait until it has ended, then "
-                "do this again"
+                "another `vidkin apply` or web page of yours is moving or restoring files; wait for it to finish, then "
+                "try again"
             ) from error
-        except (OSError, NotImplementedError) as error:  # OSError if a network drive has no locks
+        except (OSError, NotImplementedError) as error:  # OSError if a network drive does not support locks
             _logger.warning("%s: cannot be locked, so other removals may run at the same time: %s", path, error)
         yield
 
 
 @contextmanager
 def hold_files(paths: Iterable[str]) -> Iterator[str]:
-    """Lock files against other processes that move copies; yields the cause if a file is already locked, or "".
+    """Lock files against other processes that move copies; yield the cause if a file is already locked, otherwise "".
 
-    Otherwise, simultaneous plans of two users could each move the file that the other plan keeps. The locks are
-    advisory locks of the operating system on the files themselves, which other programs ignore; they end with the
-    process. Windows has none.
+    Without this, simultaneous plans of two users could each move the file that the other plan keeps. These are
+    advisory operating system locks on the files themselves, which other programs ignore; they are released when the
+    process exits. Windows has no such locks.
     """
     cause, inodes = "", set[tuple[int, int]]()
     with ExitStack() as held:
         for path in filter(None, paths):
-            # Reading the file reports why it cannot be opened; some file systems have no locks, and Windows none.
+            # Reading the file later reports why it cannot be opened; some file systems, and Windows, have no such
+            # locks.
             with suppress(OSError, ImportError):
                 import fcntl
 

@@ -1,7 +1,7 @@
 """Prove that the frames of one video show everything in another video, moment by moment and block by block.
 
-The match aligns the videos. The remaining differences are judged against the usual difference of this pair, which
-compression and scaling cause.
+The videos are aligned using the match. Remaining differences are compared with the typical difference of this pair,
+which compression and scaling cause.
 
 Shapes: T moments; H, W pixels; B blocks of a frame.
 """
@@ -27,57 +27,61 @@ from vidkin.similarity import Segment
 Values = NDArray[np.float32]
 _Number = TypeVar("_Number", bound=np.generic)
 
-# Seconds between compared moments: any half second contains two of them.
+# Seconds between compared moments; any half second contains two of them.
 _STEP = 1 / REMOVED_RATE
 # Blocks along the longer and the shorter side.
 _LONG, _SHORT = 16, 9
-# Moments at which the frames are aligned.
+# Number of moments at which the frames are aligned.
 _MOMENTS = 12
-# Share of a block that must lie inside the kept frame for the block to be compared.
+# Minimum fraction of a block inside the kept frame for the block to be compared.
 _MIN_COVERED = 0.3
-# Frames whose sizes differ by a smaller share have the same pixels; others are reduced to this share of the smaller.
+# Frames whose sizes differ by less than the first fraction have the same pixels. Otherwise, both are reduced to the
+# second fraction of the smaller size.
 _SAME_PIXELS, _COARSE_SHARE = 0.02, 0.67
-# Smallest width of a border as a share of the side, and the largest gradient of a blurred or plain border, as shares of
-# the mean gradient and of the clearest edges inside.
+# Minimum width of a border as a fraction of the side, and maximum gradient of a blurred or plain border, as fractions
+# of the mean gradient and of the clearest edges inside.
 _BORDER, _BLURRED, _EDGE = 0.02, 0.2, 0.5
-# Share of the moments, the most similar ones, that calibrates the comparison: less than half, because more than half of
-# a file may be footage that only it has.
+# Fraction of the moments, the most similar ones, that calibrates the comparison. It is below one half because more than
+# half of a file may be footage that only it contains.
 _AGREEING_SHARE = 0.4
-# Agreement of aligned frames below which they are not the same footage.
+# Minimum agreement of aligned frames for them to be the same footage.
 _MIN_AGREEMENT = 0.8
-# A block shows something else if it differs by this factor more than similar blocks of the pair do, and by at least
-# this many gray levels, below which differences are invisible. Colors are coded more coarsely, so their limit is
-# higher; the last number is always another color, however much the rest differs.
+# A block shows something else if it differs by this factor more than similar blocks of the pair, and by at least this
+# many gray levels (smaller differences are invisible). Colors are encoded more coarsely, so their limit is higher; a
+# difference above the last value is always another color, however much the rest differs.
 _FACTOR, _LEVELS, _COLOR_LEVELS, _OTHER_COLOR = 6.0, 7.0, 20.0, 60.0
-# Differences that every encoder causes, in gray levels and per level of the gradient.
+# Differences that every encoder causes: in gray levels, and per gray level of the gradient.
 _NOISE, _SLOPE = 0.7, 0.05
-# Standard deviation of gray levels below which a frame shows nothing.
+# Standard deviation in gray levels below which a frame has no content.
 _MAX_PLAIN = 2.5
-# Mean color below which a video is gray, in gray levels, and as a share of the color of its copy.
+# Mean color in gray levels below which a video is gray, and the same limit as a fraction of the color of its copy.
 _NO_COLOR, _MAX_FADED = 2.5, 0.3
-# Seconds around a moment within which frames of the kept file are its neighbors.
+# Frames of the kept file within this many seconds of a moment are its neighbors.
 _NEIGHBOR = 0.35
-# Seconds that the kept time may step back; more means that the removed file repeats or reorders footage.
+# Seconds that the time in the kept file may step back; a larger step means that the removed file repeats or reorders
+# footage.
 _MAX_BACK = 0.5
-# Share of the changes over time that the kept file must show as well; less means another recording of the scene.
+# Minimum fraction of the changes over time that the kept file must also show; less means another recording of the
+# scene.
 _MIN_EXPLAINED = 0.5
-# Gray levels between moments below which nothing changes at all, as in a slide.
+# Difference in gray levels between moments below which nothing changes, as in a slide.
 _MAX_STILL = 0.12
-# Change of contrast above which a still may show the same scene in another light.
+# Change of contrast above which a still may show the same scene in different light.
 _OTHER_LIGHT = 0.05
 # Seconds by which a kept file may begin later or end earlier.
 _END_TOLERANCE = 0.3
-# A conversion to another color matrix is assumed if undoing it reduces the differences to this share.
+# A conversion to another color matrix is assumed if undoing it reduces the differences to at most this fraction.
 _CONVERTED = 0.8
-# Share of differing blocks above which the whole frame shows something else.
+# Fraction of differing blocks above which the whole frame shows something else.
 _WHOLE_FRAME = 0.5
-# Seconds of which every frame is decoded again, at most, and seconds that such a frame may be from its moment.
+# Maximum number of seconds in which every frame is decoded again, and maximum distance of such a frame from its moment.
 _MAX_RECHECK, _RECHECK_REACH = 20.0, 0.25
-# Upper limits on the cost of a moment, so that moments missing from the kept file do not bend the path.
+# Upper limits on the cost of a moment, so that moments missing from the kept file do not distort the path.
 _MAX_COST, _MAX_LEVELS = 6.0, 40.0
-# Moments from which the usual differences of a pair are estimated; medians do not need all moments of a long file.
+# Number of moments from which the typical differences of a pair are estimated; medians do not need every moment of a
+# long file.
 _SAMPLE = 4000
-# Frames compared at the same time, which takes a few megabytes.
+# Number of frames compared at a time, which takes a few megabytes.
 _BATCH = 64
 
 
@@ -86,12 +90,12 @@ class PictureProof:
     """Result of comparing the frames of a removed file with a kept file.
 
     Attributes:
-        findings: Footage of the removed file that the kept file does not show; empty if nothing is lost.
-        stretches: Times of the removed file in the kept file, in order.
-        alignment: Position of its frames in the kept file's frames, after rotation and mirroring.
-        pose: What brings its frames into the orientation of the kept file.
-        is_still: Whether nothing moves in the removed file. Once encoders have removed all noise, two recordings of one
-            scene look the same, so frames alone prove nothing.
+        findings: Footage in the removed file that the kept file does not show; empty if nothing is lost.
+        stretches: Map from times in the removed file to times in the kept file, in order.
+        alignment: Position of the removed frames in the kept frames, after rotation and mirroring.
+        pose: Rotation and mirroring that bring the removed frames into the orientation of the kept file.
+        is_still: Whether nothing moves in the removed file. After encoders have removed all noise, two recordings of
+            one scene look the same, so frames alone prove nothing.
     """
 
     findings: tuple[Finding, ...]
@@ -102,10 +106,10 @@ class PictureProof:
 
 
 def prove_picture(kept: SmallFrames, removed: SmallFrames, segments: Sequence[Segment]) -> PictureProof:
-    """Compare the whole removed file with the kept file, about five moments a second.
+    """Compare the whole removed file with the kept file, at about five moments per second.
 
     Args:
-        kept, removed: Frames of the files.
+        kept, removed: Frames of the two files.
         segments: Matching segments, with the removed file as the query.
     """
     by_pose: dict[Pose, list[Segment]] = {}
@@ -124,30 +128,30 @@ class _Comparison:
 
     def __init__(self, kept: SmallFrames, removed: SmallFrames, pose: Pose) -> None:
         self.kept, self.removed, self.pose = kept, removed, pose
-        # If frames are further apart than the moments, the last frame stays as long as the others.
+        # If frames are further apart than moments, the last frame stays on screen as long as the others.
         self.length = float(removed.times[-1]) + (removed.period if removed.period > 1.5 * _STEP else _STEP / 2)
-        # Each frame that is on screen at a moment, once: a slide may stay for minutes.
+        # The frames on screen at the moments, without duplicates, because a slide may stay for minutes.
         moments = np.arange(0.0, self.length, _STEP) + 1e-6
         self.rows = np.unique(np.maximum(np.searchsorted(removed.times, moments, side="right") - 1, 0))
         self.times = removed.times[self.rows]
         self.full: tuple[int, int] = removed.size[::-1] if pose.quarter % 2 else removed.size
         self.blocks = (_SHORT, _LONG) if self.full[1] >= self.full[0] else (_LONG, _SHORT)
         self.alignment = IDENTITY
-        # Conversion of the colors of the kept file; None if they stay as they are.
+        # Conversion of the kept file's colors; None if they are not converted.
         self.matrix: Values | None = None
         self._set_size(self.full, (0.0, 0.0, 1.0, 1.0))
         self.has_borders = False
         self.gain, self.lift = 1.0, 0.0
         self.is_still = False
         self.kept_times: NDArray[np.float64] = self.times
-        # Difference of each moment from the kept file, relative to its own contrast.
+        # Difference of each moment from the kept file, relative to the contrast of the moment.
         self.differences: NDArray[np.floating] = np.zeros(len(self.rows))
 
     def prove(self, segments: Sequence[Segment]) -> PictureProof:
         """Align the videos and collect all findings."""
         lines = match_lines(segments, self.length)
         self.kept_times = lines[0].at(self.times)
-        # A match can be off by half a second, in which frames move, so times are refined before the alignment.
+        # A match can be off by half a second, in which content moves, so refine times before the alignment.
         found = self._align()
         guess = self.kept_times
         self._find_times(lines)
@@ -180,32 +184,32 @@ class _Comparison:
         return self._result(tuple(findings))
 
     def _align(self) -> tuple[FrameAlignment, float]:
-        """Align the moments that agree best; return the position of their frames and the agreement there."""
+        """Align the moments that agree best; return the alignment and its agreement at these moments."""
         moments = self._find_agreeing()
         picked = moments[np.unique(np.linspace(0, len(moments) - 1, _MOMENTS).astype(np.intp))]
         own = self._turn(self.removed.read(self.rows[picked]).luma)
         return align_frames(own, self._read_kept(self._kept_rows(self.kept_times[picked])).luma)
 
     def _find_agreeing(self) -> NDArray[np.intp]:
-        """Moments that agree best, to ignore footage that only one of the files has."""
+        """Return the moments that agree best, to ignore footage that only one of the files contains."""
         return np.flatnonzero(self.differences <= np.quantile(self.differences, _AGREEING_SHARE))
 
     def _set_alignment(self) -> None:
-        """Set the size of the comparison, and exclude borders of the kept frames from it."""
+        """Set the size of the comparison, and exclude borders of the kept frames."""
         rows = self._kept_rows(self.kept_times[np.linspace(0, len(self.kept_times) - 1, _MOMENTS).astype(np.intp)])
         box = find_borders(self._read_kept(rows).luma)
         self._set_size(self._choose_size(), box)
         left, top, right, bottom = self.alignment.covered_box
         around = left, top, 1 - right, 1 - bottom
         bars = box[0], box[1], 1 - box[2], 1 - box[3]
-        # Outside of the removed frame, the kept frame has only a border, whose edge is known to two pixels.
+        # Outside the removed frame, the kept frame has only a border, whose edge is known to within two pixels.
         self.has_borders = any(
             beyond > _BORDER and bar > max(beyond / 2, beyond - 2 / min(self.kept.size))
             for beyond, bar in zip(around, bars, strict=True)
         )
 
     def _set_matrix(self) -> None:
-        """Convert the kept file's colors if one of the files was made with another color matrix."""
+        """Convert the kept file's colors if the files use different color matrices."""
         found = [self._measure_difference()]
         for self.matrix in MATRICES:
             found.append(self._measure_difference())
@@ -213,7 +217,7 @@ class _Comparison:
         self.matrix = MATRICES[best - 1] if best and found[best] < _CONVERTED * found[0] else None
 
     def _measure_difference(self) -> float:
-        """Mean difference in levels and colors of some moments that agree well, in gray levels."""
+        """Compute the mean difference in levels and colors at some well-matching moments, in gray levels."""
         alike = self._find_agreeing()
         picked = alike[np.linspace(0, len(alike) - 1, _MOMENTS).astype(np.intp)]
         covered = self._find_covered()
@@ -232,9 +236,10 @@ class _Comparison:
         return PictureProof(findings, self._list_stretches(), self.alignment, self.pose, self.is_still)
 
     def _choose_size(self) -> tuple[int, int]:
-        """H, W for the comparison: the size of the removed frames if the kept frames have the same pixels.
+        """Return H, W for the comparison: the size of the removed frames if the kept frames have the same pixels.
 
-        Otherwise both are resampled to fewer pixels than either has, or the sharper one would differ at every edge.
+        Otherwise, both are resampled to fewer pixels than either has, because the sharper one would differ at every
+        edge.
         """
         kept = [self.alignment.scale[1] * self.kept.size[0], self.alignment.scale[0] * self.kept.size[1]]
         if all(abs(there - own) < _SAME_PIXELS * own for there, own in zip(kept, self.full, strict=True)):
@@ -249,7 +254,7 @@ class _Comparison:
         self.down, self.across = pool(size[0], self.blocks[0]), pool(size[1], self.blocks[1])
 
     def _read_kept(self, rows: NDArray[np.intp]) -> Stills:
-        """Read kept frames and convert their colors to the matrix of the removed file."""
+        """Read kept frames, with colors converted to the matrix of the removed file."""
         return self._convert(self.kept.read(rows))
 
     def _convert(self, stills: Stills) -> Stills:
@@ -259,13 +264,13 @@ class _Comparison:
         return np.ascontiguousarray(self.pose.apply(images[..., None])[..., 0], np.float32)
 
     def _kept_rows(self, times: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Rows of the kept frames that are on screen at these times."""
+        """Return the rows of the kept frames on screen at these times."""
         # Containers round times differently.
         rows = np.searchsorted(self.kept.times, times + 0.25 * max(self.kept.period, 0.01), side="right") - 1
         return np.clip(rows, 0, len(self.kept) - 1)
 
     def _find_times(self, lines: Sequence[MatchLine]) -> None:
-        """Find the kept time of each compared moment, and the gain and offset between the brightness of the files."""
+        """Find the time in the kept file for each compared moment, and the brightness gain and offset between files."""
         covered = self._find_covered()
         if not covered.any():
             return
@@ -276,7 +281,7 @@ class _Comparison:
             pairs = _subsample(other[self._kept_rows(self.kept_times[alike])], own[alike])
             self.gain, self.lift = _fit_line(*(part.astype(np.float32).ravel() for part in pairs))
         else:
-            # The relation of their brightness is not known yet.
+            # The brightness relation between the files is not known yet.
             own -= own.mean(axis=1, keepdims=True)
             other -= other.mean(axis=1, keepdims=True)
         costs = np.concatenate([self._measure_costs(own, other, lines, rows) for rows in _batches(np.arange(len(own)))])
@@ -291,13 +296,13 @@ class _Comparison:
         self.kept_times = candidates[np.arange(len(path)), path]
 
     def _find_covered(self) -> NDArray[np.bool_]:
-        """[rows, columns] whether enough of each block lies inside the kept frames."""
+        """Return whether enough of each block lies inside the kept frames, [rows, columns]."""
         return np.asarray(self.down @ self.inside.astype(np.float32) @ self.across.T > _MIN_COVERED)
 
     def _measure_means(
         self, frames: SmallFrames, rows: NDArray[np.intp], alignment: FrameAlignment, covered: NDArray[np.bool_]
     ) -> NDArray[np.float16]:
-        """[T, B] means of the covered blocks; half precision resolves an eighth of a gray level."""
+        """Compute the means of the covered blocks, [T, B]; half precision resolves an eighth of a gray level."""
         is_sideways = frames is self.removed and self.pose.quarter % 2
         height, width = frames.size[::-1] if is_sideways else frames.size
         down = self.down @ stretch(height, self.size[0], alignment.scale[1], alignment.shift[1])
@@ -312,7 +317,7 @@ class _Comparison:
     def _measure_costs(
         self, own: NDArray[np.float16], other: NDArray[np.float16], lines: Sequence[MatchLine], rows: NDArray[np.intp]
     ) -> Values:
-        """[T, L] mean difference of each of these moments from each candidate, in gray levels."""
+        """Compute the mean difference of each of these moments from each candidate, [T, L], in gray levels."""
         wanted = own[rows].astype(np.float32)
         columns = []
         for times in candidate_times(lines, self.times[rows]).T:
@@ -321,11 +326,11 @@ class _Comparison:
         return np.stack(columns, axis=1).astype(np.float32)
 
     def _end(self) -> float:
-        """End of the kept file in seconds."""
+        """Return the end of the kept file in seconds."""
         return float(self.kept.times[-1]) + self.kept.period
 
     def _list_stretches(self) -> tuple[TimeStretch, ...]:
-        """Runs of moments at one lag; each moment extends to the next."""
+        """List runs of moments with one lag; each moment extends to the next."""
         speeds = np.diff(self.kept_times) / np.maximum(np.diff(self.times), 1e-6)
         speed = float(np.median(speeds)) if len(speeds) else 1.0
         lag = self.kept_times - speed * self.times
@@ -340,11 +345,11 @@ class _Comparison:
         return tuple(found)
 
     def _measure(self) -> tuple[NDArray[np.bool_], tuple[float, float], NDArray[np.bool_]]:
-        """Find the blocks [T, B] that differ by more than is usual for this pair; also return the energy of changes
-        over time, the part of it that the kept file does not show, and which moments [T] show nothing."""
+        """Find the blocks [T, B] that differ by more than is typical for this pair. Also return the energy of changes
+        over time, the part of it that the kept file does not show, and which moments [T] have no content."""
         has_color = self._has_color()
         count = self.blocks[0] * self.blocks[1]
-        # Half precision, so that hours of video fit into memory.
+        # Use half precision, so that hours of video fit into memory.
         levels, slopes, colors = (np.empty((len(self.rows), count), np.float16) for _ in range(3))
         plain = np.empty(len(self.rows), np.bool_)
         covered = self._find_covered().ravel()
@@ -389,9 +394,9 @@ class _Comparison:
             yield slice(first, min(first + _BATCH, len(self.rows)))
 
     def _find_runs_to_recheck(self, differ: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-        """Runs of moments with partly differing frames, which fast motion between the sampled frames can cause.
+        """Yield runs of moments with partly differing frames, which fast motion between sampled frames can cause.
 
-        Runs in which the whole frame differs, and runs too long to decode again, are skipped."""
+        Runs in which the whole frame differs, and runs that would take too long to decode again, are skipped."""
         left = _MAX_RECHECK
         for first, last in _find_runs(np.asarray(_keep_lasting(differ).any(axis=1))):
             seconds = float(self.times[min(last, len(self.times) - 1)] - self.times[first])
@@ -400,9 +405,9 @@ class _Comparison:
                 yield first, last
 
     def _compare_kept(self, rows: NDArray[np.intp], at: NDArray[np.float64], has_color: bool) -> tuple[Values, ...]:
-        """Compare removed frames with the sampled kept frames at these times, see `_compare`."""
+        """Compare removed frames with the sampled kept frames at these times; see `_compare`."""
         shown = self._kept_rows(at)
-        # The time may be between two frames or off by one frame; the next slide is not a neighbor.
+        # The time may lie between two frames or be off by one frame; the next slide is not a neighbor.
         near = np.clip(shown[:, None] + np.arange(-1, 3), 0, len(self.kept) - 1)
         is_near = self.kept.times[near] < at[:, None] + _NEIGHBOR
         is_near[:, 0] = self.kept.times[shown] > at - _NEIGHBOR
@@ -412,7 +417,7 @@ class _Comparison:
         return self._compare(self.removed.read(rows), self._read_kept(needed), sides, has_color)
 
     def _compare_every(self, rows: NDArray[np.intp], at: NDArray[np.float64], has_color: bool) -> tuple[Values, ...]:
-        """Compare removed frames with the most similar of all kept frames around these times, see `_compare`."""
+        """Compare removed frames with the most similar of all kept frames around these times; see `_compare`."""
         times, stills = self.kept.read_every(float(at.min()) - _RECHECK_REACH, float(at.max()) + _RECHECK_REACH)
         stills = self._convert(stills)
         own = self.removed.read(rows)
@@ -427,23 +432,23 @@ class _Comparison:
         return self._compare(own, stills, near, has_color)
 
     def _compare(self, own: Stills, stills: Stills, near: NDArray[np.intp], has_color: bool) -> tuple[Values, ...]:
-        """Compare removed frames with kept ones.
+        """Compare removed frames with kept frames.
 
         Args:
             own: T removed frames.
             stills: Kept frames.
-            near: [4, T] rows of kept frames: the one before the expected frame, the expected one and the next two.
+            near: [4, T] rows of kept frames: the frame before the expected one, the expected one, and the next two.
             has_color: Whether colors are compared.
 
         Returns:
-            Differences of blocks in gray levels [T, B], their gradients [T, B], differences in color [T, B], mean
-            levels and their residuals [T, B, 2], and whether the frame shows nothing [T].
+            Differences of blocks in gray levels [T, B], their gradients [T, B], color differences [T, B], mean levels
+            and their residuals [T, B, 2], and whether the frame has no content [T].
         """
         inside = self.inside.astype(np.float32)
         share = np.maximum(self.down @ inside @ self.across.T, 1e-3)
         luma = IDENTITY.resample(self._turn(own.luma), self.size)
         aligned = self.gain * self.alignment.resample(stills.luma, self.size) + self.lift
-        # The time may be between two frames or off by one frame: take the nearest mix of any two neighbors.
+        # The time may lie between two frames or be off by one frame: use the nearest mix of any two adjacent frames.
         nearest = [self._measure_distance(luma, aligned[one], aligned[two], inside) for one, two in pairwise(near)]
         levels = np.stack([level for level, _ in nearest])
         best = np.argmin(levels, axis=0)[None]
@@ -470,7 +475,8 @@ class _Comparison:
         return np.asarray(self.down @ images @ self.across.T, np.float32)
 
     def _measure_distance(self, own: Values, one: Values, two: Values, inside: Values) -> tuple[Values, Values]:
-        """Squared distance of each block from the line between two frames, and mean residual, [T, rows, columns]."""
+        """Compute the squared distance of each block from the line between two frames, and the mean residual, both
+        [T, rows, columns]."""
         step, apart = (two - one) * inside, (own - one) * inside
         shared, length = self._pool(step * apart), self._pool(step * step)
         along = np.clip(shared / np.maximum(length, 1e-3), 0.0, 1.0)
@@ -482,12 +488,12 @@ class _Comparison:
         return float(np.abs(self._read_colors()[0]).mean()) > _NO_COLOR
 
     def _is_gray(self) -> bool:
-        """Whether the kept file has hardly any color compared with the removed file."""
+        """Whether the kept file has almost no color compared with the removed file."""
         own, other = self._read_colors()
         return bool(np.abs(other).mean() < _MAX_FADED * np.abs(own).mean())
 
     def _read_colors(self) -> tuple[Values, Values]:
-        """Colors of some moments of the removed file, and of the same moments of the kept file."""
+        """Return the colors at some moments of the removed file, and at the same moments of the kept file."""
         picked = np.linspace(0, len(self.rows) - 1, 32).astype(np.intp)
         own = IDENTITY.resample(self._turn(self.removed.read(self.rows[picked]).color), self.blocks)
         other = self.alignment.resample(self._read_kept(self._kept_rows(self.kept_times[picked])).color, self.blocks)
@@ -495,7 +501,7 @@ class _Comparison:
         return own[..., inside], other[..., inside]
 
     def _find_outside(self) -> Iterator[Finding]:
-        """Report footage outside of the kept frame, ignoring plain and blurred borders."""
+        """Report footage outside the kept frame, ignoring plain and blurred borders."""
         left, top, right, bottom = self.alignment.inside_box
         height, width = self.full
         strips = {
@@ -510,11 +516,11 @@ class _Comparison:
         for name, (side, strip) in strips.items():
             if strip <= _BORDER * self.full[abs(side) - 1]:
                 continue
-            # Gradients along the side: across it there is the edge of the frame itself, two pixels wide.
+            # Use gradients along the side, because those across it include the edge of the frame, two pixels wide.
             lines = np.moveaxis(images if side > 0 else images[:, ::-1, ::-1], abs(side), 1)
             slopes = np.abs(np.diff(lines, axis=2))
             outer, inner = slopes[:, : max(1, int(strip - 2))], slopes[:, int(strip) + 1 :]
-            # A scene at night has little detail anywhere, so its clearest edges count as well.
+            # A night scene has little detail anywhere, so also compare the clearest edges.
             edge, edge_inside = (float(np.quantile(part, 0.99)) for part in (outer, inner))
             if outer.mean() > max(_BLURRED * inner.mean(), 0.5) or edge > max(_EDGE * edge_inside, 4.0):
                 names.append(name)
@@ -523,9 +529,9 @@ class _Comparison:
             yield Finding("picture", f"more of the scene {where}", certainty=0.8)
 
     def _find_differing(self, differ: NDArray[np.bool_], plain: NDArray[np.bool_]) -> Iterator[Finding]:
-        """Report runs of moments in which blocks differ at two moments in a row."""
+        """Report runs of moments in which the same blocks differ at two consecutive moments."""
         lasting = _keep_lasting(differ)
-        # A frame that stays for two moments counts by itself.
+        # A frame that stays on screen for two moments counts on its own.
         stays = np.diff([*self.times.tolist(), self.length]) > 1.9 * _STEP
         if len(stays) > 1:
             stays[-1] |= stays[-2]  # the duration of the last slide is unknown
@@ -568,12 +574,12 @@ def _batches(values: NDArray[_Number]) -> Iterator[NDArray[_Number]]:
 
 
 def _subsample(*arrays: NDArray[_Number]) -> tuple[NDArray[_Number], ...]:
-    """Take evenly spaced rows of arrays of equal length, at most about `_SAMPLE`."""
+    """Take evenly spaced rows from arrays of equal length, at most about `_SAMPLE`."""
     return tuple(array[:: max(1, len(array) // _SAMPLE)] for array in arrays)
 
 
 def _fit_line(values: NDArray[np.floating], wanted: NDArray[np.floating]) -> tuple[float, float]:
-    """Fit gain and lift that map `values` to `wanted`, by robust least squares."""
+    """Fit the gain and lift that map `values` to `wanted`, by robust least squares."""
     gain, lift = 1.0, 0.0
     weights = np.ones_like(values)
     for _ in range(5):
@@ -588,7 +594,7 @@ def _fit_line(values: NDArray[np.floating], wanted: NDArray[np.floating]) -> tup
 
 
 def _keep_lasting(differ: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Keep differences at two moments in a row, or at a single one if there is only one."""
+    """Keep differences that occur at two consecutive moments; if there is only one moment, keep all."""
     if len(differ) < 2:
         return differ.copy()
     twice = differ[:-1] & differ[1:]
@@ -605,7 +611,7 @@ def _find_runs(flags: NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
 
 
 def _describe_area(blocks: NDArray[np.bool_]) -> str:
-    """Name the part of a frame that contains the blocks."""
+    """Name the part of the frame that contains these blocks."""
     rows, columns = (np.flatnonzero(blocks.any(axis=axis)) for axis in (1, 0))
     top, bottom = rows[0] / blocks.shape[0], (rows[-1] + 1) / blocks.shape[0]
     left, right = columns[0] / blocks.shape[1], (columns[-1] + 1) / blocks.shape[1]

@@ -1,4 +1,4 @@
-"""Removal plans: JSON files that users can read and edit before they are carried out."""
+"""Removal plans: JSON files that users can read and edit before the plans are carried out."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _MAX_SIZE = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class FileState(Result):
-    """A file as it was when the plan was made.
+    """State of a file when the plan was made.
 
     Attributes:
-        path: Absolute.
-        size: Bytes.
+        path: Absolute path.
+        size: Size in bytes.
         modified: Modification time in nanoseconds since the epoch, as text so that no JSON reader rounds it.
-        content: Hash of all its bytes, see :func:`vidkin._base.files.hash_file`.
-        folder: Its folder, without symbolic links.
-        folder_number: Device and inode of the folder, as ``disk:folder``.
-        companions: For a file to remove: files next to it that are moved with it, such as subtitles.
-        accepted: For a file to remove: descriptions of the findings that the user accepted.
+        content: Hash of all its bytes; see :func:`vidkin._base.files.hash_file`.
+        folder: Its folder, with symbolic links resolved.
+        folder_number: Device and inode of the folder, as ``device:inode``.
+        companions: For a file to remove, the files next to it that are moved with it, such as subtitles.
+        accepted: For a file to remove, the descriptions of the findings that the user accepted.
     """
 
     path: str
@@ -49,7 +49,7 @@ class FileState(Result):
         """Read the current state of a file, including all its bytes.
 
         Raises:
-            MediaError: It cannot be read.
+            MediaError: The file cannot be read.
         """
         try:
             status = os.stat(path)
@@ -60,11 +60,11 @@ class FileState(Result):
 
 @dataclass(frozen=True, slots=True)
 class StayingFile(Result):
-    """A copy that stays in place.
+    """A copy that is not moved.
 
     Attributes:
         path: The file.
-        why: Reason, in one line.
+        why: The reason, in one line.
     """
 
     path: str
@@ -76,10 +76,10 @@ class PlannedGroup(Result):
     """One group of copies.
 
     Attributes:
-        keep: The file that stays.
-        reason: Why it is kept.
+        keep: The file to keep.
+        reason: Why this file is kept.
         remove: Files that the kept file replaces.
-        stay: Copies that stay in place, with reasons; for information only.
+        stay: Copies that are not moved, with reasons; for information only.
     """
 
     keep: FileState
@@ -90,11 +90,11 @@ class PlannedGroup(Result):
 
 @dataclass(frozen=True, slots=True)
 class DuplicatePlan(Result):
-    """A plan for removing duplicates of an index.
+    """A plan for removing duplicates from an index.
 
     Attributes:
         groups: Groups with files to remove.
-        created: ISO 8601 time.
+        created: Time of creation in ISO 8601.
     """
 
     groups: tuple[PlannedGroup, ...]
@@ -102,7 +102,7 @@ class DuplicatePlan(Result):
 
     @property
     def savings(self) -> int:
-        """Bytes of all files to be removed, without their companions."""
+        """Total size in bytes of the files to be removed, without their companions."""
         return sum(file.size for group in self.groups for file in group.remove)
 
 
@@ -112,8 +112,8 @@ class PlannedFile:
 
     Attributes:
         file: The file.
-        keep: The file that replaces it, or its video.
-        video: Path of the video to which it belongs; empty for a video.
+        keep: The file that replaces it, or that replaces its video.
+        video: Path of the video that the file belongs to; empty for a video.
     """
 
     file: FileState
@@ -127,11 +127,11 @@ class FileAction(Result):
 
     Attributes:
         path: The file.
-        outcome: ``removed``, ``restored``, ``skipped``; ``planned`` in a dry run.
-        place: Where it is now; empty if the trash does not report it.
+        outcome: ``removed``, ``restored``, ``skipped``, or ``planned`` in a dry run.
+        place: Its current path; empty if the trash does not report it.
         cause: Why it was skipped.
-        size: Bytes.
-        video: The video to which it belongs; empty for a video itself.
+        size: Size in bytes.
+        video: The video that the file belongs to; empty for a video itself.
     """
 
     path: str
@@ -143,14 +143,14 @@ class FileAction(Result):
 
 
 def folder_of(path: str) -> tuple[str, str]:
-    """Return the folder of a file without symbolic links, and its device and inode; OSError if there is none."""
+    """Resolve the folder of a file, and return it with its device and inode; raise OSError if there is none."""
     folder = os.path.realpath(os.path.dirname(path))
     status = os.stat(folder)
     return folder, f"{status.st_dev}:{status.st_ino}"
 
 
 def planned_files(plan: DuplicatePlan) -> Iterator[PlannedFile]:
-    """All files that a plan moves, each video before its companions."""
+    """Yield all files that a plan moves, each video before its companions."""
     for group in plan.groups:
         for file in group.remove:
             yield PlannedFile(file, group.keep)
@@ -160,16 +160,15 @@ def planned_files(plan: DuplicatePlan) -> Iterator[PlannedFile]:
 
 @check_arguments
 def write_plan(plan: DuplicatePlan, path: PathLike, *, source: str | None = None) -> None:
-    """Write a plan as JSON; names that are not valid Unicode survive.
+    """Write a plan as JSON; names that are not valid Unicode are preserved.
 
     Args:
         plan: The plan.
         path: The file to write.
-        source: Description of the source of the plan, see :func:`vidkin._base.outputs.open_output`.
+        source: Description of the source of the plan; see :func:`vidkin._base.outputs.open_output`.
 
     Raises:
-        InvalidArgumentError: The file is a plan that was carried out and whose files were not restored, which only that
-            plan can do.
+        InvalidArgumentError: The file is a plan that was carried out, and is still needed to restore files.
         MediaError: The file cannot be written.
     """
     check_plan_is_settled(path)
@@ -179,7 +178,7 @@ def write_plan(plan: DuplicatePlan, path: PathLike, *, source: str | None = None
 
 @check_arguments
 def plan_text(plan: DuplicatePlan) -> str:
-    """Return a plan as JSON, which :func:`read_plan` reads."""
+    """Return a plan as JSON that :func:`read_plan` can read."""
     return json.dumps({"vidkin_plan": _VERSION, **plan.to_dict()}, indent=1, ensure_ascii=True) + "\n"
 
 
@@ -187,13 +186,13 @@ def plan_text(plan: DuplicatePlan) -> str:
 def check_plan_is_settled(path: PathLike) -> None:
     """Check that the plan in this file is not needed to undo a removal, so that the file may be replaced.
 
-    Reads the log next to the plan, if there is one; never the plan.
+    Only the log next to the plan is read, if there is one, not the plan itself.
 
     Args:
-        path: Path of a current or future plan.
+        path: Path of an existing or a future plan.
 
     Raises:
-        InvalidArgumentError: Files that this plan moved were not restored, or its log is not a log.
+        InvalidArgumentError: Files that this plan moved have not been restored, or its log is malformed.
         MediaError: The log cannot be read.
     """
     journal = Journal.of_plan(path)
@@ -201,18 +200,18 @@ def check_plan_is_settled(path: PathLike) -> None:
     if count:
         files = "1 file" if count == 1 else f"{count} files"
         raise InvalidArgumentError(
-            f"{os.fspath(path)} is a plan that moved {files}, and only with it can `vidkin apply --undo` restore them; "
+            f"{os.fspath(path)} is a plan that moved {files}, and `vidkin apply --undo` needs it to restore them; "
             f"choose another name, undo this plan first, or delete {journal.path} if you do not want them back"
         )
 
 
 @check_arguments
 def read_plan(path: PathLike) -> DuplicatePlan:
-    """Read a plan from an untrusted file; groups and files that the user deleted from it are not part of the plan.
+    """Read a plan from an untrusted file; groups and files that the user deleted from it are left out.
 
     Raises:
         MediaError: The file cannot be read.
-        InvalidArgumentError: It is not a plan.
+        InvalidArgumentError: The file is not a plan.
     """
     try:
         table = read_json(path, follow_links=True)
@@ -238,7 +237,7 @@ def _check_file(file: FileState) -> None:
     check_file_name("path", file.path)
     check_file_name("folder", file.folder)
     if not 0 <= file.size < _MAX_SIZE:
-        raise ValueError(f"size must be a whole number of 63 bits, got {str(file.size)[:40]}")
+        raise ValueError(f"size must be a nonnegative number of at most 63 bits, got {str(file.size)[:40]}")
 
 
 def _check_companions(file: FileState) -> None:
@@ -248,4 +247,4 @@ def _check_companions(file: FileState) -> None:
         _check_file(companion)
         folder, name = os.path.split(companion.path)
         if folder != os.path.dirname(file.path) or not belongs_to(name, os.path.basename(file.path)):
-            raise ValueError(f"a companion must be next to its file and have its name, got {companion.path!a}")
+            raise ValueError(f"a companion must be next to its file and share its name, got {companion.path!a}")

@@ -1,4 +1,4 @@
-"""Prove, by decoding both, that one file contains everything in another, which can then be removed."""
+"""Prove, by decoding two files, that one contains everything in the other, which can then be removed."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from vidkin.similarity import Segment
 
 _Value = TypeVar("_Value")
 
-# Ratio of pixels that show the same part of the scene; smaller differences come from rounding and cropping.
+# Minimum ratio of pixel counts for the same part of the scene; smaller ratios come from rounding and cropping.
 _MIN_PIXEL_RATIO = 1.1
-# Ratio of bits per pixel, in the same codec, above which a copy of the same size has the better quality.
+# Ratio of bits per pixel, for the same codec, above which a copy of the same size has better quality.
 _MIN_BIT_RATIO = 1.5
-# Moments at which detail is compared at full size.
+# Number of moments at which detail is compared at full size.
 _DETAIL_MOMENTS = 8
-# Files whose frames are cached on disk at the same time; a group is proven against one kept file after another.
+# Maximum number of files whose frames are cached on disk; a group is proven against one kept file after another.
 _MAX_CACHED = 4
-# Progress after decoding and after comparing frames; sound and the rest follow.
+# Progress after decoding, and after comparing frames; audio and the rest follow.
 _DECODED, _COMPARED = 0.7, 0.8
 
 
 @dataclass(slots=True)
 class Prover:
-    """Proves pairs of files and caches decoded frames, so that a file in several pairs is decoded once.
+    """Proves pairs of files, and caches decoded frames so that a file in several pairs is decoded only once.
 
     Args:
         threads: Decoding threads per file; 0 for one per processor.
@@ -63,14 +63,14 @@ class Prover:
     ) -> Proof:
         """Prove that everything in ``removed`` is in ``kept``, or report what is missing.
 
-        Frames are aligned by the match and compared about five times a second. Ends, sound tracks, subtitles, other
-        streams, properties and tags are compared by content. An unreadable file or an empty match is a finding.
+        Frames are aligned using the match and compared about five times per second. Ends, audio tracks, subtitles,
+        other streams, properties and tags are compared by content. An unreadable file or an empty match is a finding.
 
         Args:
             kept: The file that stays.
             removed: The file that may be removed.
             segments: Matching segments, with the removed file as the query.
-            on_progress: Receives the share of the work done, 0 to 1.
+            on_progress: Callback that receives the completed fraction of the work, 0 to 1.
         """
         names = os.fspath(kept), os.fspath(removed)
         contents = ("", "")
@@ -86,7 +86,7 @@ class Prover:
         return Proof(*names, *contents, tuple(findings), stretches)
 
     def facts(self, path: str) -> FileFacts:
-        """Return the facts of a file.
+        """Return the properties of a file.
 
         Raises:
             MediaError: The file cannot be read.
@@ -115,7 +115,7 @@ class Prover:
         if path in self._frames and self._frames[path][1].rate < rate:
             self._frames.pop(path)[1].close()
         frames = _read_cached(self._frames, path, read)
-        self._frames[path] = self._frames.pop(path)  # the least recently used file is evicted first
+        self._frames[path] = self._frames.pop(path)  # move to the end, as the least recently used file is evicted first
         return frames
 
     def _compare(
@@ -139,7 +139,7 @@ class Prover:
         findings += picture.findings
         on_progress(_COMPARED)
         speed = picture.stretches[0].speed if picture.stretches else 1.0
-        # More pixels can be borders; _compare_detail compares the pixels of the scene instead.
+        # More pixels can come from borders; _compare_detail compares the pixels of the scene instead.
         findings += [one for one in compare_facts(*facts, speed=speed) if one.kind != "resolution"]
         if not picture.stretches:
             return findings, ()
@@ -157,10 +157,10 @@ class Prover:
         return findings, picture.stretches
 
     def _compare_detail(self, kept: str, removed: str, picture: PictureProof) -> list[Finding]:
-        """Report whether the kept file shows the scene with fewer or only enlarged pixels."""
+        """Report whether the kept file shows the scene with fewer pixels or with merely enlarged ones."""
         here, there = self.facts(removed), self.facts(kept)
         own = (here.width, here.height) if picture.pose.quarter % 2 == 0 else (here.height, here.width)
-        # Size of the removed frame in pixels of the kept frame.
+        # Size of the removed frame, in pixels of the kept frame.
         under = [picture.alignment.scale[axis] * (there.width, there.height)[axis] for axis in (0, 1)]
         ratio = own[0] * own[1] / max(under[0] * under[1], 1.0)
         if ratio > _MIN_PIXEL_RATIO:
@@ -212,7 +212,7 @@ def prove(
     threads: int = 0,
     on_progress: Callable[[float], None] | None = None,
 ) -> Proof:
-    """Prove that everything in ``removed`` is in ``kept``: :meth:`Prover.prove` for one pair."""
+    """Prove that everything in ``removed`` is in ``kept``; :meth:`Prover.prove` for a single pair."""
     prover = Prover(threads)
     try:
         return prover.prove(kept, removed, segments, on_progress=on_progress)
@@ -221,7 +221,7 @@ def prove(
 
 
 def _read_cached(held: dict[str, tuple[tuple[int, int], _Value]], path: str, read: Callable[[], _Value]) -> _Value:
-    """Return the cached value of a file, read again if its size or modification time changed."""
+    """Return the cached value for a file; read it again if the file's size or modification time has changed."""
     try:
         status = os.stat(path)
         state = status.st_size, status.st_mtime_ns
@@ -235,7 +235,8 @@ def _read_cached(held: dict[str, tuple[tuple[int, int], _Value]], path: str, rea
 def _read_at(
     path: str, times: NDArray[np.float64], threads: int
 ) -> tuple[list[NDArray[np.uint8]], NDArray[np.float64]]:
-    """Read the frame on screen at each of these times, repeated if it stays, and the times at which these begin."""
+    """Read the frame on screen at each of these times, repeated if it stays, and the times at which the frames
+    start."""
     times = np.maximum(times, 0.0)
     batches = list(iter_frames_at(path, np.unique(times).tolist(), batch=1, threads=threads))
     begins = np.concatenate([batch.timestamps for batch in batches])
@@ -244,7 +245,7 @@ def _read_at(
 
 
 def _video_size(path: str) -> int:
-    """Sum up the bytes of the video track."""
+    """Return the total size of the video track in bytes."""
     with open_video(path, threads=1) as (container, stream):
         return sum(packet.size for packet in demux(container, stream))
 
@@ -257,4 +258,4 @@ def _crop(image: NDArray[np.uint8], box: tuple[float, float, float, float]) -> N
 
 
 def _ignore(share: float) -> None:
-    """Ignore progress, when the caller passes no callback."""
+    """Ignore progress if the caller passes no callback."""

@@ -1,4 +1,4 @@
-"""Result of a proof, as it is stored."""
+"""Result of a proof, in the form in which it is stored."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from vidkin.files.findings import Finding, FindingKind
 from vidkin.files.stretches import TimeStretch
 
 PROOF_REVISION = 3
-"""Incremented when the findings for the same files can change; stored proofs of other revisions are redone."""
+"""Increment this when the findings for the same files can change; stored proofs of other revisions are then redone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proof(Result):
-    """Result of comparing a removed file with a kept file, after decoding both in full.
+    """Result of comparing a removed file with a kept file, after decoding both completely.
 
     Attributes:
         kept, removed: Paths of the file that stays and the file that may be removed.
-        kept_content, removed_content: Hashes of their contents when they were read.
+        kept_content, removed_content: Hashes of their contents when the files were read.
         findings: Content of the removed file that the kept file lacks; empty if nothing is lost.
-        stretches: Times of the removed file in the kept file.
+        stretches: Map from times in the removed file to times in the kept file.
         revision: Revision of the method.
     """
 
@@ -35,9 +35,9 @@ class Proof(Result):
 
     @property
     def holds(self) -> bool:
-        """Whether everything in the removed file is in the kept one."""
+        """Whether everything in the removed file is in the kept file."""
         return not self.findings
 
     def missing(self, accepted: Collection[FindingKind] = ()) -> tuple[Finding, ...]:
-        """Findings whose kind is not accepted."""
+        """Return the findings whose kind is not accepted."""
         return tuple(finding for finding in self.findings if finding.kind not in accepted)

@@ -1,4 +1,4 @@
-"""A video decoded once into small frames on disk, so that hours of video take little memory."""
+"""A video decoded once into small frames on disk, so that hours of video need little memory."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from vidkin._base.files import PathLike
 from vidkin.media.decode import iter_frames
 
 SHORT_SIDE = 54
-"""Pixels of the shorter side, at which a line of subtitles is still one or two pixels high."""
+"""Length of the shorter side in pixels; a line of subtitles is then still one or two pixels high."""
 RATE = 10.0
-"""Frames per second of a kept file, dense enough that motion between frames stays small."""
+"""Frames per second for a kept file, dense enough that motion between frames stays small."""
 REMOVED_RATE = 5.0
-"""Frames per second of a removed file; lower, because nothing is searched for between its frames."""
-# Width in pixels of the cells in which color is compared: eyes and encoders resolve color no finer.
+"""Frames per second for a removed file; lower, because no times between its frames are searched."""
+# Width in pixels of the cells in which color is compared; neither eyes nor encoders resolve color more finely.
 _COLOR_CELL = 3
-# Shares of red and blue in the luma of the two matrices in use (ITU-R BT.601, BT.709).
+# Weights of red and blue in the luma of the two common matrices (ITU-R BT.601, BT.709).
 _BT601, _BT709 = (0.299, 0.114), (0.2126, 0.0722)
-# Gray levels of blue and red minus luma per level of Cb and Cr (ITU-R BT.601).
+# Gray levels of (blue - luma) and (red - luma) per level of Cb and Cr (ITU-R BT.601).
 _BLUE_AND_RED = (1.772, 1.402)
-# Frames per block (some seconds), and blocks that stay in memory.
+# Frames per block (a few seconds), and number of blocks to keep in memory.
 _BLOCK = 64
 _MAX_BLOCKS = 4
-# Frames after this many bytes (about 15 minutes) are compressed: speed matters in short files, space in long ones.
+# Frames after this many bytes (about 15 minutes) are compressed: speed matters for short files, space for long ones.
 _MAX_PLAIN = 64 * 2**20
 
 
@@ -40,7 +40,7 @@ class Stills:
 
     Attributes:
         luma: [T, H, W] float32, 0 to 255, computed with the color matrix of the file.
-        color: [T, 2, H', W'] float32, blue and red minus luma, in cells of three pixels.
+        color: [T, 2, H', W'] float32, blue minus luma and red minus luma, in cells of three pixels.
     """
 
     luma: NDArray[np.float32]
@@ -58,13 +58,13 @@ class Stills:
 
 
 class SmallFrames:
-    """The frames of one video, at most 54 pixels on the shorter side.
+    """The frames of a video, downscaled to at most 54 pixels on the shorter side.
 
     Args:
         path: The video.
         rate: Frames per second.
         threads: Decoding threads; 0 for one per processor.
-        on_read: Receives the seconds read so far.
+        on_read: Callback that receives the number of seconds read so far.
 
     Attributes:
         path: The file.
@@ -105,7 +105,7 @@ class SmallFrames:
                 self._write(batch.images)
                 if on_read is not None:
                     on_read(float(batch.timestamps[-1]))
-        except BaseException:  # also when interrupted: the temporary file must not stay
+        except BaseException:  # even after an interrupt, the temporary file must not stay
             self._file.close()
             raise
         self.damage = "; ".join(damage)
@@ -123,11 +123,11 @@ class SmallFrames:
 
     @property
     def period(self) -> float:
-        """Median seconds from one frame to the next; 0 for a single frame."""
+        """Median interval between frames in seconds; 0 for a single frame."""
         return float(np.median(np.diff(self.times))) if len(self) > 1 else 0.0
 
     def read(self, rows: NDArray[np.intp]) -> Stills:
-        """The frames at these positions, in the order given."""
+        """Return the frames at these positions, in the given order."""
         blocks = np.searchsorted(self._firsts, rows, side="right") - 1
         luma: list[NDArray[np.float32]] = []
         color: list[NDArray[np.float32]] = []
@@ -138,12 +138,12 @@ class SmallFrames:
         return Stills(np.stack(luma), np.stack(color))
 
     def close(self) -> None:
-        """Remove the frames from the disk."""
+        """Remove the frames from disk."""
         self._file.close()
         self._blocks_in_memory.clear()
 
     def read_every(self, start: float, end: float) -> tuple[NDArray[np.float64], Stills]:
-        """Decode every frame between two times again, or the last frames of the file; return times [T] and frames."""
+        """Decode every frame between two times, or the last frames of the file, again; return times [T] and frames."""
         start = min(max(start, 0.0), float(self.times[-1]))
         end = max(end, start + 1.0)
         batches = list(iter_frames(self.path, rate=None, start=start, end=end, short_side=SHORT_SIDE, coded=True))
@@ -162,7 +162,7 @@ class SmallFrames:
 
     def _write(self, images: NDArray[np.uint8]) -> None:
         stills = self._split(images)
-        # Color differences from -255 to 255 are halved to fit one byte; encoders lose more than that.
+        # Color differences from -255 to 255 are halved to fit into a byte; encoders lose more precision than that.
         packed = (
             np.rint(stills.luma).astype(np.uint8).tobytes()
             + np.clip(np.rint(stills.color / 2) + 128, 0, 255).astype(np.uint8).tobytes()
@@ -192,20 +192,20 @@ class SmallFrames:
 
 
 def pool(source: int, target: int) -> NDArray[np.float32]:
-    """[target, source] weights that average equal stretches of a row of pixels."""
+    """Return weights [target, source] that average equal parts of a row of pixels."""
     return stretch(source, target, 1.0, 0.0)
 
 
 def stretch(source: int, target: int, scale: float, shift: float) -> NDArray[np.float32]:
-    """[target, source] weights that resample a row of pixels: in shares of the row, source = scale * target + shift.
+    """Return weights [target, source] that resample a row of pixels: source = scale * target + shift, as fractions.
 
-    Each target pixel averages the source pixels it covers, or interpolates linearly if it covers less than one. Beyond
-    the ends, the outermost pixel is repeated.
+    Each target pixel averages the source pixels that it covers, or interpolates linearly if it covers less than one.
+    Beyond the ends, the outermost pixel is repeated.
     """
     centers = (scale * (np.arange(target) + 0.5) / target + shift) * source - 0.5
     radius = max(1.0, scale * source / target)
     weights = np.maximum(0.0, 1.0 - np.abs(np.arange(-1, source + 1)[None] - centers[:, None]) / radius)
-    # Beyond the ends, the outermost pixel counts.
+    # Beyond the ends, only the outermost pixel counts.
     below, above = np.clip(-1 - centers, 0, None) > 0, np.clip(centers - source, 0, None) > 0
     weights[below, 0] = 1.0
     weights[above, -1] = 1.0
@@ -216,9 +216,9 @@ def stretch(source: int, target: int, scale: float, shift: float) -> NDArray[np.
 
 
 def _make_conversion(red: float, blue: float, other_red: float, other_blue: float) -> NDArray[np.float32]:
-    """[3, 3] conversion of luma, blue and red, as in `Stills`, from one color matrix to another."""
+    """Return the matrix [3, 3] that converts luma, blue and red, as in `Stills`, from one color matrix to another."""
     green = 1 - red - blue
-    # Blue, red and green minus luma by the first matrix, per stored level.
+    # Blue, red and green minus luma under the first matrix, per stored level.
     to_blue = np.array([0.0, 2 * (1 - blue) / _BLUE_AND_RED[0], 0.0])
     to_red = np.array([0.0, 0.0, 2 * (1 - red) / _BLUE_AND_RED[1]])
     to_green = -(red * to_red + blue * to_blue) / green
@@ -232,4 +232,4 @@ def _make_conversion(red: float, blue: float, other_red: float, other_blue: floa
 
 
 MATRICES = (_make_conversion(*_BT709, *_BT601), _make_conversion(*_BT601, *_BT709))
-"""Conversions that resizing may have applied: high definition uses another color matrix than standard definition."""
+"""Conversions that resizing may have applied: high definition and standard definition use different color matrices."""

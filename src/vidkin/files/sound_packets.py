@@ -1,4 +1,4 @@
-"""Find sound tracks whose compressed packets are all in another file at the same times, without decoding."""
+"""Find audio tracks whose compressed packets are all in another file at the same times, without decoding."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from vidkin.files.stretches import TimeStretch
 from vidkin.media.reader import MAX_TRACKS, demux
 from vidkin.media.sound import open_sound
 
-# Seconds of both files that are read first; reencoded files have no packets in common, so they stop here.
+# Seconds to read first from each file; re-encoded files have no packets in common and need no further reading.
 _TRIAL = 20.0
-# Seconds by which a packet may be off relative to the frames, as for decoded sound.
+# Maximum offset of a packet relative to the frames in seconds, as for decoded audio.
 _MAX_DELAY = 0.4
 # Seconds at the ends of a file or stretch in which packets may be missing, because cuts are made between packets.
 _MARGIN = 0.25
@@ -29,18 +29,18 @@ Packets = tuple[NDArray[np.uint64], NDArray[np.float64]]
 def find_same_packets(
     kept: PathLike, removed: PathLike, pieces: Sequence[tuple[float, float, TimeStretch]]
 ) -> dict[int, int]:
-    """Find tracks of one file whose packets are all in a track of another file, at the times given by the frames.
+    """Find the tracks of one file whose packets are all in a track of another file, at the times given by the frames.
 
     Args:
         kept: The file that stays.
         removed: The file that may be removed.
-        pieces: Stretches of the removed file in the kept file, see `extend_stretches`.
+        pieces: Stretches of the removed file in the kept file; see `extend_stretches`.
 
     Returns:
-        Number of the kept track by number of the removed track; empty if packets cannot be read.
+        Index of the kept track by index of the removed track; empty if packets cannot be read.
 
     Raises:
-        MediaError: One of the files cannot be opened, or has no sound.
+        MediaError: One of the files cannot be opened, or has no audio.
     """
     starts = [max(stretch.removed_start, 0.0) for _, _, stretch in pieces[:1]]
     try:
@@ -62,7 +62,7 @@ def find_same_packets(
 
 
 def _read_packets(path: PathLike, start: float = float("-inf"), end: float = float("inf")) -> dict[int, Packets]:
-    """Read the packets of each track, by its number, between two times in seconds from the first frame."""
+    """Read the packets of each track, by index, between two times in seconds from the first frame."""
     with open_sound(os.fspath(path)) as (container, origin):
         streams = container.streams.audio[:MAX_TRACKS]
         digests: dict[int, list[int]] = {stream.index: [] for stream in streams}
@@ -93,7 +93,7 @@ def _has_all(kept: Packets, removed: Packets, pieces: Sequence[tuple[float, floa
         inside = (times >= start) & (times < end)
         expected[inside] = times[inside] + stretch.kept_start - stretch.removed_start
         is_edge |= (np.abs(times - start) < _MARGIN) | (np.abs(times - end) < _MARGIN)
-    # Packets of silence repeat: among packets with the same digest, the nearest in time counts.
+    # Packets of silence repeat, so compare with the packet nearest in time among those with the same digest.
     names = np.unique(kept[0])
     codes = np.searchsorted(names, digests)
     is_known = names[np.minimum(codes, len(names) - 1)] == digests

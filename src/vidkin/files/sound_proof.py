@@ -1,4 +1,4 @@
-"""Prove that all sound of one file is in another file, at the times given by the frames."""
+"""Prove that all audio in one file is in another file, at the times given by the frames."""
 
 from __future__ import annotations
 
@@ -30,33 +30,34 @@ from vidkin.files.stretches import TimeStretch, describe_range, extend_stretches
 from vidkin.media.probing import probe
 from vidkin.media.sound import SOUND_RATE, SoundTrack
 
-# Blocks measured at a time (8 s), and the samples they need.
+# Number of blocks to measure at a time (8 s), and the samples they need.
 _CHUNK_BLOCKS = 64
 _STEP = BLOCK_STEP * HOP
 _CHUNK_SAMPLES = (_CHUNK_BLOCKS - 1) * _STEP + (BLOCK_FRAMES - 1) * HOP + WINDOW
-# Level of silence in dB of full scale; a sine that peaks at -60 dB has a mean square of -63 dB.
+# Level of silence in dB relative to full scale; a sine that peaks at -60 dB has a mean square of -63 dB.
 _SILENCE = -63.0
-# Sound this many dB below the loud parts of its track is not compared, because encoders drop it.
+# Audio this many dB below the loud parts of its track is not compared, because encoders drop it.
 _INAUDIBLE = 40.0
-# Compression causes residuals of up to about twice the median of a pair, which is .00 to .23 at 48 kb/s and up;
-# unrelated sound has .75 and more. The median is capped, because it says nothing if most of a pair differs.
+# Compression causes residuals of up to about twice the median of a pair, which is 0.00 to 0.23 at 48 kb/s and above;
+# unrelated audio has 0.75 or more. The median is capped, because it is meaningless if most of a pair differs.
 _RESIDUAL_FACTOR, _RESIDUAL_MARGIN, _MAX_TYPICAL = 2.0, 0.12, 0.2
-# Kept sound this many dB below its usual level is muted.
+# Kept audio this many dB below its typical level is muted.
 _MUTED_BELOW = 20.0
-# Blocks in a row that must differ: half a second spans three blocks, while the joint of two stretches affects only two.
+# Minimum number of consecutive differing blocks: half a second spans three blocks, while the joint between two
+# stretches affects only two.
 _MIN_BLOCKS = 3
-# Share of a block that must differ for the whole block to count as different.
+# Minimum fraction of a block that must differ for the whole block to count as different.
 _MIN_PART = 0.3
-# Shortest sound that counts, in seconds.
+# Minimum duration in seconds of audio that counts.
 _MIN_SECONDS = 0.5
-# Findings less than this many seconds apart are merged.
+# Findings separated by less than this many seconds are merged.
 _MAX_GAP = 1.0
-# A track of which a larger share differs is not in the kept track at all.
+# If a larger fraction of a track differs, the track is not in the kept track at all.
 _MAX_DIFFERING = 0.8
-# Difference of left and right in dB relative to their sum below which stereo sounds like mono, and the drop in it that
-# means that stereo is gone.
+# Level of the difference between left and right, in dB relative to their sum, below which stereo sounds like mono, and
+# the drop in this level that means that stereo was lost.
 _STEREO, _MIN_SIDE_LOSS = -15.0, 10.0
-# Seconds in a row for which stereo must be gone: encoders drop it for moments.
+# Minimum duration in seconds for which stereo must be missing; encoders drop it for short moments.
 _MIN_LOST_SIDES = 5.0
 _MAX_FINDINGS = 12
 
@@ -64,7 +65,7 @@ Levels = NDArray[np.float16]
 
 
 class _TrackBlocks:
-    """Levels in dB of the blocks of a removed track: sum and difference of left and right."""
+    """Levels in dB of the blocks of a removed track: of the sum and of the difference of left and right."""
 
     def __init__(self) -> None:
         self.level: list[Levels] = []
@@ -88,21 +89,21 @@ def prove_sound(
     *,
     on_progress: Callable[[float], None] | None = None,
 ) -> tuple[Finding, ...]:
-    """Prove that every sound track of one file is in a track of another file, over its whole length.
+    """Prove that every audio track of one file is in a track of another file, over its whole length.
 
-    Both are decoded once, in parallel, unless they contain the same packets. Silent tracks need no proof. Volume,
-    compression, sample rate, a delay of up to .4 s and slow drift make no difference. Sound of another speed is
-    compared as played at that speed, with its pitch changed.
+    Both files are decoded once, in parallel, unless they contain the same packets. Silent tracks need no proof.
+    Volume, compression, sample rate, a delay of up to 0.4 s and slow drift do not matter. If a stretch plays at another
+    speed, its audio is compared at that speed, with changed pitch.
 
     Args:
         kept: The file that stays.
         removed: The file that may be removed.
-        time_map: Stretches of the removed file in the kept file. Each one also covers the sound up to the next
-            stretch, the first one all sound before it.
-        on_progress: Receives the share of the work done, 0 to 1.
+        time_map: Stretches of the removed file in the kept file. Each stretch also covers the audio up to the next
+            one; the first also covers all audio before it.
+        on_progress: Callback that receives the completed fraction of the work, 0 to 1.
 
     Returns:
-        Findings about missing sound; empty if the kept file has all of it.
+        Findings about missing audio; empty if the kept file has all of it.
 
     Raises:
         InvalidArgumentError: `time_map` is empty.
@@ -129,10 +130,10 @@ def prove_sound(
 
 
 def is_audible(path: PathLike) -> bool:
-    """Whether any sound track of a file has at least half a second of audible sound in all.
+    """Whether any audio track of a file has at least half a second of audible sound in total.
 
     Raises:
-        MediaError: The file cannot be read, or has no sound.
+        MediaError: The file cannot be read, or has no audio.
     """
     with TracksReader(path) as reader:
         seconds = np.zeros(len(reader.tracks))
@@ -151,7 +152,7 @@ def is_audible(path: PathLike) -> bool:
 def _find_lost_languages(removed_reader: Sequence[SoundTrack], kept_reader: Sequence[SoundTrack]) -> list[Finding]:
     """Report languages that no kept track states, if the removed tracks state several.
 
-    If there is only one, losing its label is harmless: the language can be heard.
+    If they state only one, losing its label is harmless, because the language can be heard.
     """
     languages = {language_name(track.language) for track in removed_reader} - {""}
     lost = languages - {language_name(track.language) for track in kept_reader}
@@ -169,7 +170,7 @@ def _prove_by_waveform(
     numbers: Sequence[int],
     report: Callable[[float], None],
 ) -> list[Finding]:
-    """Compare the tracks with these numbers by their waveforms."""
+    """Compare the tracks with these indices by their waveforms."""
     tracks = {number: _TrackBlocks() for number in numbers}
     kept_numbers = range(0 if kept_reader is None else len(kept_reader.tracks))
     pairs = {(number, other): _PairBlocks() for number in numbers for other in kept_numbers}
@@ -195,7 +196,7 @@ def _prove_by_waveform(
 def _iter_chunks(
     removed_reader: TracksReader, pieces: Sequence[tuple[float, float, TimeStretch]]
 ) -> Iterator[tuple[int, int, TimeStretch]]:
-    """Yield first sample, number of blocks and stretch of each chunk in order, without gaps between blocks."""
+    """Yield the first sample, the number of blocks and the stretch of each chunk in order, without gaps."""
     first = removed_reader.first
     for _, end, stretch in pieces:
         while removed_reader.has_more(first):
@@ -237,7 +238,7 @@ def _measure_decibels(samples: NDArray[np.float32]) -> Levels:
 def _compare(
     pair: _PairBlocks, middle: NDArray[np.float32], kept: NDArray[np.float32], blocks: int, *, is_silent: bool
 ) -> None:
-    """Compare the blocks of a chunk at its own delay and at the previous one, and keep the better result."""
+    """Compare the blocks of a chunk at the chunk's own delay and at the previous delay, and keep the better result."""
     kept_middle, kept_side = _mix(kept)
     delays = [] if is_silent else [find_delay(middle, kept_middle)]
     if pair.delay is not None and pair.delay not in delays:
@@ -248,7 +249,7 @@ def _compare(
     best = int(residuals.mean(axis=1).argmin())
     if not is_silent:
         pair.delay = delays[best]
-    # The delay can change within the chunk, so the better one is chosen for each block.
+    # The delay can change within the chunk, so choose the better one for each block.
     pair.residual.append(residuals.min(axis=0)[:blocks].astype(np.float16))
     pair.kept_level.append(_measure_decibels(kept_middle[aligned[best]])[:blocks])
     pair.kept_side.append(_measure_decibels(kept_side[aligned[best]])[:blocks])
@@ -273,7 +274,7 @@ def _judge(
     if not candidates:
         return [Finding("sound", f"{name}, the kept file has no sound")]
     if not loud.any():
-        # Left and right cancel out, which leaves nothing in their sum to compare.
+        # Left and right cancel each other out, so their sum contains nothing to compare.
         return [Finding("sound", f"{name} has left and right in opposite phase, which was not compared", certainty=0.5)]
     differing = {other: _find_differing(pair, level, loud) for other, pair in candidates.items()}
     best = min(differing, key=lambda other: int(differing[other].sum()))
@@ -295,7 +296,7 @@ def _judge(
 def _has_lost_sides(
     width: NDArray[np.float32], kept_width: NDArray[np.float32], is_compared: NDArray[np.bool_]
 ) -> bool:
-    """Whether the kept sound is mono for a while in which the removed sound is stereo."""
+    """Whether the kept audio stays mono for a while where the removed audio is stereo."""
     stereo = is_compared & (width > _STEREO)
     lost = (width - kept_width > _MIN_SIDE_LOSS)[stereo]
     edges = np.flatnonzero(np.diff(np.concatenate([[0], lost.astype(np.int8), [0]])))
@@ -308,7 +309,7 @@ def _join(parts: Sequence[Levels]) -> NDArray[np.float32]:
 
 
 def _find_differing(pair: _PairBlocks, level: NDArray[np.float32], loud: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Find the loud blocks that the kept track lacks."""
+    """Find the loud blocks that are missing in the kept track."""
     residual = _join(pair.residual)
     typical = min(float(np.median(residual[loud])), _MAX_TYPICAL)
     differs = residual > _RESIDUAL_MARGIN + _RESIDUAL_FACTOR * typical
@@ -316,7 +317,7 @@ def _find_differing(pair: _PairBlocks, level: NDArray[np.float32], loud: NDArray
 
 
 def _find_muted(pair: _PairBlocks, level: NDArray[np.float32], same: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Find blocks in which the kept sound is far quieter than usual, compared with the blocks that agree."""
+    """Find blocks in which the kept audio is far quieter than is typical for the matching blocks."""
     change = _join(pair.kept_level) - level
     usual = float(np.median(change[same])) if same.any() else 0.0
     return change < usual - _MUTED_BELOW
@@ -328,7 +329,7 @@ def _describe(
     """Describe each run of differing blocks; `times` are the start of the first block and the end of the track."""
     findings = []
     for start, end in runs:
-        # Only a part of the first and last block must differ.
+        # Only part of the first and last blocks must differ.
         begin = max(times[0] + start * STEP_SECONDS + _MIN_PART * BLOCK_SECONDS, 0.0)
         finish = max(min(times[0] + end * STEP_SECONDS + (1 - _MIN_PART) * BLOCK_SECONDS, times[1]), begin)
         has_muted = bool(is_muted[start + 1 : end].mean() > 0.5)
@@ -355,7 +356,7 @@ def _find_runs(differs: NDArray[np.bool_], joints: Sequence[float]) -> Iterator[
     edges = np.flatnonzero(np.diff(np.concatenate([[0], differs.astype(np.int8), [0]])))
     runs: list[list[int]] = []
     for start, end in zip(edges[::2].tolist(), (edges[1::2] - 1).tolist(), strict=True):
-        # Blocks at a joint mix the sound before and after it.
+        # Blocks at a joint mix the audio before and after it.
         has_joint = any(start <= joint <= end + 2 for joint in joints)
         if end - start + 1 < _MIN_BLOCKS + has_joint:
             continue

@@ -1,4 +1,4 @@
-"""Read ranges of all sound tracks of a file, mostly in order, with little memory."""
+"""Read ranges of all audio tracks of a file, mostly sequentially, with little memory."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from vidkin.media.reader import MAX_TRACKS, demux, is_refusal, media_error
 from vidkin.media.sampling import SEEKABLE
 from vidkin.media.sound import SOUND_RATE, Listener, SoundTrack, TracksDecoder, open_sound, sound_tracks
 
-# Seconds by which the packets of one track may lag behind another track's packets in a file.
+# Seconds by which the packets of one track may lag behind those of another track in a file.
 _MAX_INTERLEAVING = 10.0
-# Seconds decoded ahead of the requested range after a seek: decoders need a few packets to produce correct sound.
+# Seconds to decode before the requested range after a seek; decoders need a few packets to produce correct output.
 _WARM_UP = 2.0
-# Seconds of decoded sound that stay in memory, so that small steps back do not read the file again.
+# Seconds of decoded audio to keep in memory, so that small steps back do not read the file again.
 _HISTORY = 30.0
 
 
 class TracksReader:
-    """Reads ranges of all sound tracks of a file as stereo at `SOUND_RATE`.
+    """Reads ranges of all audio tracks of a file as stereo at `SOUND_RATE`.
 
-    Samples are counted from the first video frame. Reading on is cheap; reading more than 30 seconds back seeks.
+    Samples are counted from the first video frame. Reading forward is cheap; reading more than 30 seconds back seeks.
 
     Args:
         path: The file.
 
     Attributes:
-        tracks: The sound tracks, at most `MAX_TRACKS`.
-        position: Seconds of the file read so far.
-        duration: Duration in seconds from the header; 0 if it has none.
+        tracks: The audio tracks, at most `MAX_TRACKS`.
+        position: Position of the most recent packet in seconds.
+        duration: Duration in seconds from the header; 0 if not stated.
         failures: Number of packets that could not be decoded.
 
     Raises:
-        MediaError: The file cannot be read, or has no sound.
+        MediaError: The file cannot be read, or has no audio.
     """
 
     def __init__(self, path: PathLike) -> None:
@@ -65,17 +65,17 @@ class TracksReader:
         """Read samples of all tracks.
 
         Args:
-            first: Number of the first sample; negative before the first frame.
+            first: Position of the first sample; negative before the first frame.
             count: Number of samples.
 
         Returns:
-            Samples [count, 2] of each track, padded with zeros, and the number of samples that the track has.
+            Samples [count, 2] of each track, padded with zeros, and the number of these samples that are not padding.
         """
         first += self._lead
         if max(first, 0) < self._forgotten:
             self._jump(first)
         last = first + count
-        # Do not wait for tracks that have ended or pause.
+        # Do not wait for tracks that have ended or paused.
         latest = last / SOUND_RATE + _MAX_INTERLEAVING
         while not self._is_done and self.position <= latest and any(track.end < last for track in self._pieces):
             self._advance()
@@ -86,15 +86,15 @@ class TracksReader:
 
     @property
     def first(self) -> int:
-        """Number of the first sample that the file may have."""
+        """Position of the first sample that the file may have."""
         return -self._lead
 
     def end(self, number: int) -> float:
-        """Seconds from the first frame to the end of the sound read so far of a track."""
+        """Return the end of the audio read so far from a track, in seconds from the first frame."""
         return (self._pieces[number].end - self._lead) / SOUND_RATE
 
     def has_more(self, first: int) -> bool:
-        """Whether there may be samples at or after this number."""
+        """Whether there may be samples at or after this position."""
         return not self._is_done or any(track.end > first + self._lead for track in self._pieces)
 
     def _open(self) -> None:
@@ -102,7 +102,7 @@ class TracksReader:
         self._container, self._origin = self._stack.enter_context(open_sound(self._name))
         self.tracks = sound_tracks(self._container)
         self.duration = (self._container.duration or 0) / av.time_base
-        # Sound that begins before the first frame counts as well.
+        # Audio that starts before the first frame counts as well.
         streams = self._container.streams.audio
         starts = [s.start_time * float(s.time_base) for s in streams if s.start_time is not None and s.time_base]
         self._lead = round(max(self._origin - min(starts, default=self._origin), 0.0) * SOUND_RATE)
@@ -154,7 +154,7 @@ class _TrackPieces:
     """Decoded samples of a track that are still in memory.
 
     Attributes:
-        end: Number of the sample after the last.
+        end: Position after the last sample.
     """
 
     def __init__(self) -> None:
@@ -166,7 +166,7 @@ class _TrackPieces:
         self.end = first + len(samples)
 
     def forget(self, before: int) -> int:
-        """Drop the pieces that end before a sample; return the end of the last one dropped, or 0."""
+        """Drop chunks that end before a sample; return the end of the last dropped chunk, or 0."""
         dropped = 0
         while self._pieces and self._pieces[0][0] + len(self._pieces[0][1]) < before:
             first, samples = self._pieces.pop(0)
@@ -174,7 +174,7 @@ class _TrackPieces:
         return dropped
 
     def take(self, first: int, count: int) -> tuple[NDArray[np.float32], int]:
-        """Return samples [count, 2] from `first` on, padded with zeros, and the number that are not padding."""
+        """Return samples [count, 2] starting at `first`, padded with zeros, and the number that are not padding."""
         taken = np.zeros((count, 2), np.float32)
         known = 0
         for start, samples in self._pieces:

@@ -1,4 +1,4 @@
-"""Time map between a removed file and the kept file, as stretches of constant speed."""
+"""Time map from a removed file to the kept file, as stretches of constant speed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from vidkin.errors import InvalidArgumentError
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class TimeStretch(Result):
-    """A stretch of a removed file that the kept file shows as well, at a constant speed.
+    """A stretch of a removed file that the kept file also shows, at a constant speed.
 
     Times are in seconds from the first video frame of each file.
 
     Attributes:
-        removed_start, removed_end: The stretch of the removed file.
+        removed_start, removed_end: Start and end of the stretch in the removed file.
         kept_start: Start of the stretch in the kept file.
-        speed: Seconds of the kept file for each second of the removed file.
+        speed: Seconds in the kept file per second in the removed file.
     """
 
     removed_start: float
@@ -37,18 +37,18 @@ class TimeStretch(Result):
             raise InvalidArgumentError(f"speed must be above 0, got {self.speed}")
 
     def kept_time(self, time: float) -> float:
-        """Convert a time of the removed file to a time of the kept file, extrapolating outside of the stretch."""
+        """Convert a time in the removed file to a time in the kept file, extrapolating outside the stretch."""
         return self.kept_start + self.speed * (time - self.removed_start)
 
 
 def extend_stretches(time_map: Sequence[TimeStretch]) -> Iterator[tuple[float, float, TimeStretch]]:
-    """Divide all of time among the stretches of a removed file, ordered by start.
+    """Divide the whole time axis among the stretches of a removed file, ordered by start.
 
-    Each stretch extends to the start of the next. The first and the last one extend to infinity, because sound and
-    subtitles can begin before the first frame and end after the last.
+    Each stretch extends to the start of the next one. The first and the last extend to infinity, because audio and
+    subtitles can start before the first frame and end after the last.
 
     Yields:
-        Start, end and stretch; the first start is minus infinity, the last end is infinity.
+        Start, end and stretch; the first start is negative infinity, the last end is infinity.
 
     Raises:
         InvalidArgumentError: `time_map` is empty.

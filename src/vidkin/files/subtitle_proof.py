@@ -1,4 +1,4 @@
-"""Prove that all subtitle lines of one file are in another file, at the times given by the frames."""
+"""Prove that all subtitle lines in one file are in another file, at the times given by the frames."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from vidkin.files.languages import language_name
 from vidkin.files.stretches import TimeStretch, extend_stretches
 from vidkin.media.reader import demux, is_refusal, media_error, open_video
 
-# Seconds by which a line may be off relative to the frames: converters round, and joined files shift a little.
+# Maximum offset of a line relative to the frames in seconds; converters round, and joined files shift slightly.
 _MAX_DELAY = 1.0
-# Share of the lines that must be present: credits of the subtitlers come and go.
+# Minimum fraction of lines that must be present; subtitle credits vary between copies.
 _MIN_SHARE = 0.98
 # Styles, drawings and positions within lines, which not all formats can store.
 _MARKUP = re.compile(r"\{[^}]*\}|<[^>]*>|\\[Nnh]")
@@ -33,10 +33,10 @@ class _Track:
 
 
 def prove_subtitles(kept: PathLike, removed: PathLike, time_map: Sequence[TimeStretch]) -> tuple[Finding, ...]:
-    """Prove that the lines of every subtitle track of one file are in a track of another file.
+    """Prove that the lines of every subtitle track in one file are in a track of another file.
 
-    Text is compared without markup, in any format; images are compared by their compressed content. Tracks in a
-    language that the kept file lacks are left to `vidkin.files.facts.compare_facts`.
+    Text in any format is compared without markup; images are compared by their compressed content. Tracks in a
+    language that the kept file lacks are reported by `vidkin.files.facts.compare_facts`.
 
     Args:
         kept: The file that stays.
@@ -85,14 +85,14 @@ def _read_tracks(path: PathLike) -> list[_Track]:
         except av.error.FFmpegError as error:
             if is_refusal(name, error):
                 raise media_error(name, error) from error
-            # No player can show lines after the damage either, so they are not counted.
+            # Players cannot show lines after the damage either, so they are not counted.
         return [
             _Track(language_name(stream.metadata.get("language", "")), tuple(lines[stream.index])) for stream in streams
         ]
 
 
 def _read_text(packet: Packet[Any]) -> str:
-    """Read the text of a packet, or its content if it is an image; empty for the pauses that MP4 stores."""
+    """Read the text of a packet, or its content if it is an image; empty for the gaps that MP4 stores as packets."""
     content = bytes(packet)
     if getattr(packet.stream, "codec_context", None) is None:
         return content.hex()
@@ -108,7 +108,7 @@ def _read_text(packet: Packet[Any]) -> str:
 
 
 def _measure_share(track: _Track, other: _Track, pieces: Sequence[tuple[float, float, TimeStretch]]) -> float:
-    """Measure the share of the lines of a track that another track has at the same times."""
+    """Compute the fraction of a track's lines that another track has at the same times."""
     times: dict[str, list[float]] = {text: [] for _, text in other.lines}
     for time, text in other.lines:
         times[text].append(time)

@@ -1,6 +1,6 @@
-"""Map each moment of one video to the moment of another that it shows, by the cheapest path along a match.
+"""Map each moment of one video to the moment of another video that it shows, by the cheapest path along a match.
 
-Shapes: T moments; L lags; D numbers of a coarse frame.
+Shapes: T moments; L candidates (lags along lines).
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ from numpy.typing import NDArray
 
 from vidkin.similarity import Segment
 
-# Seconds searched around a line of the match, and the step; matches are exact to about half a second.
+# Seconds to search around a line of the match, and the search step; matches are exact to about half a second.
 _REACH, LAG_STEP = 1.5, 0.1
-# Cost of a jump from one lag to another, in mean differences of a moment, and of a lag of one second from the line, so
-# that the expected one of several similar moments is chosen.
+# Cost of a jump between lags, in mean differences of a moment, and of a lag of one second from the line; the latter
+# selects the expected moment among several similar ones.
 _JUMP_COST, _LAG_COST = 4.0, 0.15
-# Lines whose times never differ by more seconds than this are the same.
+# Lines whose times never differ by more than this many seconds count as the same.
 _MIN_LINE_DISTANCE = 0.3
-# Speeds that differ from 1 by less are rounded to 1.
+# Speeds that differ from 1 by less than this are rounded to 1.
 _MIN_SPEED_CHANGE = 0.02
 _MAX_LINES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class MatchLine:
-    """Times of the kept file along a line of the match: ``offset + speed * seconds of the removed file``."""
+    """Times in the kept file along a line of the match: ``offset + speed * seconds in the removed file``."""
 
     offset: float
     speed: float
 
     def at(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Times of the kept file at these times of the removed file."""
+        """Return the times in the kept file for these times in the removed file."""
         return self.offset + self.speed * times
 
 
 def match_lines(segments: Sequence[Segment], length: float) -> list[MatchLine]:
-    """List the different lines of a match, the longest first; the removed file is the query."""
+    """List the distinct lines of a match, longest first; the removed file is the query."""
     lines: list[MatchLine] = []
     for segment in sorted(segments, key=lambda item: item.query_start - item.query_end):
         middle = (segment.query_start + segment.query_end) / 2
-        # The speed of a match is unreliable if the scene hardly moves, so normal speed is a candidate as well.
+        # The speed of a match is unreliable if there is little motion, so normal speed is a candidate as well.
         for speed in dict.fromkeys((segment.speed if abs(segment.speed - 1) > _MIN_SPEED_CHANGE else 1.0, 1.0)):
             line = MatchLine((segment.target_start + segment.target_end) / 2 - speed * middle, speed)
             ends = np.array([0.0, length])
@@ -52,17 +52,17 @@ def match_lines(segments: Sequence[Segment], length: float) -> list[MatchLine]:
 
 
 def candidate_times(lines: Sequence[MatchLine], times: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[T, L] candidate times in the kept file for each moment: all lags around each line."""
+    """Return the candidate times [T, L] in the kept file for each moment: all lags around each line."""
     lags = np.arange(-round(_REACH / LAG_STEP), round(_REACH / LAG_STEP) + 1) * LAG_STEP
     return np.concatenate([line.at(times)[:, None] + lags for line in lines], axis=1)
 
 
 def find_path(costs: NDArray[np.float32], lines: int) -> NDArray[np.intp]:
-    """[T] column of each moment on the cheapest path.
+    """Return the column [T] of each moment on the cheapest path.
 
     Args:
-        costs: [T, L] mean difference of each moment from each candidate, about 1 if they agree as well as is usual for
-            the pair.
+        costs: [T, L] mean difference of each moment from each candidate; about 1 if they agree as well as is typical
+            for the pair.
         lines: Number of lines; L is a multiple of it.
     """
     count = costs.shape[1] // lines

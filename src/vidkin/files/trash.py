@@ -1,9 +1,9 @@
-"""The system's trash: send files there, write their notes, and find them again.
+"""The system's trash: send files there, write their info files, and find them again.
 
-On freedesktop.org systems (Linux, BSD), this module writes to the trash by its specification, because send2trash looks
+On freedesktop.org systems (Linux, BSD), this module implements the trash specification itself, because send2trash looks
 for a free name and then renames onto it: if two files with the same name are sent simultaneously, one is lost. Here,
-the note is created first, which fails if it exists, and then the file is renamed without replacing, so that undo finds
-the file after a crash at any moment. Windows and macOS have a system call, which send2trash uses.
+the info file is created first, which fails if it exists, and then the file is renamed without replacing another, so
+that undo finds the file after a crash at any moment. On Windows and macOS, send2trash uses a system call.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from urllib.parse import quote, unquote_to_bytes
 
 from vidkin._base import disk
 from vidkin._base.files import read_regular_file
-from vidkin.files.moving import read_held, real_path
+from vidkin.files.moving import read_matching, real_path
 
 _SYSTEM = sys.platform
 _HEADER = b"[Trash Info]"
-# A note contains a path of at most some thousand bytes, each encoded as three characters.
+# An info file contains a path of at most a few thousand bytes, each encoded as three characters.
 _MAX_NOTE = 1 << 16
-# Windows constant for a drive on another machine.
+# Windows constant for network drives.
 _REMOTE_DRIVE = 4
 
 
@@ -39,20 +39,20 @@ def is_written_here() -> bool:
 
 
 def choose_place(path: str) -> str:
-    """Return a new name for a file in the trash of its disk, and create the folders of the trash.
+    """Return a new name for a file in the trash on its disk, and create the folders of the trash.
 
     Raises:
-        OSError: Its disk has no trash.
+        OSError: The disk has no trash.
     """
     stem, ending = os.path.splitext(os.path.basename(path))
     return os.path.join(_trash_of(path), "files", f"{stem[:20]}.{secrets.token_hex(8)}{ending[:8]}")
 
 
 def reserve(place: str, path: str) -> None:
-    """Write the note of a file that is about to move to the trash.
+    """Write the info file for a file that is about to be moved to the trash.
 
     Raises:
-        OSError: The note cannot be written, or the name is taken.
+        OSError: The info file cannot be written, or the name is taken.
     """
     path, note = real_path(path), _note_of(place)
     if os.path.dirname(os.path.dirname(place)) != _home_trash():  # only the home trash has absolute paths
@@ -63,7 +63,7 @@ def reserve(place: str, path: str) -> None:
 
 
 def release(place: str, path: str) -> None:
-    """Remove the note of a file that is no longer in the trash, even if a crash cut it off; other notes are kept.
+    """Remove the info file of a file that is no longer in the trash, even if a crash truncated it; keep any others.
 
     Raises:
         OSError: The system refuses.
@@ -76,7 +76,7 @@ def release(place: str, path: str) -> None:
 
 
 def is_reserved(place: str, path: str) -> bool:
-    """Whether a name in the trash is reserved for this file, according to its note."""
+    """Whether a name in the trash is reserved for this file, according to its info file."""
     return not is_written_here() or _named_path(place) == real_path(path)
 
 
@@ -84,12 +84,12 @@ def send(path: str) -> None:
     """Move a file to the trash of Windows or macOS.
 
     Raises:
-        OSError: The system refuses, or has no trash there: Windows would permanently delete files on other machines.
+        OSError: The system refuses, or has no trash there: on network drives, Windows would delete files permanently.
     """
     from send2trash import send2trash
 
     if _SYSTEM == "win32" and _is_remote(path):
-        raise OSError(errno.ENOTSUP, "there is no trash on a drive of another machine; use --move-to FOLDER")
+        raise OSError(errno.ENOTSUP, "there is no trash on a network drive; use --move-to FOLDER")
     disk.before("trash", path)
     send2trash(path)
 
@@ -97,14 +97,14 @@ def send(path: str) -> None:
 def find_in_trash(path: str, size: int, content: str, inode: int) -> str:
     """Find a file in the trash; empty if it is not there, or if the trash cannot be listed.
 
-    The file must have the same inode, or else a note with its path (not checked on Windows and macOS), and in any case
-    the same content. The time of deletion is ignored, because another program may have deleted another file with the
-    same path since.
+    The file must have the same content, and the same inode or an info file with its path (not checked on Windows and
+    macOS). The time of deletion is ignored, because another program may since have deleted another file with the same
+    path.
 
     Args:
         path: Original path.
-        size, content: Its bytes and their hash.
-        inode: Inode of the file, from the log.
+        size, content: Size in bytes, and hash of the bytes.
+        inode: Inode of the file according to the log.
     """
     same, named = [], []
     for place in _entries(path):
@@ -114,11 +114,11 @@ def find_in_trash(path: str, size: int, content: str, inode: int) -> str:
                 same.append(place)
             elif status.st_size == size and is_reserved(place, path):
                 named.append(place)
-    return next((place for place in (*same, *named) if read_held(place, size, content) is not None), "")
+    return next((place for place in (*same, *named) if read_matching(place, size, content) is not None), "")
 
 
 def volume_of(path: str) -> str:
-    """Return the root of the disk of a path."""
+    """Return the root of the disk that contains a path."""
     volume = os.path.dirname(os.path.realpath(path))
     while not os.path.ismount(volume) and os.path.dirname(volume) != volume:
         volume = os.path.dirname(volume)
@@ -135,7 +135,7 @@ def _is_remote(path: str) -> bool:
 
 
 def _entries(path: str) -> Iterator[str]:
-    """The files in all trashes that may contain a file from this path; trashes that cannot be listed are skipped."""
+    """Yield the files in all trashes that may contain a file from this path; skip trashes that cannot be listed."""
     volume = volume_of(path)
     if _SYSTEM == "win32":
         with suppress(OSError):
@@ -155,21 +155,21 @@ def _entries(path: str) -> Iterator[str]:
 
 
 def _trash_of(path: str) -> str:
-    """Return the trash for a file: the home trash if that is on the same disk, otherwise a trash on its disk.
+    """Return the trash for a file: the home trash if it is on the same disk, otherwise a trash on the file's disk.
 
     Raises:
         OSError: There is no trash, and it cannot be created.
     """
     home = _home_trash()
-    # On stacked file systems, a file and its folder may have different device numbers; renaming depends on the
-    # folder's.
+    # On stacked file systems, a file and its folder may have different device numbers; renaming depends on the device
+    # of the folder.
     if _device_of(home) == os.stat(os.path.dirname(path)).st_dev:
         return _make_trash(home)
     volume = volume_of(path)
     shared = os.path.join(volume, ".Trash")
     with suppress(OSError):
         mode = os.lstat(shared).st_mode
-        # Without the sticky bit, or through a link, other users could replace files in it.
+        # Without the sticky bit, or through a link, other users could replace files in this folder.
         if stat.S_ISDIR(mode) and mode & stat.S_ISVTX:
             return _make_trash(os.path.join(shared, str(os.getuid())))
     try:
@@ -180,10 +180,10 @@ def _trash_of(path: str) -> str:
 
 
 def _make_trash(folder: str) -> str:
-    """Create the folders of a trash that only its owner can read.
+    """Create the folders of a trash, readable only by their owner.
 
     Raises:
-        OSError: The system refuses, or the trash is a link or another user's.
+        OSError: The system refuses, or the trash is a link or belongs to another user.
     """
     disk.make_folders(folder, 0o700)
     status = os.lstat(folder)
@@ -197,7 +197,7 @@ def _make_trash(folder: str) -> str:
 
 def _home_trash() -> str:
     data = os.environ.get("XDG_DATA_HOME", "")
-    # The specification requires that relative paths are ignored.
+    # The specification requires relative paths to be ignored.
     return os.path.join(data if os.path.isabs(data) else os.path.expanduser("~/.local/share"), "Trash")
 
 
@@ -209,7 +209,7 @@ def _device_of(path: str) -> int:
 
 
 def _note_of(place: str) -> str:
-    """Return the path of the note on a file in the trash; macOS has no readable notes."""
+    """Return the path of the info file for a file in the trash; macOS has no readable info files."""
     files, name = os.path.split(place)
     if is_written_here():
         return os.path.join(os.path.dirname(files), "info", f"{name}.trashinfo")
@@ -217,15 +217,15 @@ def _note_of(place: str) -> str:
 
 
 def _root(place: str) -> str:
-    """Return the folder to which relative paths in notes of this trash refer."""
+    """Return the folder that relative paths in the info files of this trash refer to."""
     parent = os.path.dirname(os.path.dirname(os.path.dirname(place)))
     return os.path.dirname(parent) if os.path.basename(parent) == ".Trash" else parent
 
 
 def _named_path(place: str) -> str | None:
-    """Return the original path of a file in the trash, by its note; None if there is no readable note."""
+    """Return the original path of a file in the trash from its info file; None if there is no readable info file."""
     with suppress(OSError, ValueError):
-        # A crash may have cut off the last line.
+        # A crash may have truncated the last line.
         lines = read_regular_file(_note_of(place), _MAX_NOTE).rpartition(b"\n")[0].splitlines()
         for line in lines if lines[:1] == [_HEADER] else ():
             if line.startswith(b"Path="):

@@ -1,6 +1,6 @@
-"""Undo a removal, the last step first.
+"""Undo a removal, last step first.
 
-A file in the way is renamed aside, and removed only if it is known to be a link made by vidkin whose content also
+A file that is in the way is renamed, and is removed only if it is known to be a link made by vidkin whose content also
 exists under another name.
 """
 
@@ -22,14 +22,14 @@ from vidkin.files.plan import DuplicatePlan, FileAction, PlannedFile, planned_fi
 
 @check_arguments
 def undo_plan(journal: Journal, *, plan: DuplicatePlan | None = None, dry_run: bool = False) -> list[FileAction]:
-    """Undo every step of a log, the last one first; steps that were already undone are skipped.
+    """Undo every step of a log, last step first; steps that have already been undone are skipped.
 
     A file is restored only if it is identical, byte for byte, to the file that was moved away, and only if its original
-    path is free or has the link that replaced it. Otherwise it is skipped with a cause, and left unchanged.
+    path is free or holds the link that replaced it. Otherwise, it is skipped with a cause and left unchanged.
 
     Args:
-        journal: Journal written by :func:`apply_plan`.
-        plan: The plan; steps that are not in it are skipped. None for a trusted log.
+        journal: Log written by :func:`apply_plan`.
+        plan: The plan; steps that are not part of it are skipped. None for a trusted log.
         dry_run: Only report the actions.
 
     Raises:
@@ -42,31 +42,31 @@ def undo_plan(journal: Journal, *, plan: DuplicatePlan | None = None, dry_run: b
         for step in reversed(journal.steps()):
             if step.state == "undone":
                 continue
-            cause = "" if planned is None else _why_not_planned(step, planned.get((step.source, step.kept)))
+            cause = "" if planned is None else _plan_mismatch_reason(step, planned.get((step.source, step.kept)))
             with hold_files(() if dry_run or cause else (step.kept, step.place)) as busy:
                 if cause := cause or busy:
                     actions.append(FileAction(step.source, "skipped", step.place, cause, video=step.video))
-                elif (action := take_back(journal, step, dry_run=dry_run)) is not None:
+                elif (action := undo_step(journal, step, dry_run=dry_run)) is not None:
                     actions.append(action)
     return actions
 
 
-def take_back(journal: Journal, step: RemovalStep, *, dry_run: bool = False) -> FileAction | None:
-    """Undo one step, even if a crash interrupted it at any point; None for a step that had not begun.
+def undo_step(journal: Journal, step: RemovalStep, *, dry_run: bool = False) -> FileAction | None:
+    """Undo one step, even if a crash interrupted it at any point; return None for a step that had not begun.
 
     Raises:
         MediaError: The log cannot be written.
     """
-    # After a complete copy to another disk, the original may still exist; a hard link may have the same content.
+    # After a complete copy to another disk, the original may still exist; a hard link can have the same content.
     is_here = (
         step.state != "done"
-        and moving.read_held(step.source, step.size, step.content) is not None
-        and why_no_link(step, step.source) != ""
+        and moving.read_matching(step.source, step.size, step.content) is not None
+        and link_mismatch_reason(step, step.source) != ""
     )
-    before = moving.read_held(step.place, step.size, step.content)
+    before = moving.read_matching(step.place, step.size, step.content)
     if before is None and step.in_trash and not is_here:
         step = replace(step, place=trash.find_in_trash(step.source, step.size, step.content, step.inode) or step.place)
-        before = moving.read_held(step.place, step.size, step.content)
+        before = moving.read_matching(step.place, step.size, step.content)
     cause = ""
     if not is_here and before is None:
         if step.state == "begun" and os.path.lexists(step.source):
@@ -75,14 +75,14 @@ def take_back(journal: Journal, step: RemovalStep, *, dry_run: bool = False) -> 
         if not step.place:
             cause = "the trash does not report where it is; open the trash, and restore the file there"
         elif os.path.lexists(step.place):
-            cause = f"{step.place} does not hold what was moved there"
+            cause = f"{step.place} is not the file that was moved there"
     elif not is_here and os.path.lexists(step.source):
-        cause = why_no_link(step, step.source, read=True)
+        cause = link_mismatch_reason(step, step.source, read=True)
     if not cause and not dry_run:
         try:
-            cause = _put_back(journal, step, before, is_here=is_here)
+            cause = _restore(journal, step, before, is_here=is_here)
         except OSError as error:
-            cause = cause_of(error)
+            cause = describe_error(error)
     if cause:
         return FileAction(step.source, "skipped", step.place, cause, step.size, step.video)
     if is_here and step.state == "begun":
@@ -90,15 +90,15 @@ def take_back(journal: Journal, step: RemovalStep, *, dry_run: bool = False) -> 
     return FileAction(step.source, "planned" if dry_run else "restored", step.place, "", step.size, step.video)
 
 
-def why_no_link(step: RemovalStep, path: str, *, read: bool = False) -> str:
-    """Why the file at a path is not the link made by a step; empty if it is, and can be removed without loss.
+def link_mismatch_reason(step: RemovalStep, path: str, *, read: bool = False) -> str:
+    """Return the reason the file at ``path`` is not the link created by ``step``, or "" if it is and can be removed.
 
-    A hard link made by vidkin is a regular file, an additional name of the kept file.
+    A hard link created by vidkin is a regular file: an additional name of the kept file.
 
     Args:
         step: The step.
-        path: Path of the link.
-        read: Whether the content of a hard link must also equal the recorded content of the kept file.
+        path: Path where the link should be.
+        read: Whether to check as well that the content of a hard link equals the recorded content of the kept file.
     """
     other = "there is another file in its place"
     try:
@@ -113,46 +113,46 @@ def why_no_link(step: RemovalStep, path: str, *, read: bool = False) -> str:
         if status.st_nlink < 2 or moving.real_path(path) == moving.real_path(step.kept):
             return "the file in its place has no other name"
         if read and hash_file(path) != step.kept_content:
-            return "the file in its place changed since the link was made"
+            return "the file in its place has changed since the link was made"
     except OSError as error:
         return f"{other}: {error.strerror or error}"
     return ""
 
 
 def is_gone(step: RemovalStep) -> bool:
-    """Whether the original path of a file is free or has the link that replaced it."""
-    return not os.path.lexists(step.source) or not why_no_link(step, step.source)
+    """Whether the original path of a file is free or holds the link that replaced the file."""
+    return not os.path.lexists(step.source) or not link_mismatch_reason(step, step.source)
 
 
 def make_link(step: RemovalStep) -> None:
-    """Make the link of a step at the original path, if it has one; OSError if the system refuses."""
+    """Create the link of a step at the original path, if the step has one; raise OSError if the system refuses."""
     if step.link:
         (disk.link if step.link == "hard" else disk.symlink)(step.kept, step.source)
         disk.sync_folder(os.path.dirname(step.source))
 
 
-def cause_of(error: OSError) -> str:
+def describe_error(error: OSError) -> str:
     """Describe why a file was not moved."""
     return f"it cannot be moved: {error.strerror or error}"
 
 
-def _why_not_planned(step: RemovalStep, entry: PlannedFile | None) -> str:
-    """Why a step of a log is not in a plan; empty if it is."""
+def _plan_mismatch_reason(step: RemovalStep, entry: PlannedFile | None) -> str:
+    """Return the reason a step of a log is not part of a plan, or "" if it is."""
     if entry is None or step.video != entry.video:
-        return "the plan does not name it with this file to keep"
+        return "the plan does not list it with this file to keep"
     if (step.size, step.content) != (entry.file.size, entry.file.content):
-        return "the plan names another content than the log"
+        return "the plan and the log record different contents"
     return ""
 
 
-def _put_back(journal: Journal, step: RemovalStep, before: os.stat_result | None, *, is_here: bool) -> str:
-    """Move a file back, and remove its replacement and remains of a crash; return why that is refused.
+def _restore(journal: Journal, step: RemovalStep, before: os.stat_result | None, *, is_here: bool) -> str:
+    """Move a file back, and remove its replacement and any remains of a crash; return the reason if this is refused.
 
     Args:
         journal: The log.
         step: The step.
-        before: Facts of the file at its new path, after reading all of it; None if it is not there.
-        is_here: Whether it is at its original path.
+        before: Status of the file at its new path, after reading all of it; None if it is not there.
+        is_here: Whether the file is at its original path.
 
     Raises:
         OSError: The system refuses; the same call can be repeated to finish.
@@ -162,7 +162,7 @@ def _put_back(journal: Journal, step: RemovalStep, before: os.stat_result | None
     if not is_here:
         journal.write(replace(step, state="undoing"))
         if not cause and os.path.lexists(step.source):
-            # The file in the way was renamed, so the file that is checked is the file that is removed.
+            # The file in the way is renamed first, so that the file that is checked is the file that is removed.
             disk.rename_new(step.source, aside)
             cause = _remove_link(step, aside)
     if cause:
@@ -186,14 +186,14 @@ def _put_back(journal: Journal, step: RemovalStep, before: os.stat_result | None
 
 
 def _remove_link(step: RemovalStep, path: str) -> str:
-    """Remove the link of a step from a path, if there is a file; return why it is not that link.
+    """Remove the link of a step from a path, if a file exists; return the reason if the file is not that link.
 
     Raises:
         OSError: The system refuses.
     """
     if not os.path.lexists(path):
         return ""
-    cause = why_no_link(step, path)
+    cause = link_mismatch_reason(step, path)
     if not cause:
         disk.unlink(path)
         disk.sync_folder(os.path.dirname(path))
