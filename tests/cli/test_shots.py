@@ -273,7 +273,7 @@ def test_exports_that_fail_are_reported_and_the_others_are_written(tmp_path: Pat
         status=1,
     )
     assert "its frames have no times, so it cannot be split" in outcome.err
-    assert "frames a second for drop-frame time code, got" in outcome.err
+    assert "frames per second for drop-frame time code, got" in outcome.err
     assert "1 shot" in outcome.out
     assert (tmp_path / "film.txt").exists()
     assert not (tmp_path / "film.edl").exists()

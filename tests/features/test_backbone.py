@@ -202,7 +202,7 @@ def test_whitening_is_applied(weights: Path, tmp_path: Path) -> None:
         ("std=0", "std must be one number or three, separated by commas and positive, got '0'"),
         ("mean=grey", "got 'grey'"),
         ("size", "settings must have the form name=value&name=value, got 'size'"),
-        ("wings=2&flag=true&rate=0.5", r"these settings {'wings': 2, 'flag': True, 'rate': 0.5}"),
+        ("wings=2&flag=true&rate=0.5", r"the settings {'wings': 2, 'flag': True, 'rate': 0.5}"),
     ],
 )
 def test_invalid_settings_are_refused(weights: Path, settings: str, message: str) -> None:

@@ -122,7 +122,7 @@ def test_what_was_left_by_an_interrupted_run_follows(folder: Path, plan: Duplica
     journal = Journal(tmp_path / "log")
     carry_out(alone, journal, folder=tmp_path / "away")
     actions = outcomes(carry_out(plan, journal, folder=tmp_path / "away"))
-    assert actions.pop("spare.mp4").startswith("it was moved to ")
+    assert actions.pop("spare.mp4").startswith("it was already moved to ")
     assert set(actions.values()) == {"removed"}
 
 
@@ -147,7 +147,7 @@ def test_a_plan_cannot_name_a_companion_that_belongs_to_something_else(
     table = json.loads((tmp_path / "plan.json").read_text())
     table["groups"][0]["remove"][0]["companions"][0]["path"] = str(tmp_path / path)
     (tmp_path / "plan.json").write_text(json.dumps(table))
-    with pytest.raises(InvalidArgumentError, match="a companion must be next to its file and have its name"):
+    with pytest.raises(InvalidArgumentError, match="a companion must be next to its file and share its name"):
         read_plan(tmp_path / "plan.json")
 
 

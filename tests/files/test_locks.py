@@ -62,7 +62,7 @@ def test_the_lock_ends_with_a_process_that_is_killed(
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
-        with pytest.raises(CollectionLockedError, match="another `vidkin apply` or page of yours"):
+        with pytest.raises(CollectionLockedError, match="another `vidkin apply` or web page of yours"):
             carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
         process.kill()
     (action,) = carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")

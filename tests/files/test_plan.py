@@ -123,7 +123,7 @@ def test_a_plan_whose_files_are_away_is_not_replaced(tmp_path: Path) -> None:
         )
     assert path.read_bytes() == before
     undo_plan(journal, plan=replace(plan, groups=(replace(plan.groups[0], remove=plan.groups[0].remove[:1]),)))
-    with pytest.raises(InvalidArgumentError, match="is a plan that moved 1 file, and only with it"):
+    with pytest.raises(InvalidArgumentError, match="is a plan that moved 1 file, and `vidkin apply"):
         check_plan_is_settled(path)
     undo_plan(journal, plan=read_plan(path))
     write_plan(other, path, source="plan")

@@ -179,7 +179,7 @@ def test_thumbnail_is_the_frame_on_screen(ten_fps: Path) -> None:
     [
         (
             {"rate": 0},
-            "rate must be above 0 and at most 100000 samples a second, or None for every frame, got 0",
+            "rate must be above 0 and at most 100000 samples per second, or None for every frame, got 0",
         ),
         ({"rate": float("inf")}, "rate must be a number or None, got inf"),
         ({"start": -1}, "start must be at least 0 s, got -1"),

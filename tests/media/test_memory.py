@@ -125,7 +125,7 @@ def test_a_few_bytes_do_not_keep_a_reader_busy_for_hours(tmp_path: Path, monkeyp
     path.write_bytes(head + (frame + b"\x02\x02\x44\x01\x00") * 40 + b";")
     assert len(read_frames(path, rate=1)) == 4
     path.write_bytes(head + (frame + b"\x02\x02\x44\x01\x00") * 2000 + b";")
-    with pytest.raises(MediaError, match="far more pixels in all than a video of this size can have"):
+    with pytest.raises(MediaError, match="far more pixels than a video of this size can have"):
         read_frames(path, rate=1)
 
 

@@ -223,7 +223,7 @@ def test_a_late_start_is_not_reported_as_a_missing_end(tmp_path: Path, ending: s
 
 def test_addresses_are_refused_with_advice_to_download() -> None:
     for name in ("https://example.org/a.mp4", "http:/example.org/a.mp4", "s3://bucket/a.mp4"):
-        with pytest.raises(MediaError, match="this is an address, not a file; download it first"):
+        with pytest.raises(MediaError, match="this is a URL, not a file; download it first"):
             probe(name)
     with pytest.raises(MediaError, match="there is no such file"):
         probe("folder:/a.mp4")

@@ -96,7 +96,7 @@ def zeros(*shape: int, kind: type[np.generic] = np.uint8) -> NDArray[Any]:
         (zeros(4, 4, 3, kind=np.float64), r"got an array \[4, 4, 3\] float64"),
         (zeros(0, 4, 4, 3), r"query must have at least one frame, got none"),
         (zeros(2, 0, 4, 3), r"got an array \[2, 0, 4, 3\] uint8"),
-        (zeros(2, 4, 4, 3), r"frame_rate must be their number per second, above 0, got None"),
+        (zeros(2, 4, 4, 3), r"frame_rate must be above 0 frames per second, got None"),
         (Frames(zeros(0, 4, 4, 3), np.zeros(0)), "at least one frame, got none"),
         (7, "query must be a path, bytes, .* or an iterator of such frames, got int"),
         (None, "got NoneType"),

@@ -174,7 +174,7 @@ def _check_depth(bare: str, limit: int) -> None:
         return
     steps = map(_DEPTH_CHANGES.__getitem__, _BRACKETS.sub("", bare))
     if max(accumulate(steps), default=0) > limit:
-        raise ValueError(f"lists and tables must be nested at most {limit} deep, got more")
+        raise ValueError(f"nested too deeply: lists and tables must be nested at most {limit} deep, got more")
 
 
 def _has_long_number(text: str, digits: int) -> bool:

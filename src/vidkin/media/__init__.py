@@ -1,6 +1,6 @@
-"""Times, probing, decoding, encoding and splitting of video files.
+"""Time handling, probing, decoding, encoding and splitting of video files.
 
-Names are imported on first use, because times need no decoder.
+Names are imported on first use, because handling times needs no decoder.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Decode a whole file with strict error detection and report every error with its time."""
+"""Decode a whole file with strict error detection, and report every error with its time."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from vidkin.errors import MediaError
 from vidkin.media.frames import DEFAULT_TIME_BASE
 from vidkin.media.probing import is_cut_off, probe
 from vidkin.media.reader import (
-    GLUED,
     MAX_PIXELS_OPTIONS,
+    MAX_STEP_BACK,
     SILENT_CODECS,
     demux,
     frame_rate,
@@ -37,24 +37,24 @@ if TYPE_CHECKING:
     from av.video.stream import VideoStream
 
 MAX_ERRORS = 10
-"""Upper limit on the errors that a check lists; further errors are only counted."""
+"""Maximum number of errors that a check lists; further errors are only counted."""
 
-# Check checksums and lengths, and fail instead of concealing errors. Deviations from the specification of a codec
+# Verify checksums and lengths, and fail instead of concealing errors. Deviations from the codec specification
 # ("bitstream") are not checked, because some encoders produce them in intact files.
 _STRICT = "crccheck+buffer+explode"
 
-# Debug messages about missing or damaged packets of a transport stream.
+# Debug messages about missing or damaged packets in a transport stream.
 _LOSS_MESSAGES = ("Continuity check failed", "Packet had TEI flag set")
 
 
 @dataclass(frozen=True, slots=True)
 class DecodingError(Result):
-    """An error in a file.
+    """An error found in a file.
 
     Attributes:
         seconds: End of the last frame decoded before the error, in seconds from the first frame; None if it occurred
             while the file was opened, before decoding.
-        cause: Description in one line.
+        cause: One-line description.
     """
 
     seconds: float | None
@@ -68,10 +68,10 @@ class FileCheck(Result):
     Attributes:
         path: The file, as it was passed.
         frames: Number of decoded frames.
-        duration: Seconds from the start of the first frame to the end of the last; 0 without frames.
-        stated_duration: Duration of the video in seconds according to the header; 0 if it states none.
+        duration: Seconds from the start of the first frame to the end of the last; 0 if there are no frames.
+        stated_duration: Duration of the video in seconds according to the header; 0 if not stated.
         error_count: Number of errors.
-        errors: The first errors, at most `MAX_ERRORS`.
+        errors: The first `MAX_ERRORS` errors.
     """
 
     path: str
@@ -83,24 +83,24 @@ class FileCheck(Result):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the file was decoded to its end without an error."""
+        """Whether the file was decoded to the end without an error."""
         return self.error_count == 0
 
 
 @check_arguments
 def check_file(path: PathLike, *, on_read: Callable[[], None] = lambda: None) -> FileCheck:
-    """Decode the video and all sound of a file with strict error detection.
+    """Decode the video and all audio of a file with strict error detection.
 
-    Errors include all errors of FFmpeg's demuxer and decoders, and a video clearly shorter than its header states. A
-    file that cannot be read as video has an error. FFmpeg's log is read in this thread, so no other thread of the
+    Errors are all errors of FFmpeg's demuxer and decoders, and a video clearly shorter than its header states. A file
+    that cannot be read as video has an error. FFmpeg's log is read in the current thread, so no other thread of the
     process may decode at the same time.
 
     Args:
         path: The file.
-        on_read: Callback for every packet read.
+        on_read: Callback for each packet that is read.
 
     Raises:
-        MediaError: The file does not exist, or the system fails to read it.
+        MediaError: The file does not exist, or the system cannot read it.
     """
     name = os.fspath(path)
     decoding = _StrictDecoding(name, on_read)
@@ -108,7 +108,7 @@ def check_file(path: PathLike, *, on_read: Callable[[], None] = lambda: None) ->
     try:
         info = probe(name)
         stated = info.stated_duration
-        # Lost packets of a transport stream are only logged at debug level.
+        # Lost packets in a transport stream are logged only at debug level.
         with _read_log(av.logging.DEBUG if info.container == "mpegts" else av.logging.ERROR) as logged:
             decoding.run(logged)
     except MediaError as error:
@@ -130,7 +130,7 @@ def check_file(path: PathLike, *, on_read: Callable[[], None] = lambda: None) ->
 
 
 class _StrictDecoding:
-    """One pass over a file that collects errors.
+    """A single pass over a file that collects errors.
 
     Attributes:
         frames: Number of decoded frames.
@@ -150,20 +150,20 @@ class _StrictDecoding:
         self._messages: set[str] = set()
 
     def add(self, cause: str) -> None:
-        """Count an error at the current time."""
+        """Record an error at the current time."""
         self.error_count += 1
         if len(self.errors) < MAX_ERRORS:
             self.errors.append(DecodingError(round(self.end, 3), " ".join(cause.split())))
 
     def run(self, logged: list[tuple[int, str, str]]) -> None:
         """Decode everything; ``logged`` receives FFmpeg's messages."""
-        # One thread, because FFmpeg's log is read by a Python callback, which would deadlock with decoder threads.
+        # Use one thread: FFmpeg's log is read by a Python callback, which would deadlock with decoder threads.
         with open_video(self._name, threads=1) as (container, stream):
             tracks = [track for track in container.streams.audio if getattr(track, "codec_context", None) is not None]
             stream.codec_context.options = {**MAX_PIXELS_OPTIONS, "err_detect": _STRICT}
             for track in tracks:
                 track.codec_context.options = {"err_detect": _STRICT}
-            # Opening decodes the first frames for their properties; most of these errors occur again below, with times.
+            # Opening decodes the first frames for their properties; most of these errors recur below, with times.
             opening = _take_errors(logged)
             try:
                 for packet in self._packets(container, [stream, *tracks], logged):
@@ -176,7 +176,7 @@ class _StrictDecoding:
     def _packets(
         self, container: InputContainer, streams: list[Any], logged: list[tuple[int, str, str]]
     ) -> Iterator[Packet[Any]]:
-        """Yield the packets up to the end, or to the point where the file can no longer be parsed."""
+        """Yield packets up to the end, or up to the point where the file can no longer be parsed."""
         try:
             for packet in demux(container, *streams):
                 self._on_read()
@@ -212,7 +212,7 @@ class _StrictDecoding:
                 self.end += 1 / frame_rate(stream)
                 continue
             start = frame.pts * tick + self._shift
-            if self._base is not None and self.end - (start - self._base) > GLUED:
+            if self._base is not None and self.end - (start - self._base) > MAX_STEP_BACK:
                 # An appended recording, whose times start over.
                 self._shift += self._base + self.end - start
                 start = self._base + self.end
@@ -221,7 +221,7 @@ class _StrictDecoding:
             self.end = max(self.end, start - self._base + length)
 
     def _add_failure(self, kind: str, error: av.error.FFmpegError, logged: list[tuple[int, str, str]]) -> None:
-        """Count an exception of FFmpeg, described by its log messages if there are any."""
+        """Record an FFmpeg exception, described by its log messages if there are any."""
         before = self.error_count
         self._add_logged(logged)
         if self.error_count == before:
@@ -234,7 +234,7 @@ class _StrictDecoding:
 
 
 def _take_errors(logged: list[tuple[int, str, str]]) -> list[str]:
-    """Return messages about damage, each in one line, and clear the list."""
+    """Return the messages about damage, one line each, and clear the list."""
     found = [
         " ".join(f"{source}: {message}".split())
         for level, source, message in logged
@@ -246,7 +246,7 @@ def _take_errors(logged: list[tuple[int, str, str]]) -> list[str]:
 
 @contextmanager
 def _read_log(level: int) -> Iterator[list[tuple[int, str, str]]]:
-    """Collect the messages that FFmpeg logs up to this level: level, source and text."""
+    """Collect the messages that FFmpeg logs up to this level, as (level, source, text)."""
     before = av.logging.get_level()
     repeated = av.logging.get_skip_repeated()
     av.logging.set_level(level)

@@ -23,35 +23,35 @@ if TYPE_CHECKING:
 
 
 _UNSPECIFIED = 2
-# Codes of color spaces with the luma of BT.601, which small video has if it states none.
+# Codes of color spaces with BT.601 luma, which small video has by default.
 _BT601_SPACES = (_UNSPECIFIED, 5, 6)
 
-# Maximum aspect ratio. Without it, a strip of 60,000 x 100 pixels would keep its size, because only its short side is
-# limited.
+# Maximum aspect ratio. Without this limit, a strip of 60,000 x 100 pixels would keep its size, because only its short
+# side is limited.
 _MAX_ASPECT = 8
 
-# Without FULL_CHR_H_INT, scaled frames are darker by up to two levels.
+# Without FULL_CHR_H_INT, scaled frames would be darker by up to two levels.
 _FLAGS = Interpolation.BILINEAR | Interpolation.FULL_CHR_H_INT
 
-# With FULL_CHR_H_INT, 16-bit frames that are not scaled lose their green.
+# With FULL_CHR_H_INT, unscaled 16-bit frames would lose their green component.
 _DEEP_FLAGS = Interpolation.BILINEAR
 
 
 def clean_aspect(ratio: Fraction | None) -> Fraction:
-    """Return the aspect ratio of a pixel, 1 if it is missing or implausible."""
+    """Return the pixel aspect ratio, or 1 if it is missing or implausible."""
     if ratio is None or not Fraction(1, 10) <= ratio <= 10:
         return Fraction(1)
     return ratio
 
 
 def display_size(width: int, height: int, aspect: Fraction, turns: int = 0) -> tuple[int, int]:
-    """Return width and height in square pixels after rotation by ``turns`` quarter turns."""
+    """Return the width and height in square pixels after a rotation by ``turns`` quarter turns."""
     width = max(1, round(width * aspect))
     return (height, width) if turns % 2 else (width, height)
 
 
 def fit(width: int, height: int, short_side: int | None) -> tuple[int, int]:
-    """Fit a size to this short side, with a long side of at most eight times that, without enlarging."""
+    """Fit a size to this short side, with a long side of at most eight times that, without upscaling."""
     shorter, longer = sorted((width, height))
     if short_side is None:
         return width, height
@@ -65,30 +65,30 @@ def fit(width: int, height: int, short_side: int | None) -> tuple[int, int]:
 
 
 def shrink(image: NDArray[np.uint8], short_side: int | None) -> NDArray[np.uint8]:
-    """Scale an RGB image [H, W, 3] down to the size of :func:`fit`."""
+    """Downscale an RGB image [H, W, 3] to the size given by :func:`fit`."""
     height, width = image.shape[:2]
     size = fit(width, height, short_side)
     if size == (width, height):
         return image
     frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
     scaled = VideoReformatter().reformat(frame, width=size[0], height=size[1], interpolation=_FLAGS)
-    return scaled.to_ndarray()  # type: ignore[return-value]  # of 8 bits
+    return scaled.to_ndarray()  # type: ignore[return-value]  # 8 bits per sample
 
 
 def is_high_definition(width: int, height: int) -> bool:
-    """Whether video of this size has BT.709 colors unless it states others."""
+    """Whether video of this size uses BT.709 colors by default."""
     return width >= 1280 or height > 576
 
 
 class Converter:
-    """Converts the frames of one video, all to the size of the first.
+    """Converts the frames of one video, all to the size of the first frame.
 
     Args:
         orient: Function that returns the orientation of a frame.
-        aspect: Ratio of width to height of a pixel.
-        short_side: Scale down so that the shorter side has this many pixels; None keeps the size.
+        aspect: Pixel aspect ratio (width to height).
+        short_side: Downscale so that the shorter side has this many pixels; None keeps the size.
         gray: Return gray levels, weighted by :data:`~vidkin.media.frames.LUMINANCE`.
-        coded: Return luma and color differences as stored in the file, see `Converter.__call__`.
+        coded: Return luma and color differences as stored in the file; see `Converter.__call__`.
     """
 
     def __init__(
@@ -112,12 +112,12 @@ class Converter:
     def __call__(self, frame: VideoFrame) -> NDArray[np.uint8]:
         """Convert a frame to [H, W, 3] uint8 RGB, [H, W] gray levels, or coded values.
 
-        Coded values are [H, W, 3] uint8 Y', Cb, Cr in the color matrix of the file, each from 0 to 255, with 128 for no
-        color. Colors outside of RGB are not clipped, because clipping would change their luma. RGB frames, frames with
-        alpha and frames mapped to standard range use the matrix of BT.601.
+        Coded values are [H, W, 3] uint8 Y', Cb, Cr in the color matrix of the file, each from 0 to 255, where 128 means
+        no color. Colors outside RGB are not clipped, because clipping would change their luma. RGB frames, frames with
+        alpha and frames mapped to standard range use the BT.601 matrix.
 
         Interlaced frames are reduced to their upper field, with doubled lines, which avoids combing and keeps frames
-        independent.
+        independent of each other.
         """
         turns, mirrored = self._orient(frame)
         if self._size is None:
@@ -154,13 +154,13 @@ class Converter:
         mapped = needs_mapping(frame.color_trc, frame.color_primaries) and not frame.format.is_rgb
         name = frame.format.name
         has_alpha = name.startswith(("yuva", "gbrap", "ya", "pal8", "rgba", "bgra", "argb", "abgr"))
-        # Stored luma can be used only if it is BT.601; other matrices give different levels to red and blue.
+        # Stored luma can be used only if it is BT.601; other matrices weight red and blue differently.
         has_levels = self._gray and not mapped and not has_alpha and not frame.format.is_rgb
         has_levels = has_levels and frame.colorspace in _BT601_SPACES and space is None
         is_coded = self._coded and not mapped and not has_alpha and not frame.format.is_rgb
         target = "rgb48le" if mapped else "rgba" if has_alpha else "gray" if has_levels else "rgb24"
         if is_coded:
-            # With the same matrix on both sides, no conversion is applied.
+            # With the same matrix on both sides, no conversion takes place.
             target, space = "yuv444p", int(Colorspace.ITU601)
         scaled = self._scaler.reformat(
             frame,
@@ -175,7 +175,7 @@ class Converter:
         )
         image = scaled.to_ndarray()
         if is_coded:
-            planes: NDArray[np.uint8] = np.moveaxis(image, 0, -1)  # type: ignore[arg-type]  # of 8 bits
+            planes: NDArray[np.uint8] = np.moveaxis(image, 0, -1)  # type: ignore[arg-type]  # 8 bits per sample
             return planes
         if self._coded:
             return to_coded(self._to_rgb(image, target, frame))
@@ -185,11 +185,11 @@ class Converter:
 
     @staticmethod
     def _to_rgb(image: NDArray[Any], target: str, frame: VideoFrame) -> NDArray[np.uint8]:
-        """Convert the scaler's output to RGB [H, W, 3]."""
+        """Convert the output of the scaler to RGB [H, W, 3]."""
         if target == "rgb48le":
             return to_standard_range(image, frame.color_trc, frame.color_primaries)
         if target == "rgba":
-            # Blend with a white background.
+            # Blend with a white background, as a viewer would see it.
             alpha = image[..., 3:].astype(np.uint16)
             if int(alpha.min(initial=255)) == 255:
                 return np.ascontiguousarray(image[..., :3])
@@ -207,7 +207,7 @@ def to_coded(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.asarray(np.clip(np.rint(planes), 0, 255), np.uint8)
 
 
-# Codes of ITU-T H.273, as decoders report them.
+# Codes from ITU-T H.273, as decoders report them.
 PQ: Final = 16
 
 HLG: Final = 18
@@ -217,7 +217,7 @@ BT2020_PRIMARIES: Final = 9
 # Diffuse white of HDR video in candelas per square meter (ITU-R BT.2408).
 WHITE: Final = 203.0
 
-# Share of white above which highlights are compressed; below it, standard footage stays unchanged.
+# Fraction of diffuse white above which highlights are compressed; below it, standard footage is unchanged.
 KNEE: Final = 0.75
 
 # Linear BT.2020 to linear BT.709 (ITU-R BT.2087).
@@ -225,21 +225,21 @@ TO_709: Final = np.array(
     [[1.6605, -0.5876, -0.0728], [-0.1246, 1.1329, -0.0083], [-0.0182, -0.1006, 1.1187]], dtype=np.float32
 )
 
-# Linear light in steps of 1/4095 to 8 bits, for gamma 2.2.
+# Converts linear light in steps of 1/4095 to 8 bits, with a gamma of 2.2.
 _GAMMA: Final = np.rint((np.arange(4096) / 4095) ** (1 / 2.2) * 255).astype(np.uint8)
 
 
 def needs_mapping(transfer: int, primaries: int) -> bool:
-    """Whether video with these codes (ITU-T H.273) looks wrong if its values are shown unchanged."""
+    """Whether video with these codes (ITU-T H.273) looks wrong if its values are displayed unchanged."""
     return transfer in (PQ, HLG) or primaries == BT2020_PRIMARIES
 
 
 def to_standard_range(image: NDArray[np.uint16], transfer: int, primaries: int) -> NDArray[np.uint8]:
     """Map [H, W, 3] 16-bit R'G'B' of HDR or BT.2020 video to 8-bit BT.709.
 
-    Light is made linear (SMPTE ST 2084, or ARIB STD-B67 at 1,000 cd/m2), converted to BT.709 primaries, scaled so that
-    diffuse white is 1, and light above 3/4 is rolled off smoothly toward 1 without changing the hue: f(x) = k + (1 -
-    k) (1 - exp(-(x - k) / (1 - k))) for x > k. Values are then encoded for gamma 2.2.
+    Light is linearized (SMPTE ST 2084, or ARIB STD-B67 at 1,000 cd/m2), converted to BT.709 primaries, and scaled so
+    that diffuse white is 1. Light above k = 3/4 is rolled off smoothly toward 1 without changing the hue: f(x) = k + (1
+    - k) (1 - exp(-(x - k) / (1 - k))) for x > k. Values are then encoded with a gamma of 2.2.
     """
     light: NDArray[Any] = _linear_table(transfer)[image]
     if transfer == HLG:
@@ -258,7 +258,7 @@ def to_standard_range(image: NDArray[np.uint16], transfer: int, primaries: int) 
 
 @cache
 def _linear_table(transfer: int) -> NDArray[np.float32]:
-    """Light for each of the 65,536 codes: diffuse white is 1 (for HLG: scene light, peak is 1)."""
+    """Return the light for each of the 65,536 codes; diffuse white is 1 (for HLG: scene light with a peak of 1)."""
     value = np.arange(65536) / 65535
     if transfer == PQ:
         power = value ** (1 / 78.84375)
@@ -275,39 +275,39 @@ def _linear_table(transfer: int) -> NDArray[np.float32]:
 
 logger = logging.getLogger(__name__)
 
-# Counterclockwise quarter turns, and whether the frame is mirrored (left to right) before them.
+# Counterclockwise quarter turns, and whether the frame is mirrored (left to right) before turning.
 Orientation = tuple[int, bool]
 
 _EXIF_TAG = 0x0112
 
-# Orientations for the values of the EXIF tag, from 1.
+# Orientations for the values of the EXIF tag, which start at 1.
 _EXIF_ORIENTATIONS: tuple[Orientation, ...] = (
     (0, False), (0, True), (2, False), (2, True), (1, True), (3, False), (3, True), (1, False)
 )  # fmt: skip
 
-# Image codecs, whose decoders attach color profiles. PyAV's side data objects free the dictionary of a color profile
-# twice when they are collected, which crashes the process, so side data of these codecs is never read.
+# Image codecs whose decoders attach color profiles. PyAV's side data objects free the dictionary of a color profile
+# twice when they are collected, which crashes the process, so the side data of these codecs is never read.
 _IMAGE_CODECS = frozenset({"mjpeg", "png", "apng", "tiff", "webp", "gif", "bmp", "jpegxl", "jpeg2000", "ppm"})
 
 
 @check_constructor
 class Orienter:
-    """The orientation of the frames of one video.
+    """Determines the orientation of the frames of one video.
 
     Args:
         name: Name of the file.
-        codec: Name of the video's codec.
+        codec: Codec name of the video.
     """
 
     def __init__(self, name: str, codec: str) -> None:
         self._name = name
         self._is_image = codec in _IMAGE_CODECS
-        # Orientations by stated angle. PyAV's side data keeps its frame alive until the next garbage collection, so it
-        # is read for only one frame per angle.
+        # Orientations by reported angle. PyAV's side data keeps its frame alive until the next garbage collection, so
+        # it is read for only one frame per angle.
         self._known: dict[int, Orientation] = {}
 
     def __call__(self, frame: VideoFrame) -> Orientation:
-        """Return the orientation by display matrix, or by EXIF tag for photographs, to the nearest 90 degrees."""
+        """Return the orientation from the display matrix, or for photographs from EXIF, to the nearest 90 degrees."""
         angle = frame.rotation
         if angle not in self._known:
             upright: Orientation = (round(angle / 90) % 4, False)
@@ -323,16 +323,16 @@ class Orienter:
         try:
             with warnings.catch_warnings(action="ignore"), PILImage.open(self._name) as image:
                 tag = image.getexif().get(_EXIF_TAG)
-        # A video with an image codec, a format unknown to Pillow, or a damaged or malicious header, for which its
+        # A video with an image codec, a format unknown to Pillow, or a damaged or malicious header, on which Pillow's
         # parsers can raise anything; only the orientation of the image is lost.
         except Exception as error:  # noqa: BLE001
-            logger.debug("%s: no orientation can be read: %s", self._name, error)
+            logger.debug("%s: the orientation cannot be read: %s", self._name, error)
             return None
         return _EXIF_ORIENTATIONS[tag - 1] if isinstance(tag, int) and 1 <= tag <= 8 else None
 
 
 def is_too_large(name: str, limit: int) -> bool:
-    """Whether a file is an image with more pixels than the limit; FFmpeg does not report the size of an image that it
+    """Whether a file is an image with more pixels than the limit; FFmpeg does not report the size of images that it
     cannot decode."""
     from PIL import Image as PILImage
 
@@ -341,8 +341,8 @@ def is_too_large(name: str, limit: int) -> bool:
             return image.width * image.height > limit
     except PILImage.DecompressionBombError:
         return True
-    except Exception as error:  # noqa: BLE001 - damaged headers make its parsers raise anything
-        logger.debug("%s: no size can be read: %s", name, error)
+    except Exception as error:  # noqa: BLE001 - on damaged headers, Pillow's parsers can raise anything
+        logger.debug("%s: the size cannot be read: %s", name, error)
         return False
 
 
@@ -354,7 +354,7 @@ def _from_matrix(frame: VideoFrame) -> Orientation | None:
         return None
     if matrix is None:
         return None
-    # (x, y) is shown at (a x + c y, b x + d y), y downwards.
+    # (x, y) is displayed at (a x + c y, b x + d y), with y pointing down.
     a, b, _, c, d = struct.unpack("=9i", bytes(matrix))[:5]
     mirrored = a * d - b * c < 0
     if mirrored:

@@ -1,4 +1,4 @@
-"""Read frames of a file at a fixed rate, by their real times."""
+"""Sample frames of a file at a fixed rate, by their actual times."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from av.packet import Packet
     from av.video.frame import VideoFrame
 
-# Samples per second; more would only fill the memory, even for excerpts of a few milliseconds.
+# Maximum samples per second; more would only fill memory, even for excerpts of a few milliseconds.
 _MAX_SAMPLE_RATE = 100_000
 
-# A batch of this many bytes is yielded early.
+# A batch that reaches this many bytes is yielded early.
 BATCH_BYTES = 64 * 2**20
 
-# Positions of poster candidates as shares of the duration, not at the start, which is often black; and the standard
-# deviation of a frame below which the next candidate is tried.
+# Positions of poster candidates as fractions of the duration (not at the start, which is often black), and the standard
+# deviation below which the next candidate is tried.
 _POSTER_SHARES = (1 / 3, 1 / 2, 1 / 5, 2 / 3, 4 / 5, 0.1, 0.9, 0.4, 0.6)
 _MIN_CONTRAST, _MID_GRAY = 14.0, 127.5
 
@@ -58,45 +58,47 @@ def iter_frames(
 ) -> Iterator[Frames]:
     """Read a video in batches, with memory use independent of its length.
 
-    Samples are taken at start + k / rate seconds, k = 0, 1, ...; each is the frame on screen at that time, the latest
-    one whose timestamp is not after it. No frame is returned twice: a video with fewer frames per second than ``rate``
-    yields every frame once, and every video yields at least one. A still image is a video of one frame.
+    Samples are taken at start + k / rate seconds, k = 0, 1, ...; each is the frame on screen at that time: the latest
+    frame whose timestamp is not after it. No frame is returned twice: a video with fewer frames per second than
+    ``rate`` yields every frame once, and every video yields at least one frame. A still image is a video with one
+    frame.
 
     Times count from the first frame of the file. Frames are 8-bit RGB, upright (display matrix), with square pixels
-    (sample aspect ratio) and correct colors; HDR is mapped to standard range, interlaced video is reduced to one field,
-    and if the size changes within a file, all frames have the size of the first.
+    (sample aspect ratio) and correct colors. HDR is mapped to standard range, interlaced video is reduced to one field,
+    and if the size changes within a file, all frames are scaled to the size of the first.
 
     Args:
         path: A video, an animated image or a still image; a `ProbedVideo` continues with its open file.
-        rate: Samples per second, independent of the file's frame rate. None yields every frame that begins in the
+        rate: Samples per second, independent of the file's frame rate. None yields every frame that starts in the
             range, or the frame on screen at ``start`` if there is none.
         start: Time of the first sample in seconds.
-        end: Time in seconds before which samples are taken; None reads to the end.
-        short_side: Scale down (never up) to this many pixels on the shorter side, and at most eight times as many on
-            the longer one; None keeps the size. Set it to what the features need, because large frames cost time and
-            memory.
-        batch: Maximum number of frames in a batch; batches of large frames are shorter and hold about 64 MiB.
+        end: Time in seconds at which sampling ends, exclusive; None reads to the end.
+        short_side: Downscale (never upscale) to this many pixels on the shorter side, and at most eight times as many
+            on the longer one; None keeps the size. Set it to what the features need, because large frames cost time
+            and memory.
+        batch: Maximum number of frames per batch; batches of large frames are shorter, at about 64 MiB.
         threads: Decoder threads; 0 is one per core. Use 1 if many files are read in parallel. A `ProbedVideo` keeps
             the number it was opened with.
-        stream: Number of the video's stream in the file, from 0, if it has several; None takes the first, as players
+        stream: Index of the video stream in the file, from 0, if there are several; None takes the first, as players
             do. A `ProbedVideo` keeps the stream it was opened with.
         coded: Return Y', Cb, Cr as stored in the file, each from 0 to 255, instead of RGB. Nothing is clipped, so a
             gray copy has the luma of its source.
-        on_read: Callback for every packet read, as a sign of progress.
-        on_damage: Callback that receives one line at the end if parts of the file were damaged; None logs a warning.
+        on_read: Callback for each packet that is read, as a sign of progress.
+        on_damage: Callback that receives one line at the end if parts of the file are damaged; None logs a warning.
 
     Yields:
-        `Frames` of at least one frame each. Timestamps are the frames' own, so the first can be before ``start``.
+        `Frames` of at least one frame each. Timestamps are those of the frames, so the first can be before ``start``.
 
     Raises:
         InvalidArgumentError: An argument is out of range.
-        MediaError: The file cannot be read as video (missing, empty, sound only, a playlist, frames of more than 80
-            million pixels, damaged before the first frame...), or ``start`` is beyond its end. Later damage is skipped
+        MediaError: The file cannot be read as video (missing, empty, audio only, a playlist, frames of more than 80
+            million pixels, damaged before the first frame...), or ``start`` is after its end. Later damage is skipped
             and reported (``on_damage``).
     """
     if rate is not None and not 0 < rate <= _MAX_SAMPLE_RATE:
         raise InvalidArgumentError(
-            f"rate must be above 0 and at most {_MAX_SAMPLE_RATE} samples a second, or None for every frame, got {rate}"
+            f"rate must be above 0 and at most {_MAX_SAMPLE_RATE} samples per second, or None for every frame, "
+            f"got {rate}"
         )
     if not (start >= 0 and math.isfinite(start)):
         raise InvalidArgumentError(f"start must be at least 0 s, got {start}")
@@ -120,18 +122,18 @@ def iter_frames_at(
     threads: int = 0,
     stream: int | None = None,
 ) -> Iterator[Frames]:
-    """Read the frames on screen at given times, in one pass that decodes only the packets they need.
+    """Read the frames on screen at given times, in one pass that decodes only the packets these frames need.
 
     Args:
-        path: Path as in `iter_frames`.
+        path: A file, as in `iter_frames`.
         times: Times in seconds from the first frame, increasing.
-        short_side: Size as in `iter_frames`.
-        batch: Maximum number of frames in a batch, as in `iter_frames`.
+        short_side: Pixels on the shorter side, as in `iter_frames`.
+        batch: Maximum number of frames per batch, as in `iter_frames`.
         threads: Decoder threads, as in `iter_frames`.
-        stream: Number of the video's stream, as in `iter_frames`.
+        stream: Index of the video stream, as in `iter_frames`.
 
     Yields:
-        `Frames` with the frames' own timestamps; no frame is repeated, and times after the end yield none.
+        `Frames` with the timestamps of the frames. No frame is repeated; times after the end yield no frame.
 
     Raises:
         InvalidArgumentError: ``times`` is empty or does not increase from 0.
@@ -155,7 +157,7 @@ def read_frames(
     threads: int = 0,
     stream: int | None = None,
 ) -> Frames:
-    """Read all frames that `iter_frames` yields as one `Frames`. The arguments are the same."""
+    """Read all frames that `iter_frames` yields for the same arguments, as one `Frames` object."""
     batches = iter_frames(
         path, rate=rate, start=start, end=end, short_side=short_side, batch=batch, threads=threads, stream=stream
     )
@@ -166,7 +168,7 @@ def read_frames(
 def read_gray(
     path: PathLike, *, start: float, end: float, short_side: int, threads: int = 0
 ) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
-    """Read every frame of a time range as gray levels, which is faster than in color.
+    """Read every frame in a time range as gray levels, which is faster than reading color.
 
     Args:
         path, start, end, short_side, threads: As in `iter_frames` with a rate of None.
@@ -187,7 +189,7 @@ def read_gray(
 def thumbnail(
     path: PathLike, time: float = 0.0, *, short_side: int | None = 160, threads: int = 0
 ) -> NDArray[np.uint8]:
-    """Read the frame on screen at ``time`` seconds, [H, W, 3] uint8 RGB.
+    """Read the frame on screen at ``time`` seconds as [H, W, 3] uint8 RGB.
 
     Raises:
         MediaError: The file cannot be read; see `iter_frames`.
@@ -199,15 +201,15 @@ def thumbnail(
 
 @check_arguments
 def poster(path: PathLike, duration: float, *, short_side: int | None = 160, threads: int = 0) -> NDArray[np.uint8]:
-    """Read a representative frame of a video, [H, W, 3] uint8 RGB.
+    """Read a representative frame of a video as [H, W, 3] uint8 RGB.
 
-    It is the first of nine candidates with enough contrast, starting at a third of the duration; if all are plain, the
-    one nearest to mid gray.
+    This is the first of nine candidates, starting at a third of the duration, that has enough contrast; if none has,
+    the candidate closest to mid gray.
 
     Args:
         path: The video or image.
-        duration: Duration in seconds, 0 for an image.
-        short_side: Pixels of the shorter side.
+        duration: Duration in seconds; 0 for an image.
+        short_side: Pixels on the shorter side.
         threads: Decoder threads; 0 is one per core.
 
     Raises:
@@ -220,7 +222,7 @@ def poster(path: PathLike, duration: float, *, short_side: int | None = 160, thr
         except MediaError:
             if not plain:
                 raise
-            continue  # beyond the true end, or damaged: use an earlier candidate
+            continue  # beyond the actual end, or damaged: use an earlier candidate
         if image.std() >= _MIN_CONTRAST:
             return image
         plain.append(image)
@@ -230,7 +232,8 @@ def poster(path: PathLike, duration: float, *, short_side: int | None = 160, thr
 def _open_sound_decoder(
     source: PathLike | ProbedVideo, container: InputContainer, held: Sequence[Packet[Any]]
 ) -> TracksDecoder | None:
-    """Return a decoder of the file's sound if there is a listener; only once, because files may be read again."""
+    """Return a decoder for the file's audio if there is a listener; only once, because a file may be read
+    repeatedly."""
     if not isinstance(source, ProbedVideo) or source.open_listener is None or not container.streams.audio:
         return None
     reader = TracksDecoder(container, source.info.start_time, source.open_listener)
@@ -281,7 +284,7 @@ def _iter_samples(
     coded: bool = False,
     stream: int | None = None,
 ) -> Generator[tuple[float, NDArray[np.uint8]]]:
-    """Yield (seconds, converted frame) of every sample."""
+    """Yield (seconds, converted frame) for each sample."""
     name = source.info.path if isinstance(source, ProbedVideo) else os.fspath(source)
     with open_at_start(source, threads=threads, stream=stream) as (container, video, begun, held):
         orient = Orienter(name, video.codec_context.codec.canonical_name)
@@ -297,11 +300,11 @@ def _iter_samples(
 def _sample_frames(
     reader: PictureReader, make_sampler: Callable[..., Samples], every: bool
 ) -> Iterator[tuple[float, VideoFrame]]:
-    """Yield (seconds, frame) of every sample."""
+    """Yield (seconds, frame) for each sample."""
     sampler: Samples | None = None
 
     def samples() -> Samples:
-        assert sampler is not None  # the decoder asks after the first frame
+        assert sampler is not None  # the decoder calls this only after the first frame
         return sampler
 
     is_empty = True

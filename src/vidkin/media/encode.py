@@ -33,7 +33,7 @@ Image = NDArray[np.uint8]
 _CRF_ENCODERS = ("libx264", "libx265", "libvpx", "libvpx-vp9", "libsvtav1")
 _PRESET_ENCODERS = ("libx264", "libx265")
 
-# Ticks per second of explicit times: as in MPEG, which fits every common frame rate.
+# Ticks per second for explicit times, as in MPEG; this fits every common frame rate.
 _CLOCK = 90_000
 _SCREEN_RATE = 1000.0
 
@@ -53,22 +53,22 @@ def write_video(
     threads: int = 0,
     made_of: str | None = None,
 ) -> int:
-    """Encode frames as a video file in the format of the extension.
+    """Encode frames as a video file, in the format given by the file extension.
 
-    The file appears under its name only when it is complete; after a failure, an existing file is unchanged. The same
+    The file appears under its name only when it is complete; if writing fails, an existing file is unchanged. The same
     frames give the same bytes on the same machine. Odd sizes are padded by repeating the last column or row, because
-    most pixel formats need even sizes.
+    most pixel formats require even sizes.
 
     Args:
-        path: Where to write, for example ``"clip.mp4"``; an existing file is replaced.
-        frames: [H, W, 3] uint8 RGB images, all of one size, read one at a time.
+        path: File to write, for example ``"clip.mp4"``; an existing file is replaced.
+        frames: [H, W, 3] uint8 RGB images of the same size, consumed one at a time.
         rate: Frames per second.
         times: Time of each frame in seconds, increasing, for a variable frame rate; None spaces frames by 1 / rate.
-        codec: FFmpeg's name of the encoder.
-        crf: Constant quality, for x264 from 0 (best) to 51; None if the encoder has none.
-        preset: Effort of the x264 and x265 encoders; None uses their default.
+        codec: FFmpeg name of the encoder.
+        crf: Constant rate factor, for x264 from 0 (best) to 51; None if the encoder does not support it.
+        preset: Preset of the x264 and x265 encoders; None uses their default.
         pixel_format: Format of the stored pixels; ``"yuv444p"`` keeps full color resolution and odd sizes.
-        options: Additional options of the encoder.
+        options: Additional encoder options.
         threads: Encoder threads; 0 lets the encoder choose.
         made_of: Source of the video, see :func:`vidkin._base.outputs.describe_source`; an existing file with the same
             source is replaced. None only creates new files.
@@ -78,7 +78,7 @@ def write_video(
 
     Raises:
         InvalidArgumentError: There are no frames, they differ in size, their times do not increase, or an argument
-            is not allowed.
+            is invalid.
         MediaError: The file cannot be written.
     """
     check_positive(rate=float(rate))
@@ -87,12 +87,12 @@ def write_video(
     except av.codec.codec.UnknownCodecError:
         known = False
     if not known:
-        raise InvalidArgumentError(f"codec must be a video encoder of FFmpeg, for example 'libx264', got {codec!r}")
+        raise InvalidArgumentError(f"codec must be an FFmpeg video encoder, for example 'libx264', got {codec!r}")
     try:
         av.VideoFormat(pixel_format, 2, 2)
     except ValueError:
         raise InvalidArgumentError(
-            f"pixel_format must be a format of FFmpeg, for example 'yuv420p', got {pixel_format!r}"
+            f"pixel_format must be an FFmpeg pixel format, for example 'yuv420p', got {pixel_format!r}"
         ) from None
     settings = dict(options or {})
     if crf is not None and codec in _CRF_ENCODERS:
@@ -100,7 +100,7 @@ def write_video(
         if codec.startswith("libvpx"):
             settings.setdefault("b", "0")
     if codec == "libx264":
-        # With mbtree, some builds of x264 encode the same frames differently from run to run.
+        # With mbtree, some builds of x264 encode the same frames differently each time.
         settings.setdefault("mbtree", "0")
     if preset is not None and codec in _PRESET_ENCODERS:
         settings.setdefault("preset", preset)
@@ -130,31 +130,31 @@ def write_clip(
     from_screen: bool = False,
     threads: int = 0,
 ) -> int:
-    """Cut a clip out of a video, exact to the frame, by reencoding it; frames keep their spacing in time.
+    """Cut a frame-accurate clip from a video by re-encoding it; frames keep their spacing in time.
 
-    The clip is upright, with square pixels, in standard range; sound is dropped.
+    The clip is upright, with square pixels, in standard range; audio is dropped.
 
     Args:
         source: The video.
-        target: Where to write, for example ``"clip.mp4"``.
-        start: Time in seconds from which frames are taken (or the frame on screen then, if no frame begins later).
-        end: Time in seconds before which frames are taken.
-        crf: Constant quality, from 0 (best) to 51.
-        short_side: Scale down to this many pixels on the shorter side; None keeps the size.
+        target: File to write, for example ``"clip.mp4"``.
+        start: Start of the clip in seconds (the clip is the frame on screen then if no frame starts in the range).
+        end: End of the clip in seconds, exclusive.
+        crf: Constant rate factor, from 0 (best) to 51.
+        short_side: Downscale to this many pixels on the shorter side; None keeps the size.
         from_screen: Begin with the frame on screen at ``start``, so that the clip at any time shows the same frame as
-            the video ``start`` seconds later; of several frames within a millisecond, only one remains.
-        threads: Threads of the decoder and the encoder; 0 lets them choose.
+            the video ``start`` seconds later; of several frames within a millisecond, only one is kept.
+        threads: Threads of the decoder and of the encoder; 0 lets them choose.
 
     Returns:
         The number of frames written.
 
     Raises:
         InvalidArgumentError: ``end`` is not after ``start``.
-        MediaError: The source cannot be read, ``start`` is beyond its end, or the target cannot be written.
+        MediaError: The source cannot be read, ``start`` is after its end, or the target cannot be written.
     """
     rate = min(probe(source).frame_rate, 240.0)
     times: list[float] = []
-    # Samples show the frame on screen; at this rate, no frame is missed.
+    # Samples show the frame on screen; this rate is high enough not to miss any frame.
     samples = _SCREEN_RATE if from_screen else None
 
     def frames() -> Iterator[Image]:
@@ -184,7 +184,7 @@ def write_thumbnail(
     short_side: int | None = 160,
     threads: int = 0,
 ) -> None:
-    """Save the frame on screen at ``time`` seconds as an image, in the format of the extension.
+    """Save the frame on screen at ``time`` seconds as an image, in the format given by the file extension.
 
     Raises:
         MediaError: The source cannot be read, or the target cannot be written.
@@ -201,7 +201,7 @@ def write_thumbnail(
 
 @contextmanager
 def open_media_output(path: PathLike, *, source: str | None = None) -> Iterator[Path]:
-    """Like :func:`~vidkin._base.outputs.open_output`, but failures of FFmpeg inside the block also become
+    """Open an output like :func:`~vidkin._base.outputs.open_output`; FFmpeg errors inside the block also become
     `MediaError`."""
     with open_output(path, source=source) as temporary:
         try:
@@ -214,8 +214,8 @@ def open_media_output(path: PathLike, *, source: str | None = None) -> Iterator[
 def keep_scheduling() -> Iterator[None]:
     """Restore the scheduling policy of the calling thread after the block.
 
-    If permitted (as root), SVT-AV1 makes the thread that opens an encoder a real-time thread. All threads and processes
-    started later would inherit that, and two of them waiting for a third would keep it from running.
+    If permitted (as root), SVT-AV1 turns the thread that opens an encoder into a real-time thread. All threads and
+    processes started later would inherit this, and two of them waiting for a third would keep it from running.
     """
     if not hasattr(os, "sched_setscheduler"):
         yield
@@ -251,7 +251,7 @@ def _encode(
     for image in frames:
         if shape is None:
             shape = image.shape
-            # Round up to even numbers if the format stores color for blocks of two pixels.
+            # Round up to even numbers if the format stores color for pairs of pixels.
             chroma = av.VideoFormat(str(stream.pix_fmt), 64, 64).components[-1]
             stream.height, stream.width = (
                 shape[0] + shape[0] % 2 * (chroma.height != 64),
@@ -285,14 +285,14 @@ def _encode(
 
 
 def _make_color_converter(stream: VideoStream) -> Callable[[av.VideoFrame], av.VideoFrame]:
-    """Return a function that converts to the stored format with the usual matrix for the size, which is set in the
-    stream."""
+    """Return a function that converts to the stored format with the usual color matrix for the size, which is also set
+    in the stream."""
     context, name = stream.codec_context, str(stream.pix_fmt)
     if not name.startswith("yuv"):
         return lambda frame: frame
     high = is_high_definition(stream.width, stream.height)
     full = name.startswith("yuvj")
-    # Codes of ITU-T H.273: BT.709 or SMPTE 170M.
+    # Codes from ITU-T H.273: BT.709, or SMPTE 170M.
     context.colorspace = 1 if high else 6
     context.color_primaries = context.color_trc = 1 if high else 6
     context.color_range = int(ColorRange.JPEG if full else ColorRange.MPEG)

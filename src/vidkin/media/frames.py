@@ -1,4 +1,4 @@
-"""Decoded frames, square images, and times in a video: seconds, frame numbers, ticks, and their text form."""
+"""Decoded frames, square images, and times in a video: seconds, frame numbers, ticks, and their text formats."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 LUMINANCE = (0.299, 0.587, 0.114)
 
-"""Shares of red, green and blue in the luminance (ITU-R BT.601), as used by codecs and image tools."""
+"""Weights of red, green and blue in the luminance (ITU-R BT.601), as used by codecs and image tools."""
 
 SAME_TIME = 1e-6
 """Times within this many seconds count as equal, because sums of thirds are not exact.
@@ -31,21 +31,21 @@ Only the functions below use it: :func:`is_before`, :func:`is_same_time`, :func:
 """
 
 DEFAULT_TIME_BASE = Fraction(1, 90_000)
-"""Seconds per tick in files that do not state it, as in MPEG streams."""
+"""Seconds per tick in files that do not state it; the value used in MPEG streams."""
 
-# A whole number of frames, as in 250f; numbers beyond the length of any video are refused before any computation.
+# A frame number, as in 250f; numbers beyond the length of any video are rejected before any computation.
 _FRAME_NUMBER = re.compile(r"(\d{1,12}) ?f(?:rames?)?", re.IGNORECASE)
 _SECONDS = re.compile(r"\+?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,2})?")
 
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Frames of one video in the order of their times.
+    """Frames of one video, in order of time.
 
     Attributes:
         images: [T, H, W, 3] uint8 RGB, upright and with square pixels.
-        timestamps: [T] float64, presentation time of each frame in seconds from the start of the file's
-            video (the first frame of every file is at 0.0 or later), strictly increasing.
+        timestamps: [T] float64, presentation time of each frame in seconds, strictly increasing. Times count from the
+            start of the file's video, so the first frame is at 0.0 or later.
     """
 
     images: NDArray[np.uint8]
@@ -74,12 +74,12 @@ class Frames:
         return f"Frames(images={list(self.images.shape)}, timestamps={span})"
 
     def __getitem__(self, item: Any) -> Frames:
-        """Select frames by a slice, or by an index array in increasing order."""
+        """Select frames by a slice, or by an array of increasing indices."""
         return Frames(self.images[item], self.timestamps[item])
 
 
 def join_frames(parts: Sequence[Frames]) -> Frames:
-    """Join one or more consecutive batches of a video; a single one is not copied."""
+    """Join one or more consecutive batches of a video; a single batch is not copied."""
     if len(parts) == 1:
         return parts[0]
     return Frames(np.concatenate([part.images for part in parts]), np.concatenate([part.timestamps for part in parts]))
@@ -89,10 +89,10 @@ class EvenFrames:
     """Keeps an evenly spaced subset of a stream of frames of unknown length.
 
     Args:
-        limit: The subset stays below this number, and has at least half of it if that many frames were added.
+        limit: The subset always has fewer frames than this, and at least half as many once this many were added.
 
     Attributes:
-        kept: The subset, as `Frames` of one frame each.
+        kept: The subset, as `Frames` with one frame each.
     """
 
     def __init__(self, limit: int) -> None:
@@ -100,7 +100,7 @@ class EvenFrames:
         self._limit, self._stride, self._passed = limit, 1, 0
 
     def add(self, frames: Frames) -> None:
-        """Keep every frame at the current stride; at the limit, drop every other kept frame and double the stride."""
+        """Add frames, keeping every n-th; whenever the limit is reached, drop every other kept frame and double n."""
         for image, time in zip(frames.images, frames.timestamps, strict=True):
             if self._passed % self._stride == 0:
                 self.kept.append(Frames(image[None].copy(), np.array([time])))
@@ -113,12 +113,12 @@ Fit = Literal["letterbox", "crop", "stretch"]
 
 
 def fit_to_square(image: Image.Image | NDArray[np.uint8], size: int, fit: Fit) -> NDArray[np.uint8]:
-    """Fit an RGB image to a square [size, size, 3] by black bars, a center crop or stretching.
+    """Fit an RGB image into a square [size, size, 3] by adding black bars, cropping the center or stretching.
 
-    Training and search share this function, so that both see the same images.
+    Training and search both use this function, so that they see the same images.
 
     Args:
-        image: RGB image of any shape; an array that already has this size is returned unchanged.
+        image: RGB image of any shape; an array that already has the target size is returned unchanged.
         size: Side of the square in pixels.
         fit: ``letterbox``, ``crop`` or ``stretch``.
     """
@@ -159,7 +159,7 @@ def is_before(time: NDArray[np.floating], other: float) -> NDArray[np.bool_]: ..
 
 
 def is_before(time: _Seconds, other: float) -> bool | NDArray[np.bool_]:
-    """Whether a time in seconds is earlier than another by more than rounding."""
+    """Whether a time in seconds is earlier than another by more than a rounding error."""
     return time < earliest(other)
 
 
@@ -172,7 +172,7 @@ def is_same_time(time: NDArray[np.floating], other: NDArray[np.floating]) -> NDA
 
 
 def is_same_time(time: _Seconds, other: _Seconds) -> bool | NDArray[np.bool_]:
-    """Whether two times in seconds are equal except for rounding."""
+    """Whether two times in seconds are equal up to rounding errors."""
     difference: Any = time - other
     is_same: bool | NDArray[np.bool_] = abs(difference) <= SAME_TIME
     return is_same
@@ -197,11 +197,11 @@ def first_at(times: NDArray[np.floating], time: NDArray[np.floating]) -> NDArray
 
 
 def first_at(times: NDArray[np.floating], time: _Seconds) -> int | NDArray[np.int64]:
-    """Return the position of the first frame at or after a time; the number of frames if there is none.
+    """Return the index of the first frame at or after a time; the number of frames if there is none.
 
     Args:
         times: [T] times of frames in seconds, increasing.
-        time: Seconds; for an array, the result is an array.
+        time: Time in seconds; for an array of times, the result is an array.
     """
     return np.searchsorted(times, np.asarray(time) - SAME_TIME)
 
@@ -215,17 +215,17 @@ def shown_at(times: NDArray[np.floating], time: NDArray[np.floating]) -> NDArray
 
 
 def shown_at(times: NDArray[np.floating], time: _Seconds) -> int | NDArray[np.int64]:
-    """Return the position of the frame on screen at a time; -1 before the first.
+    """Return the index of the frame on screen at a time; -1 before the first frame.
 
     Args:
         times: [T] times of frames in seconds, increasing.
-        time: Seconds; for an array, the result is an array.
+        time: Time in seconds; for an array of times, the result is an array.
     """
     return np.searchsorted(times, np.asarray(time) + SAME_TIME, side="right") - 1
 
 
 def is_frame_number(text: str) -> bool:
-    """Whether a time is written as a frame number (``250f``), which depends on the rate of its video."""
+    """Whether a time is given as a frame number (``250f``), whose meaning depends on the frame rate of the video."""
     return _FRAME_NUMBER.fullmatch(text.strip()) is not None
 
 
@@ -233,7 +233,7 @@ def is_frame_number(text: str) -> bool:
 class Ticks:
     """Conversion between timestamps of a video, in whole ticks, and seconds from its first frame.
 
-    Every frame is converted, so this uses fast floating point; `Time.of_ticks` is exact.
+    Every frame is converted, so this uses fast floating-point arithmetic; `Time.of_ticks` is exact.
 
     >>> ticks = Ticks(1 / 90_000, first=3_000)
     >>> ticks.seconds(93_000), ticks.latest(1.0)
@@ -248,18 +248,18 @@ class Ticks:
     first: int = 0
 
     def seconds(self, timestamp: int) -> float:
-        """Convert a timestamp to seconds from the first frame; negative before it."""
+        """Convert a timestamp to seconds from the first frame; the result is negative before that frame."""
         return (timestamp - self.first) * self.length
 
     def latest(self, seconds: float) -> int:
-        """Return the latest timestamp that is not after a time, up to rounding."""
+        """Return the latest timestamp that is not after a time, up to rounding errors."""
         return self.first + math.floor(latest(seconds) / self.length)
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True, order=True)
 class Time:
-    """Exact time in a video: thirds of a second and ticks of a file have no rounding error.
+    """Exact time in a video; thirds of a second and ticks of a file have no rounding error.
 
     >>> Time.parse("1:30.5").seconds, float(Time.of_frame(45, 30)), Time.parse("250f", rate=25).frame(50)
     (Fraction(181, 2), 1.5, 500)
@@ -278,8 +278,8 @@ class Time:
         """Return the time of a frame at a constant rate.
 
         Args:
-            number: Number of the frame, counting from 0.
-            rate: Frames per second; rounded rates mean the exact ones, such as 29.97 for 30000/1001.
+            number: Frame number, counting from 0.
+            rate: Frames per second; rounded rates stand for the exact ones, for example 29.97 for 30000/1001.
 
         Raises:
             InvalidArgumentError: The number is negative, or the rate is not above 0.
@@ -293,7 +293,7 @@ class Time:
 
     @classmethod
     def parse(cls, text: str | float, *, rate: float | Fraction | None = None) -> Time:
-        """Parse user input: ``90.5``, ``1:30.5``, ``0:01:30.500`` or, if the rate is known, ``2250f``.
+        """Parse user input: ``90.5``, ``1:30.5``, ``0:01:30.500`` or, if the frame rate is known, ``2250f``.
 
         Args:
             text: Seconds, M:SS or H:MM:SS, with or without decimals, or a frame number followed by ``f``.
@@ -319,7 +319,7 @@ class Time:
         )
 
     def frame(self, rate: float | Fraction) -> int:
-        """Return the number of the frame nearest to this time at a constant rate."""
+        """Return the number of the frame closest to this time at a constant rate."""
         return round(self.seconds * _to_exact_rate(rate))
 
     def __float__(self) -> float:
@@ -335,7 +335,7 @@ class Time:
 
 
 def _to_exact_rate(rate: float | Fraction) -> Fraction:
-    """Convert a rate to a fraction; 29.97 becomes 30000/1001, which is what files mean by it."""
+    """Convert a rate to a fraction; 29.97 becomes 30000/1001, which is what it means in files."""
     check_positive(rate=float(rate))
     if isinstance(rate, float):
         for exact in (Fraction(round(rate)), Fraction(round(rate * 1.001) * 1000, 1001)):

@@ -1,4 +1,4 @@
-"""Open videos that FFmpeg cannot read by itself: videos in motion photos, and animated WebP."""
+"""Open videos that FFmpeg cannot read directly: videos in motion photos, and animated WebP."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from vidkin.errors import MediaError
 if TYPE_CHECKING:
     from PIL import Image
 
-# Upper limits on the frames of an animated image and on the bytes of its lossless video.
+# Maximum number of frames of an animated image, and maximum size in bytes of its lossless video.
 _MAX_FRAMES, _MAX_BYTES = 20_000, 1 << 29
 _MILLISECONDS = Fraction(1, 1000)
-# Milliseconds for which browsers show a frame without a stated duration.
+# Milliseconds for which browsers show a frame that states no duration.
 _DEFAULT_DURATION = 100
 
 
 class _FileTail(io.RawIOBase):
-    """The part of a file after some offset, as a file."""
+    """The part of a file after an offset, as a file object."""
 
     def __init__(self, file: IO[bytes], start: int) -> None:
         self._file, self._start = file, start
@@ -55,7 +55,7 @@ def open_inside(name: str, max_pixels: int) -> Iterator[IO[bytes] | None]:
 
     Args:
         name: The file.
-        max_pixels: Upper limit on the pixels of a frame.
+        max_pixels: Maximum number of pixels per frame.
 
     Raises:
         MediaError: The animated image cannot be read or is too large.
@@ -81,7 +81,7 @@ def _encode_webp(name: str, max_pixels: int) -> io.BytesIO:
             _encode(picture, made, name)
     except MediaError:
         raise
-    except Exception as error:  # damaged files make Pillow raise anything
+    except Exception as error:  # on damaged files, Pillow can raise anything
         raise MediaError(name, f"the animated image is damaged ({error})") from error
     made.seek(0)
     return made

@@ -1,4 +1,4 @@
-"""Write parts of a video as new videos with sound: several parts joined, exact to the frame, or a small preview."""
+"""Write parts of a video as a new video with audio: several parts joined frame-accurately, or a small preview."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 _RATE = 48_000
-# Seconds decoded before a part, because decoded sound fades in at the first packet; and the largest deviation of packet
-# times that counts as rounding.
+# Seconds to decode before a part, because decoded audio fades in at the first packet; and the largest deviation of
+# packet times that counts as rounding.
 _WARM_UP, _MAX_JITTER = 0.5, 0.03
-# Samples encoded at a time.
+# Number of samples to encode at a time.
 _BLOCK = 8 * 1024
 
 
@@ -52,21 +52,21 @@ def join_spans(
     crf: int = 20,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> bool:
-    """Join parts of a video into one new video, exact to the frame.
+    """Join parts of a video into one new video, frame-accurately.
 
-    Frames are reencoded and keep their spacing in time. Sound is the first sound track, as AAC, cut to the sample;
-    missing or undecodable sound is replaced by silence.
+    Frames are re-encoded and keep their spacing in time. The audio is the first audio track, encoded as AAC and cut
+    sample-accurately; missing or undecodable audio is replaced with silence.
 
     Args:
         source: The video.
-        target: Where to write, for example ``"clip.mp4"``.
+        target: File to write, for example ``"clip.mp4"``.
         spans: The parts in seconds from the first frame, with their frame numbers.
         rate: Frames per second of the source.
-        crf: Constant quality of the frames, from 0 (best) to 51.
-        on_progress: Callback that often receives (parts begun, total number of parts); its exceptions stop the work.
+        crf: Constant rate factor for the frames, from 0 (best) to 51.
+        on_progress: Callback that frequently receives (parts begun, total parts); its exceptions stop the work.
 
     Returns:
-        Whether the new video has sound.
+        Whether the new video has audio.
 
     Raises:
         InvalidArgumentError: There are no spans.
@@ -90,22 +90,22 @@ def join_spans(
 def write_preview(
     source: PathLike, target: PathLike, *, start: float, end: float, crf: int, short_side: int, threads: int = 0
 ) -> bool:
-    """Write a part of a video as a small preview with sound that shows the frame on screen at every time.
+    """Write part of a video as a small preview with audio that shows the frame on screen at every time.
 
     Args:
         source: The video.
-        target: Where to write, for example ``"preview.mp4"``.
-        start: Time in seconds from which frames are taken.
-        end: Time in seconds before which frames are taken.
-        crf: Constant quality of the frames, from 0 (best) to 51.
-        short_side: Upper limit on the pixels of the shorter side.
-        threads: Threads of the decoder and the encoder; 0 lets them choose.
+        target: File to write, for example ``"preview.mp4"``.
+        start: Start of the preview in seconds.
+        end: End of the preview in seconds, exclusive.
+        crf: Constant rate factor for the frames, from 0 (best) to 51.
+        short_side: Maximum number of pixels on the shorter side.
+        threads: Threads of the decoder and of the encoder; 0 lets them choose.
 
     Returns:
-        Whether the preview has sound; undecodable sound is replaced by silence.
+        Whether the preview has audio; undecodable audio is replaced with silence.
 
     Raises:
-        MediaError: The source cannot be read, ``start`` is beyond its end, or the target cannot be written.
+        MediaError: The source cannot be read, ``start`` is after its end, or the target cannot be written.
     """
     properties = probe(source)
 
@@ -135,7 +135,7 @@ def _combine(
     origin: float,
     made_of: str,
 ) -> None:
-    """Write the frames of one file with the sound of parts of the source."""
+    """Combine the frames of one file with the audio from parts of the source."""
     with (
         open_video(source) as (container, _),
         av.open(f"file:{silent}") as pictures,
@@ -158,9 +158,9 @@ def _write_frames(
     times: list[float] = []
 
     def frames() -> Iterator[Image]:
-        written = 0.0  # seconds of the parts before this one
+        written = 0.0  # total duration in seconds of the previous parts
         for done, span in enumerate(spans):
-            # Shift by half a frame, because times in files are rounded, and no frame must be lost or repeated.
+            # Shift by half a frame, because times in files are rounded and no frame may be lost or repeated.
             half = 0.5 * (span.end - span.start) / (span.end_frame - span.start_frame)
             for piece in iter_frames(
                 source, rate=None, start=max(span.start - half, 0.0), end=span.end - half, batch=8
@@ -182,7 +182,7 @@ def _write_frames(
 def _add_sound(
     output: OutputContainer, pictures: InputContainer, blocks: Iterator[NDArray[np.float32]], layout: str
 ) -> None:
-    """Copy the frames and encode the sound, interleaved by time."""
+    """Copy the frames and encode the audio, interleaved by time."""
     stored = pictures.streams.video[0]
     video = output.add_stream_from_template(stored)
     sound = output.add_stream("aac", rate=_RATE, layout=layout)
@@ -210,19 +210,19 @@ def _add_sound(
 def _iter_sound_blocks(
     container: InputContainer, stream: AudioStream, stretches: Sequence[tuple[float, float]], origin: float
 ) -> Iterator[NDArray[np.float32]]:
-    """Yield the sound [2, N] of all parts; each part starts at the sample at which its frames start."""
+    """Yield the audio [2, N] of all parts; each part starts at the sample at which its frames start."""
     written, seconds = 0, 0.0
     for start, end in stretches:
         first, wanted = written, round((seconds + end - start) * _RATE)
         seconds += end - start
-        with suppress(av.error.FFmpegError):  # then read on from the current position
+        with suppress(av.error.FFmpegError):  # if seeking fails, read on from the current position
             time = max(start - _WARM_UP, 0.0) + origin
             container.seek(int(time / Fraction(stream.time_base or Fraction(1, _RATE))), stream=stream)
         for time, samples in _decode(container, stream, origin):
             at = first + round((time - start) * _RATE)
             if at >= wanted:
                 break
-            if at > written:  # a gap in the sound
+            if at > written:  # a gap in the audio
                 yield from _iter_silence(at - written)
                 written = at
             part = samples[:, written - at : wanted - at]
@@ -234,7 +234,7 @@ def _iter_sound_blocks(
 
 
 def _merge_adjacent(spans: Sequence[Span]) -> Iterator[tuple[float, float]]:
-    """Yield start and end of the spans, merging adjacent ones, so that their sound is decoded without a seam."""
+    """Yield the start and end of the spans, merging adjacent spans so that their audio is decoded without a seam."""
     start, end = spans[0].start, spans[0].end
     for span in spans[1:]:
         if is_same_time(span.start, end):
@@ -253,7 +253,7 @@ def _iter_silence(count: int) -> Iterator[NDArray[np.float32]]:
 def _decode(
     container: InputContainer, stream: AudioStream, origin: float
 ) -> Iterator[tuple[float, NDArray[np.float32]]]:
-    """Yield times in seconds from the first frame and samples [2, N], from the current position of the file."""
+    """Yield (time in seconds from the first frame, samples [2, N]) from the current position of the file."""
     resampler, begin, count = None, 0.0, 0
     for packet in container.demux(stream):
         try:

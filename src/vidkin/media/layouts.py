@@ -1,4 +1,4 @@
-"""Boxes of images in a larger canvas, and perspective transforms between sets of four points."""
+"""Boxes for placing images on a larger canvas, and perspective transforms between sets of four points."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Rectangle = tuple[int, int, int, int]  # left, top, right, bottom, in pixels
 
 
 def center_box(part: Size, canvas: Size) -> Rectangle:
-    """Box in the center of a canvas for a part of this size."""
+    """Return the box in the center of a canvas for a part of this size."""
     left, top = (canvas[0] - part[0]) // 2, (canvas[1] - part[1]) // 2
     return (left, top, left + part[0], top + part[1])
 
 
 def split_parts(part: Size, canvas: Size, columns: int, rows: int) -> list[Rectangle]:
-    """Boxes of the parts of a split screen, row by row, with the outer ones at the edges of the canvas."""
+    """Return the boxes of the parts of a split screen, row by row; outer parts touch the edges of the canvas."""
     lefts = [column * (canvas[0] - part[0]) // max(1, columns - 1) for column in range(columns)]
     tops = [row * (canvas[1] - part[1]) // max(1, rows - 1) for row in range(rows)]
     return [(left, top, left + part[0], top + part[1]) for top in tops for left in lefts]
@@ -27,7 +27,7 @@ def split_parts(part: Size, canvas: Size, columns: int, rows: int) -> list[Recta
 def homographies(source: Any, target: Any) -> Any:
     """Solve for the matrices [N, 3, 3] that map each four source points [N, 4, 2] to four target points.
 
-    Both are NumPy arrays or torch tensors, and so is the result.
+    Both arguments are NumPy arrays or torch tensors, and so is the result.
     """
     xp = array_namespace(source, target)
     x, y = source[..., 0], source[..., 1]

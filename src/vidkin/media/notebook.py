@@ -1,4 +1,4 @@
-"""Show results in notebooks: cards with a frame of each result, and tables for pandas."""
+"""Display results in notebooks as cards with a frame of each result, and as tables for pandas."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin._base.arguments import check_arguments
 from vidkin._base.values import replace_controls
 from vidkin.errors import MediaError, MissingPartError
 
-# Limits that keep notebooks small, because they store their output: images of 2 to 5 kB, and not thousands of them.
+# Limits on size and number of images (2 to 5 kB each), because notebooks store their output.
 _THUMBNAIL_SIDE, _QUALITY, _MAX_CARDS = 96, 60, 24
 
 
@@ -37,13 +37,13 @@ class Card:
 
 
 class Showable(Protocol):
-    """A result that can be shown as cards and as rows of a table."""
+    """A result that can be shown as cards and as table rows."""
 
     def cards(self, path: str = "") -> Sequence[Card]:
-        """Return cards of the result; ``path`` is its video, if the result does not name one."""
+        """Return the cards of the result; ``path`` is its video, if the result does not name one."""
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """Return rows of plain values by column name."""
+        """Return the rows, as plain values by column name."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole result as plain values."""
@@ -53,7 +53,7 @@ _Showable = TypeVar("_Showable", bound=Showable)
 
 
 class Results(list[_Showable]):
-    """A list of results that notebooks show with images.
+    """A list of results that notebooks display with images.
 
     Attributes:
         path: The video of the results, if they do not name it themselves.
@@ -80,7 +80,7 @@ class Results(list[_Showable]):
         return super().__getitem__(which)
 
     def sorted(self, key: Callable[[_Showable], Any], *, reverse: bool = False) -> Self:
-        """Return the results in another order, as `Results`, while :func:`sorted` returns a plain list."""
+        """Return the results in sorted order, as `Results`; the built-in :func:`sorted` returns a plain list."""
         return self._copy_with(sorted(self, key=key, reverse=reverse))
 
     def where(self, wanted: Callable[[_Showable], bool]) -> Self:
@@ -88,11 +88,11 @@ class Results(list[_Showable]):
         return self._copy_with(filter(wanted, self))
 
     def _copy_with(self, items: Iterable[_Showable]) -> Self:
-        """Create a list of the same type and video with these results."""
+        """Create a list with the same type and video that contains these results."""
         return self.of_video(self.path, items)
 
     def to_pandas(self) -> Any:
-        """Return a pandas DataFrame with one row per result, or for groups, one row per file with its group number.
+        """Return a pandas DataFrame with one row per result or, for groups, one row per file with its group number.
 
         Raises:
             MissingPartError: pandas is not installed.
@@ -100,7 +100,7 @@ class Results(list[_Showable]):
         return data_frame(self.table_rows())
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """Return one row of plain values per result, or for groups, one row per file with its group number."""
+        """Return one row of plain values per result or, for groups, one row per file with its group number."""
         rows = []
         for number, item in enumerate(self, start=1):
             own = item.table_rows()
@@ -108,7 +108,7 @@ class Results(list[_Showable]):
         return rows
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return ``to_dict()`` of each result, ready for `json.dumps`."""
+        """Return the ``to_dict()`` of each result, ready for `json.dumps`."""
         return [item.to_dict() for item in self]
 
     def _repr_html_(self) -> str:
@@ -134,9 +134,9 @@ def data_frame(rows: Sequence[dict[str, Any]]) -> Any:
 
 
 def cards_html(cards: Sequence[Card], title: str = "") -> str:
-    """Return HTML of at most 24 cards in a wrapping row.
+    """Render at most 24 cards as HTML, in a wrapping row.
 
-    Frames are read immediately and embedded in the HTML; a video that cannot be read gets text instead.
+    Frames are read immediately and embedded in the HTML; a video that cannot be read is replaced with text.
     """
     shown = cards[:_MAX_CARDS]
     boxes = "".join(_card_html(card) for card in shown)
@@ -169,7 +169,7 @@ def _card_html(card: Card) -> str:
 
 
 def _file_version(path: str) -> int:
-    """Return a number that changes with the file, so that frames of an older file are not shown."""
+    """Return a number that changes with the file, so that cached frames of an older version are not shown."""
     try:
         return os.stat(path).st_mtime_ns
     except (OSError, ValueError):

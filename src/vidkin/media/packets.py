@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.stream import VideoStream
 
-# Offset in the decoder configuration record of the number of bytes in a length, see ISO/IEC 14496-15.
+# Position, in the decoder configuration record, of the size of the length fields; see ISO/IEC 14496-15.
 _LENGTH_OFFSETS = {"h264": 4, "hevc": 21}
-# Types of NAL units without image data: parameter sets, delimiters, ends, filler, supplemental information. They are
-# ignored, because containers store some of them elsewhere.
+# Types of NAL units without image data: parameter sets, delimiters, end markers, filler data, supplemental information.
+# They are ignored, because some containers store them elsewhere.
 _NON_FRAME_UNITS = {"h264": {6, 7, 8, 9, 10, 11, 12}, "hevc": {32, 33, 34, 35, 36, 37, 38, 39, 40}}
-# Packets of the second file that are searched for the first packet of the first file.
+# Maximum number of packets to search in the second file for the first packet of the first file.
 _MAX_SEARCHED = 200_000
 
 
@@ -33,9 +33,9 @@ class SamePackets:
     """Two files with the same compressed frames.
 
     Attributes:
-        is_whole: Whether both have the same frames; otherwise the first file has consecutive frames of the second.
-        other_container: Whether the formats of the files differ.
-        start: Start of the first file in the second, in seconds.
+        is_whole: Whether the files have the same frames; otherwise, the first has a run of the frames of the second.
+        other_container: Whether the container formats of the files differ.
+        start: Start of the first file within the second, in seconds.
     """
 
     is_whole: bool
@@ -45,17 +45,17 @@ class SamePackets:
 
 @check_arguments
 def compare_packets(first: PathLike, second: PathLike) -> SamePackets | None:
-    """Check, without decoding, whether a file has all compressed frames of another file or a run of them.
+    """Check, without decoding, whether a file has the same compressed frames as another file, or a run of them.
 
-    Units of H.264 and HEVC are compared without framing, and units without image data are ignored, so that MP4,
-    Matroska, MPEG-TS and AVI can be compared. Reencoded files differ in the first packet, and reading stops there.
+    NAL units of H.264 and HEVC are compared without framing, and units without image data are ignored, so that MP4,
+    Matroska, MPEG-TS and AVI can be compared. Re-encoded files differ in the first packet, and reading stops there.
 
     Args:
-        first: The file that may be a cut of the other.
+        first: The file that may be a cut of the second.
         second: The other file.
 
     Returns:
-        The relation of the files; None if they do not have the same frames.
+        How the files are related; None if they do not have the same frames.
 
     Raises:
         MediaError: One of the files cannot be read.
@@ -84,7 +84,7 @@ def _compare(
             is_whole = position == 0
             for left, right in zip_longest(one, other):
                 if left is None:
-                    # The second file continues.
+                    # The second file has further frames.
                     is_whole = False
                     break
                 if right is None or left[0] != right[0]:

@@ -1,6 +1,6 @@
-"""Image edits that copies typically have, used to fit whitenings and to make the copies of the demonstration.
+"""Image edits that copies typically undergo, used to fit whitenings and to make the copies for the demo.
 
-Each edit takes an iterator of frames and a seed, and returns an iterator of frames that depends only on these.
+Each edit takes an iterator of frames and a seed, and returns an iterator of frames that depends only on both.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Image = NDArray[np.uint8]
 # Function from frames and a seed to frames.
 PictureEdit = Callable[[Iterator[Image], int], Iterator[Image]]
 
-# Angle of rotations in radians, in either direction.
+# Rotation angle in radians, applied in either direction.
 ROTATION = math.radians(5.0)
 
 SENTENCES = (
@@ -35,7 +35,7 @@ SENTENCES = (
 
 
 def edit_each(function: Callable[[Image], Image]) -> PictureEdit:
-    """Make an edit that applies the same function to every frame."""
+    """Create an edit that applies the same function to each frame."""
 
     def edit(frames: Iterator[Image], seed: int) -> Iterator[Image]:
         return (function(image) for image in frames)
@@ -44,13 +44,13 @@ def edit_each(function: Callable[[Image], Image]) -> PictureEdit:
 
 
 def edit_values(function: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> PictureEdit:
-    """Make an edit that maps every sample through a curve over 0..255."""
+    """Create an edit that maps each sample through a curve over 0..255."""
     curve = np.rint(np.clip(function(np.arange(256, dtype=np.float64)), 0, 255)).astype(np.uint8)
     return edit_each(lambda image: curve[image])
 
 
 def keep_frames(frames: Iterator[Image], seed: int) -> Iterator[Image]:
-    """Return the frames unchanged; only the encoding of the copy differs."""
+    """Return the frames unchanged, for copies that are only re-encoded."""
     return frames
 
 
@@ -65,8 +65,8 @@ def round_to_even(value: float) -> int:
 
 
 def off_center_window(size: tuple[int, int], random: np.random.Generator, share: float) -> tuple[int, int, int, int]:
-    """Choose a window (left, top, right, bottom) in pixels with this share of the width and height of an image; its
-    offset on each axis is in one of the outer thirds of its range."""
+    """Choose a window (left, top, right, bottom) in pixels with this fraction of the width and height of an image; on
+    each axis, its offset is in one of the outer thirds of the possible range."""
     x, y = (float(random.choice([random.uniform(0, 1 / 3), random.uniform(2 / 3, 1)])) for _ in range(2))
     width, height = round_to_even(size[0] * share), round_to_even(size[1] * share)
     left, top = round(x * (size[0] - width)), round(y * (size[1] - height))
@@ -74,7 +74,7 @@ def off_center_window(size: tuple[int, int], random: np.random.Generator, share:
 
 
 def crop(frames: Iterator[Image], seed: int) -> Iterator[Image]:
-    """Crop to 70 % of the area, off the center."""
+    """Crop to 70 % of the area, off center."""
     for image in frames:
         size = (image.shape[1], image.shape[0])
         left, top, right, bottom = off_center_window(size, np.random.default_rng(seed), math.sqrt(0.7))
@@ -82,7 +82,7 @@ def crop(frames: Iterator[Image], seed: int) -> Iterator[Image]:
 
 
 def shrink(image: Image) -> Image:
-    """Scale down to a short side of 360, or to half the size if the image is not larger than that."""
+    """Downscale to a short side of 360 pixels, or to half the size if the short side is not longer than that."""
     height, width = image.shape[:2]
     short = min(width, height)
     factor = 360 / short if short > 360 else 0.5
@@ -90,7 +90,7 @@ def shrink(image: Image) -> Image:
 
 
 def squeeze(image: Image) -> Image:
-    """Squeeze to 4:3 (portrait: 3:4), or from 4:3 to 16:9."""
+    """Squeeze to 4:3 (portrait: 3:4), or stretch from 4:3 to 16:9."""
     height, width = image.shape[:2]
     wide = max(width, height) / min(width, height)
     target = 16 / 9 if abs(wide - 4 / 3) < 0.05 else 4 / 3
@@ -100,7 +100,7 @@ def squeeze(image: Image) -> Image:
 
 
 def bar_width(side: int) -> int:
-    """Width in pixels of each of two bars added to this side: 12 % of the new side."""
+    """Return the width in pixels of each of two bars added to this side: 12 % of the new side."""
     return round(side / 0.76 * 0.12)
 
 
@@ -117,13 +117,13 @@ def to_gray(image: Image) -> Image:
 
 
 def to_sepia(image: Image) -> Image:
-    """Convert to the brown tone of old photographs, by the usual matrix."""
+    """Convert to the brown tone of old photographs, with the usual matrix."""
     matrix = (0.393, 0.769, 0.189, 0, 0.349, 0.686, 0.168, 0, 0.272, 0.534, 0.131, 0)
     return np.asarray(PILImage.fromarray(image).convert("RGB", matrix))
 
 
 def blur(image: Image) -> Image:
-    """Blur by a Gaussian of 1.2 % of the shorter side, at least one pixel."""
+    """Apply a Gaussian blur whose radius is 1.2 % of the shorter side, at least one pixel."""
     radius = max(1.0, 0.012 * min(image.shape[:2]))
     return np.asarray(PILImage.fromarray(image).filter(ImageFilter.GaussianBlur(radius)))
 
@@ -147,7 +147,7 @@ def rotation_zoom(width: int, height: int) -> float:
 
 
 def rotate(frames: Iterator[Image], seed: int) -> Iterator[Image]:
-    """Rotate by 5 degrees in either direction, enlarged so that no corner is empty."""
+    """Rotate by 5 degrees in either direction, zoomed in so that no corner is empty."""
     angle = ROTATION * (1 if np.random.default_rng(seed).random() < 0.5 else -1)
     cos, sin = math.cos(angle), math.sin(angle)
     for image in frames:
@@ -162,7 +162,7 @@ def rotate(frames: Iterator[Image], seed: int) -> Iterator[Image]:
 
 
 def add_caption(frames: Iterator[Image], seed: int) -> Iterator[Image]:
-    """Add two lines of text on a dark band at the bottom, 22 % of the height."""
+    """Add two lines of text on a dark band at the bottom that covers 22 % of the height."""
     lines = np.random.default_rng(seed).choice(len(SENTENCES), 2, replace=False)
     return _add_overlay(frames, lambda size: _draw_caption(size, [SENTENCES[line] for line in lines]))
 
@@ -228,7 +228,7 @@ def _draw_logo(size: tuple[int, int], corner: int) -> PILImage.Image:
 
 
 def _fit_font(text: str, width: float, height: float) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    """Load Pillow's default font at the largest size at which the text fits."""
+    """Load Pillow's default font at the largest size that fits the text."""
     size = max(6.0, height)
     while size > 6 and ImageFont.load_default(size).getlength(text) > width:
         size *= 0.9

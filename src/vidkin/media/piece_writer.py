@@ -1,4 +1,4 @@
-"""Plan and write one piece of a video: copied and encoded frames with their times, and sound."""
+"""Plan and write one piece of a video: copied and encoded frames with their times, and audio."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vidkin.errors import MediaError
 from vidkin.media.encode import open_media_output
 from vidkin.media.frames import DEFAULT_TIME_BASE
 from vidkin.media.pieces import end_with_piece
-from vidkin.media.reader import APPENDABLE, GLUED, PictureReader, frame_rate
+from vidkin.media.reader import APPENDABLE, MAX_STEP_BACK, PictureReader, frame_rate
 from vidkin.media.stored_pictures import ParameterSets, StoredPictures, split_units, to_lengths
 
 if TYPE_CHECKING:
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
 
-# In these formats, players expect parameter sets of HEVC only in the header, which this tag states.
+# For these file extensions, players expect HEVC parameter sets only in the header, as this tag declares.
 _HEVC_TAG = "hvc1"
 
 _TAGGED_SUFFIXES = (".mp4", ".mov", ".m4v")
 
 
 class PieceWriter:
-    """Writes one piece.
+    """Writes one piece of a video.
 
     Args:
         main: The video stream of the source.
-        plan: Stretches of the piece.
+        plan: Stretches of the piece, each copied or encoded.
         stored: Packets of the source; None if nothing is copied.
-        timeline: [N + 1] times of the frames and of the end of the piece, in units of the source.
+        timeline: [N + 1] times of the frames and of the end of the piece, in ticks of the source.
         sound: Reader of the source's other streams.
         quality: Constant quality of encoded frames.
         codec: Codec of encoded video; None keeps the codec of the source.
@@ -88,7 +88,7 @@ class PieceWriter:
         self._encoder: PictureEncoder | None = None
 
     def write(self, path: Path, frames: Iterator[PieceFrame], *, source: str) -> int:
-        """Write the file, which appears when it is complete, see :func:`~vidkin.media.pieces.piece_paths`.
+        """Write the file, which appears only when it is complete; see :func:`~vidkin.media.pieces.piece_paths`.
 
         Returns:
             The number of packets written.
@@ -125,7 +125,7 @@ class PieceWriter:
         return self._packets
 
     def _add_video(self, output: OutputContainer) -> VideoStream:
-        """Add the video stream, with the parameters of all frames that will be in it."""
+        """Add the video stream, with the parameters of all frames that will be written to it."""
         given = self._main.codec_context
         if self._codec is not None:
             added = output.add_mux_stream(
@@ -169,14 +169,14 @@ class PieceWriter:
         return None if self._stored is None else self._stored.sets
 
     def _finish_stretch(self, output: OutputContainer, video: VideoStream) -> None:
-        """Write the packets held back by the encoder, so that the next stretch begins with a key frame."""
+        """Write the packets that the encoder holds back, so that the next stretch begins with a key frame."""
         if self._encoder is not None and self._encoder.is_used:
             for packet in self._encoder.encode(None):
                 self._mux(output, video, self._to_stored_form(packet))
             self._encoder = None
 
     def _to_stored_form(self, packet: Packet[Any]) -> Packet[Any]:
-        """Convert an encoded packet to the format of the packets copied to the same file."""
+        """Convert an encoded packet to the format of the packets that are copied to the same file."""
         if not self._is_mixed or self._sets is None:
             return packet
         fitted: Packet[Any] = av.Packet(to_lengths(list(split_units(bytes(packet), None))))
@@ -184,7 +184,7 @@ class PieceWriter:
         return fitted
 
     def _mux(self, output: OutputContainer, video: VideoStream, packet: Packet[Any]) -> None:
-        """Write the next packet of the video with its times, and the sound up to it."""
+        """Write the next video packet with its times, preceded by the audio up to it."""
         position = self._written
         frame = self._order[position] - self._plan[0].start
         self._packets += 1 + self._sound.copy_until(int(self._timeline[frame]) * self._tick)
@@ -196,7 +196,7 @@ class PieceWriter:
         self._written += 1
 
 
-# Encoders by codec. Other codecs become H.264, including AV1, whose encoders are slow or write to the terminal.
+# Encoders by codec. All other codecs become H.264, including AV1, whose encoders are slow or write to the terminal.
 _ENCODERS = {
     "h264": "libx264",
     "hevc": "libx265",
@@ -206,27 +206,28 @@ _ENCODERS = {
 
 _DEFAULT_ENCODER = "libx264"
 
-# Worst quality on the scale of x264.
+# Worst quality on the x264 scale.
 _WORST = 51
 
-# Worst quality on the scale of VP8 and VP9.
+# Worst quality on the VP8 and VP9 scale.
 _VPX_WORST = 63
 
-# Bits per second, more than any video needs.
+# Bit rate that is higher than any video needs.
 _MAX_BIT_RATE = "200000000"
 
-# Frames from one key frame to the next.
+# Number of frames between key frames.
 _GOP_LENGTH = 240
 
-# Frame types, as FFmpeg numbers them.
+# Frame types, as numbered by FFmpeg.
 _ANY_TYPE, _KEY_TYPE, _FORWARD_TYPE = 0, 1, 2
 
-# Field order, as FFmpeg numbers it; higher values are interlaced.
+# Field order, as numbered by FFmpeg; higher values are interlaced.
 _PROGRESSIVE = 1
 
 
 def encoder_of(main: VideoStream) -> tuple[str, str | None]:
-    """Return FFmpeg's name of the encoder for a video, and the name of its codec if it differs from the video's."""
+    """Return FFmpeg's name of the encoder for a video, and the name of its codec if it differs from the video's
+    codec."""
     codec = main.codec_context.codec.canonical_name
     name = _ENCODERS.get(codec)
     if name is not None and main.codec_context.pix_fmt in _list_pixel_formats(name):
@@ -235,17 +236,17 @@ def encoder_of(main: VideoStream) -> tuple[str, str | None]:
 
 
 class PictureEncoder:
-    """Encodes frames in order; each results in one packet, in the same order.
+    """Encodes frames in order; each frame results in one packet, in the same order.
 
     Args:
         main: The video stream of the frames.
-        quality: Constant quality, from 1 (best) to 51, on the scale of x264.
-        tick: Seconds per unit of the frames' times.
-        has_global_sets: Whether parameter sets are stored in the header of the stream instead of before frames.
-        profile: H.264 profile, as x264 names it; None lets the encoder choose.
-        number: Number of the H.264 parameter sets.
-        depth: Number of frames by which H.264 decoders delay their output; the same as for the copied frames, so that
-            playback continues without a jump.
+        quality: Constant quality, from 1 (best) to 51, on the x264 scale.
+        tick: Seconds per tick of the frames' times.
+        has_global_sets: Whether parameter sets are stored in the stream header rather than before frames.
+        profile: H.264 profile, as named by x264; None lets the encoder choose.
+        number: ID of the H.264 parameter sets.
+        depth: Number of frames by which H.264 decoders delay their output. It must be the same as for the copied
+            frames, so that playback continues without a jump.
     """
 
     def __init__(
@@ -264,7 +265,7 @@ class PictureEncoder:
         context: VideoCodecContext = av.CodecContext.create(name, "w")  # type: ignore[assignment]
         context.width, context.height = given.width, given.height
         is_odd = given.width % 2 or given.height % 2
-        context.pix_fmt = "yuv444p" if is_odd else "yuv420p"  # accepted by nearly every player
+        context.pix_fmt = "yuv444p" if is_odd else "yuv420p"  # supported by nearly every player
         is_refused = is_odd and name == "libx264" and "444" not in str(given.pix_fmt)
         if given.pix_fmt in _list_pixel_formats(name) and not is_refused:
             context.pix_fmt = str(given.pix_fmt)
@@ -287,16 +288,16 @@ class PictureEncoder:
 
     @property
     def extradata(self) -> bytes | None:
-        """Parameters of the stream."""
+        """Parameters of the stream, as stored in the header."""
         return self._context.extradata
 
     @property
     def is_used(self) -> bool:
-        """Whether a frame was encoded."""
+        """Whether a frame has been encoded."""
         return self._count > 0
 
     def encode(self, frame: VideoFrame | None) -> list[Packet[VideoStream]]:
-        """Return the packets completed by this frame; for None, the remaining packets."""
+        """Return the packets that this frame completes; with None, return the remaining packets."""
         if frame is not None:
             context = self._context
             same = (frame.width, frame.height, frame.format.name) == (
@@ -306,7 +307,7 @@ class PictureEncoder:
             )
             if not same:
                 frame = frame.reformat(context.width, context.height, context.pix_fmt)
-            # Ignore the frame's type in the source. With a fixed delay, all frames are key or forward-predicted frames.
+            # Ignore the frame's type in the source. With a fixed delay, all frames are key frames or forward-predicted.
             frame.pict_type = _ANY_TYPE
             if self._depth:
                 frame.pict_type = _FORWARD_TYPE if self._count % _GOP_LENGTH else _KEY_TYPE
@@ -333,7 +334,7 @@ def _build_options(name: str, quality: int, profile: str | None, number: int | N
             return {"crf": str(quality), "preset": "veryfast", "x265-params": "bframes=0:log-level=error"}
         case _:
             speed = {"deadline": "good", "cpu-used": "4", "auto-alt-ref": "0", "lag-in-frames": "0"}
-            # For VP8, the quality is a limit within a bit rate; VP9 has constant quality if the bit rate is 0.
+            # For VP8, the quality is a limit within a bit rate; VP9 uses constant quality if the bit rate is 0.
             return {"crf": other, "b": "0" if name == "libvpx-vp9" else _MAX_BIT_RATE, **speed}
 
 
@@ -341,32 +342,32 @@ def _list_pixel_formats(name: str) -> set[str]:
     return {form.name for form in av.Codec(name, "w").video_formats or ()}
 
 
-# Seconds by which the packets of streams in a file can be out of step.
+# Maximum number of seconds by which the packets of different streams in a file can be out of step.
 _MAX_INTERLEAVING = 10
 
 
 class SoundReader:
-    """Copies the packets of all streams except the main stream to one piece after another.
+    """Copies the packets of all streams except the main stream, to one piece after another.
 
-    A packet belongs to the piece in which it starts; packets between pieces are dropped. Subtitles end with their
-    piece. In concatenated recordings, the sound of each recording stays in sync with its frames.
+    A packet belongs to the piece in which it starts; packets between pieces are dropped. Subtitles are cut off at the
+    end of their piece. In concatenated recordings, the audio of each recording stays in sync with its frames.
 
     Args:
-        container: The open file, from which nothing else is read.
-        kept: Numbers of the streams to copy.
-        main: Number of the main stream.
+        container: The open file; nothing else may read from it.
+        kept: Indices of the streams to copy.
+        main: Index of the main stream.
     """
 
     def __init__(self, container: InputContainer, kept: AbstractSet[int], main: int) -> None:
         self._streams = [stream for stream in container.streams if stream.index in kept]
-        # Only these formats can contain concatenated recordings; otherwise, skip the main stream, which is large.
+        # Only these formats can contain concatenated recordings; for others, skip the main stream, which is large.
         self._main = container.streams[main] if container.format.name in APPENDABLE else None
         read = [*self._streams, *([] if self._main is None else [self._main])]
         self._packets: Iterator[Packet[Any]] = container.demux(read) if self._streams else iter(())
-        # Number of the recording, time in the recording, and the packet.
+        # Recording number, time within the recording, and packet.
         self._waiting: deque[tuple[int, Fraction, Packet[Any]]] = deque()
         self._newest = Fraction(-(10**9))
-        # By stream: number of the recording and latest time in it. By recording: offset of its times.
+        # By stream: recording number and latest time in the recording. By recording: offset of its times.
         self._latest: dict[int, tuple[int, Fraction]] = {}
         self._shifts = [Fraction(0)]
         self._shown = Fraction(0)
@@ -376,20 +377,20 @@ class SoundReader:
         self._shift = self._end = Fraction(0)
 
     def begin(self, output: OutputContainer, start: Fraction, end: Fraction, *, is_first: bool) -> None:
-        """Copy to this file from now on.
+        """Switch the output to this file.
 
         Args:
             output: The open file, to which the video stream has been added but nothing has been written.
             start: Time in the source, in seconds, that becomes 0.
             end: Time in the source at which the piece ends.
-            is_first: Whether to copy packets before the start as well.
+            is_first: Whether to also copy packets before the start.
         """
         self._output = output
         self._outputs = {stream.index: output.add_stream_from_template(stream, opaque=True) for stream in self._streams}
         self._start, self._shift, self._end = None if is_first else start, start, end
 
     def copy_until(self, time: Fraction) -> int:
-        """Copy the packets that start before this time of the source, in seconds; return their number."""
+        """Copy the packets that start before this time of the source in seconds; return their number."""
         while self._newest < time + _MAX_INTERLEAVING and (packet := next(self._packets, None)) is not None:
             if packet.size:
                 self._take(packet)
@@ -406,11 +407,11 @@ class SoundReader:
         return copied
 
     def _take(self, packet: Packet[Any]) -> None:
-        """Record the time of a packet, and queue it unless it is in the main stream."""
+        """Record the time of a packet, and queue the packet unless it belongs to the main stream."""
         stream, stamp = packet.stream_index, packet.pts if packet.pts is not None else packet.dts
         recording, latest = self._latest.get(stream, (0, None))
         seconds = (latest or Fraction(0)) if stamp is None else stamp * Fraction(packet.time_base)
-        if self._main is not None and latest is not None and latest - seconds > GLUED:
+        if self._main is not None and latest is not None and latest - seconds > MAX_STEP_BACK:
             recording += 1
         self._latest[stream] = recording, seconds
         if self._main is not None and stream == self._main.index:
@@ -424,7 +425,7 @@ class SoundReader:
         self._waiting.append((recording, seconds, packet))
 
     def _copy(self, packet: Packet[Any], shift: Fraction) -> None:
-        """Write a packet with its times shifted by these seconds from its recording to the piece."""
+        """Write a packet, shifting its times by this many seconds."""
         assert self._output is not None  # begin() comes first
         ticks = math.floor(-shift / Fraction(packet.time_base) + Fraction(1, 2))
         packet.pts = None if packet.pts is None else packet.pts - ticks
@@ -436,12 +437,12 @@ class SoundReader:
 
 
 class PieceStretch(NamedTuple):
-    """Consecutive frames of a piece.
+    """Consecutive frames of a piece that are all copied or all encoded.
 
     Attributes:
         start: The first frame.
         end: The first frame after the stretch.
-        is_copied: Whether packets are copied; otherwise frames are encoded.
+        is_copied: Whether packets are copied; otherwise, frames are encoded.
     """
 
     start: int
@@ -450,9 +451,9 @@ class PieceStretch(NamedTuple):
 
 
 def plan_piece(stored: StoredPictures | None, start: int, end: int) -> list[PieceStretch]:
-    """Divide the frames from ``start`` up to ``end`` into stretches, in order.
+    """Divide the frames from ``start`` to ``end`` (exclusive) into stretches, in order.
 
-    Packets are copied from the first key frame that needs no earlier packet, up to the last one that needs no packet
+    Packets are copied from the first key frame that needs no earlier packet, up to the last packet that needs no packet
     after the piece; frames before and after are encoded. If encoded and copied frames cannot be mixed in one stream,
     all frames are encoded.
 
@@ -483,29 +484,29 @@ def plan_piece(stored: StoredPictures | None, start: int, end: int) -> list[Piec
 
 
 def compute_decoding_times(shown: Sequence[int]) -> list[int]:
-    """Compute decoding times that increase and are never after the presentation times.
+    """Compute increasing decoding times that are never after the presentation times.
 
     Args:
-        shown: Presentation times in decoding order, all different, in units of the stream.
+        shown: Presentation times in decoding order, all different, in ticks of the stream.
     """
     times = sorted(shown)
     ranks = {time: rank for rank, time in enumerate(times)}
-    # Number of frames that must be decoded before the first is shown.
+    # Number of frames that must be decoded before the first frame is shown.
     delay = max((position - ranks[time] for position, time in enumerate(shown)), default=0)
     step = max(1, round((times[-1] - times[0]) / (len(times) - 1))) if len(times) > 1 else 1
     return [*(times[0] - step * (delay - position) for position in range(delay)), *times[: len(times) - delay]]
 
 
 class LostFrameError(MediaError):
-    """A packet did not decode to its frame."""
+    """A packet did not decode to the expected frame."""
 
 
 class PieceFrame(NamedTuple):
     """A frame of a piece, as a packet to copy or a decoded frame to encode.
 
     Attributes:
-        piece: Number of the piece.
-        frame: Number of the frame in the video.
+        piece: Index of the piece.
+        frame: Index of the frame in the video.
         packet: The packet to copy.
         picture: The decoded frame to encode.
     """
@@ -524,15 +525,15 @@ def iter_piece_frames(
     plans: Sequence[Sequence[PieceStretch]],
     on_progress: Callable[[float, float | None], None] | None = None,
 ) -> Iterator[PieceFrame]:
-    """Yield the frames of all pieces, one piece after another.
+    """Yield the frames of all pieces, piece by piece.
 
     Args:
         name: Name of the file, for messages.
-        container: The open file, from which nothing has been read.
+        container: The open file, at its start.
         stream: The file's video stream.
         stored: Packets of the video; None decodes every frame.
-        plans: The stretches of every piece.
-        on_progress: Callback that receives (frames read, total number of frames).
+        plans: The stretches of each piece.
+        on_progress: Callback that receives (frames read, total frames).
     """
     total = plans[-1][-1].end if stored is None else len(stored)
     owners = np.full(total, -1, np.int64)
@@ -559,9 +560,9 @@ def _decode_all(reader: PictureReader, owners: NDArray[np.int64]) -> Iterator[tu
 
 
 class _GroupDecoder:
-    """Decodes only the groups of pictures with frames to encode, and only as far as necessary.
+    """Decodes only groups of pictures that contain frames to encode, and only as far as necessary.
 
-    A group begins at a frame at which copying could begin, so it needs no earlier packets.
+    A group starts at a frame at which copying could begin, so it needs no earlier packets.
     """
 
     def __init__(
@@ -574,17 +575,17 @@ class _GroupDecoder:
         self._reader, self._stored, self._owners, self._is_copied = reader, stored, owners, is_copied
         self._times = stored.times()
         self._is_encoded = (owners >= 0) & ~is_copied
-        # For every group: the positions of its first packet and of the last one to decode.
+        # For each group: the positions of its first packet and of the last packet to decode.
         self._starts = np.unique(np.append(0, stored.entries))
         encoded = self._is_encoded[stored.ranks]
         ends = np.append(self._starts[1:], len(stored))
         self._last_positions = [
-            start + int(places[-1]) if len(places := np.flatnonzero(encoded[start:end])) else -1
+            start + int(positions[-1]) if len(positions := np.flatnonzero(encoded[start:end])) else -1
             for start, end in zip(self._starts.tolist(), ends.tolist(), strict=True)
         ]
 
     def frames(self) -> Iterator[tuple[int, PieceFrame | None]]:
-        """Yield (packets read, frame of a piece or None)."""
+        """Yield (number of packets read, frame of a piece or None)."""
         last = int(np.flatnonzero(self._owners[self._stored.ranks] >= 0)[-1])
         ordinals = self._stored.ordinals
         position = 0
@@ -612,7 +613,7 @@ class _GroupDecoder:
             position += is_shown
 
     def _take(self, picture: VideoFrame, position: int) -> Iterator[tuple[int, PieceFrame]]:
-        """Yield the frame if it is to be encoded and has not been yielded before."""
+        """Yield the frame if it must be encoded and has not been yielded before."""
         if picture.pts is None:
             return
         frame = int(np.searchsorted(self._times, picture.pts))

@@ -33,10 +33,10 @@ class Piece(Result):
         path: Path of the file.
         start: Start in the source, in seconds.
         end: End in the source, in seconds: the start of the next part, or the end of the video.
-        parts: Positions of the requested parts that the piece contains. An exact split has one part per piece; if
-            pieces can only begin at key frames, parts without a key frame between them share a piece.
-        packets: Number of packets of all streams.
-        encoded: Number of reencoded frames; all others are bit-exact copies.
+        parts: Indices of the requested parts that the piece contains. An exact split has one part per piece; if
+            pieces can begin only at key frames, parts without a key frame between them share a piece.
+        packets: Number of packets in all streams.
+        encoded: Number of re-encoded frames; all others are bit-exact copies.
     """
 
     path: str
@@ -53,8 +53,8 @@ class SplitReport(Result):
 
     Attributes:
         pieces: The pieces in order of time.
-        left_out: Descriptions of the streams that are in no piece (cover images, other videos, data, streams that the
-            format does not support).
+        left_out: Descriptions of the streams that are in no piece (cover images, other videos, data, and streams that
+            the format does not support).
     """
 
     pieces: tuple[Piece, ...]
@@ -67,23 +67,23 @@ def describe_pieces(source: PathLike) -> str:
 
 
 def piece_paths(source: str, folder: PathLike, names: Sequence[str], suffix: str) -> list[Path]:
-    """Create the folder and return the paths of the pieces, after checking that all can be written.
+    """Create the folder and return the paths of the pieces, after checking that all of them can be written.
 
     Args:
         source: The video.
-        folder: Where to write.
+        folder: Folder to write to.
         names: Names of the pieces, without extension.
         suffix: Extension of the pieces.
 
     Raises:
         InvalidArgumentError: Two pieces have the same name.
-        MediaError: The folder cannot be created, or a file with the name of a piece is not a piece of this video,
-            because recordings are often numbered in the same way.
+        MediaError: The folder cannot be created, or a file with the name of a piece is not a piece of this video; this
+            happens because recordings are often numbered in the same way.
     """
     target = create_folder(folder)
     files = [f"{name}{suffix}" for name in names]
     if len({file.casefold() for file in files}) < len(files):
-        raise InvalidArgumentError("names of pieces must differ, also without regard to case")
+        raise InvalidArgumentError("names of pieces must differ in more than upper and lower case")
     made_of = describe_pieces(source)
     paths = [target / file for file in files]
     for path in paths:
@@ -91,7 +91,7 @@ def piece_paths(source: str, folder: PathLike, names: Sequence[str], suffix: str
     return paths
 
 
-# Used if the format of the source cannot be written, because it supports nearly everything.
+# Used if the format of the source cannot be written; it supports nearly everything.
 _FALLBACK = ".mkv"
 
 _COPIED_TYPES = ("audio", "subtitle")
@@ -102,7 +102,7 @@ class PieceForm(NamedTuple):
 
     Attributes:
         suffix: Extension of the files.
-        kept: Numbers of the streams in the files.
+        kept: Indices of the streams in the files.
         left_out: Descriptions of the other streams.
     """
 
@@ -126,7 +126,7 @@ def piece_codes(time_code: str, rate: Fraction, starts: Sequence[float]) -> list
 
 
 def end_with_piece(packet: Packet[Any], end: float) -> None:
-    """Shorten a subtitle to the end of its piece of ``end`` seconds, because a longer one would lengthen the piece."""
+    """Cut off a subtitle at the end of its piece of ``end`` seconds, because a longer one would lengthen the piece."""
     if packet.pts is not None and packet.time_base is not None and packet.duration:
         last = round(end / packet.time_base)
         packet.duration = max(min(packet.duration, last - packet.pts), 1)
@@ -141,8 +141,8 @@ def choose_form(
         name: Name of the file.
         container: The open file.
         main: The file's video stream. Other videos are left out, because they could only be split at key frames.
-        codec: FFmpeg's name of the codec to encode the video with, for which MP4 is tried first; None keeps its codec.
-        with_time_code: Whether pieces state a time code, so that a time code track does not count as left out.
+        codec: FFmpeg name of the codec to encode the video with, for which MP4 is tried first; None keeps the codec.
+        with_time_code: Whether pieces have a time code, so that a time code track does not count as left out.
 
     Raises:
         MediaError: No format supports the video.
@@ -163,7 +163,7 @@ def choose_form(
         elif not with_time_code:
             left_out.append(f"stream {stream.index}: time code")
     first = Path(name).suffix.lower() if codec is None else ".mp4"
-    # The only way to find out what a muxer supports is to try; this writes only an empty file.
+    # The only way to find out which streams a muxer supports is to try; this writes just an empty file.
     with tempfile.TemporaryDirectory() as trials:
         for suffix in dict.fromkeys((first, _FALLBACK)):
             supported = _find_supported(f"file:{trials}/trial{suffix}", candidates, main.index, codec)
@@ -182,13 +182,13 @@ def choose_form(
 
 
 def _has_sample_rate(stream: Stream) -> bool:
-    # A stream without a decoder has no codec context, which the stubs do not know.
+    # A stream without a decoder has no codec context; the type stubs do not cover this.
     context = getattr(stream, "codec_context", None)
     return context is None or context.sample_rate > 0
 
 
 def _find_supported(trial: str, streams: Sequence[Stream], main: int, codec: str | None) -> set[int]:
-    """Return the numbers of the streams that a file of this name supports."""
+    """Return the indices of the streams that a file with this name supports."""
     supported = set()
     try:
         with av.open(trial, "w") as output:
@@ -197,7 +197,7 @@ def _find_supported(trial: str, streams: Sequence[Stream], main: int, codec: str
                     if stream.index == main and codec is not None:
                         output.add_mux_stream(codec)
                     else:
-                        # Opaque, because some codecs have no encoder of the same name.
+                        # Opaque, because some codecs have no encoder with the same name.
                         output.add_stream_from_template(stream, opaque=True)
                     supported.add(stream.index)
     except ValueError:  # from PyAV, if no format has this extension

@@ -1,4 +1,4 @@
-"""Sparse samples of the decoded planes of every frame: enough to find cuts at almost no cost."""
+"""Sparse samples of the decoded planes of each frame: enough to find cuts at almost no cost."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from av.video.plane import VideoPlane
 
 PLANE_HEIGHT, PLANE_WIDTH = 36, 64
-"""Default grid: fine enough to distinguish shots, small enough to cost almost nothing."""
+"""Default grid: fine enough to distinguish shots, small enough to add almost no cost."""
 
 _BLOCK_LENGTH = 128
-# Skip deblocking of frames that no other frame references: this saves a tenth of the decoding time and does not affect
-# the samples visibly.
+# Skip the deblocking of frames that no other frame references: this saves a tenth of the decoding time and has no
+# visible effect on the samples.
 _DECODER = {"skip_loop_filter": "noref"}
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class FramePlanes:
-    """Samples of consecutive frames, which cover the whole frame in its stored orientation and any shape.
+    """Samples of consecutive frames, which cover the whole frame in its stored orientation and any aspect ratio.
 
     Attributes:
         luma: [T, H, W] uint8 luma samples.
-        chroma: [T, 2, H/2, W/2] uint8, blue and red differences; 128 without color.
+        chroma: [T, 2, H/2, W/2] uint8, blue and red differences; 128 if there is no color.
         timestamps: [T] float64 times in seconds from the first frame of the video, strictly increasing.
-        end: End of the last of these frames in seconds, as stated by the file; None if there is no file.
+        end: End of the last of these frames in seconds, according to the file; None if there is no file.
     """
 
     luma: NDArray[np.uint8]
@@ -80,10 +80,10 @@ def iter_planes(
     threads: int = 0,
     stream: int | None = None,
 ) -> Iterator[FramePlanes]:
-    """Yield all frames of a video in order of time, one block at a time.
+    """Yield all frames of a video in order of time, in blocks.
 
     A sample is one pixel of a decoded plane on a fixed grid, without conversion, scaling, or deblocking of unreferenced
-    frames; formats other than planar luma and chroma of 8 to 16 bits are converted by FFmpeg at the size of the grid.
+    frames. Formats other than planar luma and chroma with 8 to 16 bits are converted by FFmpeg at the size of the grid.
     Interlaced frames are sampled in one field, so that a cut between the two fields of a frame becomes a cut between
     frames.
 
@@ -91,9 +91,9 @@ def iter_planes(
         path: The video.
         height: H of the grid, an even number.
         width: W of the grid, an even number.
-        block: Number of frames in a block; only the last block is shorter.
+        block: Number of frames per block; only the last block is shorter.
         threads: Decoder threads; 0 is one per core.
-        stream: Number of the video's stream, as in `vidkin.media.iter_frames`.
+        stream: Index of the video stream, as in `vidkin.media.iter_frames`.
 
     Raises:
         MediaError: The file cannot be read as video.
@@ -118,10 +118,10 @@ def iter_planes(
 
 @check_arguments
 def sample_planes(frames: Frames, *, height: int = PLANE_HEIGHT, width: int = PLANE_WIDTH) -> FramePlanes:
-    """Sample frames in memory as `iter_planes` samples a file with these frames.
+    """Sample frames in memory in the same way as `iter_planes` samples a file with these frames.
 
     Args:
-        frames: The frames, whose times become the times of the samples.
+        frames: The frames; their times become the times of the samples.
         height, width: Size of the grid, even numbers.
     """
     from av.video.frame import VideoFrame
@@ -129,13 +129,13 @@ def sample_planes(frames: Frames, *, height: int = PLANE_HEIGHT, width: int = PL
     block_buffer, sampler = _Block(max(1, len(frames)), height, width), _Sampler(height, width)
     for image, time in zip(frames.images, frames.timestamps.tolist(), strict=True):
         picture = VideoFrame.from_ndarray(np.ascontiguousarray(image), format="rgb24")
-        # Convert at full size and sample single pixels, as from a file; scaling would average many pixels.
+        # Convert at full size and sample single pixels, as for a file; scaling would average many pixels.
         block_buffer.add(time, picture.reformat(format="yuv420p"), sampler)
     return block_buffer.finish(None)
 
 
 class _Block:
-    """A block being filled."""
+    """A block of frames that is being filled."""
 
     def __init__(self, block: int, height: int, width: int) -> None:
         self.count = 0
@@ -154,16 +154,16 @@ class _Block:
 
 
 class _Grid:
-    """Positions of the samples in a plane, computed once for planes of the same layout.
+    """Sample positions in a plane, computed once for planes with the same layout.
 
-    Whole lines are copied first, because processors prefetch them, and samples are taken from the copies; direct access
-    all over a large frame takes twice as long.
+    Whole lines are copied first, because processors prefetch them, and samples are taken from the copies; random access
+    across a large frame takes twice as long.
     """
 
     def __init__(
         self, plane: VideoPlane, height: int, width: int, kind: type[np.unsignedinteger[Any]], *, one_field: bool
     ) -> None:
-        self._line = plane.line_size // np.dtype(kind).itemsize  # can be longer than the frame
+        self._line = plane.line_size // np.dtype(kind).itemsize  # may be longer than the frame is wide
         self._kind = kind
         # Center pixels of the cells; in interlaced frames, only lines of the upper field.
         self._down = ((np.arange(height) + 0.5) * plane.height / height).astype(np.intp)
@@ -178,7 +178,7 @@ class _Grid:
             self._strided = self._lines[:, across[0] :: step][:, :width]
 
     def take(self, plane: VideoPlane, out: NDArray[np.uint8], bits: int) -> None:
-        """Fill ``out`` [height, width] with the upper eight bits of the samples."""
+        """Fill ``out`` [height, width] with the eight most significant bits of the samples."""
         whole: NDArray[Any] = np.frombuffer(memoryview(plane), self._kind)
         lines = whole[: len(whole) // self._line * self._line].reshape(-1, self._line)
         lines.take(self._down, axis=0, out=self._lines, mode="clip")
@@ -190,7 +190,7 @@ class _Grid:
 
 
 class _Sampler:
-    """Takes a grid of samples from frames."""
+    """Samples frames on a grid."""
 
     def __init__(self, height: int, width: int) -> None:
         self._height, self._width = height, width
@@ -200,10 +200,10 @@ class _Sampler:
         self._grids: list[_Grid] = []
 
     def sample(self, frame: VideoFrame, luma: NDArray[np.uint8], chroma: NDArray[np.uint8]) -> None:
-        """Fill ``luma`` [height, width] and ``chroma`` [2, height / 2, width / 2], the latter with 128 without
-        chroma."""
+        """Fill ``luma`` [height, width] and ``chroma`` [2, height / 2, width / 2]; chroma is 128 if the frame has
+        none."""
         name = frame.format.name
-        # Stay interlaced after the first interlaced frame, so that samples do not move in frames marked progressive.
+        # After one interlaced frame, treat all as interlaced, so that samples do not move in frames marked progressive.
         self._is_interlaced = self._is_interlaced or frame.interlaced_frame
         if not _sample_bits(name):
             name = "yuv420p"
@@ -228,7 +228,7 @@ class _Sampler:
 
 @lru_cache(maxsize=64)
 def _sample_bits(name: str) -> int:
-    """Bits per sample of a pixel format whose planes can be read directly as luma and chroma; 0 for others."""
+    """Return the bits per sample of a format whose planes can be read directly as luma and chroma; 0 for others."""
     family = name.removesuffix("le")
     if name.endswith("be") or not family.startswith(("yuv4", "yuvj4", "yuva4", "gray")):
         return 0

@@ -1,4 +1,4 @@
-"""Properties of a video file, without reading all of it."""
+"""Read the properties of a video file, without reading all of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vidkin.media.convert import HLG, PQ, Orienter, clean_aspect, display_size
 from vidkin.media.frames import DEFAULT_TIME_BASE, Time, is_frame_number
 from vidkin.media.reader import (
     APPENDABLE,
-    GLUED,
+    MAX_STEP_BACK,
     BegunPackets,
     PacketIdentity,
     PictureReader,
@@ -44,19 +44,19 @@ if TYPE_CHECKING:
 
     from vidkin.media.sound import Listener, SoundTrack
 
-# Share of a frame by which the time of a frame number is early, because formats such as Matroska round times.
+# Fraction of a frame by which frame numbers are converted to an earlier time, because formats such as Matroska round.
 _FRAME_TOLERANCE = 0.25
-# Positions in a file at which times are checked for steps back, and packets read at each to find a time.
+# Number of positions in a file to check for times that step back, and packets to read at each position to find a time.
 _SEEK_PROBES, _PACKETS_PER_PROBE = 24, 100
-# Seconds before the stated end from which packets are read to find the true end.
+# Seconds before the stated end at which to start reading packets, in order to find the actual end.
 TAIL = 2.0
-# A file counts as cut off if more than this many seconds and more than a tenth are missing, because headers are often
-# slightly wrong.
+# A file counts as cut off only if more than this many seconds and more than a tenth are missing, because headers are
+# often slightly wrong.
 _MIN_MISSING = 1.0
-# GUID of the ASF file properties (Advanced Systems Format specification, 3.2), and the bytes searched for it.
+# GUID of the ASF file properties (Advanced Systems Format specification, 3.2), and number of bytes to search for it.
 _ASF_PROPERTIES = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")
 _ASF_HEADER_BYTES = 1 << 16
-# Duration tag that muxers write for each stream of a Matroska file.
+# Duration tag that muxers write for each stream in a Matroska file.
 _TAGGED_DURATION = re.compile(r"(\d+):(\d\d):(\d\d(?:\.\d*)?)")
 
 
@@ -66,12 +66,12 @@ class VideoInfo(Result):
 
     Attributes:
         path: The file, as it was passed.
-        duration: Seconds from the start of the first frame to the end of the last, according to the packets' times.
-        width: Width in pixels as displayed: upright, with square pixels.
-        height: Height in pixels as displayed.
-        rotation: Degrees counterclockwise by which stored frames are rotated for display: 0, 90, 180, 270.
+        duration: Seconds from the start of the first frame to the end of the last, according to packet times.
+        width: Display width in pixels: upright, with square pixels.
+        height: Display height in pixels.
+        rotation: Counterclockwise rotation of stored frames for display, in degrees: 0, 90, 180 or 270.
         mirrored: Whether stored frames are mirrored before the rotation.
-        sample_aspect_ratio: Ratio of width to height of a stored pixel.
+        sample_aspect_ratio: Aspect ratio of a stored pixel (width to height).
         frame_rate: Average number of frames per second.
         codec: Name of the codec, for example ``"h264"``.
         container: Name of the file format, for example ``"mov,mp4,m4a,3gp,3g2,mj2"``.
@@ -79,16 +79,16 @@ class VideoInfo(Result):
         bit_depth: Bits per stored sample.
         hdr: Whether the video has a high dynamic range (PQ or HLG).
         interlaced: Whether the first frame is interlaced.
-        start_time: Timestamp of the first frame in the file in seconds, from which times are counted.
+        start_time: Timestamp of the first frame in the file in seconds; times are counted from it.
         bit_rate: Bits per second of the whole file.
         size_bytes: Size of the file in bytes.
-        has_audio: Whether there is sound.
+        has_audio: Whether there is audio.
         still: Whether this is a still image.
-        stated_duration: Duration of the video in seconds according to the header; 0 if it states none.
-        stream: Number of the video's stream in the file, from 0.
-        offset: Seconds from the start of the file, from which players count, to the first frame; above 0 if sound
-            starts earlier.
-        time_code: Stated time code of the first frame, such as ``"10:00:00:00"``; "" if there is none.
+        stated_duration: Duration of the video in seconds according to the header; 0 if not stated.
+        stream: Index of the video stream in the file, from 0.
+        offset: Seconds from the start of the file, where players start counting, to the first frame; above 0 if the
+            audio starts earlier.
+        time_code: Time code of the first frame from the file, such as ``"10:00:00:00"``; "" if there is none.
     """
 
     path: str
@@ -117,18 +117,18 @@ class VideoInfo(Result):
 
     @property
     def short_side(self) -> int:
-        """The shorter of width and height."""
+        """The smaller of width and height."""
         return min(self.width, self.height)
 
     @property
     def cut_off(self) -> bool:
-        """Whether the file ends well before its stated duration, as after an interrupted download."""
+        """Whether the file ends well before its stated duration, for example after an interrupted download."""
         return is_cut_off(self.stated_duration, self.duration)
 
 
 class BegunVideo(NamedTuple):
-    """An open file that was read and decoded up to its first frame, with the packets of sound read so far, which are
-    not decoded yet."""
+    """An open file, read and decoded up to its first frame, and the audio packets read so far, which have not been
+    decoded yet."""
 
     container: InputContainer
     stream: VideoStream
@@ -137,15 +137,15 @@ class BegunVideo(NamedTuple):
 
 
 class ProbedVideo:
-    """A probed file that is still open: `iter_frames` accepts it instead of a path and continues reading.
+    """A probed file that is still open; `iter_frames` accepts it instead of a path and continues reading.
 
-    It can be read once; later reads open the file again. See `open_probed`.
+    It can be read once; later reads reopen the file. See `open_probed`.
 
     Attributes:
         info: Properties of the file.
-        open_listener: Called for each sound track by the first reader of the frames; returns the receiver of its
-            samples, see `vidkin.media.sound.TracksDecoder`. None skips the sound.
-        sound_failures: Number of packets of sound that could not be decoded.
+        open_listener: Called for each audio track by the first reader of the frames; returns the receiver of the
+            samples, see `vidkin.media.sound.TracksDecoder`. None skips the audio.
+        sound_failures: Number of audio packets that could not be decoded.
     """
 
     def __init__(self, info: VideoInfo, begun: BegunVideo | None) -> None:
@@ -155,7 +155,7 @@ class ProbedVideo:
         self._begun = begun
 
     def take(self) -> BegunVideo | None:
-        """Return the open file once; None if it was taken already or cannot be continued reliably from its start."""
+        """Return the open file, but only once; None if it was already taken or cannot reliably continue."""
         begun, self._begun = self._begun, None
         return begun
 
@@ -164,12 +164,12 @@ class ProbedVideo:
 def open_probed(
     path: PathLike, *, threads: int = 0, stream: int | None = None, on_read: Callable[[], None] = lambda: None
 ) -> Iterator[ProbedVideo]:
-    """Open a file once, for its properties and for its frames.
+    """Open a file once, to read its properties and then its frames.
 
     Args:
         path: The file.
         threads: Decoder threads, as in `iter_frames`.
-        stream: Number of the video's stream, as in `iter_frames`.
+        stream: Index of the video stream, as in `iter_frames`.
         on_read: Callback as in `probe`.
 
     Raises:
@@ -184,7 +184,7 @@ def open_probed(
 
 
 class HeldPackets:
-    """Packets of sound that are kept until a listener is known.
+    """Audio packets, kept until a listener is known.
 
     Attributes:
         packets: The packets in order.
@@ -202,7 +202,7 @@ class HeldPackets:
 
 @contextmanager
 def open_at_start(source: PathLike | ProbedVideo, *, threads: int, stream: int | None = None) -> Iterator[BegunVideo]:
-    """Open a file at its start like `open_video`, or continue a probed file if possible."""
+    """Open a file at its start as `open_video` does, or continue a probed file if possible."""
     begun = source.take() if isinstance(source, ProbedVideo) else None
     if begun is not None and isinstance(source, ProbedVideo):
         try:
@@ -222,8 +222,8 @@ def probe(path: PathLike, *, stream: int | None = None, on_read: Callable[[], No
 
     Args:
         path: The file.
-        stream: Number of the video's stream, as in `iter_frames`.
-        on_read: Callback for every packet read; these are all packets if the end cannot be found otherwise.
+        stream: Index of the video stream, as in `iter_frames`.
+        on_read: Callback for each packet that is read; if the end cannot be found otherwise, every packet is read.
 
     Raises:
         MediaError: The file cannot be read as video.
@@ -236,10 +236,10 @@ def time_in(path: PathLike, moment: float | str, *, stream: int | None = None) -
     """Convert user input to seconds in a video.
 
     Args:
-        path: The video, which is opened only for frame numbers.
-        moment: Seconds, or text for `Time.parse`: ``1:30.5``, or ``250f``, which becomes a time a quarter of a frame
-            before frame 250 at the average rate of the video.
-        stream: Number of the video's stream, as in `iter_frames`.
+        path: The video; it is opened only for frame numbers.
+        moment: Seconds, or text for `Time.parse`: ``1:30.5``, or ``250f``, which is converted to a quarter of a frame
+            before frame 250 at the average frame rate of the video.
+        stream: Index of the video stream, as in `iter_frames`.
 
     Raises:
         InvalidArgumentError: The text is not a valid time.
@@ -252,11 +252,11 @@ def time_in(path: PathLike, moment: float | str, *, stream: int | None = None) -
 
 
 def _probe(reader: PictureReader, sound: HeldPackets | None = None) -> tuple[VideoInfo, BegunPackets | None]:
-    """Probe a file that was not read yet; also return its first packets if reading can continue after them."""
+    """Probe a file that has not been read yet; also return its first packets if reading can continue after them."""
     name, container, stream = reader.name, reader.container, reader.stream
     begun: BegunPackets | None = None
     if container.format.name.startswith(SEEKABLE) and (opening := next(reader.packets(), None)) is not None:
-        # Find the end before the start, so that the container is left where the next reader continues.
+        # Find the end before the start, so that the container is left where the next reader will continue.
         end = _find_end_by_seeking(reader)
         stated = _read_stated_duration(name, container, stream, stream.start_time or 0)
         base, first, begun = _decode_first_frame(reader, identify(opening), sound)
@@ -264,7 +264,7 @@ def _probe(reader: PictureReader, sound: HeldPackets | None = None) -> tuple[Vid
         base, first = next(reader.pictures())
         end = _find_end_by_seeking(reader)
         stated = _read_stated_duration(name, container, stream, base)
-        if _starts_again(name, container, stream):
+        if _has_concatenated_recordings(name, container, stream):
             with open_video(name, threads=1, stream=stream.index) as (whole, same):
                 end = base + _measure_recordings(PictureReader(name, whole, same, on_read=reader.on_read))
             stated = 0.0
@@ -313,7 +313,7 @@ def _decode_first_frame(
     """Seek to the start of a file and decode its first frame.
 
     Returns:
-        Time of the frame, the frame, and the packets read for it; None if seeking does not work reliably.
+        Time of the frame, the frame, and the packets read for it (None if seeking is not reliable).
     """
     name, container, stream = reader.name, reader.container, reader.stream
     at = min(0, opening[0] or 0)
@@ -330,7 +330,7 @@ def _decode_first_frame(
         pictures = packets[-1][1] or start.feed(None) if packets else []
         if pictures:
             if start.failures or not packets[-1][1]:
-                # The next reader must count the damage again, and a drained decoder must restart.
+                # The next reader must count the damage again, and a drained decoder must be restarted.
                 container.seek(at, stream=stream)
                 packets = []
                 if sound is not None:
@@ -344,7 +344,7 @@ def _decode_first_frame(
 
 
 def _find_end_by_seeking(reader: PictureReader) -> int | None:
-    """Find the end of the last packet by seeking near the stated end; None if seeking does not work."""
+    """Find the end of the last packet by seeking close to the stated end; None if seeking does not work."""
     container = reader.container
     if container.duration is None:
         return None
@@ -356,7 +356,7 @@ def _find_end_by_seeking(reader: PictureReader) -> int | None:
     return _find_last_end(reader)[0]
 
 
-def _starts_again(name: str, container: InputContainer, stream: VideoStream) -> bool:
+def _has_concatenated_recordings(name: str, container: InputContainer, stream: VideoStream) -> bool:
     """Whether times step back within an MPEG stream because recordings were concatenated."""
     if container.format.name not in APPENDABLE:
         return False
@@ -370,16 +370,16 @@ def _starts_again(name: str, container: InputContainer, stream: VideoStream) -> 
                 times.append(stamp * float(stream.time_base or DEFAULT_TIME_BASE))
     except av.error.FFmpegError:
         return False
-    return any(before - after > GLUED for before, after in pairwise(times))
+    return any(before - after > MAX_STEP_BACK for before, after in pairwise(times))
 
 
 def _measure_recordings(reader: PictureReader) -> int:
-    """Sum up the durations of concatenated recordings, in units of the stream."""
+    """Sum the durations of concatenated recordings, in ticks of the stream."""
     length, begin, end, latest = 0, 0, 0, None
     for packet in reader.packets():
         if packet.pts is None or packet.is_discard:
             continue
-        if latest is None or (latest - packet.pts) * reader.tick > GLUED:
+        if latest is None or (latest - packet.pts) * reader.tick > MAX_STEP_BACK:
             length += end - begin
             begin = end = latest = packet.pts
         begin = min(begin, packet.pts)
@@ -389,19 +389,19 @@ def _measure_recordings(reader: PictureReader) -> int:
 
 
 def _read_stated_duration(name: str, container: InputContainer, stream: VideoStream, base: int) -> float:
-    """Duration of the video according to the header, counted from its first frame at ``base`` in units of the stream; 0
-    if it is not stated."""
+    """Read the duration of the video in seconds from the header, counted from its first frame at ``base`` (in ticks of
+    the stream); 0 if it is not stated."""
     first = max(base, 0) * float(stream.time_base or DEFAULT_TIME_BASE)
     if container.format.name == "avi":
-        # FFmpeg adapts the duration to the existing data. Frames include empty packets before a late first frame.
+        # FFmpeg adapts the duration to the available data. The count includes empty packets before a late first frame.
         return max(stream.frames / frame_rate(stream) - first, 0.0)
     if container.format.name == "asf" and stream.duration is None:
         return _read_asf_duration(name)
     if stream.duration is not None and stream.time_base is not None:
-        # Frames that cannot be decoded before the first one are missing at the start, not at the end.
+        # Undecodable frames before the first decoded one are missing at the start, not at the end.
         missing = 0 if stream.start_time is None else max(base - stream.start_time, 0)
         return float(Time.of_ticks(max(stream.duration - missing, 0), stream.time_base))
-    # Matroska counts from 0 even if the first frame is later, for example after the start of the sound.
+    # Matroska counts from 0 even if the first frame is later, for example because the audio starts first.
     first = max(first, (container.start_time or 0) / av.time_base)
     if (tag := _TAGGED_DURATION.fullmatch(stream.metadata.get("DURATION", ""))) is not None:
         hours, minutes, seconds = tag.groups()
@@ -411,18 +411,18 @@ def _read_stated_duration(name: str, container: InputContainer, stream: VideoStr
     whole = max(container.duration / av.time_base - first, 0.0)
     if not container.streams.audio:
         return whole
-    # This is the duration of the longest stream, which may not be the video; checking that needs reliable seeking.
+    # This is the duration of the longest stream, which may not be the video; checking this requires reliable seeking.
     is_known = container.format.name.startswith("matroska")
     return whole if is_known and not _has_packets_after(container, first + whole - _tolerance(whole)) else 0.0
 
 
 def _read_asf_duration(name: str) -> float:
-    """Read the duration from the header of an ASF file (WMV), which FFmpeg ignores if the file is shorter."""
+    """Read the duration from the header of an ASF (WMV) file; FFmpeg ignores it if the file is shorter."""
     with open_regular_file(name) as file:
         header = file.read(_ASF_HEADER_BYTES)
     begin = header.find(_ASF_PROPERTIES)
     properties = header[begin : begin + 104] if begin >= 0 else b""
-    if len(properties) < 104 or properties[88] & 1:  # a broadcast states no duration
+    if len(properties) < 104 or properties[88] & 1:  # broadcasts state no duration
         return 0.0
     played, preroll = int.from_bytes(properties[64:72], "little"), int.from_bytes(properties[80:88], "little")
     return max(played / 1e7 - preroll / 1e3, 0.0)
@@ -450,7 +450,7 @@ def _has_packets_after(container: InputContainer, seconds: float) -> bool:
 
 
 def _find_last_end(reader: PictureReader) -> tuple[int | None, int]:
-    """Return the latest end of the remaining packets (None without times), and their number."""
+    """Return the latest end of the remaining packets (None if they have no times), and the number of packets."""
     timed = False
     count = 0
     for packet in reader.packets():

@@ -1,6 +1,6 @@
-"""Open untrusted files and decode their frames in the order of their times, skipping damaged parts.
+"""Open untrusted files, and decode their frames in order of time, skipping damaged parts.
 
-Nothing opens the network or other files, odd names are safe, and every failure is a :class:`MediaError`.
+Nothing accesses the network or other files, unusual file names are safe, and every failure is a :class:`MediaError`.
 """
 
 from __future__ import annotations
@@ -36,38 +36,38 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Assumed if a file states no frame rate.
+# Assumed if a file does not state its frame rate.
 DEFAULT_RATE = 25.0
 
-# These formats store only decoding times, and the presentation times that FFmpeg derives are out of order with
-# B-frames. Frames are decoded in presentation order, so sorted decoding times are right except for a delay.
+# These formats store only decoding times, and FFmpeg derives presentation times that are out of order if there are
+# B-frames. Frames are decoded in presentation order, so sorted decoding times are correct except for a delay.
 _DECODING_TIMES_ONLY = ("avi",)
 
-# Negative times, which Matroska can store, are read as missing for some codecs.
+# Matroska can store negative times; for some codecs, FFmpeg reports them as missing.
 _NEGATIVE_TIMES_FORMAT = "matroska"
 # The earliest time is among this many packets, because no codec reorders more.
-_OVERTAKERS = 17
-# Number of packets without times after which no later time is expected.
+_MAX_REORDERED = 17
+# Number of consecutive packets without times after which no further time is expected.
 _MAX_UNTIMED = 10_000
 
-# A step back in time by more seconds than this is an appended recording, not jitter; and the formats in which
+# A larger step back in time (in seconds) means an appended recording rather than jitter; and the formats in which
 # concatenated files are one valid file.
-GLUED = 1.0
+MAX_STEP_BACK = 1.0
 APPENDABLE = ("mpegts", "mpeg")
 
 # Zeros left by an incomplete download or copy. Encoders of these codecs never write such runs, because compressed data
-# looks random, and their decoders accept them silently.
+# looks random, but their decoders silently accept them.
 _HOLE = bytes(64)
 SILENT_CODECS = {"vp8", "vp9"}
 
 PacketIdentity = tuple[int | None, int | None, int | None, int]
-"""Presentation time, decoding time, file position and size of a packet."""
+"""Presentation time, decoding time, file position and size, which together identify a packet."""
 
 BegunPackets = Sequence[tuple["Packet[VideoStream]", "list[VideoFrame]"]]
-"""The first packets of a file up to its first frame, each with the frames that the decoder returned for it."""
+"""The packets of a file up to its first frame, each with the frames that the decoder returned for it."""
 
-# Formats that make FFmpeg open devices, or files or addresses other than the named one. A few only open files next to
-# it (MLV its other parts, VobSub its images), which is refused as well.
+# Formats that make FFmpeg open devices, other files, or URLs. A few only open files in the same folder (MLV its other
+# parts, VobSub its images), which is rejected as well.
 _OPEN_OTHERS = frozenset({
     "concat", "dash", "hls", "imf", "mlv", "rtp", "rtsp", "sap", "sdp", "vobsub", "webm_dash_manifest",
     "alsa", "fbdev", "kmsgrab", "lavfi", "oss", "video4linux2,v4l2", "x11grab", "xcbgrab",
@@ -76,42 +76,42 @@ _OPEN_OTHERS = frozenset({
 _SEPARATE_PLANES = ".y"
 
 MAX_PIXELS = 80_000_000
-"""Upper limit on the pixels of a decoded frame; the largest camera frames have 79,626,240 (12,288 x 6,480)."""
+"""Maximum number of pixels in a decoded frame; the largest camera frames have 79,626,240 (12,288 x 6,480)."""
 
 MAX_PIXELS_OPTIONS = {"max_pixels": str(MAX_PIXELS)}
-"""Decoder options that refuse larger frames."""
+"""Decoder options that reject larger frames."""
 
-# Upper limit on the pixels of all decoded frames of a file: sixty of the largest frames, plus an allowance per byte. A
-# film of nothing but black has a fifth of that per byte, a malicious GIF fifteen times as many.
+# Maximum total number of pixels in all decoded frames of a file: sixty of the largest frames, plus an allowance per
+# byte. A completely black film needs a fifth of that per byte, a malicious GIF fifteen times as many.
 _MAX_TOTAL_PIXELS, _PIXELS_PER_BYTE = 5_000_000_000, 200_000
 
-# Upper limit on the pixels in all decoding threads, each of which holds its own frames.
+# Maximum number of pixels in all decoder threads together; each thread holds its own frames.
 _MAX_PIXELS_IN_THREADS = 100_000_000
 
-# Errors caused by a drive, a connection, permissions or memory rather than by the content of a file.
+# Errors caused by a drive, a connection, permissions or memory, not by the content of a file.
 _TEMPORARY = frozenset({
     errno.EACCES, errno.EPERM, errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.EIO, errno.EMFILE, errno.ENFILE,
     errno.ENODEV, errno.ENOENT, errno.ENOMEM, errno.ENOTCONN, errno.ENXIO, errno.ESTALE, errno.ETIMEDOUT,
 })  # fmt: skip
-# Bytes read to distinguish a failing drive from a file that ends early.
+# Number of bytes to read to distinguish a failing drive from a file that ends early.
 _MAX_TRIAL_BYTES = 256 << 20
 
 _HEAD_BYTES = 4096
 
-# One slash is enough, because a path drops the second one.
-_ADDRESS = re.compile(r"(https?|ftp|rtmp|rtsp|s3|gs|file):/", re.IGNORECASE)
+# Match a single slash, because a path drops the second one.
+_URL = re.compile(r"(https?|ftp|rtmp|rtsp|s3|gs|file):/", re.IGNORECASE)
 
-# Decoders conceal many errors and report them only in FFmpeg's log. A Python callback cannot read it: decoders log from
-# their own threads, so the callback would wait for the GIL while Python waits for the decoder. FFmpeg's default
+# Decoders conceal many errors and report them only in FFmpeg's log. A Python callback cannot read the log: decoders log
+# from their own threads, so the callback would wait for the GIL while Python waits for the decoder. FFmpeg's default
 # callback needs no lock and writes to standard error. In a worker process, standard error is a file, which is read here
 # between packets.
 _STDERR = 2
-# The log is truncated beyond this size, so that a malicious file cannot fill the disk with messages.
+# The log is truncated above this size, so that a malicious file cannot fill the disk with messages.
 _MAX_LOG_BYTES = 1 << 18
-# For example "[h264 @ 0x5581e0] error while decoding MB 3 1".
+# Matches, for example, "[h264 @ 0x5581e0] error while decoding MB 3 1".
 _LINE = re.compile(rb"^\[[\w,.+ -]+ @ [0-9a-fx]+\] (.+)$", re.MULTILINE)
-# Messages that also occur in intact files, when decoding starts or resumes at a key frame after a cut, as in every
-# recording of a broadcast.
+# Messages that also occur for intact files, when decoding starts or resumes at a key frame after a cut, as in every
+# broadcast recording.
 _HARMLESS = re.compile(
     b"|".join(
         (
@@ -125,43 +125,43 @@ _HARMLESS = re.compile(
     )
 )
 
-_seen: int | None = None
+_log_position: int | None = None
 
 
 MAX_TRACKS = 8
-"""Upper limit on the sound tracks read from a file; only discs with commentaries and malicious files have more."""
+"""Maximum number of audio tracks read from a file; only discs with commentaries and malicious files have more."""
 
 
 class PacketListener(Protocol):
-    """Receives packets of sound."""
+    """Receives audio packets."""
 
     def push(self, packet: Packet[Any]) -> None:
-        """Take the next packet of any track."""
+        """Receive the next packet of any track."""
 
     def rewind(self) -> None:
-        """Expect all packets again, because the file is read again from its start."""
+        """Prepare to receive all packets again, because the file is read again from its start."""
 
 
 @check_constructor
 class PictureReader:
-    """Reads the frames of a video with strictly increasing times.
+    """Reads the frames of a video in order of time, with strictly increasing times.
 
     Args:
         name: Name of the file, for messages.
         container: The open file.
         stream: The file's video stream.
-        begun: Packets already read and decoded, which are not read or decoded again.
-        on_read: Callback for every packet read.
-        on_damage: Callback that receives one line at the end if parts of the file were damaged; None logs a warning.
-        sound: Receives the packets of sound between the video packets; None skips them.
+        begun: Packets that have already been read and decoded, and are not read or decoded again.
+        on_read: Callback for each packet that is read.
+        on_damage: Callback that receives one line at the end if parts of the file are damaged; None logs a warning.
+        sound: Receiver for the audio packets between the video packets; None skips them.
 
     Attributes:
-        on_read: The callback passed.
-        first: Identifies the first packet read; None before that.
-        base: Time of the first frame in units of the stream; None before that frame.
-        tick: Seconds per unit.
-        nominal: Duration of a frame at the average rate, in units.
-        end: End of the last frame read so far, in units.
+        on_read: The callback passed as an argument.
+        first: Identity of the first packet that was read; None before that.
+        base: Time of the first frame in ticks of the stream; None before that frame.
+        tick: Seconds per tick.
+        nominal: Duration of a frame at the average frame rate, in ticks.
+        end: End of the last frame read so far, in ticks.
         failures: Number of packets that were damaged or could not be decoded.
         concealed: Number of frames that were decoded with errors.
         complaints: Number of errors that the decoder only wrote to its log; 0 unless :func:`listen_to_decoders` was
@@ -186,7 +186,7 @@ class PictureReader:
         self._on_damage = on_damage
         self._sound = sound
         self._begun = begun
-        # The decoded packet returned by packets() most recently, with its frames.
+        # The most recently returned packet from `begun`, with its frames.
         self._decoded: tuple[Packet[VideoStream], list[VideoFrame]] | None = None
         self.tick = float(stream.time_base or DEFAULT_TIME_BASE)
         self.nominal = max(1, round(1 / (frame_rate(stream) * self.tick)))
@@ -212,11 +212,11 @@ class PictureReader:
 
     @property
     def ticks(self) -> Ticks:
-        """Conversion of times of the stream to seconds from its first frame; from 0 before that frame."""
+        """Conversion from times of the stream to seconds from its first frame; counted from 0 before that frame."""
         return Ticks(self.tick, self.base or 0)
 
     def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
-        """Yield (time in units of the stream, frame) for every frame that can be decoded.
+        """Yield (time in ticks of the stream, frame) for each frame that can be decoded.
 
         Raises:
             MediaError: No frame can be decoded.
@@ -225,7 +225,7 @@ class PictureReader:
         self.close()
 
     def close(self) -> None:
-        """Report damage, or raise `MediaError` if there was no frame."""
+        """Report damage, or raise `MediaError` if there were no frames."""
         if self.base is None:
             if is_too_large(self.name, MAX_PIXELS) or read_stated_pixels(self.name) > MAX_PIXELS:
                 raise too_large(self.name)
@@ -244,10 +244,10 @@ class PictureReader:
                 self._on_damage(damage)
 
     def packets(self) -> Iterator[Packet[VideoStream]]:
-        """Yield the packets of the video up to its end, or to the point where its data can no longer be parsed.
+        """Yield the packets of the video up to its end, or up to the point where its data can no longer be parsed.
 
         Raises:
-            MediaError: The system fails to read the file.
+            MediaError: The system cannot read the file.
         """
         try:
             for packet in self._iter_packets():
@@ -270,7 +270,7 @@ class PictureReader:
             logger.debug("%s: reading stopped early: %s", self.name, error)
 
     def feed(self, packet: Packet[VideoStream] | None) -> list[VideoFrame]:
-        """Return the frames that the decoder gives for a packet; None drains it."""
+        """Return the frames that the decoder returns for a packet; None drains the decoder."""
         if self._decoded is not None and packet is self._decoded[0]:
             return self._decoded[1]
         try:
@@ -279,7 +279,7 @@ class PictureReader:
             self._read_complaints()
             self._pixels_left -= sum(frame.width * frame.height for frame in frames)
             if self._pixels_left < 0:
-                raise MediaError(self.name, "its frames have far more pixels in all than a video of this size can have")
+                raise MediaError(self.name, "its frames have far more pixels than a video of this size can have")
             return frames
         except av.error.EOFError:
             return []
@@ -292,22 +292,22 @@ class PictureReader:
             return []
 
     def count_failure(self, time: int) -> None:
-        """Count a packet that is damaged or cannot be decoded, at this time in units of the stream."""
+        """Count a packet that is damaged or cannot be decoded, at this time in ticks of the stream."""
         self.failures += 1
         self._note_damage(time)
 
     def timed(self, frames: Iterable[VideoFrame]) -> Iterator[tuple[int, VideoFrame]]:
-        """Yield each frame with its time, dropping frames that are not later than the one before."""
+        """Yield each frame with its time, dropping frames that are not later than the previous one."""
         for frame in frames:
             stamp = frame.dts if self._has_decoding_times or frame.pts is None else frame.pts
-            # Raw streams have no times (and no better durations), nor do the last frames of AVI.
+            # Raw streams have no times (and no better durations), and neither do the last frames of AVI files.
             if self._last is not None:
                 usual = self._last + self.nominal
             else:
                 usual = self._find_untimed_start() if stamp is None else 0
             time = usual if stamp is None else stamp + self._shift
             if self._last is not None and time <= self._last:
-                if self._is_repeating or (self._last - time) * self.tick <= GLUED:
+                if self._is_repeating or (self._last - time) * self.tick <= MAX_STEP_BACK:
                     continue
                 self._shift += self.end - time
                 time = self.end
@@ -322,7 +322,7 @@ class PictureReader:
             yield time, frame
 
     def again(self) -> Iterator[VideoFrame]:
-        """Go back to the start and decode everything; `timed` skips the frames it has yielded already."""
+        """Seek to the start and decode everything; `timed` skips the frames that it has already yielded."""
         self._is_repeating = True
         if self._sound is not None:
             self._sound.rewind()
@@ -330,7 +330,7 @@ class PictureReader:
         yield from self._decode_all()
 
     def _iter_packets(self) -> Iterator[Packet[VideoStream]]:
-        """Yield the packets already read, then those from the current position of the container."""
+        """Yield the packets that were already read, then packets from the current position of the container."""
         begun, self._begun = self._begun, ()
         for decoded in begun:
             self._decoded = decoded
@@ -347,7 +347,8 @@ class PictureReader:
                 self._sound.push(packet)
 
     def _find_untimed_start(self) -> int:
-        """Time of the first frame if the first packets have no times: the first time minus their duration."""
+        """Return the time of the first frame if the first packets have no times: the first time minus their
+        duration."""
         if not self.container.format.name.startswith(_NEGATIVE_TIMES_FORMAT):
             return 0
         untimed, times = 0, list[int]()
@@ -357,7 +358,7 @@ class PictureReader:
                     times.append(packet.pts)
                 elif packet.size:
                     untimed += 1
-                if len(times) == _OVERTAKERS or untimed == _MAX_UNTIMED:
+                if len(times) == _MAX_REORDERED or untimed == _MAX_UNTIMED:
                     break
         return min(times) - untimed * self.nominal if times else 0
 
@@ -376,7 +377,7 @@ class PictureReader:
         self._damaged_at = seconds if self._damaged_at is None else min(self._damaged_at, seconds)
 
     def _note_time(self, time: int, duration: int | None) -> None:
-        # Only the latest frame counts: with B-frames, durations are differences of decoding times.
+        # Use only the latest frame: with B-frames, durations are differences between decoding times.
         if self._newest is None or time > self._newest:
             self._newest = time
             self.end = time + (duration or self.nominal)
@@ -394,7 +395,7 @@ def identify(packet: Packet[VideoStream]) -> PacketIdentity:
 
 
 def frame_rate(stream: VideoStream) -> float:
-    """Return the average frames per second of a stream as stated by its file."""
+    """Return the average frame rate of a stream according to its file."""
     for rate in (stream.average_rate, stream.guessed_rate, stream.base_rate):
         if rate is not None and 0 < rate <= 1000:
             return float(rate)
@@ -405,18 +406,18 @@ def frame_rate(stream: VideoStream) -> float:
 def open_video(
     path: PathLike, *, threads: int = 0, stream: int | None = None
 ) -> Iterator[tuple[InputContainer, VideoStream]]:
-    """Open a file and choose its video, ready to decode.
+    """Open a file and select its video stream, ready to decode.
 
     Args:
         path: The file.
-        threads: Decoder threads; 0 is one per core. Frames of more than 50 million pixels get a single thread.
-        stream: Number of the video's stream in the file, from 0; None takes the first video, as players do.
+        threads: Decoder threads; 0 is one per core. Frames of more than 50 million pixels use a single thread.
+        stream: Index of the video stream in the file, from 0; None takes the first video, as players do.
 
     Yields:
-        The container and its main video stream. Failures of FFmpeg inside the block become `MediaError`.
+        The container and its main video stream. FFmpeg errors inside the block become `MediaError`.
 
     Raises:
-        MediaError: The file cannot be read as video, or has no video with this number.
+        MediaError: The file cannot be read as video, or this stream is not a video.
     """
     name = os.fspath(path)
     require_readable_file(name)
@@ -434,7 +435,7 @@ def open_video(
             if chosen is None:
                 numbers = ", ".join(str(one.index) for one in moving)
                 raise MediaError(name, f"there is no video in stream {stream}; choose from {numbers}")
-            # A stream without a decoder has no codec context, which the stubs do not know.
+            # A stream without a decoder has no codec context; the type stubs do not cover this.
             if getattr(chosen, "codec_context", None) is None:
                 raise MediaError(name, "there is no decoder for this kind of video")
             context = chosen.codec_context
@@ -450,8 +451,8 @@ def open_video(
 
 
 def _choose_video(streams: Sequence[VideoStream]) -> VideoStream:
-    """Choose the video that players show: the first one marked as default, or else the first one. Streams without a
-    decoder or a size, and stills next to a video, come last."""
+    """Select the video that players show: the first one marked as default, otherwise the first one. Streams without a
+    decoder or a size, and stills in addition to a video, come last."""
 
     def is_usable(stream: VideoStream) -> bool:
         context = getattr(stream, "codec_context", None)
@@ -464,7 +465,7 @@ def _choose_video(streams: Sequence[VideoStream]) -> VideoStream:
 
 @contextmanager
 def open_container(name: str) -> Iterator[InputContainer]:
-    """Open a file with any kind of streams. Failures of FFmpeg inside the block become `MediaError`."""
+    """Open a file with any kind of stream. FFmpeg errors inside the block become `MediaError`."""
     require_readable_file(name)
     try:
         with _open(name) as container:
@@ -476,7 +477,7 @@ def open_container(name: str) -> Iterator[InputContainer]:
 def demux(container: InputContainer, *streams: Any) -> Iterator[Packet[Any]]:
     """Yield the packets of these streams.
 
-    PyAV fails at packets of streams that begin after the header was read, such as sound that starts late; these packets
+    PyAV fails on packets of streams that begin after the header was read, such as audio that starts late; these packets
     are skipped.
     """
     while True:
@@ -494,7 +495,7 @@ def too_large(name: str) -> MediaError:
 
 
 def read_stated_pixels(name: str) -> int:
-    """Read the pixels per frame from the header of the file, 0 if unknown; it needs no decoding."""
+    """Read the number of pixels per frame from the header of a file, without decoding; 0 if unknown."""
     with _open(name, codec_whitelist="none") as container:
         contexts = [stream.codec_context for stream in container.streams.video]
         # A stream with an unknown codec has no context.
@@ -506,8 +507,8 @@ def require_readable_file(name: str) -> None:
     try:
         state = Path(name).stat()
     except FileNotFoundError:
-        if _ADDRESS.match(name):
-            raise MediaError(name, "this is an address, not a file; download it first") from None
+        if _URL.match(name):
+            raise MediaError(name, "this is a URL, not a file; download it first") from None
         raise MediaError(name, describe_missing(name), temporary=True) from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         cause = f"the file cannot be reached ({_describe_reason(error)})"
@@ -527,7 +528,7 @@ def require_readable_file(name: str) -> None:
 
 
 def media_error(name: str, error: av.error.FFmpegError) -> MediaError:
-    """Build the error for a file that FFmpeg refuses."""
+    """Build the error for a file that FFmpeg cannot read."""
     reason = error.strerror or type(error).__name__
     if isinstance(error, av.error.DecoderNotFoundError):
         return MediaError(name, "there is no decoder for this kind of video")
@@ -541,7 +542,7 @@ def media_error(name: str, error: av.error.FFmpegError) -> MediaError:
         if isinstance(error, av.error.InvalidDataError | av.error.EOFError):
             return MediaError(name, f"{_diagnose(name)} ({reason})")
         if isinstance(error, av.error.ArgumentError):
-            # FFmpeg was not allowed to read the file, perhaps because it is a playlist or one of several parts.
+            # FFmpeg was not allowed to read the file, possibly because it is a playlist or one of several parts.
             with open_regular_file(name) as file:
                 head = file.read(_HEAD_BYTES)
             if _is_text(head) or head.startswith(b"MLVI") or name.lower().endswith(_SEPARATE_PLANES):
@@ -553,7 +554,7 @@ def media_error(name: str, error: av.error.FFmpegError) -> MediaError:
 
 
 def is_refusal(name: str, error: av.error.FFmpegError) -> bool:
-    """Whether the system fails to read the file; FFmpeg reports the same error for a file that ends early."""
+    """Whether the system cannot read the file; FFmpeg reports the same error for a file that ends early."""
     if error.errno not in _TEMPORARY:
         return False
     try:
@@ -567,9 +568,9 @@ def is_refusal(name: str, error: av.error.FFmpegError) -> bool:
 
 @contextmanager
 def _open(name: str, **more: str) -> Iterator[InputContainer]:
-    # The format is detected from the content and checked before it reads anything, so a disguised playlist opens and
-    # fetches nothing. "file:" keeps a name with a colon from being parsed as a protocol, and pattern_type keeps "%03d"
-    # in a name from being parsed as a sequence.
+    # The format is detected from the content and checked before it reads anything, so a disguised playlist cannot open
+    # or fetch anything. "file:" keeps a name with a colon from being parsed as a protocol, and pattern_type keeps a
+    # name with "%03d" from being parsed as an image sequence.
     options = {
         "protocol_whitelist": "file",
         "format_whitelist": _list_formats(with_images=Path(name).suffix.lower() != _SEPARATE_PLANES),
@@ -585,7 +586,7 @@ def _open(name: str, **more: str) -> Iterator[InputContainer]:
             return
     try:
         name.encode()
-    except UnicodeEncodeError:  # FFmpeg accepts a file whose name is not UTF-8 only as an open file
+    except UnicodeEncodeError:  # if the name is not UTF-8, FFmpeg can read the file only as an open file object
         with open_regular_file(name) as file, av.open(file, **arguments) as container:
             yield container
     else:
@@ -595,13 +596,13 @@ def _open(name: str, **more: str) -> Iterator[InputContainer]:
 
 @cache
 def _list_formats(*, with_images: bool) -> str:
-    """List the formats that may be read, as an option of FFmpeg."""
+    """List the formats that may be read, for FFmpeg's format whitelist."""
     refused = _OPEN_OTHERS if with_images else {*_OPEN_OTHERS, "image2"}
     return ",".join(sorted(av.formats_available - refused))
 
 
 def _diagnose(name: str) -> str:
-    """Guess from its first bytes why a file is not a video."""
+    """Guess from its first bytes why a file cannot be read as video."""
     with open_regular_file(name) as file:
         head = file.read(_HEAD_BYTES)
         if head[4:8] in {b"ftyp", b"mdat", b"wide", b"free"} and not _has_box(file, b"moov"):
@@ -623,7 +624,7 @@ def _is_text(head: bytes) -> bool:
 
 
 def _has_box(file: Any, kind: bytes) -> bool:
-    """Whether an MP4 or QuickTime file has a complete box of this kind at the top level."""
+    """Whether an MP4 or QuickTime file has a complete top-level box of this kind."""
     file.seek(0, os.SEEK_END)
     size = file.tell()
     position = 0
@@ -652,35 +653,35 @@ def _describe_reason(error: Exception) -> str:
 
 
 def listen_to_decoders() -> None:
-    """Let FFmpeg write its errors to standard error, for `take_complaints` to count.
+    """Let FFmpeg write its errors to standard error, where `take_complaints` counts them.
 
-    Only for a process that decodes one file at a time, because all decoders share one log, and whose standard error is
-    an unnamed file that can be read.
+    Use this only in a process that decodes one file at a time, because all decoders share one log, and whose standard
+    error is an unnamed, readable file.
     """
-    global _seen
+    global _log_position
     av.logging.restore_default_callback()
     av.logging.set_libav_level(av.logging.ERROR)
-    _seen = os.lseek(_STDERR, 0, os.SEEK_CUR)
+    _log_position = os.lseek(_STDERR, 0, os.SEEK_CUR)
 
 
 def take_complaints() -> int:
-    """Return the number of errors logged since the last call; 0 without :func:`listen_to_decoders`.
+    """Return the number of errors logged since the last call; 0 unless :func:`listen_to_decoders` was called.
 
     This takes a microsecond if there are no errors.
     """
-    global _seen
-    if _seen is None or (end := os.lseek(_STDERR, 0, os.SEEK_CUR)) <= _seen:
+    global _log_position
+    if _log_position is None or (end := os.lseek(_STDERR, 0, os.SEEK_CUR)) <= _log_position:
         return 0
-    os.lseek(_STDERR, _seen, os.SEEK_SET)
-    content = os.read(_STDERR, min(end - _seen, _MAX_LOG_BYTES))
+    os.lseek(_STDERR, _log_position, os.SEEK_SET)
+    content = os.read(_STDERR, min(end - _log_position, _MAX_LOG_BYTES))
     if end > _MAX_LOG_BYTES:
         os.ftruncate(_STDERR, 0)
         end = 0
     os.lseek(_STDERR, end, os.SEEK_SET)
-    _seen = end
+    _log_position = end
     return sum(not is_harmless(line) for line in _LINE.findall(content))
 
 
 def is_harmless(message: bytes) -> bool:
-    """Whether FFmpeg also logs this message about intact files."""
+    """Whether FFmpeg logs this message for intact files as well."""
     return _HARMLESS.match(message) is not None

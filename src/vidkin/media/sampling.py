@@ -1,9 +1,9 @@
-"""Choose the frames on screen at the sample times, and decode only the packets that they need.
+"""Choose the frames on screen at the sample times, and decode only the packets that these frames need.
 
-Packets come in decoding order and carry presentation times, so the frame on screen at a sample time is known before
-decoding, as soon as no later packet can have a nearer time. A frame needs the packets from the last key frame before
-it; earlier packets that no sample needs are dropped. Among the remaining packets, the decoder skips frames that are
-neither sampled nor referenced. The result includes every sampled frame, so the `Sampler` after it chooses the same
+Packets arrive in decoding order and carry presentation times, so the frame on screen at a sample time is known before
+decoding, as soon as no later packet can have a closer time. A frame needs the packets since the last key frame before
+it; earlier packets that no sample needs are dropped. For the remaining packets, the decoder skips frames that are
+neither sampled nor referenced. The output includes every sampled frame, so the `Sampler` that follows chooses the same
 frames as it would from all frames.
 """
 
@@ -29,33 +29,34 @@ if TYPE_CHECKING:
 
     from vidkin.media.reader import PictureReader
 
-# No format decodes as many frames as this ahead of a frame that is shown before them (H.264 and HEVC: 16).
+# No format decodes this many frames ahead of a frame that is shown before them (H.264 and HEVC: 16).
 MAX_REORDERED = 17
 
-# Upper limits on packets that wait for a decision; beyond them, packets are decoded.
+# Upper limits on packets waiting for a decision; when they are exceeded, packets are decoded.
 MAX_WAITING_PACKETS = 1024
 
 MAX_WAITING_BYTES = 48 * 2**20
 
-# Codecs whose decoders can skip unreferenced frames without changing the others.
+# Codecs whose decoders can skip unreferenced frames without affecting others.
 SKIPPING_CODECS = frozenset({"h264", "hevc", "mpeg1video", "mpeg2video"})
 
 # Formats with an index of key frames, which makes seeking reliable.
 SEEKABLE = ("mov", "matroska")
 
-# Seconds that justify a seek, and seconds by which to seek early, because indices may be sorted by decoding time.
+# Distance in seconds that justifies a seek, and seconds by which to seek early, because indices may be sorted by
+# decoding time.
 MIN_SEEK = 5.0
 
 SEEK_MARGIN = 1.0
 
 
 class SkippingDecoder:
-    """Feeds the decoder of a `PictureReader` with the packets that the samples need.
+    """Passes the packets that the samples need to the decoder of a `PictureReader`.
 
     Args:
-        reader: Reader of the file, from which nothing has been read.
-        samples: Function that returns the samples, called after the first frame.
-        every: Whether all frames are sampled, from sample 0 on.
+        reader: Reader of the file, at its start.
+        samples: Function that returns the samples; it is called after the first frame.
+        every: Whether all frames from sample 0 on are sampled.
     """
 
     def __init__(self, reader: PictureReader, samples: Callable[[], Samples], *, every: bool) -> None:
@@ -65,27 +66,27 @@ class SkippingDecoder:
         self._decoder = reader.stream.codec_context
         self._can_skip = self._decoder.codec.canonical_name in SKIPPING_CODECS
         self._is_intact = find_packet_check(self._decoder)
-        # Times of damaged packets that were not decoded.
+        # Times of damaged packets that were dropped without decoding.
         self._dropped_failures: list[int] = []
         self._packets = reader.packets()
         self._waiting: deque[tuple[int, Packet[VideoStream]]] = deque()
         self._bytes = 0
-        # Times of the frames fed to the decoder: the latest at or before the last sample, and all after it.
+        # Times of the frames passed to the decoder: the latest at or before the last sample, and all after it.
         self._fed: list[int] = []
         self._decoding_time: int | None = None
         self._restart = False
-        # Time of the key frame at which decoding was resumed, until that frame is decoded.
+        # Time of the key frame at which decoding resumed, until that frame has been decoded.
         self._entry: int | None = None
         self._has_ended = False
         self._is_predictable = True
 
     def pictures(self) -> Iterator[tuple[int, VideoFrame]]:
-        """Yield (time in units of the stream, frame) for every sampled frame, and some others."""
+        """Yield (time in ticks of the stream, frame) for each sampled frame, and for some others."""
         yield from self._reader.timed(self._frames())
         self.close()
 
     def close(self) -> None:
-        """Report damage, including packets that were not decoded, or raise `MediaError` if there was no frame."""
+        """Report damage, including packets that were not decoded, or raise `MediaError` if there were no frames."""
         if self._has_ended:
             self._drop_waiting()  # packets after the last sample
         for time in self._dropped_failures:
@@ -94,7 +95,7 @@ class SkippingDecoder:
 
     def _frames(self) -> Iterator[VideoFrame]:
         try:
-            # Decode up to the first frame, from which times are counted.
+            # Decode up to the first frame, because times are counted from it.
             for packet in self._packets:
                 self._is_predictable = self._is_predictable and packet.pts is not None
                 if packet.pts is not None:
@@ -113,7 +114,7 @@ class SkippingDecoder:
                     following += [time for time in self._fed if time > limit]
                     if self._every or not following:
                         break
-                    # Samples before the next frame show the same frame.
+                    # All samples before the next frame show the same frame.
                     index = samples.index_after(index + 1, min(following))
                 if self._every or not self._is_predictable:
                     while self._waiting:
@@ -124,13 +125,14 @@ class SkippingDecoder:
                         yield from self._reader.feed(packet)
             yield from self._drain()
         except _NoEntryError:
-            # For example in video with a periodic intra refresh. Decode everything; no frame is returned twice.
+            # This happens, for example, in video with periodic intra refresh. Decode everything; `timed` drops repeated
+            # frames.
             self._decoder.skip_frame = "DEFAULT"
             self._dropped_failures.clear()
             yield from self._reader.again()
 
     def _seek(self, limit: int | None) -> None:
-        """Jump ahead if the first sample is far away."""
+        """Seek ahead if the first sample is far away."""
         reader = self._reader
         base = reader.base or 0
         if limit is None or reader.ticks.seconds(limit) < MIN_SEEK:
@@ -149,10 +151,10 @@ class SkippingDecoder:
                 self._entry = first.pts
             self._fed.clear()
         except av.error.FFmpegError:
-            self._packets = reader.packets()  # the position is unchanged: continue from here
+            self._packets = reader.packets()  # the position is unchanged, so continue from here
 
     def _reach(self, limit: int) -> Iterator[VideoFrame]:
-        """Read on until the frame on screen at ``limit`` is certain, and decode it."""
+        """Read until the frame on screen at ``limit`` is certain, and decode it."""
         later = sum(time > limit for time, _ in self._waiting)
         while later < MAX_REORDERED and not self._has_ended:
             packet = next(self._packets, None)
@@ -162,7 +164,7 @@ class SkippingDecoder:
             before, self._decoding_time = self._decoding_time, packet.dts
             steps_back = before is not None and packet.dts is not None and packet.dts < before
             if packet.pts is None or steps_back or self._reader.failures:
-                # Nothing can be predicted without times, across joined recordings, or after damage.
+                # Prediction is impossible without times, across concatenated recordings, or after damage.
                 self._is_predictable = False
                 self._wait(packet.pts or 0, packet)
                 return
@@ -174,7 +176,7 @@ class SkippingDecoder:
                 and self._waiting
                 and all(time < packet.pts for time, _ in self._waiting)
             ):
-                # Packets before a key frame that is not after the sample are not needed.
+                # Drop packets before the last key frame at or before the sample; they are not needed.
                 if self._is_intact is not None:
                     self._dropped_failures += [
                         time for time, waiting in self._waiting if not (waiting.is_corrupt or self._is_intact(waiting))
@@ -201,7 +203,7 @@ class SkippingDecoder:
         self._waiting.clear()
 
     def _latest(self, limit: int) -> int | None:
-        """Time of the frame on screen at ``limit`` if it has not been decoded."""
+        """Return the time of the frame on screen at ``limit`` if that frame has not been decoded yet."""
         times = [time for time, packet in self._waiting if time <= limit and not packet.is_discard]
         given = [time for time in self._fed if time <= limit]
         if not times or (given and max(given) > max(times)):
@@ -209,7 +211,7 @@ class SkippingDecoder:
         return max(times)
 
     def _decode_until(self, target: int | None, *, whole: bool) -> Iterator[VideoFrame]:
-        """Decode waiting packets up to the target, including it if ``whole``."""
+        """Decode waiting packets up to the target, which is included if ``whole``."""
         if target is None:
             return
         while self._waiting:
@@ -240,7 +242,7 @@ class SkippingDecoder:
         self._fed.append(time)
         frames = self._reader.feed(packet)
         if any(frame.interlaced_frame for frame in frames):
-            # The two fields of a frame can be separate, with only one of them referenced.
+            # The two fields of a frame can be separate pictures, with only one of them referenced.
             self._can_skip = False
             self._decoder.skip_frame = "DEFAULT"
         yield from self._check_entry(frames)
@@ -251,11 +253,11 @@ class SkippingDecoder:
             raise _NoEntryError
 
     def _check_entry(self, frames: list[VideoFrame]) -> Iterator[VideoFrame]:
-        """Yield these frames, after checking that the first ones after a jump are the key frame and its successors."""
+        """Yield these frames, after checking that output after a seek starts with the key frame."""
         for frame in frames:
             if self._entry is not None and frame.pts is not None:
                 if frame.pts < self._entry:
-                    continue  # shown before the key frame, predicted from skipped frames
+                    continue  # shown before the key frame, and predicted from skipped frames
                 if frame.pts > self._entry:
                     raise _NoEntryError
                 self._entry = None
@@ -268,12 +270,10 @@ class _NoEntryError(Exception):
 
 # The functions below check whether packets are complete without decoding them.
 #
-# In MP4 and Matroska, units of H.264 and HEVC are preceded by their lengths (ISO/IEC 14496-15), so damage to a packet
-# nearly always shows. OBUs of AV1 and frames of ProRes state their lengths, too; for VP8 and VP9, only the first bytes
-# and the sizes stated there can be checked.
-
-
-# Offset in the decoder configuration record of the number of bytes in a length.
+# In MP4 and Matroska, NAL units of H.264 and HEVC are preceded by their lengths (ISO/IEC 14496-15), so damage to a
+# packet can nearly always be detected. AV1 OBUs and ProRes frames also state their lengths; for VP8 and VP9, only the
+# first bytes and the sizes stated there can be checked. Position, in the decoder configuration record, of the size of
+# the length fields.
 _LENGTH_OFFSETS = {"h264": 4, "hevc": 21}
 
 # First byte of the AV1 record: marker and version.
@@ -284,7 +284,7 @@ _VP8_START, _VP9_SYNC = b"\x9d\x01\x2a", b"\x49\x83\x42"
 
 
 def find_packet_check(decoder: VideoCodecContext) -> Callable[[Packet[VideoStream]], bool] | None:
-    """Return a function that checks whether a packet of this stream is complete; None if there is no such check."""
+    """Return a function that checks whether packets of this stream are complete; None if no check exists."""
     name, record = decoder.codec.canonical_name, decoder.extradata or b""
     check = {"vp8": _is_vp8, "vp9": _is_vp9, "prores": _is_prores}.get(name)
     offset = _LENGTH_OFFSETS.get(name)
@@ -298,9 +298,9 @@ def find_packet_check(decoder: VideoCodecContext) -> Callable[[Packet[VideoStrea
 
 
 def _has_complete_units(content: memoryview, *, size: int) -> bool:
-    """Whether units preceded by lengths of ``size`` bytes, as in H.264 and HEVC, end exactly with the packet.
+    """Whether NAL units preceded by lengths of ``size`` bytes (H.264 and HEVC) end exactly at the end of the packet.
 
-    Long runs of zeros are damage as well, because units never contain three zeros in a row.
+    A long run of zeros is damage as well, because NAL units never contain three consecutive zeros.
     """
     offset = 0
     while offset + size <= len(content):
@@ -309,7 +309,7 @@ def _has_complete_units(content: memoryview, *, size: int) -> bool:
 
 
 def _has_complete_obus(content: memoryview) -> bool:
-    """Whether the OBUs of AV1 (AV1 bitstream specification, 5.3) end exactly with the packet."""
+    """Whether the AV1 OBUs (AV1 bitstream specification, 5.3) end exactly at the end of the packet."""
     offset = 0
     while offset < len(content):
         header = content[offset]
@@ -317,7 +317,7 @@ def _has_complete_obus(content: memoryview) -> bool:
             return False  # forbidden or reserved bit
         offset += 2 if header & 4 else 1
         if not header & 2:
-            return True  # an OBU without a size takes the rest of the packet
+            return True  # an OBU without a size extends to the end of the packet
         length = 0
         for shift in range(0, 56, 7):
             if offset >= len(content):
@@ -331,21 +331,21 @@ def _has_complete_obus(content: memoryview) -> bool:
 
 
 def _is_vp8(content: memoryview) -> bool:
-    """Whether the first partition stated in the frame tag (RFC 6386, 9.1) fits, and a key frame has its start code."""
+    """Whether the first partition stated in the frame tag (RFC 6386, 9.1) fits, and key frames have a start code."""
     if not content:
-        return True  # an omitted frame
+        return True  # a dropped frame
     tag = int.from_bytes(content[:3], "little")
     head = 3 if tag & 1 else 10
     return len(content) >= head + (tag >> 5) and (head == 3 or content[3:6] == _VP8_START)
 
 
 def _is_prores(content: memoryview) -> bool:
-    """Whether a frame has its identifier and a stated length that fits (SMPTE RDD 36, 5.1)."""
+    """Whether a frame has its identifier and a stated length that fits into the packet (SMPTE RDD 36, 5.1)."""
     return bytes(content[4:8]) == _PRORES_MARK and int.from_bytes(content[:4], "big") <= len(content)
 
 
 def _is_vp9(content: memoryview) -> bool:
-    """Whether each frame of the packet has its marker (VP9 bitstream specification, 6.2), and key frames the sync
+    """Whether each frame in the packet has its marker (VP9 bitstream specification, 6.2), and key frames the sync
     code."""
     for frame in _split_vp9_frames(content):
         if frame is None or frame[0] >> 6 != 2:
@@ -357,7 +357,7 @@ def _is_vp9(content: memoryview) -> bool:
 
 
 def _split_vp9_frames(content: memoryview) -> Iterator[memoryview | None]:
-    """Yield the frames of a packet; None for frames that extend beyond it, according to its index (Annex B)."""
+    """Yield the frames in a packet, using its index (Annex B); None for frames that extend beyond the packet."""
     if not content:
         return
     marker = content[-1]
@@ -380,14 +380,14 @@ TimedFrame = tuple[int, "VideoFrame"]
 
 
 class Sampler:
-    """Receives frames in order and returns the sampled ones, see `vidkin.media.iter_frames`.
+    """Receives frames in order and returns the sampled ones; see `vidkin.media.iter_frames`.
 
     Args:
         rate: Samples per second; None samples every frame.
         start: Time of the first sample, in seconds from the first frame.
-        end: Time in seconds before which samples are taken; None for the end of the video.
-        tick: Seconds per unit of time.
-        base: Time of the first frame in units.
+        end: Time in seconds at which sampling ends, exclusive; None for the end of the video.
+        tick: Seconds per tick.
+        base: Time of the first frame in ticks.
     """
 
     def __init__(self, rate: float | None, start: float, end: float | None, *, tick: float, base: int) -> None:
@@ -401,11 +401,11 @@ class Sampler:
         self.done = False
 
     def limit_of(self, index: int) -> int | None:
-        """Latest time, in units, of the frame on screen at a sample; None for samples at or after the end."""
+        """Return the latest possible time, in ticks, of the frame on screen at a sample; None after the end."""
         return self._limit(index) if self._time(index) < self._end else None
 
     def index_after(self, index: int, time: int) -> int:
-        """Number of the first sample, at or after this one, at which a frame of this time may be on screen.
+        """Return the first sample at or after ``index`` at which a frame with this time may be on screen.
 
         This takes constant time, even if a damaged timestamp is years away.
         """
@@ -418,7 +418,7 @@ class Sampler:
         return index
 
     def push(self, frame: TimedFrame) -> list[TimedFrame]:
-        """Return the sampled frames that this frame makes certain; after the last, ``done`` is set."""
+        """Return the sampled frames that this frame makes certain; ``done`` is set after the last one."""
         if self._rate is None:
             seconds = self._ticks.seconds(frame[0])
             if is_before(seconds, self._start):
@@ -426,7 +426,7 @@ class Sampler:
                 return []
             if seconds >= self._end:
                 self.done = True
-                # No frame begins in the range, so the one on screen at its start is the only sample.
+                # No frame starts in the range, so the frame on screen at its start is the only sample.
                 return self._take() if self._returned is None and self._held is not None else []
             self._held = frame
             return self._take()
@@ -439,7 +439,7 @@ class Sampler:
         return sampled
 
     def finish(self, video_end: int) -> list[TimedFrame]:
-        """The last frame, if a sample falls on it before the video ends (in units)."""
+        """Return the last frame if a sample falls on it before the video ends (in ticks)."""
         if self.done or self._limit(self._index) >= video_end or self._time(self._index) >= self._end:
             return []
         if self._rate is None and self._returned is not None:
@@ -460,12 +460,12 @@ class Sampler:
 
 
 class ChosenSampler:
-    """Receives frames in order and returns the ones on screen at given times.
+    """Receives frames in order and returns those on screen at given times.
 
     Args:
         times: Times in seconds from the first frame, increasing.
-        tick: Seconds per unit of time.
-        base: Time of the first frame in units.
+        tick: Seconds per tick.
+        base: Time of the first frame in ticks.
     """
 
     def __init__(self, times: Sequence[float], *, tick: float, base: int) -> None:
@@ -476,15 +476,15 @@ class ChosenSampler:
         self.done = False
 
     def limit_of(self, index: int) -> int | None:
-        """Latest possible time, in units, of the frame on screen at a sample; None if there is no such sample."""
+        """Return the latest possible time, in ticks, of the frame on screen at a sample; None if it does not exist."""
         return self._limits[index] if index < len(self._limits) else None
 
     def index_after(self, index: int, time: int) -> int:
-        """Number of the first sample, at or after this one, at which a frame of this time may be on screen."""
+        """Return the first sample at or after ``index`` at which a frame with this time may be on screen."""
         return max(index, bisect_left(self._limits, time))
 
     def push(self, frame: TimedFrame) -> list[TimedFrame]:
-        """Return the sampled frame that this frame makes certain; after the last, ``done`` is set."""
+        """Return the sampled frame that this frame makes certain; ``done`` is set after the last one."""
         before, self._held = self._held, frame
         if before is None or self.done or self._limits[self._index] >= frame[0]:
             return []
@@ -493,11 +493,11 @@ class ChosenSampler:
         return [before]
 
     def finish(self, video_end: int) -> list[TimedFrame]:
-        """The last frame, if a sample falls on it before the video ends (in units)."""
+        """Return the last frame if a sample falls on it before the video ends (in ticks)."""
         if self._held is None or self.done or self._limits[self._index] >= video_end:
             return []
         return [self._held]
 
 
 Samples = Sampler | ChosenSampler
-"""The times at which frames are sampled, by number from 0."""
+"""The times at which frames are sampled, by index from 0."""

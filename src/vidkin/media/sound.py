@@ -1,7 +1,7 @@
-"""Decode the sound of a file to mono or stereo samples at a low rate with exact times, skipping damaged parts.
+"""Decode the audio of a file to mono or stereo samples at a low rate with exact times, skipping damaged parts.
 
-Packets of sound come from the reader of the frames (:class:`vidkin.media.reader.PictureReader`), which passes on the
-packets between them, or from :func:`iter_sound`, which reads only sound.
+Audio packets come from the reader of the frames (:class:`vidkin.media.reader.PictureReader`), which passes on the
+packets between them, or from :func:`iter_sound`, which reads only audio.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from vidkin._base.files import PathLike
 from vidkin._base.values import Result
 from vidkin.errors import MediaError
 from vidkin.media.frames import DEFAULT_TIME_BASE
-from vidkin.media.reader import GLUED, MAX_TRACKS, demux, is_refusal, logger, media_error, open_container
+from vidkin.media.reader import MAX_STEP_BACK, MAX_TRACKS, demux, is_refusal, logger, media_error, open_container
 
 if TYPE_CHECKING:
     from av.audio.frame import AudioFrame
@@ -32,35 +32,35 @@ if TYPE_CHECKING:
     from av.packet import Packet
 
 SOUND_RATE = 8000
-"""Samples per second of decoded sound."""
+"""Samples per second of decoded audio."""
 
-# Seconds between the end of a frame and the start of the next above which a new piece begins: containers round to
-# milliseconds, and smaller gaps and overlaps are inaudible.
+# A larger gap in seconds between two audio frames starts a new segment: containers round times to milliseconds, and
+# smaller gaps and overlaps are inaudible.
 _JITTER = 0.02
-# Samples passed on at a time, because the overhead per frame of a few milliseconds exceeds the cost of its samples.
+# Number of samples to pass on at a time; for frames of a few milliseconds, the overhead would exceed the processing.
 _CHUNK = SOUND_RATE
-# Seconds above which a gap in the times of a track is damage, not silence.
+# Gaps in the times of a track above this many seconds are damage, not silence.
 _MAX_GAP = 24 * 3600.0
 
 Listener = Callable[[int, NDArray[np.float32]], None]
-"""Receives the number of the first sample, counted from time 0 at `SOUND_RATE`, and the samples, in order.
+"""Receives the position of the first sample, counted from time 0 at `SOUND_RATE`, and the samples, in order.
 
-These are [S], or [S, 2] for stereo."""
+The samples are [S], or [S, 2] for stereo."""
 
 Mix = Literal["mono", "stereo"]
-"""Channels to which all sound is mixed."""
+"""Channels to which all audio is mixed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SoundTrack(Result):
-    """A sound track of a file.
+    """An audio track of a file.
 
     Attributes:
-        number: Position among the sound tracks, from 0.
-        language: Stated language (ISO 639); empty if there is none.
-        title: Stated title; empty if there is none.
+        number: Index among the audio tracks, from 0.
+        language: Language in the header (ISO 639); empty if there is none.
+        title: Title in the header; empty if there is none.
         codec: Name of the codec; empty if unknown.
-        is_default: Whether players play it by default.
+        is_default: Whether players play this track by default.
     """
 
     number: int
@@ -71,7 +71,7 @@ class SoundTrack(Result):
 
 
 def sound_tracks(container: InputContainer) -> list[SoundTrack]:
-    """List the sound tracks of an open file, at most `MAX_TRACKS`."""
+    """List the audio tracks of an open file, at most `MAX_TRACKS`."""
     best = container.streams.best("audio")
     return [
         SoundTrack(
@@ -86,15 +86,15 @@ def sound_tracks(container: InputContainer) -> list[SoundTrack]:
 
 
 class TrackDecoder:
-    """Decodes the packets of a sound track to samples with exact times.
+    """Decodes the packets of an audio track to samples with exact times.
 
-    Gaps in the times are skipped, and overlaps are dropped. A step back of more than a second is an appended recording,
-    which continues where the previous one ended.
+    Gaps in the times are skipped, and overlaps are dropped. A step back of more than a second means an appended
+    recording, which continues where the previous one ended.
 
     Args:
         stream: The track.
-        origin: Time in the file, in seconds, of time 0 of the samples: the time of the first frame.
-        listen: Receives the samples.
+        origin: Time in the file, in seconds, that corresponds to time 0 of the samples: the time of the first frame.
+        listen: Receiver of the samples.
         mix: Channels of the samples.
 
     Attributes:
@@ -106,7 +106,7 @@ class TrackDecoder:
         self._tick = float(stream.time_base or DEFAULT_TIME_BASE)
         self._resampler: AudioResampler | None = None
         self._format: tuple[Any, ...] = ()
-        # Expected time of the next frame in seconds, offset of times after a step back, and number of the next sample
+        # Expected time of the next frame in seconds, offset of times after a step back, and position of the next sample
         # from the resampler.
         self._expected: float | None = None
         self._shift = 0.0
@@ -129,11 +129,11 @@ class TrackDecoder:
         self._decode(packet)
 
     def rewind(self) -> None:
-        """Ignore the packets that came already, because they come again."""
+        """Ignore the packets received so far, because they will be received again."""
         self._skip_until = self._decoding_time
 
     def finish(self) -> None:
-        """Decode the remaining sound."""
+        """Decode the remaining audio."""
         self._decode(None)
         self._flush()
 
@@ -149,7 +149,7 @@ class TrackDecoder:
             return
         except (av.error.FFmpegError, ValueError) as error:
             self.failures += 1
-            logger.debug("a packet of sound could not be decoded: %s", error)
+            logger.debug("an audio packet could not be decoded: %s", error)
 
     def _take(self, frame: AudioFrame) -> None:
         rate = frame.sample_rate
@@ -160,7 +160,7 @@ class TrackDecoder:
         form = (frame.format.name, frame.layout.name, rate)
         if self._expected is None or form != self._format or abs(time - self._expected) > _JITTER:
             self._flush()
-            if self._expected is not None and time < self._expected - GLUED:
+            if self._expected is not None and time < self._expected - MAX_STEP_BACK:
                 self._shift += self._expected - time
                 time = self._expected
             if self._expected is not None and time > self._expected + _MAX_GAP:
@@ -182,31 +182,31 @@ class TrackDecoder:
             for resampled in resampler.resample(None):
                 self._pass_on(resampled)
         except av.error.FFmpegError as error:
-            logger.debug("the end of a piece of sound was skipped: %s", error)
+            logger.debug("the end of an audio segment was skipped: %s", error)
 
     def _pass_on(self, resampled: AudioFrame) -> None:
         shape = (-1, 2) if self._mix == "stereo" else (-1,)
         samples = resampled.to_ndarray().reshape(shape).astype(np.float32, copy=False)
         first = self._next
         self._next += len(samples)
-        # Skip samples before the first frame and samples that were passed on before.
+        # Skip samples before the first frame, and samples that were already passed on.
         known = max(self._passed, 0) - first
         if known > 0:
             samples, first = samples[known:], first + known
         if len(samples):
             self._passed = first + len(samples)
-            if not np.isfinite(samples.sum()):  # a damaged packet may decode to NaN or infinity
+            if not np.isfinite(samples.sum()):  # damaged packets can decode to NaN or infinity
                 samples = np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
             self._listen(first, samples)
 
 
 class TracksDecoder:
-    """Decodes the sound tracks of a file from packets that the caller reads.
+    """Decodes the audio tracks of a file from packets that the caller reads.
 
     Args:
         container: The open file.
-        origin: Time in the file, in seconds, of time 0.
-        open_listener: Called for each track, in order; returns the receiver of its samples.
+        origin: Time in the file, in seconds, that corresponds to time 0.
+        open_listener: Called for each track, in order; returns the receiver of the samples.
         mix: Channels of the samples.
     """
 
@@ -223,18 +223,18 @@ class TracksDecoder:
         }
 
     def push(self, packet: Packet[Any]) -> None:
-        """Take a packet of any stream; packets of streams without sound are ignored."""
+        """Decode a packet of any stream; packets of other streams than audio are ignored."""
         decoder = self._decoders.get(packet.stream_index)
         if decoder is not None:
             decoder.push(packet)
 
     def rewind(self) -> None:
-        """Ignore the packets that came already, because the file is read again from its start."""
+        """Ignore the packets received so far, because the file is read again from its start."""
         for decoder in self._decoders.values():
             decoder.rewind()
 
     def finish(self) -> int:
-        """Decode the remaining sound and return the number of packets that could not be decoded."""
+        """Decode the remaining audio, and return the number of packets that could not be decoded."""
         for decoder in self._decoders.values():
             decoder.finish()
         return sum(decoder.failures for decoder in self._decoders.values())
@@ -242,12 +242,12 @@ class TracksDecoder:
 
 @contextmanager
 def open_sound(path: PathLike) -> Iterator[tuple[InputContainer, float]]:
-    """Open a file only for its sound; yield the container and the time in it, in seconds, of time 0.
+    """Open a file only for its audio; yield the container and the time in the file, in seconds, that counts as 0.
 
-    That is the time of the first video frame, or of the first sample if there is no video except a cover.
+    This is the time of the first video frame or, if there is no video except a cover, of the first sample.
 
     Raises:
-        MediaError: The file cannot be read, or has no sound.
+        MediaError: The file cannot be read, or has no audio.
     """
     name = os.fspath(path)
     with open_container(name) as container:
@@ -268,20 +268,20 @@ def iter_sound(
     on_read: Callable[[], None] = lambda: None,
     origin: float | None = None,
 ) -> int:
-    """Read only the sound of a file.
+    """Read only the audio of a file.
 
     Args:
         path: A video or an audio file.
-        open_listener: Called for each track, in order; returns the receiver of its samples.
-        end: Stop at this time in seconds; some later samples may be passed on as well.
-        on_read: Callback for every packet read.
-        origin: Time in the file, in seconds, of time 0; None for the one of :func:`open_sound`.
+        open_listener: Called for each track, in order; returns the receiver of the samples.
+        end: Stop at this time in seconds; some later samples may also be passed on.
+        on_read: Callback for each packet that is read.
+        origin: Time in the file, in seconds, that corresponds to time 0; None uses the one from :func:`open_sound`.
 
     Returns:
-        Number of packets that could not be decoded.
+        The number of packets that could not be decoded.
 
     Raises:
-        MediaError: The file cannot be read, or has no sound.
+        MediaError: The file cannot be read, or has no audio.
     """
     with open_sound(path) as (container, start):
         start = start if origin is None else origin

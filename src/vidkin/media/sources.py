@@ -1,4 +1,4 @@
-"""Provide any source of a video or image as a file: paths, bytes, open files, and frames in memory."""
+"""Provide any video or image source as a file: paths, bytes, open files, and frames in memory."""
 
 from __future__ import annotations
 
@@ -52,19 +52,20 @@ _CHUNK = 1 << 20
 def open_source(
     source: Source, frame_rate: float | None = None, *, name: str = "source"
 ) -> Iterator[str | os.PathLike[str]]:
-    """Yield the file of a source, or a temporary lossless file if it has none.
+    """Yield the file of a source, or a temporary lossless file if the source has no file.
 
-    Frames in memory are thus read, sampled and described exactly like a file with these frames.
+    Frames in memory are therefore read, sampled and described exactly like a file with these frames.
 
     Args:
-        source: A video or an image, see :data:`Source`. Images are rotated according to their EXIF data. Times of
-            `Frames` count from the first one.
-        frame_rate: Frames per second of an array or an iterator of several frames without times.
+        source: A video or an image; see :data:`Source`. Images are rotated according to their EXIF data. Times of
+            `Frames` count from the first frame.
+        frame_rate: Frames per second, for an array or an iterator of several frames without times.
         name: Name of the argument, for messages.
 
     Raises:
-        InvalidArgumentError: The source has another type, or several frames have no rate.
-        MediaError: From the block; if it is about the temporary file, the path is replaced by the kind of source.
+        InvalidArgumentError: The source has another type, or there are several frames but no frame rate.
+        MediaError: Raised in the block; in errors about the temporary file, the path is replaced with the kind of
+            source.
     """
     if frame_rate is not None and not 0 < frame_rate < math.inf:
         raise InvalidArgumentError(f"frame_rate must be above 0 frames per second, got {frame_rate}")
@@ -83,13 +84,13 @@ def open_source(
 
 
 def source_name(source: Source) -> str:
-    """Return the path of a source; empty if it has none, such as frames in memory."""
+    """Return the path of a source; empty if it has none, as for frames in memory."""
     path = _find_path(source)
     return "" if path is None else os.fspath(path)
 
 
 def _find_path(source: Source) -> str | os.PathLike[str] | None:
-    """Return the path of a source, also for a file object that was opened by path and not read yet."""
+    """Return the path of a source; this includes file objects that were opened by path and have not been read yet."""
     if isinstance(source, str | os.PathLike):
         return source
     file: Any = source
@@ -126,10 +127,10 @@ def _write(source: Any, folder: Path, frame_rate: float | None, name: str) -> tu
     has_times = start[0][1] is not None
     if not has_times and frame_rate is None:
         raise InvalidArgumentError(
-            f"{name} has several frames, so frame_rate must be their number per second, above 0, got {frame_rate}"
+            f"{name} has several frames, so frame_rate must be above 0 frames per second, got {frame_rate}"
         )
     if has_times and start[1][1] is not None and start[0][1] is not None and start[1][1] > start[0][1]:
-        # The last frame stays as long as the first one.
+        # The last frame stays on screen as long as the first.
         frame_rate = 1 / (start[1][1] - start[0][1])
     path, times = folder / "frames.mkv", list[float]()
     write_video(
@@ -160,7 +161,7 @@ def _copy(file: Any, path: Path, name: str) -> None:
 
 
 def _iter_frames(source: Any, name: str) -> Iterator[tuple[NDArray[np.uint8], float | None]]:
-    """Yield images [H, W, 3], each with its time if it has one."""
+    """Yield images [H, W, 3], each with its time, if any."""
     from PIL import Image, ImageOps
 
     if isinstance(source, Frames):
@@ -191,7 +192,7 @@ def _refused_error(name: str, given: str) -> InvalidArgumentError:
 def _collect_times(
     frames: Iterable[tuple[NDArray[np.uint8], float | None]], times: list[float], name: str
 ) -> Iterator[NDArray[np.uint8]]:
-    """Yield the images, after appending the time of each to a list, relative to the first one, if it has one."""
+    """Yield the images; append the time of each, if any, relative to the first, to a list."""
     first: float | None = None
     for number, (image, time) in enumerate(frames):
         if number and (first is None) != (time is None):

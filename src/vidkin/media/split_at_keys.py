@@ -1,4 +1,4 @@
-"""Split a video at usable key frames without encoding, copying every packet unchanged to one piece."""
+"""Split a video at usable key frames without encoding, copying each packet unchanged to one piece."""
 
 from __future__ import annotations
 
@@ -52,26 +52,26 @@ def split_video(
     stream: int | None = None,
     time_code: str | None = None,
 ) -> SplitReport:
-    """Split a video before given times, with sound and subtitles, without encoding.
+    """Split a video before given times without encoding, including audio and subtitles.
 
-    A compressed frame needs the frames before it back to the last key frame, so a piece can only begin at a key frame:
+    A compressed frame needs the frames before it, back to the last key frame, so a piece can only begin at a key frame:
     the last one at or before the requested time. A piece can therefore begin with the end of the previous part (which
-    that part's own piece then lacks); `Piece.start` is its actual start. Parts without a key frame between them share a
-    piece. Key frames across which later frames refer back (open groups of pictures) are not used, because frames
-    between two pieces would be lost. Sound and subtitles belong to the piece in which they start.
+    is then missing from the piece of that part); `Piece.start` is its actual start. Parts without a key frame between
+    them share a piece. Key frames that later frames reference across (open GOPs) are not used, because frames between
+    two pieces would be lost. Audio and subtitles belong to the piece in which they start.
 
-    Pieces have the format of the source, or Matroska if that cannot be written. They appear together when all are
-    complete. Existing files are replaced only if they are pieces of this video, because recordings are often numbered
-    in the same way.
+    Pieces have the format of the source, or Matroska if that cannot be written. They all appear when all are complete.
+    Existing files are replaced only if they are pieces of this video, because recordings are often numbered in the
+    same way.
 
     Args:
         source: The video.
-        folder: Where to write; created if missing.
+        folder: Folder to write to; created if missing.
         starts: Start of each part in seconds from the first frame, increasing. Frames before the first start belong to
             the first piece.
         names: For each part, the name of a piece that begins with it, without extension; None for an unwanted part,
             which is left out as far as key frames allow. Default: ``<name>-001``, ``<name>-002``, ...
-        stream: Number of the video's stream, as in `vidkin.media.split_exactly`.
+        stream: Index of the video stream, as in `vidkin.media.split_exactly`.
         time_code: Time code of the first frame, as in `vidkin.media.split_exactly`.
 
     Raises:
@@ -82,12 +82,12 @@ def split_video(
     if names is not None and len(names) != len(starts):
         raise InvalidArgumentError(f"names must be one per part, {len(starts)}, got {len(names)}")
     if not starts:
-        raise InvalidArgumentError("times to split at must not be empty; the start of the video is 0")
+        raise InvalidArgumentError("split times must not be empty; the start of the video is 0")
     previous = -1.0
     for start in starts:
         if not (math.isfinite(start) and start >= 0 and start > previous):
             raise InvalidArgumentError(
-                f"times to split at must increase and be at least 0 s, got {', '.join(f'{s:g}' for s in starts)}"
+                f"split times must increase and be at least 0 s, got {', '.join(f'{s:g}' for s in starts)}"
             )
         previous = start
     name = os.fspath(source)
@@ -138,7 +138,7 @@ def _write(
     paths: Mapping[int, Path],
     codes: Sequence[str],
 ) -> None:
-    """Copy every packet into its piece, with times counted from the start of the piece."""
+    """Copy each packet to its piece, with times counted from the start of the piece."""
     waiting = Counter(plan.pieces)
     shifts = [time * plan.tick for time in plan.entries]
     ends = [*plan.entries[1:], plan.end]
@@ -168,7 +168,7 @@ def _write(
                 end_with_piece(packet, float((ends[piece] - plan.entries[piece]) * plan.tick))
             output.mux_one(packet)
             waiting[piece] -= 1
-            if not waiting[piece]:  # close finished pieces, so that few files are open at the same time
+            if not waiting[piece]:  # close completed pieces, so that only a few files are open at a time
                 output.close()
     if copied != len(plan.pieces):
         raise MediaError(name, "the file changed while it was being split")
@@ -179,12 +179,12 @@ class SplitPlan:
     """Assignment of packets to pieces.
 
     Attributes:
-        tick: Seconds per unit of the video's times.
-        base: Time of the first frame, in units.
-        end: End of the last frame, in units.
-        entries: Presentation times, in units, of the key frames at which the pieces begin; the first is ``base``.
-        owners: Number of the piece of every requested part.
-        pieces: Number of the piece of every packet, in the order of the file.
+        tick: Seconds per tick of the video's times.
+        base: Time of the first frame, in ticks.
+        end: End of the last frame, in ticks.
+        entries: Presentation times, in ticks, of the key frames at which the pieces begin; the first is ``base``.
+        owners: Index of the piece for each requested part.
+        pieces: Index of the piece for each packet, in file order.
     """
 
     tick: Fraction
@@ -195,7 +195,7 @@ class SplitPlan:
     pieces: list[int]
 
     def starts(self) -> list[float]:
-        """Starts of the pieces in seconds from the first frame."""
+        """Return the starts of the pieces in seconds from the first frame."""
         return [float((time - self.base) * self.tick) for time in self.entries]
 
 
@@ -213,9 +213,9 @@ def plan_split(
         name: Name of the file, for messages.
         container: The open file.
         main: The file's video stream.
-        kept: Numbers of the streams to keep in the pieces.
+        kept: Indices of the streams to keep in the pieces.
         starts: Start of each part in seconds from the first frame, increasing.
-        unwanted: Parts to leave out, unless they must be in the piece of a neighbor.
+        unwanted: Parts to leave out, unless they must be in the piece of an adjacent part.
 
     Raises:
         MediaError: There are no frames, or they have no times.
@@ -231,7 +231,7 @@ def plan_split(
         if packet.stream_index != main.index:
             continue
         if stamp is None:
-            raise MediaError(name, "its frames have no times, so it cannot be split; put it into a container first")
+            raise MediaError(name, "its frames have no times, so it cannot be split; remux it into a container first")
         if packet.is_keyframe:
             keys.append(len(times))
         times.append(stamp)
@@ -241,15 +241,16 @@ def plan_split(
     if not shown:
         raise MediaError(name, "it has no frames")
     base, tick = min(shown), Fraction(main.time_base or DEFAULT_TIME_BASE)
-    # Some formats state no durations, especially for the last frame; the usual duration is assumed for it.
+    # Some formats state no durations, especially for the last frame; assume the typical duration in this case.
     usual = int(median(after - before for before, after in pairwise(sorted(shown)))) if len(shown) > 1 else 0
     end = max(stamp + (length or usual) for stamp, length in zip(shown, lengths, strict=True))
     split_points = [(base, 0), *((times[key], key) for key in _find_split_keys(times, keys))]
-    # Allow half a unit of tolerance, because times in seconds are rounded.
+    # Allow a tolerance of half a tick, because times in seconds are rounded.
     units = [Fraction(start) / tick + base + Fraction(1, 2) for start in starts]
     positions = [max(0, bisect_right(split_points, (unit, math.inf)) - 1) for unit in units]
     for part in sorted(unwanted, reverse=True):
-        # Begin an unwanted part at the key frame after its start, if it has one, so that the previous part is complete.
+        # Let an unwanted part begin at the first key frame after its start, if any, so that the previous part is
+        # complete.
         later = bisect_left(split_points, (units[part] - 1, 0))
         following = positions[part + 1] if part + 1 < len(positions) else len(split_points)
         positions[part] = later if later < following else positions[max(0, part - 1)]
@@ -261,15 +262,15 @@ def plan_split(
 
 
 def iter_packets(container: InputContainer, kept: AbstractSet[int]) -> Iterator[Packet[Any]]:
-    """Yield the nonempty packets of the kept streams, in the order of the file."""
+    """Yield the nonempty packets of the kept streams, in file order."""
     for packet in container.demux([stream for stream in container.streams if stream.index in kept]):
         if packet.size:
             yield packet
 
 
 def _find_split_keys(times: Sequence[int], keys: Sequence[int]) -> list[int]:
-    """Find key frames after the first at which a file can be split: all frames stored before are shown before, and all
-    frames stored after are shown after."""
+    """Find the key frames after the first at which a file can be split: all frames stored before them are shown before
+    them, and all frames stored after them are shown after them."""
     split_points = []
     latest = max(times[: keys[1]]) if len(keys) > 1 else 0
     for key, following in pairwise([*keys[1:], len(times)]):
@@ -287,7 +288,7 @@ def _assign_packets(
     entries: Sequence[tuple[int, int]],
     tick: Fraction,
 ) -> list[int]:
-    """Assign a piece to every packet: video by position in the file, other packets by time."""
+    """Assign each packet to a piece: video packets by position in the file, other packets by time."""
     ordinals = [ordinal for _, ordinal in entries]
     borders = [time * tick for time, _ in entries]
     bases = {stream.index: Fraction(stream.time_base or 1) for stream in container.streams}

@@ -1,4 +1,4 @@
-"""Split a video exactly to the frame, copying packets where possible and encoding only the other frames."""
+"""Split a video frame-accurately, copying packets where possible and encoding only the remaining frames."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from vidkin.media.time_code import read_time_code, timeline_rate
 
 OnSplitProgress = Callable[[float, float | None], None]
 
-# Constant quality on the scale of x264: 0 would be lossless, which the profiles of most videos do not allow.
+# Constant quality on the x264 scale; 0 would be lossless, which the profiles of most videos do not allow.
 _BEST, _WORST = 1, 51
 
 
@@ -61,12 +61,12 @@ class Span(Protocol):
 
     @property
     def start_frame(self) -> int:
-        """Number of the first frame, counting from 0."""
+        """Index of the first frame, counting from 0."""
         ...
 
     @property
     def end_frame(self) -> int:
-        """Number of the first frame after the part."""
+        """Index of the first frame after the part."""
         ...
 
 
@@ -83,32 +83,32 @@ def split_exactly(
     quality: int = 18,
     on_progress: OnSplitProgress | None = None,
 ) -> SplitReport:
-    """Write parts of a video as files with exactly their frames, with sound and subtitles.
+    """Write parts of a video as files with exactly their frames, including audio and subtitles.
 
-    Packets are copied from the first key frame of a part on, up to the last one that needs no packet after the part;
+    Packets are copied from the first key frame of a part, up to the last packet that needs no packet after the part;
     frames before and after are encoded with the codec and in the format of the source. This applies to H.264, VP8 and
-    VP9. With other codecs, a part is copied whole if that gives exactly its frames, and encoded whole otherwise (HEVC
-    as HEVC, all others as H.264 in MP4). Frames keep their times, counted from the part's first frame. Packets of sound
-    and subtitles are copied to the part in which they start; subtitles end with the part.
+    VP9. With other codecs, a part is copied as a whole if this gives exactly its frames, and otherwise encoded as a
+    whole (HEVC as HEVC, all others as H.264 in MP4). Frames keep their times, counted from the part's first frame.
+    Audio and subtitle packets are copied to the part in which they start; subtitles are cut off at its end.
 
-    A file appears under its name when it is complete. Existing files are replaced only if they are pieces of this
+    A file appears under its name only when it is complete. Existing files are replaced only if they are pieces of this
     video, because recordings are often numbered in the same way.
 
     Args:
         source: The video.
-        folder: Where to write; created if missing.
+        folder: Folder to write to; created if missing.
         spans: The parts, in order, without overlaps.
         times: [T] times in seconds of all decoded frames, at least up to the end of the last part.
         names: Names of the files, without extension; default: ``<name>-001``, ``<name>-002``, ...
-        stream: Number of the video's stream in the source, if it has several; None takes the first, as players do.
+        stream: Index of the video stream in the source, if there are several; None takes the first, as players do.
             Other videos are left out.
         time_code: Time code of the first frame of the source, from which the time codes of the pieces are counted;
-            None uses the one in the source, "" writes none.
-        quality: Constant quality of encoded frames, from 1 (best) to 51, on the scale of x264.
-        on_progress: Callback that receives (frames read, total number of frames).
+            None uses the time code in the source, "" writes none.
+        quality: Constant quality of encoded frames, from 1 (best) to 51, on the x264 scale.
+        on_progress: Callback that receives (frames read, total frames).
 
     Raises:
-        InvalidArgumentError: ``spans`` is empty, overlaps or goes beyond ``times``, the number of ``names`` differs
+        InvalidArgumentError: ``spans`` is empty, overlaps or extends beyond ``times``, the number of ``names`` differs
             from the number of parts, or ``quality`` is out of range.
         MediaError: The source cannot be read, a piece cannot be written, or another file has its name.
     """
@@ -138,7 +138,7 @@ def split_exactly(
         if codec is not None:
             if all(stretch.is_copied for plan in plans for stretch in plan):
                 codec = None
-            else:  # all pieces of a video have the same codec
+            else:  # all pieces of a video must have the same codec
                 plans = [plan_piece(None, span.start_frame, span.end_frame) for span in spans]
         form = choose_form(name, container, video, codec=codec, with_time_code=bool(time_code))
         number = video.index
@@ -148,7 +148,7 @@ def split_exactly(
     try:
         return write(stored, plans)
     except LostFrameError:
-        # Packets did not match frames, so decode and encode every frame.
+        # Packets did not match the frames, so decode and encode every frame.
         return write(None, [plan_piece(None, span.start_frame, span.end_frame) for span in spans])
 
 
@@ -178,7 +178,7 @@ def _write_pieces(
         open_video(name, threads=1, stream=video) as (other, _),
     ):
         tick = Fraction(stream.time_base or DEFAULT_TIME_BASE)
-        if stored is None:  # the packets' times are unusable: use the times of the decoded frames
+        if stored is None:  # the times of the packets are unusable, so use those of the decoded frames
             shown = times + probe(name, stream=video).start_time
             stamps = np.rint(shown / float(tick)).astype(np.int64)
         else:
@@ -187,7 +187,7 @@ def _write_pieces(
         piece_frames = iter_piece_frames(name, container, stream, stored, plans, on_progress)
         for number, frames in groupby(piece_frames, key=lambda frame: frame.piece):
             span, path = spans[number], paths[number]
-            # PieceWriter needs [N + 1] times of the frames of a part and of its end, in units of the stream.
+            # PieceWriter needs [N + 1] times of the frames of a part and of its end, in ticks of the stream.
             own = stamps[span.start_frame : span.end_frame]
             last = float(times[span.end_frame - 1])
             writer = PieceWriter(

@@ -17,7 +17,7 @@ from vidkin.media.frames import is_before
 def steady_frames(
     path: PathLike, start: float, step: float, count: int, short_side: int | None, threads: int
 ) -> Iterator[NDArray[np.uint8]]:
-    """Yield exactly ``count`` frames: the one on screen at each start + k * step seconds, repeated if it stays."""
+    """Yield exactly ``count`` frames: the frame on screen at each start + k * step seconds, repeated if it stays."""
     index = 0
     shown: NDArray[np.uint8] | None = None
     end = start + (count - 0.5) * step

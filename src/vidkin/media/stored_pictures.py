@@ -1,4 +1,4 @@
-"""Match the packets of a video to its frames, and find where copying packets can begin and end."""
+"""Match the packets of a video to its frames, and find where packet copying can begin and end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Formats whose packets carry presentation times.
 _TIMED_FORMATS = ("mov,", "matroska,", "mpegts", "flv")
 
-# Profiles of H.264 as x264 names them.
+# H.264 profiles, as named by x264.
 _PROFILES = {66: "baseline", 77: "main", 100: "high", 110: "high10", 122: "high422", 244: "high444"}
 
 
@@ -29,16 +29,16 @@ class StoredPictures:
     """The packets of a video, one per frame, in decoding order.
 
     Attributes:
-        ordinals: [T] int64, position of each packet among all packets of the video (some are never shown).
-        stamps: [T] int64, presentation times in units of the stream.
-        ranks: [T] int64, number of each packet's frame in presentation order.
+        ordinals: [T] int64, position of each packet among all packets of the video (some packets are never shown).
+        stamps: [T] int64, presentation times in ticks of the stream.
+        ranks: [T] int64, position of each packet's frame in presentation order.
         entries: Frames at which copying can begin, increasing; the packets from such a frame on are exactly the packets
             of the frames from it on.
         barriers: Frames, increasing, preceded by packets that are never shown but would be shown if copied.
         is_mixable: Whether encoded and copied frames can be mixed in one stream.
-        sets: Parameter sets of H.264 in MP4 and Matroska.
-        profile: H.264 profile as x264 names it.
-        number: An unused number for H.264 parameter sets.
+        sets: H.264 parameter sets in MP4 and Matroska.
+        profile: H.264 profile, as named by x264.
+        number: An unused ID for H.264 parameter sets.
     """
 
     ordinals: NDArray[np.int64]
@@ -55,12 +55,12 @@ class StoredPictures:
         return len(self.ranks)
 
     def times(self) -> NDArray[np.int64]:
-        """Presentation times [T] of the frames, increasing."""
+        """Return the presentation times [T] of the frames, increasing."""
         times: NDArray[np.int64] = np.sort(self.stamps)
         return times
 
     def last_end(self, start: int, end: int) -> int:
-        """Return the end (exclusive, at most ``end``) of the frames that can be copied from ``start`` on: their packets
+        """Return the end (exclusive, at most ``end``) of the frames from ``start`` that can be copied: their packets
         come first and need no later packets."""
         later = self.barriers[self.barriers > start]
         end = min(end, int(later[0])) if len(later) else end
@@ -77,7 +77,7 @@ def read_stored_pictures(
     Args:
         container: The open file.
         main: The file's video stream.
-        times: [T] times in seconds of the decoded frames, from the first one on; later frames can be missing.
+        times: [T] times in seconds of the decoded frames, from the first frame; later frames can be missing.
 
     Returns:
         The packets; None if packets cannot be matched to frames because of separate fields, frames that are not shown,
@@ -87,7 +87,7 @@ def read_stored_pictures(
     ordinals: list[int] = []
     stamps: list[int] = []
     keys: list[int] = []  # positions in both lists
-    hidden: list[int] = []  # positions preceded by a packet that is not shown
+    hidden: list[int] = []  # positions preceded by a packet that is never shown
     for ordinal, packet in enumerate(packet for packet in container.demux(main) if packet.size):
         if packet.has_sidedata("new_extradata") or packet.is_corrupt:
             return None
@@ -127,7 +127,7 @@ def read_stored_pictures(
 
 
 class _CodecForm:
-    """Properties of a codec that matter for copying and mixing frames."""
+    """Properties of a codec that determine how frames can be copied and mixed."""
 
     def __init__(self) -> None:
         self.is_mixable = False
@@ -170,18 +170,18 @@ class _CodecForm:
         self.is_mixable = self.number is not None and self.profile is not None
 
 
-# The parts of H.264 needed to mix encoded and copied frames in one stream.
+# The parts of H.264 that are needed to mix encoded and copied frames in one stream.
 #
-# A decoder needs the parameter sets (NAL types 7 and 8) that frames refer to by number. MP4 and Matroska store them
-# once for the whole stream (`avcC`, ISO/IEC 14496-15, 5.3.3.1), with the NAL units of frames preceded by their length.
-# MPEG transport streams repeat them before frames, with NAL units separated by start codes (Annex B of ITU-T H.264).
+# A decoder needs the parameter sets (NAL types 7 and 8) that frames refer to by ID. MP4 and Matroska store them once
+# for the whole stream (`avcC`, ISO/IEC 14496-15, 5.3.3.1), and precede the NAL units of frames with their length. MPEG
+# transport streams repeat them before frames, with NAL units separated by start codes (Annex B of ITU-T H.264).
 
 
 _REFRESH, _SLICES, _SEQUENCE, _PICTURE = 5, (1, 2, 3, 4, 5), 7, 8
 
 _START = re.compile(b"\0\0\0?\1")
 
-# Number of sequence parameter sets that can exist; there can be more picture parameter sets.
+# Number of possible sequence parameter sets; there can be more picture parameter sets.
 _MAX_SETS = 32
 
 
@@ -191,10 +191,10 @@ class ParameterSets:
 
     Attributes:
         head: Version, profile, compatibility and level, one byte each.
-        length_size: Number of bytes in the length before a NAL unit.
+        length_size: Number of bytes in the length field before each NAL unit.
         sequences: Sequence parameter sets.
         pictures: Picture parameter sets.
-        tail: Bytes added by high profiles.
+        tail: Additional bytes of the high profiles.
     """
 
     head: bytes
@@ -205,12 +205,12 @@ class ParameterSets:
 
     @property
     def profile(self) -> int:
-        """Number of the H.264 profile, in 0..255 (``profile_idc`` of the standard)."""
+        """Number of the H.264 profile, in 0..255 (``profile_idc`` in the standard)."""
         return self.head[1]
 
     @staticmethod
     def parse(record: bytes) -> ParameterSets | None:
-        """Parse a record; None if the bytes are not one (Annex B, or damaged)."""
+        """Parse a record; None if the bytes are not a record (Annex B, or damaged)."""
         if len(record) < 7 or record[0] != 1:
             return None
         sets: list[list[bytes]] = [[], []]
@@ -226,7 +226,7 @@ class ParameterSets:
         return ParameterSets(record[:4], (record[4] & 3) + 1, tuple(sets[0]), tuple(sets[1]), record[offset:])
 
     def join(self, units: list[bytes]) -> ParameterSets:
-        """Add the parameter sets among these NAL units, and raise the level to theirs if it is higher."""
+        """Add the parameter sets among these NAL units, and raise the level if theirs is higher."""
         sequences = tuple(unit for unit in units if unit[0] & 31 == _SEQUENCE)
         level = max([self.head[3], *(unit[3] for unit in sequences)])
         return replace(
@@ -250,7 +250,7 @@ def split_units(content: bytes, length_size: int | None) -> Iterator[bytes]:
 
     Args:
         content: The packet.
-        length_size: Number of bytes in the length before each unit; None for start codes.
+        length_size: Number of bytes in the length field before each unit; None for start codes.
     """
     if length_size is None:
         borders = [match.span() for match in _START.finditer(content)]
@@ -269,12 +269,12 @@ def split_units(content: bytes, length_size: int | None) -> Iterator[bytes]:
 
 
 def to_lengths(units: list[bytes]) -> bytes:
-    """Join the NAL units of a frame without parameter sets, each preceded by its length in four bytes."""
+    """Join the NAL units of a frame, without parameter sets, each preceded by its length in four bytes."""
     return b"".join(len(unit).to_bytes(4, "big") + unit for unit in units if unit[0] & 31 not in (_SEQUENCE, _PICTURE))
 
 
 def is_instant_refresh(units: list[bytes], *, with_sets: bool) -> bool:
-    """Whether these NAL units are a frame at which decoding can begin without earlier packets (IDR).
+    """Whether these NAL units are an IDR frame, at which decoding can begin without earlier packets.
 
     Args:
         units: NAL units of one packet.
@@ -286,7 +286,7 @@ def is_instant_refresh(units: list[bytes], *, with_sets: bool) -> bool:
 
 
 def free_number(units: list[bytes]) -> int | None:
-    """Find a number below 32 that none of these parameter sets uses; None if all are taken."""
+    """Find an ID below 32 that none of these parameter sets uses; None if all are taken."""
     used = set()
     for unit in units:
         if unit[0] & 31 == _SEQUENCE:

@@ -1,4 +1,4 @@
-"""Time code of editing systems: format it, parse it, read it from files, and find its frame rate."""
+"""Time code as used in editing: format it, parse it, read it from files, and find its frame rate."""
 
 from __future__ import annotations
 
@@ -22,38 +22,39 @@ STANDARD_RATES = (
     *(Fraction(rate) for rate in (12, 15, 24, 25, 30, 48, 50, 60, 100, 120)),
     *(Fraction(rate * 1000, 1001) for rate in (24, 30, 48, 60, 120)),
 )
-"""Frame rates known to editing systems, integer rates first."""
+"""Frame rates that editing systems support, integer rates first."""
 
 _SMPTE_RATES = (
     *(Fraction(rate) for rate in (24, 25, 30, 48, 50, 60)),
     *(Fraction(rate * 1000, 1001) for rate in (24, 30, 48, 60)),
 )
-# Hours, minutes, seconds, the separator that marks drop-frame, frames.
+# Hours, minutes, seconds, the separator that marks drop-frame time code, and frames.
 _TIME_CODE = re.compile(r"(\d{1,2}):([0-5]\d):([0-5]\d)([:;.,])(\d{1,3})")
 
-# Deviation in frames of any frame above which a file does not run at a rate.
+# Maximum deviation of any frame, in frames, for a file to run at a rate.
 _MAX_OFF = 0.2
-# A rate is tried if the median interval between frames differs from its period by at most this share.
+# A rate is tried only if the median interval between frames differs from its period by at most this fraction.
 _MAX_DEVIATION = 0.05
-# A number within this share of a standard rate means that rate: 29.97 is 30000/1001, but 24 is not 24000/1001.
+# A number within this fraction of a standard rate stands for that rate: 29.97 is 30000/1001, but 24 is not 24000/1001.
 _SAME_RATE = 1e-4
-# Frames by which a later rate must fit better: if 24 fits, 48 fits equally well.
+# Frames by which a later rate must fit better to be preferred; if 24 fits, 48 fits equally well.
 _MIN_IMPROVEMENT = 1e-6
 
 
 @check_arguments
 def timeline_rate(times: NDArray[np.float64]) -> Fraction:
-    """Find the frame rate at which a timeline shows this video.
+    """Find the timeline frame rate for a video.
 
-    It is the standard rate (24, 25, 30000/1001...) whose frames at k / rate fit all times best, with increasing k and
-    no time off by more than 0.2 frames; frames may be missing. A video with another constant rate or a variable rate
-    gets its average rate, rounded to a whole number of at least 1; positions are rounded to frames of that timeline.
+    This is the standard rate (24, 25, 30000/1001...) whose frames at k / rate best fit all times, with increasing k and
+    no time off by more than 0.2 frames; frames may be missing. A video with another constant rate, or with a variable
+    rate, gets its average rate, rounded to a whole number of at least 1; positions are rounded to frames of that
+    timeline.
 
     Args:
         times: [T] times of all frames in seconds, increasing.
 
     Raises:
-        InvalidArgumentError: The array has another number of axes.
+        InvalidArgumentError: The array is not one-dimensional.
     """
     if times.ndim != 1:
         raise InvalidArgumentError(f"times must be [T] seconds, got an array {list(times.shape)}")
@@ -75,7 +76,7 @@ def timeline_rate(times: NDArray[np.float64]) -> Fraction:
 
 
 def frame_at(time: float, rate: Fraction) -> int:
-    """Number of the timeline frame nearest to a time in seconds."""
+    """Return the timeline frame closest to a time in seconds."""
     return round(time * float(rate))
 
 
@@ -84,21 +85,21 @@ def timecode(frame: int, rate: float | Fraction, *, drop_frame: bool = False) ->
     """Format a frame number as hours, minutes, seconds and frames: ``01:02:03:04``, or drop-frame ``01:02:03;04``.
 
     Plain (non-drop) time code counts frames at the rounded rate: at 30000/1001, an hour of time code takes 3.6 s longer
-    than an hour. Drop-frame time code follows the clock instead: it skips the *numbers* 00 and 01 (at 59.94: 00 to 03)
-    at the start of every minute that is not a multiple of ten. Neither drops a frame of the video. After 24 hours, time
-    code starts again at zero.
+    than an hour. Drop-frame time code follows the clock: it skips the *numbers* 00 and 01 (at 59.94: 00 to 03) at the
+    start of every minute that is not a multiple of ten. Neither drops any frame of the video. After 24 hours, time code
+    restarts at zero.
 
     >>> timecode(1800, Fraction(30000, 1001)), timecode(1800, Fraction(30000, 1001), drop_frame=True)
     ('00:01:00:00', '00:01:00;02')
 
     Args:
-        frame: Number of the frame, counting from 0, such as ``shot.start_frame``.
-        rate: Frames per second, such as ``shots.detection.frame_rate``; 29.97 means 30000/1001.
-        drop_frame: Whether to follow the clock; only for 30000/1001 and 60000/1001.
+        frame: Frame number, counting from 0, such as ``shot.start_frame``.
+        rate: Frames per second, such as ``shots.detection.frame_rate``; 29.97 stands for 30000/1001.
+        drop_frame: Whether to write drop-frame time code; only for 30000/1001 and 60000/1001.
 
     Raises:
-        InvalidArgumentError: The frame is not a whole number of 0 or more, the rate is not above 0, or drop-frame time
-            code does not exist at this rate.
+        InvalidArgumentError: The frame number is negative or not a whole number, the rate is not above 0, or drop-frame
+            time code does not exist at this rate.
     """
     check_not_negative(frame=frame)
     check_positive(rate=float(rate))
@@ -120,7 +121,7 @@ def timecode(frame: int, rate: float | Fraction, *, drop_frame: bool = False) ->
 
 
 def _find_exact_rate(rate: float | Fraction) -> Fraction:
-    """Find the exact rate for a rounded number."""
+    """Find the exact rate that a rounded number stands for."""
     if isinstance(rate, Fraction):
         return rate
     standard = next((each for each in STANDARD_RATES if abs(rate / float(each) - 1.0) < _SAME_RATE), None)
@@ -136,16 +137,16 @@ def require_drop_frame(rate: Fraction) -> None:
     """Raise `InvalidArgumentError` unless drop-frame time code exists for this rate."""
     if not has_drop_frame(rate):
         raise InvalidArgumentError(
-            f"rate must be 29.97 or 59.94 frames a second for drop-frame time code, got {float(rate):g}; "
+            f"rate must be 29.97 or 59.94 frames per second for drop-frame time code, got {float(rate):g}; "
             "omit drop-frame"
         )
 
 
 def smpte_rate(rate: Fraction) -> Fraction:
-    """Find the rate of the time code for a timeline of this rate.
+    """Find the time code rate for a timeline of this rate.
 
-    It is the same rate if the standard (SMPTE ST 12) has it, else its lowest multiple in the standard, so that every
-    frame has its own number, else the next higher rate.
+    This is the same rate if the standard (SMPTE ST 12) includes it, else its lowest multiple in the standard, so that
+    every frame has its own number, else the next higher rate.
 
     >>> smpte_rate(Fraction(15)), smpte_rate(Fraction(25)), smpte_rate(Fraction(120))
     (Fraction(30, 1), Fraction(25, 1), Fraction(60, 1))
@@ -156,7 +157,7 @@ def smpte_rate(rate: Fraction) -> Fraction:
 
 
 def count_frames(text: str, rate: Fraction) -> int | None:
-    """Parse time code into a frame number, the inverse of `timecode`; None if the text is invalid at this rate."""
+    """Parse time code to a frame number, the inverse of `timecode`; None if the text is invalid at this rate."""
     match = _TIME_CODE.fullmatch(text.strip())
     if match is None:
         return None
@@ -176,8 +177,8 @@ def is_drop_frame(text: str) -> bool:
 
 
 def read_time_code(container: InputContainer, video: VideoStream) -> str:
-    """Read the time code of the first frame of a video from a time code track (``tmcd``), the header of MXF or AVI, or
-    a ``timecode`` tag; "" if there is no valid one."""
+    """Read the time code of the first frame of a video from a time code track (``tmcd``), the MXF or AVI header, or a
+    ``timecode`` tag; "" if there is no valid time code."""
     others = [stream for stream in container.streams if stream.type == "data"]
     for tags in (video.metadata, *(stream.metadata for stream in others), container.metadata):
         for name, text in tags.items():
@@ -188,14 +189,14 @@ def read_time_code(container: InputContainer, video: VideoStream) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SourceClock:
-    """Times of a video as editing systems count them: timeline frames from the start of the file, or from the time code
-    of its first frame.
+    """Times of a video as counted by editing systems: in timeline frames from the start of the file, or from the time
+    code of the first frame.
 
     Attributes:
         rate: Frames per second of the timeline.
         first: Number of the first frame.
-        begin: Number of the start of the file: `first`, or 0 without time code.
-        drop_frame: Whether time code is written as drop-frame.
+        begin: Number at the start of the file: `first`, or 0 if there is no time code.
+        drop_frame: Whether the time code is drop-frame.
     """
 
     rate: Fraction
@@ -205,7 +206,7 @@ class SourceClock:
 
     @classmethod
     def of(cls, rate: Fraction, *, time_code: str = "", offset: float = 0.0) -> Self:
-        """Return the clock of a video.
+        """Create the clock of a video.
 
         Args:
             rate: Frames per second of the timeline.
@@ -218,14 +219,14 @@ class SourceClock:
         return cls(rate, first, first, is_drop_frame(time_code) and has_drop_frame(rate))
 
     def at(self, rate: Fraction) -> Self:
-        """Convert to a timeline of another rate."""
+        """Convert to a timeline with another rate."""
         first, begin = (count * round(rate) // max(1, round(self.rate)) for count in (self.first, self.begin))
         return replace(self, rate=rate, first=first, begin=begin)
 
     def frame(self, seconds: float) -> int:
-        """Number of the frame at this time, in seconds from the first frame."""
+        """Return the number of the frame at this time in seconds from the first frame."""
         return self.first + frame_at(seconds, self.rate)
 
     def code(self, frame: int) -> str:
-        """Time code of a frame."""
+        """Return the time code of a frame."""
         return timecode(frame, self.rate, drop_frame=self.drop_frame)
