@@ -106,14 +106,14 @@ def test_a_plan_is_applied_and_undone(own: Library, tmp_path: Path) -> None:
     assert [item["outcome"] for item in done["files"]] == ["removed"]
     assert "coffee small [1].mp4" not in contents(own.folder)
     again = run("apply", plan, "--move-to", away, status=1).out
-    assert f"skipped, it was moved to {away}" in again
+    assert f"skipped, it was already moved to {away}" in again
     written = plan.read_bytes()
     refused = " ".join(run("duplicates", "--index", own.index, "--plan", plan, status=2).err.split())
     assert "is a plan that moved 1 file, and `vidkin apply --undo` needs it to restore them" in refused
     assert plan.read_bytes() == written
     with hold_removals():
         busy = " ".join(run("apply", plan, "--undo", status=3).err.split())
-    assert "another `vidkin apply` or page of yours is moving or restoring files; wait until" in busy
+    assert "another `vidkin apply` or web page of yours is moving or restoring files; wait for" in busy
     planned = run("apply", plan, "--undo", "--dry-run", "-f", "json").json["files"]
     assert [(item["outcome"], item["size"]) for item in planned] == [("planned", done["files"][0]["size"])]
     undone = run("apply", plan, "--undo").out

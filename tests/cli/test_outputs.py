@@ -100,7 +100,7 @@ def test_a_plan_that_removed_files_stays_until_they_are_back(library: Library, t
     assert planned["groups"]
     run("apply", plan, "--move-to", tmp_path / "away")
     outcome = run(*words, status=2)
-    assert "is a plan that moved 1 file, and only with it" in " ".join(outcome.err.split())
+    assert "is a plan that moved 1 file, and `vidkin apply --undo` needs it" in " ".join(outcome.err.split())
     before = plan.read_bytes()
     plan.rename(tmp_path / "elsewhere.json")  # the log would be of another plan
     assert "is a plan that moved 1 file" in " ".join(run(*words, status=2).err.split())

@@ -198,11 +198,11 @@ def _clips(
         order = [cells[index] for index in generator.permutation(len(cells))]
         for number in range(count):
             row, column = order[number % len(order)]
-            look = _look(generator, (column / 4, row / 4, (column + 1) / 4, (row + 1) / 4))
+            look = _sample_look(generator, (column / 4, row / 4, (column + 1) / 4, (row + 1) / 4))
             yield root / split / category / name / f"{number:02d}.mp4", (f"{row}-{column}", look)
 
 
-def _look(generator: np.random.Generator, cell: tuple[float, float, float, float]) -> _Look:
+def _sample_look(generator: np.random.Generator, cell: tuple[float, float, float, float]) -> _Look:
     return _Look(
         cell=cell,
         phases=generator.uniform(0.0, 2 * np.pi, 3),

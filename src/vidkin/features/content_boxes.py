@@ -184,7 +184,7 @@ def find_box_candidates(images: NDArray[np.uint8]) -> BoxCandidates:
             *(_mean_beyond(down[0], rows[row, end], columns[column]) for end in (0, 1)),
         ]
     )
-    changes, lights = _Sums(change), _Sums(luma.mean(axis=0))
+    changes, lights = _AreaMeans(change), _AreaMeans(luma.mean(axis=0))
     strips = np.where(np.isnan(along[0]), np.nan, _change_across(changes, boxes))
     each = [
         np.fmin.reduce(along[0]), _mean(along[0]), _mean(along[1]), np.fmin.reduce(along[1]),
@@ -343,7 +343,7 @@ def _mean(sides: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.where(known, sides, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
 
 
-class _Sums:
+class _AreaMeans:
     """Means of a map [S, S] over rectangles, from a summed-area table."""
 
     def __init__(self, values: Floats) -> None:
@@ -368,7 +368,7 @@ def _area(boxes: Whole) -> Whole:
     return np.asarray((right - left) * (bottom - top))
 
 
-def _change_across(changes: _Sums, boxes: Whole) -> NDArray[np.float64]:
+def _change_across(changes: _AreaMeans, boxes: Whole) -> NDArray[np.float64]:
     """Return the relative difference [4, N], 0 to 1, between the change just inside and just outside each side."""
     rows = []
     # For left, right, top and bottom: the coordinate of the box, and the direction that leads inside.

@@ -248,7 +248,7 @@ def export_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
     with torch.no_grad(), warnings.catch_warnings(), TemporaryDirectory() as scratch:
         warnings.simplefilter("ignore")  # about this exporter; the newer one takes twenty times as long
         torch.onnx.export(
-            _OfBytes(folded),
+            _ByteInputEncoder(folded),
             (torch.zeros(2, 3, side, side),),
             os.path.join(scratch, "encoder.onnx"),
             input_names=["squares"],
@@ -266,7 +266,7 @@ def export_frame_encoder(encoder: FrameEncoder, path: PathLike) -> Path:
     return file
 
 
-class _OfBytes(nn.Module):
+class _ByteInputEncoder(nn.Module):
     """Wrapper that takes squares with values in 0..255."""
 
     def __init__(self, network: FrameEncoder) -> None:

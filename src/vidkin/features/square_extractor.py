@@ -81,7 +81,7 @@ class SquareExtractor:
         prepared = self._prepare(frames)
         parts = self._parts(boxes)
         # A part without detail would match any other such part, so its vector stays zero, except for the whole frame.
-        shares = _shares(prepared.cells, _edges(parts, prepared.cells.shape[-1]))
+        shares = _detail_fractions(prepared.cells, _edges(parts, prepared.cells.shape[-1]))
         kept = information_of_share(shares) >= _MIN_INFORMATION
         kept[:, len(self._regions) - 1] = True
         values = self._describe(prepared.canvas, _edges(parts, _CANVAS), kept)
@@ -176,7 +176,7 @@ def _edges(boxes: NDArray[np.float32], side: int) -> list[Edges]:
     return [tuple(box) for box in np.rint(boxes * side).astype(int).tolist()]
 
 
-def _shares(cells: NDArray[np.bool_], parts: list[Edges]) -> NDArray[np.float32]:
+def _detail_fractions(cells: NDArray[np.bool_], parts: list[Edges]) -> NDArray[np.float32]:
     """Return the fraction [T, V] of cells [T, 16, 16] with detail in each part."""
     shares = np.empty((len(cells), len(parts)), np.float32)
     for view, (left, top, right, bottom) in enumerate(parts):

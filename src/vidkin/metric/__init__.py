@@ -1,7 +1,7 @@
-"""Losses, sampling and measures: pure functions of tensors and labels, on torch alone.
+"""Losses, sampling and measures: pure functions of tensors and labels that need only torch.
 
-``from vidkin.metric import losses, measures, sampling``; the helpers for distributed training are in this module
-itself. Without torch the import raises :class:`vidkin.errors.MissingPartError`, which says what to install.
+Use ``from vidkin.metric import losses, measures, sampling``; the helpers for distributed training are in this module
+itself. Without torch, the import raises :class:`vidkin.errors.MissingPartError`, which says what to install.
 """
 
 from vidkin._base.registry import name_missing_parts

@@ -1,6 +1,6 @@
-"""Gathering of tensors from all processes with gradient, for losses over a distributed batch.
+"""Gather tensors from all processes with gradients, for losses over a distributed batch.
 
-In distributed data-parallel training each process sees only its share of a batch, but losses need the pairs, ranks
+In distributed data-parallel training, each process sees only its part of a batch, but losses need the pairs, ranks
 and hard negatives of the whole batch.
 """
 
@@ -14,22 +14,22 @@ from torch import distributed as dist
 
 
 def gather_with_gradient(tensor: Tensor, group: dist.ProcessGroup | None = None) -> Tensor:
-    """The tensors of all processes, joined along the first dimension in order of rank, with gradient.
+    """Gather the tensors of all processes with gradients, concatenated along the first dimension in order of rank.
 
-    Every process must call it with the same shape and dtype (drop the incomplete last batch). The backward pass sums
-    the gradients of *all* processes for the rows of this one. With gradients averaged over processes, as
-    DistributedDataParallel does, both of these are therefore equivalent to training one process on the joined batch::
+    Every process must call this with the same shape and dtype (drop the incomplete last batch). The backward pass sums
+    the gradients of *all* processes for the rows of this process. If gradients are averaged over processes, as in
+    DistributedDataParallel, both of the following are therefore equivalent to training one process on the whole batch::
 
         everything = gather_with_gradient(embeddings)             # [W N, D]
         loss(everything, gather_with_gradient(labels))            # the same loss in every process
         loss(embeddings, labels, everything, all_labels, self_offset=rank_offset(embeddings))   # own queries only
 
-    The second requires a loss that averages over queries and to which every query contributes; otherwise the mean of
-    the means differs from the overall mean. Integer tensors (labels) have no gradient.
+    The second form requires a loss that averages over queries and to which every query contributes; otherwise, the mean
+    of the means differs from the overall mean. Integer tensors (labels) have no gradient.
 
     Args:
         tensor: [N, ...], N equal in all processes.
-        group: The process group, None for the default one.
+        group: The process group; None for the default group.
 
     Returns:
         [W N, ...] for W processes; the tensor itself if torch.distributed is not in use.
@@ -41,7 +41,7 @@ def gather_with_gradient(tensor: Tensor, group: dist.ProcessGroup | None = None)
 
 
 def rank_offset(tensor: Tensor, group: dist.ProcessGroup | None = None) -> int:
-    """First row of this process in the gathered tensor, for ``self_offset`` of the losses."""
+    """Return the first row of this process in the gathered tensor, for the ``self_offset`` of the losses."""
     return 0 if _world_size(group) == 1 else dist.get_rank(group) * tensor.shape[0]
 
 

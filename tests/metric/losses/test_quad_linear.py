@@ -292,7 +292,7 @@ def test_frame_half_precision_is_computed_in_single_precision() -> None:
 def test_mismatched_frame_arguments_are_rejected() -> None:
     scores, labels, relevance = frame_case()
     with pytest.raises(
-        InvalidArgumentError, match=r"frame and reference scores must have one shape .*, got \(6, 6, 7, 7\), "
+        InvalidArgumentError, match=r"frame and reference scores must have the same shape .*, got \(6, 6, 7, 7\), "
     ):
         frame_quad_linear_ap_loss(scores, labels[:, :, :5], relevance)
     with pytest.raises(InvalidArgumentError, match=r"and relevance \[queries, targets\], got .* and \(6, 5\)"):

@@ -245,7 +245,7 @@ def test_invalid_arguments_are_rejected() -> None:
         losses.QuadletLoss(g1=0.3, g2=0.7, g3=0.5)
     with pytest.raises(InvalidArgumentError, match=r"c must be above 0, got 0\.0"):
         losses.RadialLoss(c=0.0)
-    with pytest.warns(UserWarning, match="below 3 a radial loss of 0 no longer implies"):
+    with pytest.warns(UserWarning, match="below 3, a radial loss of 0 does not imply"):
         losses.RadialLoss(c=2.0)
     with pytest.raises(InvalidArgumentError, match="reduction must be one of 'mean', 'sum', 'none', got 'avg'"):
         losses.triplet_loss(q, p, n, reduction="avg")  # type: ignore[arg-type]

@@ -196,7 +196,7 @@ def test_values_equal_those_of_a_public_implementation() -> None:
             (torch.zeros(2, 3), torch.zeros(3, 2)),
             r"relevance must have the shape of scores \[2, 3\], got \[3, 2\]",
         ),
-        ((torch.full((1, 2), float("nan")), torch.ones(1, 2)), "scores must not hold NaN"),
+        ((torch.full((1, 2), float("nan")), torch.ones(1, 2)), "scores must not contain NaN"),
         ((torch.zeros(1, 2), -torch.ones(1, 2)), "relevance must be at least 0"),
         ((torch.zeros(1, 2), torch.full((1, 2), float("nan"))), "relevance must be at least 0"),
     ],

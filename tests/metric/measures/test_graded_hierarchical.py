@@ -94,5 +94,5 @@ def test_unknown_choices_are_rejected() -> None:
         average_set_intersection(scores, relevance, depth="R")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="levels must be at least the highest relevance, 2, got 1"):
         hierarchical_average_precision(scores, relevance, levels=1)
-    with pytest.raises(InvalidArgumentError, match="relevance must be whole levels"):
+    with pytest.raises(InvalidArgumentError, match="relevance must be integer levels"):
         average_set_intersection(scores, relevance / 3)

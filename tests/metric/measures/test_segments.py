@@ -104,7 +104,7 @@ def test_invalid_input_is_rejected() -> None:
     box = boxes((0, 0, 10, 10))
     with pytest.raises(InvalidArgumentError, match=r"predicted must be \[N, 4\] boxes, got \[1, 3\]"):
         segment_precision_recall(torch.ones(1, 3), box)
-    with pytest.raises(InvalidArgumentError, match=r"truth must hold boxes .* with an extent"):
+    with pytest.raises(InvalidArgumentError, match=r"truth must contain boxes .* that end after they start"):
         segment_precision_recall(box, boxes((0, 10, 0, 10)))
     with pytest.raises(InvalidArgumentError, match="the same length, got 1, 2 and none"):
         segment_scores([box], [box, box])

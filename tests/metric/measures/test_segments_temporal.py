@@ -78,7 +78,7 @@ def test_invalid_input_is_rejected() -> None:
     one = T([1.0])
     with pytest.raises(InvalidArgumentError, match=r"confidences must be one per time, got \[2\] for times \[1\]"):
         temporal_average_precision(one, T([0.1, 0.2]), one, tolerance=1.0)
-    with pytest.raises(InvalidArgumentError, match="confidences must not hold NaN"):
+    with pytest.raises(InvalidArgumentError, match="confidences must not contain NaN"):
         temporal_average_precision(one, T([float("nan")]), one, tolerance=1.0)
     with pytest.raises(InvalidArgumentError, match=r"tolerance must be at least 0 s, got -1\.0"):
         temporal_average_precision(one, one, one, tolerance=-1.0)

@@ -28,23 +28,23 @@ def count_items(positions: torch.Tensor) -> Counter[int]:
 def test_parts_of_a_quadlet_come_from_their_ranges() -> None:
     blocks, generator = LabelBlocks.of(LABELS), torch.Generator().manual_seed(0)
     query = torch.full((3000,), 1)  # item 2
-    positives = count_items(blocks.draw_positives(query, generator))
+    positives = count_items(blocks.sample_positives(query, generator))
     assert set(positives) == {0, 5}
     assert all(abs(count - 1500) < 150 for count in positives.values())
-    assert set(count_items(blocks.draw_intermediates(query, generator))) == {6}
-    outside = count_items(blocks.draw_outside(query, generator, blocks.category))
+    assert set(count_items(blocks.sample_intermediates(query, generator))) == {6}
+    outside = count_items(blocks.sample_outside(query, generator, blocks.category))
     assert set(outside) == {1, 3, 4}
     assert all(abs(count - 1000) < 120 for count in outside.values())
-    assert set(count_items(blocks.draw_outside(query, generator, blocks.subcategory))) == {1, 3, 4, 6}
+    assert set(count_items(blocks.sample_outside(query, generator, blocks.subcategory))) == {1, 3, 4, 6}
 
 
 def test_eligible_queries_are_drawn_evenly_or_by_their_number_of_tuples() -> None:
     blocks, generator = LabelBlocks.of(LABELS), torch.Generator().manual_seed(0)
-    by_query = count_items(blocks.draw_queries(5000, generator, "queries", "skip", quadlets=True))
+    by_query = count_items(blocks.sample_queries(5000, generator, "queries", "skip", quadlets=True))
     assert set(by_query) == {0, 2, 5, 1, 4}  # items 3 and 6 are alone in their subcategories
     assert all(abs(count - 1000) < 120 for count in by_query.values())
     # Of item 0: 2 positives, 3 negatives, 1 intermediate: 6 quadlets; of item 1: 1, 4 and 1: 4.
-    by_tuple = count_items(blocks.draw_queries(5200, generator, "tuples", "skip", quadlets=True))
+    by_tuple = count_items(blocks.sample_queries(5200, generator, "tuples", "skip", quadlets=True))
     expected = {0: 1200, 2: 1200, 5: 1200, 1: 800, 4: 800}
     assert all(abs(by_tuple[item] - count) < 130 for item, count in expected.items())
 
@@ -52,7 +52,7 @@ def test_eligible_queries_are_drawn_evenly_or_by_their_number_of_tuples() -> Non
 @pytest.mark.parametrize(
     ("labels", "quadlets", "message"),
     [
-        ([], True, "there are no items to draw quadlets from"),
+        ([], True, "there are no items to sample quadlets from"),
         ([[0, 1], [0, 1]], True, r"all items have the same category \(0\): quadlets need negatives"),
         ([[0, 1], [0, 1]], False, r"all items have the same class \(1\): triplets need negatives"),
         (
@@ -73,4 +73,4 @@ def test_error_explains_why_labels_do_not_allow_every_query(
 ) -> None:
     blocks = LabelBlocks.of(torch.tensor(labels, dtype=torch.int64).reshape(-1, 2))
     with pytest.raises(InvalidArgumentError, match=message):
-        blocks.draw_queries(1, torch.Generator(), "queries", "raise", quadlets=quadlets)
+        blocks.sample_queries(1, torch.Generator(), "queries", "raise", quadlets=quadlets)

@@ -120,7 +120,7 @@ def test_error_says_why_triplets_are_impossible() -> None:
         sample_triplets(torch.tensor([3, 3, 8]), 1, seed=0)
     with pytest.raises(InvalidArgumentError, match=r"all items have the same class \(3\): triplets need negatives"):
         sample_triplets(torch.tensor([3, 3]), 1, seed=0)
-    with pytest.raises(InvalidArgumentError, match="there are no items to draw triplets from"):
+    with pytest.raises(InvalidArgumentError, match="there are no items to sample triplets from"):
         sample_triplets(torch.tensor([], dtype=torch.long), 1, seed=0)
     drawn = sample_triplets(torch.tensor([3, 3, 8]), 100, seed=0, ineligible="skip")
     assert set(drawn.query.tolist()) == {0, 1}

@@ -105,7 +105,7 @@ def test_arguments_are_checked() -> None:
         nearest_semi_hard_triplets(torch.zeros(3, 3), labels, without="skip")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=r"\[M, M\] floating point for labels \[M\], got \[3, 2\]"):
         nearest_semi_hard_triplets(torch.zeros(3, 2), labels)
-    with pytest.raises(InvalidArgumentError, match="distances must not hold NaN"):
+    with pytest.raises(InvalidArgumentError, match="distances must not contain NaN"):
         nearest_semi_hard_triplets(torch.full((3, 3), float("nan")), labels)
     with pytest.raises(InvalidArgumentError, match="batch_size must be at least 3, got 2"):
         sample_semi_hard_triplets(labels, lambda indices: indices, batch_size=2, seed=0)

@@ -14,7 +14,6 @@ from torch.nn import functional
 from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import check_share
 from vidkin.datasets.augmentation.degrade import blur_clip, compress, luminance
-from vidkin.datasets.augmentation.draws import Range, check_limits, draw_uniform, make_generator
 from vidkin.datasets.augmentation.geometry import (
     add_borders,
     aspect_matrices,
@@ -30,6 +29,7 @@ from vidkin.datasets.augmentation.geometry import (
     warp,
 )
 from vidkin.datasets.augmentation.overlays import add_caption, add_sticker, lay_over
+from vidkin.datasets.augmentation.sampling import Range, check_limits, make_generator, sample_uniform
 from vidkin.errors import InvalidArgumentError
 
 _STEPS = 30
@@ -220,7 +220,7 @@ def plan_frames(
     if edit == "shuffle":
         return _shuffle(frames, settings, generator)
     if edit == "faster":
-        speed = float(draw_uniform(1, settings.speeds, generator))
+        speed = float(sample_uniform(1, settings.speeds, generator))
         frames = (torch.arange(max(1, int(length / speed))) * speed).long().clamp(max=length - 1)
     elif edit == "slower":
         frames = (torch.arange(int(length * settings.slowness)) / settings.slowness).long()
@@ -398,10 +398,10 @@ def strong_view(
     caption = partial(add_caption, height=(0.1, 0.3), share=1.0)
     for share, overlay in ((settings.captions, caption), (settings.stickers, add_sticker)):
         if _happens(share, generator):
-            on = _some_frames(len(frames), settings.overlaid, generator)
+            on = _sample_frame_mask(len(frames), settings.overlaid, generator)
             frames = torch.where(on[:, None, None, None], lay_over(frames, generator, overlay), frames)
     if _happens(settings.blurred, generator):
-        frames = blur_clip(frames, float(draw_uniform(1, settings.sigma, generator)))
+        frames = blur_clip(frames, float(sample_uniform(1, settings.sigma, generator)))
     chosen = torch.randperm(len(donors), generator=generator)
     visible = int(_happens(settings.inset, generator))
     if visible:
@@ -412,7 +412,7 @@ def strong_view(
         frames, arranged = _ARRANGEMENTS[name](frames, others, generator)
         visible = max(visible, arranged)
     if _happens(settings.compressed, generator):
-        quality = draw_uniform(1, (5.0, 30.0), generator)
+        quality = sample_uniform(1, (5.0, 30.0), generator)
         frames = compress(frames, generator, quality=(float(quality), float(quality)), share=1.0)
     return ClipView(frames, plan.sources, plan.filled, tuple(chosen[:visible].tolist()))
 
@@ -458,11 +458,11 @@ def _check(clip: torch.Tensor) -> None:
         raise InvalidArgumentError("clip must have at least one frame, got none")
 
 
-def _some_frames(count: int, share: Range, generator: torch.Generator) -> torch.Tensor:
+def _sample_frame_mask(count: int, share: Range, generator: torch.Generator) -> torch.Tensor:
     """Return a random selection of frames, [count] bool, whose fraction is within these limits; at least one frame."""
     if share[0] >= 1:
         return torch.ones(count, dtype=torch.bool)
-    chosen = max(1, round(count * float(draw_uniform(1, share, generator))))
+    chosen = max(1, round(count * float(sample_uniform(1, share, generator))))
     return torch.randperm(count, generator=generator) < chosen
 
 

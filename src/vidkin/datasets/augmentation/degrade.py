@@ -14,16 +14,16 @@ import torch
 from torch.nn import functional
 
 from vidkin._base.values import check_share
-from vidkin.datasets.augmentation.draws import (
+from vidkin.datasets.augmentation.geometry import multiply_columns, multiply_rows
+from vidkin.datasets.augmentation.sampling import (
     Range,
     apply_to_share,
     apply_within,
     check_images,
     check_limits,
-    draw_flags,
-    draw_uniform,
+    sample_flags,
+    sample_uniform,
 )
-from vidkin.datasets.augmentation.geometry import multiply_columns, multiply_rows
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import LUMINANCE
 
@@ -54,7 +54,7 @@ def blur(images: torch.Tensor, generator: torch.Generator, *, sigma: Range, shar
     def soften(chosen: torch.Tensor) -> torch.Tensor:
         radius = max(1, math.ceil(2.5 * sigma[1]))
         offset = torch.arange(-radius, radius + 1, dtype=torch.float32)
-        width = draw_uniform(len(chosen), sigma, generator).clamp(min=1e-3)
+        width = sample_uniform(len(chosen), sigma, generator).clamp(min=1e-3)
         kernels = (-0.5 * (offset / width).square()).exp()
         kernels = (kernels / kernels.sum(dim=1, keepdim=True)).to(chosen.dtype)
         kernels = kernels.repeat_interleave(3, dim=0)[:, None]
@@ -95,7 +95,7 @@ def down_sample(images: torch.Tensor, generator: torch.Generator, *, lowest: flo
     def shrink(chosen: torch.Tensor) -> torch.Tensor:
         height, width = chosen.shape[2:]
         groups = chosen.chunk(8)
-        factors = draw_uniform(len(groups), (lowest, 1.0), generator)[:, 0].tolist()
+        factors = sample_uniform(len(groups), (lowest, 1.0), generator)[:, 0].tolist()
         parts = []
         for group, factor in zip(groups, factors, strict=True):
             size = (max(1, round(height * factor)), max(1, round(width * factor)))
@@ -112,7 +112,7 @@ def add_noise(images: torch.Tensor, generator: torch.Generator, *, deviation: Ra
     check_share(share=share)
 
     def disturb(chosen: torch.Tensor) -> torch.Tensor:
-        amount = draw_uniform(len(chosen), deviation, generator)[:, :, None, None].to(chosen.dtype)
+        amount = sample_uniform(len(chosen), deviation, generator)[:, :, None, None].to(chosen.dtype)
         noise = torch.empty_like(chosen).normal_(generator=generator)
         return torch.addcmul(chosen, noise, amount).clamp_(0.0, 1.0)
 
@@ -139,7 +139,7 @@ def compress(images: torch.Tensor, generator: torch.Generator, *, quality: Range
         raise InvalidArgumentError(f"quality must be at most 100, got {quality}")
 
     def quantize(chosen: torch.Tensor) -> torch.Tensor:
-        level = draw_uniform(len(chosen), quality, generator)
+        level = sample_uniform(len(chosen), quality, generator)
         scale = torch.where(level < 50.0, 50.0 / level, 2.0 - level / 50.0).clamp(min=0.02)
         steps = torch.tensor(_STEPS, dtype=torch.float32) / 255.0
         top, left = (int(torch.randint(_BLOCK, (), generator=generator)) for _ in range(2))
@@ -188,7 +188,7 @@ def to_gray(images: torch.Tensor, generator: torch.Generator, *, share: float) -
     """Remove the color from a ``share`` of the images."""
     check_images(images)
     check_share(share=share)
-    chosen = draw_flags(len(images), share, generator)
+    chosen = sample_flags(len(images), share, generator)
     if not bool(chosen.any()):
         return images
     return torch.where(chosen[:, None, None, None], luminance(images), images)
@@ -200,7 +200,7 @@ def change_contrast(images: torch.Tensor, generator: torch.Generator, *, factors
     check_limits("factors", factors)
     if factors == (1.0, 1.0):
         return images
-    factor = draw_uniform(len(images), factors, generator)[:, :, None, None].to(images.dtype)
+    factor = sample_uniform(len(images), factors, generator)[:, :, None, None].to(images.dtype)
     middle = images.mean(dim=(1, 2, 3), keepdim=True)
     return torch.lerp(middle, images, factor).clamp_(0.0, 1.0)
 
@@ -216,8 +216,8 @@ def change_brightness(
         raise InvalidArgumentError(f"shift must be at least 0, got {shift}")
     if shift == 0.0 and factors == (1.0, 1.0):
         return images
-    factor = draw_uniform(len(images), factors, generator)[:, :, None, None].to(images.dtype)
-    offset = draw_uniform(len(images), (-shift, shift), generator)[:, :, None, None].to(images.dtype)
+    factor = sample_uniform(len(images), factors, generator)[:, :, None, None].to(images.dtype)
+    offset = sample_uniform(len(images), (-shift, shift), generator)[:, :, None, None].to(images.dtype)
     return torch.addcmul(offset, images, factor).clamp_(0.0, 1.0)
 
 
@@ -233,7 +233,7 @@ def change_gamma(
 
     def bend(chosen: torch.Tensor) -> torch.Tensor:
         limit = math.log1p(strength)
-        power = draw_uniform(len(chosen), (-limit, limit), generator).exp()[:, :, None, None]
+        power = sample_uniform(len(chosen), (-limit, limit), generator).exp()[:, :, None, None]
         return chosen.clamp(0.0, 1.0).pow(power.to(chosen.dtype))
 
     return apply_to_share(images, share, generator, bend)
@@ -250,7 +250,7 @@ def tint(images: torch.Tensor, generator: torch.Generator, *, strength: float, s
         raise InvalidArgumentError(f"strength must be at least 0, got {strength}")
     if strength == 0.0 or share == 0.0:
         return images
-    factors = draw_uniform(len(images), (1.0 - strength, 1.0 + strength), generator, width=3)
-    chosen = draw_flags(len(images), share, generator)[:, None]
+    factors = sample_uniform(len(images), (1.0 - strength, 1.0 + strength), generator, width=3)
+    chosen = sample_flags(len(images), share, generator)[:, None]
     factors = torch.where(chosen, factors, torch.ones_like(factors))
     return (images * factors[:, :, None, None].to(images.dtype)).clamp_(0.0, 1.0)

@@ -20,7 +20,7 @@ from torch.nn import functional
 
 from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import check_at_least, check_choice, check_share
-from vidkin.datasets.augmentation.draws import Range, check_images, check_limits, draw_flags, draw_uniform
+from vidkin.datasets.augmentation.sampling import Range, check_images, check_limits, sample_flags, sample_uniform
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.layouts import Rectangle, center_box, homographies, split_parts
 
@@ -63,8 +63,8 @@ class WarpSettings:
 
 def crop_matrices(count: int, scale: Range, generator: torch.Generator) -> torch.Tensor:
     """Return matrices [count, 3, 3] of crops with sides sampled from ``scale``, at uniformly random positions."""
-    side = draw_uniform(count, scale, generator)
-    shift = (1.0 - side).abs() * draw_uniform(count, (-1.0, 1.0), generator, width=2)
+    side = sample_uniform(count, scale, generator)
+    shift = (1.0 - side).abs() * sample_uniform(count, (-1.0, 1.0), generator, width=2)
     return _affine(side, side, shift)
 
 
@@ -73,13 +73,13 @@ def aspect_matrices(count: int, factor: float, generator: torch.Generator) -> to
 
     The longer side is kept and the other one shortened, so that the crop never leaves the image.
     """
-    stretch = (draw_uniform(count, (-1.0, 1.0), generator) * math.log(factor)).exp()
+    stretch = (sample_uniform(count, (-1.0, 1.0), generator) * math.log(factor)).exp()
     return _affine(stretch.clamp(max=1.0), (1.0 / stretch).clamp(max=1.0), torch.zeros(count, 2))
 
 
 def rotation_matrices(count: int, degrees: float, generator: torch.Generator) -> torch.Tensor:
     """Return matrices [count, 3, 3] of rotations around the center by up to ``degrees`` in either direction."""
-    return rotations(draw_uniform(count, (-1.0, 1.0), generator)[:, 0] * math.radians(degrees))
+    return rotations(sample_uniform(count, (-1.0, 1.0), generator)[:, 0] * math.radians(degrees))
 
 
 def rotations(angles: torch.Tensor) -> torch.Tensor:
@@ -92,14 +92,14 @@ def rotations(angles: torch.Tensor) -> torch.Tensor:
 def perspective_matrices(count: int, shift: float, generator: torch.Generator) -> torch.Tensor:
     """Return homographies [count, 3, 3] that move each corner inward or outward by up to ``shift`` times the side."""
     corners = torch.tensor([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
-    moved = corners + 2.0 * shift * draw_uniform(4 * count, (-1.0, 1.0), generator, width=2).view(count, 4, 2)
+    moved = corners + 2.0 * shift * sample_uniform(4 * count, (-1.0, 1.0), generator, width=2).view(count, 4, 2)
     matrices: torch.Tensor = homographies(corners.expand(count, 4, 2), moved)
     return matrices
 
 
 def mirror_matrices(count: int, share: float, generator: torch.Generator) -> torch.Tensor:
     """Return matrices [count, 3, 3] that flip a ``share`` of the images left to right."""
-    sign = 1.0 - 2.0 * draw_flags(count, share, generator).float()[:, None]
+    sign = 1.0 - 2.0 * sample_flags(count, share, generator).float()[:, None]
     return _affine(sign, torch.ones_like(sign), torch.zeros(count, 2))
 
 
@@ -128,7 +128,7 @@ def random_warp(
     if settings.rotation > 0.0 or settings.perspective > 0.0:
         distortions = rotation_matrices(count, settings.rotation, generator)
         distortions = distortions @ perspective_matrices(count, settings.perspective, generator)
-        chosen = draw_flags(count, settings.distorted, generator)[:, None, None]
+        chosen = sample_flags(count, settings.distorted, generator)[:, None, None]
         matrices = matrices @ torch.where(chosen, distortions, torch.eye(3))
     if settings.mirror > 0.0:
         matrices = matrices @ mirror_matrices(count, settings.mirror, generator)
@@ -314,7 +314,7 @@ def picture_in_picture(
     """
     check_limits("side", side)
     whole = clip.shape[-1]
-    small = max(1, min(whole, round(whole * float(draw_uniform(1, side, generator)))))
+    small = max(1, min(whole, round(whole * float(sample_uniform(1, side, generator)))))
     top, left = (torch.rand(2, generator=generator) * (whole - small + 1)).long().tolist()
     return _put(other, clip, (left, top, left + small, top + small))
 
@@ -332,7 +332,7 @@ def video_in_video(
         share: Range of lambda, the fraction of the frame that still shows the clip.
     """
     check_limits("share", share)
-    side = math.sqrt(1.0 - float(draw_uniform(1, share, generator)))
+    side = math.sqrt(1.0 - float(sample_uniform(1, share, generator)))
     return picture_in_picture(donor, clip, generator, side=(side, side))
 
 
@@ -358,7 +358,7 @@ def film_screen(
     # The pattern drifts slowly over the screen.
     drift = torch.rand((), generator=generator) * torch.arange(len(clip), dtype=torch.float32)
     waves = torch.sin(distance * (2 * math.pi / (2.5 + 3 * period)) + drift[:, None, None])
-    exposure = float(draw_uniform(1, (0.7, 1.4), generator))
+    exposure = float(sample_uniform(1, (0.7, 1.4), generator))
     lit = (tilted > 0).any(1, keepdim=True)
     return torch.where(lit, tilted * exposure + moire * waves[:, None].to(tilted.dtype), tilted + 0.05).clamp(0, 1)
 

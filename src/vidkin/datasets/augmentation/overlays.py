@@ -12,11 +12,11 @@ import torch
 from torch.nn import functional
 
 from vidkin._base.arguments import check_arguments
-from vidkin.datasets.augmentation.draws import (
+from vidkin.datasets.augmentation.sampling import (
     Range,
     apply_within,
-    draw_flags,
-    draw_uniform,
+    sample_flags,
+    sample_uniform,
 )
 
 Overlay = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
@@ -35,8 +35,8 @@ def add_bar(images: torch.Tensor, generator: torch.Generator, *, height: Range, 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         count = len(chosen)
         row, _ = _axes(chosen)
-        row = torch.where(draw_flags(count, 0.25, generator)[:, None, None, None], 1.0 - row, row)
-        inside = row > 1.0 - draw_uniform(count, height, generator)[:, :, None, None]
+        row = torch.where(sample_flags(count, 0.25, generator)[:, None, None, None], 1.0 - row, row)
+        inside = row > 1.0 - sample_uniform(count, height, generator)[:, :, None, None]
         return torch.where(inside, _plain_colors(count, generator).to(chosen.dtype), chosen)
 
     return apply_within(images, generator, draw, share=share, height=height)
@@ -59,18 +59,18 @@ def add_caption(images: torch.Tensor, generator: torch.Generator, *, height: Ran
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         count = len(chosen)
         row, column = _axes(chosen)
-        tall = draw_uniform(count, height, generator)[:, :, None, None].clamp(min=1e-3)
+        tall = sample_uniform(count, height, generator)[:, :, None, None].clamp(min=1e-3)
         # Mostly near the bottom edge, where captions usually are.
         position = torch.where(
-            draw_flags(count, 0.6, generator)[:, None],
-            draw_uniform(count, (0.85, 1.0), generator),
-            draw_uniform(count, (0.0, 1.0), generator),
+            sample_flags(count, 0.6, generator)[:, None],
+            sample_uniform(count, (0.85, 1.0), generator),
+            sample_uniform(count, (0.0, 1.0), generator),
         )
         along = (row - position[:, :, None, None] * (1.0 - tall)) / tall
         in_band = (along >= 0.0) & (along < 1.0)
-        opaque = draw_uniform(count, (-0.3, 1.3), generator).clamp(0.0, 1.0)[:, :, None, None]
+        opaque = sample_uniform(count, (-0.3, 1.3), generator).clamp(0.0, 1.0)[:, :, None, None]
         banded = torch.lerp(chosen, _plain_colors(count, generator), in_band * opaque)
-        margin = draw_uniform(count, (0.0, 0.4), generator)[:, :, None, None]
+        margin = sample_uniform(count, (0.0, 0.4), generator)[:, :, None, None]
         written = in_band & (column > margin) & (column < 1.0 - margin)
         # Two lines of letters, with clear space above, between and below them.
         written = written & ((along - 0.5).abs() > 0.08) & ((along - 0.5).abs() < 0.42)
@@ -103,14 +103,14 @@ def add_logo(images: torch.Tensor, generator: torch.Generator, *, side: Range, s
         count = len(chosen)
         (row, column), inside = _rectangles(chosen, side, generator)
         circle = (row - 0.5).square() + (column - 0.5).square() < 0.25
-        inside = inside & (circle | draw_flags(count, 0.5, generator)[:, None, None, None])
+        inside = inside & (circle | sample_flags(count, 0.5, generator)[:, None, None, None])
         cells = torch.rand(count, _LOGO_CELLS, _LOGO_CELLS, generator=generator) > 0.5
         spot_row = (row * _LOGO_CELLS).long().clamp(0, _LOGO_CELLS - 1)
         spot_column = (column * _LOGO_CELLS).long().clamp(0, _LOGO_CELLS - 1)
         spots = (spot_row * _LOGO_CELLS + spot_column).view(count, -1)
         drawn = cells.view(count, -1).gather(1, spots).view(count, 1, *chosen.shape[2:])
         first, second = _plain_colors(count, generator), _plain_colors(count, generator)
-        opaque = draw_uniform(count, (0.5, 1.3), generator).clamp(max=1.0)[:, :, None, None]
+        opaque = sample_uniform(count, (0.5, 1.3), generator).clamp(max=1.0)[:, :, None, None]
         return torch.lerp(chosen, torch.where(drawn, first, second), inside * opaque)
 
     return apply_within(images, generator, draw, share=share, side=side)
@@ -125,11 +125,11 @@ def add_border(images: torch.Tensor, generator: torch.Generator, *, width: Range
     def draw(chosen: torch.Tensor) -> torch.Tensor:
         count = len(chosen)
         row, column = _axes(chosen)
-        strips = draw_uniform(count, width, generator, width=4) * (torch.rand(count, 4, generator=generator) < 0.5)
+        strips = sample_uniform(count, width, generator, width=4) * (torch.rand(count, 4, generator=generator) < 0.5)
         top, bottom, left, right = (strip[:, :, None, None] for strip in torch.split(strips, 1, dim=1))
         outside = (row < top) | (row > 1.0 - bottom) | (column < left) | (column > 1.0 - right)
         plain = _plain_colors(count, generator).expand_as(chosen)
-        other = draw_flags(count, 0.5, generator)[:, None, None, None]
+        other = sample_flags(count, 0.5, generator)[:, None, None, None]
         return torch.where(outside, torch.where(other, chosen.roll(1, dims=0), plain), chosen)
 
     return apply_within(images, generator, draw, share=share, width=width)
@@ -139,7 +139,7 @@ def blend_other(images: torch.Tensor, generator: torch.Generator, *, weight: Ran
     """Blend another image of the batch over a ``share`` of the images; ``weight`` is the range of its weight."""
 
     def draw(chosen: torch.Tensor) -> torch.Tensor:
-        weights = draw_uniform(len(chosen), weight, generator)[:, :, None, None].to(chosen.dtype)
+        weights = sample_uniform(len(chosen), weight, generator)[:, :, None, None].to(chosen.dtype)
         return torch.lerp(chosen, chosen.roll(1, dims=0), weights)
 
     return apply_within(images, generator, draw, share=share, weight=weight)
@@ -197,14 +197,14 @@ def add_sticker(
         side: Range of the width of the face, relative to the image.
     """
     count = len(images)
-    radius = draw_uniform(count, side, generator)[:, :, None, None] / 2
-    middle = radius + draw_uniform(2 * count, (0.0, 1.0), generator).view(2, count, 1, 1, 1) * (1 - 2 * radius)
+    radius = sample_uniform(count, side, generator)[:, :, None, None] / 2
+    middle = radius + sample_uniform(2 * count, (0.0, 1.0), generator).view(2, count, 1, 1, 1) * (1 - 2 * radius)
     rows, columns = _axes(images)
     # Offsets from the center of the face, in units of its radius.
     down, right = (rows - middle[0]) / radius, (columns - middle[1]) / radius
     face = down.square() + right.square() < 1
     eyes = (down + 0.3).square() + (right.abs() - 0.35).square() < 0.03
-    smile = draw_uniform(count, (-0.5, 0.5), generator)[:, :, None, None]
+    smile = sample_uniform(count, (-0.5, 0.5), generator)[:, :, None, None]
     mouth = ((down - 0.4 + smile * (right.square() - 0.25)).abs() < 0.09) & (right.abs() < 0.5)
     color = torch.rand(count, 3, 1, 1, generator=generator) * 0.6 + 0.4
     drawn = torch.where(eyes | mouth, torch.zeros_like(color), color)
@@ -225,7 +225,7 @@ def _rectangles(
     """Return coordinates relative to random rectangles (rows and columns [N, 1, H, W], 0..1 inside), and a mask of the
     pixels inside."""
     count = len(images)
-    sides = draw_uniform(count, side, generator, width=2).clamp(min=1e-3)
+    sides = sample_uniform(count, side, generator, width=2).clamp(min=1e-3)
     corners = torch.rand(count, 2, generator=generator) * (1.0 - sides)
     row, column = _axes(images)
     row = ((row - corners[:, :1, None, None]) / sides[:, :1, None, None]).expand(count, 1, *images.shape[2:])

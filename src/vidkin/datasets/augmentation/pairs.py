@@ -8,8 +8,8 @@ import torch
 
 from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin.datasets.augmentation import degrade, overlays
-from vidkin.datasets.augmentation.draws import Range, make_generator
 from vidkin.datasets.augmentation.geometry import WarpSettings, random_warp
+from vidkin.datasets.augmentation.sampling import Range, make_generator
 from vidkin.errors import InvalidArgumentError
 
 

@@ -1,4 +1,4 @@
-"""Losses in three shapes: tuples of embeddings, (embeddings, labels), and (scores, relevance)."""
+"""Losses with three kinds of arguments: tuples of embeddings, (embeddings, labels), and (scores, relevance)."""
 
 from vidkin.metric.losses.all_quadlets import AllQuadletsLoss, all_quadlets_loss, all_quadlets_radial_loss
 from vidkin.metric.losses.angular import AngularLoss, angular_loss, angular_quadlet_loss

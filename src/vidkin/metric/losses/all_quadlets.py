@@ -1,9 +1,9 @@
-"""Quadlet and radial loss over all valid quadlets of a batch, without enumerating them.
+"""Quadlet and radial losses over all valid quadlets of a batch, without enumerating the quadlets.
 
-The radial hinges are summed by coefficients of squared distances d. With X the centroid of q, p, i and
+The radial hinges are summed using coefficients of squared distances d. With X the centroid of q, p, i and
 s = d(q, p) + d(q, i) + d(p, i): ``||n - X||^2 = (d(q, n) + d(p, n) + d(i, n)) / 3 - s / 9`` and
 ``||q - X||^2 = (2 d(q, p) + 2 d(q, i) - d(p, i)) / 9``, likewise for p and i. Once it is known which hinges are active
-and which point attains R, their sum is linear in d.
+and which point attains R, the sum of the hinges is linear in d.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from vidkin.metric.losses.base import NotNegative, Positive, options_of, squared
 from vidkin.metric.losses.label_pairs import LossOnLabels, count_active_hinges, resolve_pairs
 from vidkin.metric.losses.quadlets import check_gaps, warn_without_guarantee
 
-# Elements of one block of (triplets x references); bounds the scratch memory to a few dozen MiB.
+# Elements per block of (triplets x references); limits the temporary memory to a few dozen MiB.
 BLOCK_ELEMENTS = 1 << 21
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RadialCoefficients:
-    """Coefficients of each squared distance in the active radial hinges; constants for the gradient.
+    """Coefficients of each squared distance in the active radial hinges; treated as constants in the backward pass.
 
     Attributes:
-        negative_query: [N, M], coefficients of the distances between query and reference in -||n - X||^2.
-        negative_reference: [M, M], coefficients of the distances among references in the same term.
-        radius_query: [N, M], coefficients of the distances between query and reference in (c R)^2.
-        radius_reference: [M, M], coefficients of the distances among references in the same term.
+        negative_query: [N, M], coefficients of the query-reference distances in -||n - X||^2.
+        negative_reference: [M, M], coefficients of the distances between references in the same term.
+        radius_query: [N, M], coefficients of the query-reference distances in (c R)^2.
+        radius_reference: [M, M], coefficients of the distances between references in the same term.
     """
 
     negative_query: Tensor
@@ -46,11 +46,11 @@ class RadialCoefficients:
 def radial_coefficients(
     distances: Tensor, among: Tensor, positives: Tensor, intermediates: Tensor, negatives: Tensor, *, c: float
 ) -> RadialCoefficients:
-    """Coefficients of ``sum of max(0, (c R)^2 - ||n - X||^2)`` over all (q, p, i, n).
+    """Compute the coefficients of ``sum of max(0, (c R)^2 - ||n - X||^2)`` over all (q, p, i, n).
 
     Args:
-        distances: [N, M] squared distances, query to reference.
-        among: [M, M] squared distances among the references.
+        distances: [N, M] squared distances from queries to references.
+        among: [M, M] squared distances between references.
         positives, intermediates, negatives: [N, M] bool, relation of each reference to the query.
         c: Multiplier of the radius.
     """
@@ -61,7 +61,7 @@ def radial_coefficients(
         torch.zeros_like(among),
     )
     references = distances.shape[1]
-    # Queries without a negative have no quadlet.
+    # Queries without a negative are part of no quadlet.
     listed = (positives & negatives.any(dim=1, keepdim=True)).nonzero()
     block = max(1, BLOCK_ELEMENTS // max(references, 1))
     for pairs in torch.split(listed, block):
@@ -70,7 +70,7 @@ def radial_coefficients(
         for part in torch.split(triplets, block):
             q, p, i = part.unbind(dim=1)
             qp, qi, pi = distances[q, p], distances[q, i], among[p, i]
-            # Squared distances of q, p and i to X; the distances to the point itself count twice.
+            # Squared distances of q, p and i to X; in each, the distances from the point itself count twice.
             to_center = torch.stack([2 * qp + 2 * qi - pi, 2 * qp + 2 * pi - qi, 2 * qi + 2 * pi - qp]) / 9.0
             radius, attained = to_center.max(dim=0)
             negative_to_center = (distances[q] + among[p] + among[i]) / 3.0 - ((qp + qi + pi) / 9.0)[:, None]
@@ -97,10 +97,10 @@ def _add_pairs(matrix: Tensor, rows: Tensor, columns: Tensor, values: Tensor) ->
     matrix.view(-1).index_add_(0, rows * matrix.shape[1] + columns, values)
 
 
-# Labels have two levels or more, [N, L]: column 0 is the category; positives agree in every column, intermediates in
-# the category but not in every column, negatives differ in the category. Distances are squared Euclidean, embeddings
-# are used as they are. Once the active hinges are known, every loss here is linear in the squared distances, so it
-# is computed as (coefficients * distances).sum() with coefficients found by counting, without gradient.
+# Labels have two or more levels, [N, L]: column 0 is the category; positives agree in every column, intermediates in
+# the category but not in every column, negatives differ in the category. Distances are squared Euclidean, and
+# embeddings are not normalized. Once the active hinges are known, each loss is linear in the squared distances, so it
+# is computed as (coefficients * distances).sum(), with coefficients obtained by counting, without gradient.
 
 
 Form = Literal["quadlet", "radial"]
@@ -121,11 +121,11 @@ def all_quadlets_loss(
     self_offset: int | None = None,
     reduction: TotalReduction = "mean",
 ) -> Tensor:
-    """The quadlet loss over all quadlets, O(N M log M + M^2 log M). See :class:`AllQuadletsLoss`."""
+    """Compute the quadlet loss over all quadlets in O(N M log M + M^2 log M); see :class:`AllQuadletsLoss`."""
     batch = _Batch.prepare(embeddings, labels, reference, reference_labels, self_offset, reduction)
 
     # A hinge of (q, p, n) occurs in one quadlet per intermediate of q, a hinge of (q, p, i) in one per negative of q,
-    # a hinge of (p, i, n) in one per query of the class of p.
+    # and a hinge of (p, i, n) in one per query in the class of p.
     first = count_active_hinges(batch.distances, batch.positives, batch.negatives, g1)
     second = count_active_hinges(batch.distances, batch.positives, batch.intermediates, g2)
     loss = (first.row_sums(batch.distances, g1) * batch.intermediate_weights).sum()
@@ -149,7 +149,7 @@ def all_quadlets_radial_loss(
     self_offset: int | None = None,
     reduction: TotalReduction = "mean",
 ) -> Tensor:
-    """The radial loss over all quadlets, O(T M) for T triplets (q, p, i). See :class:`AllQuadletsLoss`."""
+    """Compute the radial loss over all quadlets in O(T M) for T triplets (q, p, i); see :class:`AllQuadletsLoss`."""
     batch = _Batch.prepare(embeddings, labels, reference, reference_labels, self_offset, reduction)
     distances = batch.distances
     triplets = count_active_hinges(distances, batch.positives, batch.intermediates, margin)
@@ -186,7 +186,7 @@ def _all_quadlets(
     self_offset: int | None = None,
     reduction: TotalReduction = "mean",
 ) -> Tensor:
-    """The quadlet or the radial loss, as ``form`` says."""
+    """Compute the quadlet or the radial loss, depending on ``form``."""
     tensors = (embeddings, labels, reference, reference_labels)
     if form == "quadlet":
         return all_quadlets_loss(*tensors, g1=g1, g2=g2, g3=g3, self_offset=self_offset, reduction=reduction)
@@ -201,15 +201,15 @@ def _all_quadlets(
 
 
 class AllQuadletsLoss(LossOnLabels):
-    """Quadlet or radial loss over every valid quadlet of a batch: no sampling noise, exact value and gradient.
+    """Quadlet or radial loss over every valid quadlet of a batch: exact value and gradient, without sampling noise.
 
-    ``form="quadlet"``: the mean of :class:`QuadletLoss` over all (q, p, i, n). Each of its three hinges concerns
-    three of the four items, so the sum over all O(N^4) quadlets takes three sorts: O(N^2 log N) time, O(N^2)
+    ``form="quadlet"``: the mean of :class:`QuadletLoss` over all (q, p, i, n). Each of the three hinges involves
+    three of the four items, so the sum over all O(N^4) quadlets takes three sorts: O(N^2 log N) time and O(N^2)
     memory.
 
-    ``form="radial"``: the mean of :class:`RadialLoss` over all (q, p, i, n). Its hinge concerns all four items, so
-    the T triplets (q, p, i) are processed in blocks, each against all M references: O(T M) time, O(M^2) memory.
-    With k items per subcategory and s subcategories per category T is N k^2 s: small for P x K batches, cubic when a
+    ``form="radial"``: the mean of :class:`RadialLoss` over all (q, p, i, n). Its hinge involves all four items, so
+    the T triplets (q, p, i) are processed in blocks, each against all M references: O(T M) time and O(M^2) memory.
+    With k items per subcategory and s subcategories per category, T is N k^2 s: small for P x K batches, cubic if a
     batch has a single category with many items. Listing the triplets synchronizes with an accelerator.
 
     Args:
@@ -217,16 +217,17 @@ class AllQuadletsLoss(LossOnLabels):
         g1, g2, g3: Gaps of the quadlet form, ``0 <= g2 <= g3 <= g1``.
         c, margin, detach_radius: Settings of the radial form, see :class:`RadialLoss`; if points tie for R, one of
             them gets the whole subgradient.
-        reduction: "mean" over all valid quadlets or "sum".
+        reduction: "mean" over all valid quadlets, or "sum".
 
-    Called with ``(embeddings [N, D], labels [N, L >= 2], reference=None, reference_labels=None, self_offset=None)``.
-    With a reference set q is a query and p, i, n are references; ``self_offset`` is the reference row of the first
-    query if the queries are among them, else None. Returns a scalar, 0 with a gradient if there is no quadlet.
+    Call it with ``(embeddings [N, D], labels [N, L >= 2], reference=None, reference_labels=None, self_offset=None)``.
+    With a reference set, q is a query and p, i, n are references; ``self_offset`` is the reference row of the first
+    query if the queries are among the references, else None. Returns a scalar; 0 with a gradient if there is no
+    quadlet.
 
     Raises:
         InvalidArgumentError: Labels have one level, shapes do not match, or gaps are out of order.
 
-    Source: Radial loss for learning fine-grained video similarity metric (losses); the sums over all tuples are ours.
+    Source: Radial loss for learning fine-grained video similarity metric (losses); the sums over all tuples are new.
     """
 
     @options_of(_all_quadlets)
@@ -237,15 +238,15 @@ class AllQuadletsLoss(LossOnLabels):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
-    """Distances, masks and weights of a batch, used by both losses.
+    """Distances, masks and weights of a batch, which both losses use.
 
     Attributes:
-        distances: [N, M], squared distances from query to reference.
+        distances: [N, M], squared distances from queries to references.
         positives, intermediates, negatives: [N, M] bool, relation of each reference to the query.
-        among: [M, M], squared distances among the references.
-        among_intermediates, among_negatives: [M, M] bool, the same relations among the references.
-        scale: Scalar, 1 over the number of quadlets, or 1 for a sum.
-        intermediate_weights, negative_weights: [N], the number of intermediates and of negatives of each query, scaled.
+        among: [M, M], squared distances between references.
+        among_intermediates, among_negatives: [M, M] bool, the same relations between references.
+        scale: Scalar: 1 over the number of quadlets, or 1 for a sum.
+        intermediate_weights, negative_weights: [N], scaled numbers of intermediates and negatives of each query.
     """
 
     distances: Tensor

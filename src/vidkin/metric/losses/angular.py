@@ -1,4 +1,4 @@
-"""Angular loss on triplets, and its extension to quadlets, included to reproduce a negative result."""
+"""Angular loss on triplets, and its extension to quadlets, which is included to reproduce a negative result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ AngularForm = Literal["triplet", "quadlet"]
 def angular_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, *, alpha: float = 45.0, reduction: Reduction = "mean"
 ) -> Tensor:
-    """``max(0, ||a - p||^2 - 4 tan^2(alpha) ||n - (a + p) / 2||^2)``, alpha in degrees. See :class:`AngularLoss`."""
+    """Compute ``max(0, ||a - p||^2 - 4 tan^2(alpha) ||n - (a + p) / 2||^2)``, alpha in degrees; see
+    :class:`AngularLoss`."""
     a, p, n = check_tuples(anchor=anchor, positive=positive, negative=negative)
     return reduce(_angular(a, p, n, alpha), reduction)
 
@@ -34,7 +35,7 @@ def angular_quadlet_loss(
     alphas: tuple[float, float, float] = (36.0, 45.0, 45.0),
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """The sum of the angular losses of (q, p, n), (q, p, i) and (p, i, n). See :class:`AngularLoss`."""
+    """Compute the sum of the angular losses of (q, p, n), (q, p, i) and (p, i, n); see :class:`AngularLoss`."""
     q, p, i, n = check_tuples(query=query, positive=positive, intermediate=intermediate, negative=negative)
     values = _angular(q, p, n, alphas[0]) + _angular(q, p, i, alphas[1]) + _angular(p, i, n, alphas[2])
     return reduce(values, reduction)
@@ -50,7 +51,7 @@ def _angular_of_form(
     form: AngularForm = "triplet",
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """The loss of triplets, or of quadlets."""
+    """Compute the loss of triplets or of quadlets."""
     if fourth is None:
         (angle,) = _angles(alpha, form)
         return angular_loss(first, second, third, alpha=angle, reduction=reduction)
@@ -59,20 +60,20 @@ def _angular_of_form(
 
 
 class AngularLoss(Loss):
-    """Angular loss: bounds the angle at the negative instead of comparing distances.
+    """Angular loss, which bounds the angle at the negative instead of comparing distances.
 
-    Triplet form: ``L = max(0, ||a - p||^2 - 4 tan^2(alpha) ||n - (a + p) / 2||^2)``, all distances squared
-    Euclidean, embeddings used as they are. Quadlet form: the sum over (q, p, n) with alpha1, (q, p, i) with alpha2,
-    (p, i, n) with alpha3, alpha1 < alpha2 (the smaller the angle, the farther the third point has to be). The
-    paper on the radial loss reports that the quadlet form does not converge, as alpha3 is not ordered relative to the
-    other two. This is the hinge on given tuples; packages that call the log-sum-exp over a batch "angular loss" return
-    other values.
+    Triplet form: ``L = max(0, ||a - p||^2 - 4 tan^2(alpha) ||n - (a + p) / 2||^2)``; all distances are squared
+    Euclidean, and embeddings are not normalized. Quadlet form: the sum over (q, p, n) with alpha1, (q, p, i) with
+    alpha2, and (p, i, n) with alpha3, where alpha1 < alpha2 (the smaller the angle, the farther the third point must
+    be). The paper on the radial loss reports that the quadlet form does not converge, because alpha3 is not ordered
+    relative to the other two. This is the hinge on given tuples; packages that apply "angular loss" to the log-sum-exp
+    over a batch return other values.
 
     Args:
-        alpha: Degrees in (0, 90): one number for the triplet form, three for the quadlet form. None means 45 and
-            (36, 45, 45); the sources give no values for quadlets.
+        alpha: Degrees in (0, 90): one value for the triplet form, three for the quadlet form. None means 45 and
+            (36, 45, 45), respectively; the sources give no values for quadlets.
         form: "triplet" takes three tensors, "quadlet" four, each [B, D].
-        reduction: "mean" over the batch, "sum", or "none" for one value each.
+        reduction: "mean" over the batch, "sum", or "none" for one value per tuple.
 
     Raises:
         InvalidArgumentError: The angles are out of range or order, or the number or shape of the tensors is wrong.
@@ -96,7 +97,7 @@ class AngularLoss(Loss):
         return _angles(self.alpha, self.form)
 
     def forward(self, *members: Tensor) -> Tensor:
-        """The loss of anchors, positives and negatives; or of queries, positives, intermediates and negatives."""
+        """Compute the loss of (anchors, positives, negatives) or (queries, positives, intermediates, negatives)."""
         expected = 3 if self.form == "triplet" else 4
         if len(members) != expected:
             raise InvalidArgumentError(

@@ -1,4 +1,4 @@
-"""Average-precision losses: smoothed (Smooth-AP, SupAP), graded (HAPPIER), and by black-box differentiation."""
+"""Average-precision losses: smoothed (Smooth-AP, SupAP), graded (HAPPIER), and black-box differentiation."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ def smooth_ap_loss(
     max_positives: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Smooth-AP (Brown et al., ECCV 2020): 1 - AP with a sigmoid in place of every step.
+    """Smooth-AP (Brown et al., ECCV 2020): 1 - AP with every step replaced by a sigmoid.
 
     With G(x) = 1 / (1 + exp(-x / tau)) and ``d_ji = s_kj - s_ki``::
 
         AP_k = 1/|P| sum_{i in P} (1 + sum_{j in P, j != i} G(d_ji)) / (1 + sum_{j in P u Ng, j != i} G(d_ji))
 
-    The loss is the mean of 1 - AP_k over the queries that have a positive, in [0, 1].
+    The loss is the mean of 1 - AP_k over the queries that have a positive; it is in [0, 1].
 
     Args:
-        scores: [N, M], greater is more similar.
+        scores: [N, M], higher is more similar.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
-        tau: Temperature in units of the scores; small values approximate AP closely, with gradients near ties only.
+        tau: Temperature in units of the scores; small values approximate AP closely, but give gradients only near ties.
         include_self: Keep a query in its own list, as the official code does.
-        self_offset: Query i is reference ``i + self_offset`` (gathered ranks, memory banks).
-        max_positives: An upper bound on the positives per query, see `quad_linear_ap_loss`.
-        reduction: "mean", "sum" over queries, or "none" for [N].
+        self_offset: Query i is reference ``i + self_offset`` (for gathered ranks or memory banks).
+        max_positives: Upper bound on the number of positives per query, see `quad_linear_ap_loss`.
+        reduction: "mean" or "sum" over queries, or "none" for [N].
 
     Raises:
-        InvalidArgumentError: On shapes that differ, an option out of range, or too small a max_positives.
+        InvalidArgumentError: Shapes differ, an option is out of range, or ``max_positives`` is too small.
 
-    Cost: O(N M P) time for P positives per query, memory O(N M) plus a block.
+    Cost: O(N M P) time for P positives per query, O(N M) memory plus a block.
     """
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     step = partial(sigmoid_step, tau=tau)
@@ -81,32 +81,32 @@ def sup_ap_loss(
     max_positives: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """SupAP, the rank part of ROADMAP (Ramzi et al., NeurIPS 2021): an upper bound of 1 - AP.
+    """SupAP, the ranking term of ROADMAP (Ramzi et al., NeurIPS 2021): an upper bound on 1 - AP.
 
     ::
 
         risk_k = 1/|P| sum_{i in P} n_i / (p_i + n_i)
         p_i = 1 + sum_{j in P, j != i} [d_ji >= 0]  (no gradient),  n_i = sum_{j in Ng} H-(d_ji)
 
-    with ``d_ji = s_kj - s_ki`` and H- as in `upper_step`, which bounds the step from above for x > 0 and
-    keeps a slope if a negative is far above. The full ROADMAP loss is ``(1 - w) SupAP + w
-    ContrastiveLoss(positive_margin=0.9, negative_margin=0.6)`` with w = 0.5.
+    with ``d_ji = s_kj - s_ki`` and H- as in `upper_step`, which is an upper bound on the step for x > 0 and keeps a
+    slope if a negative is far above. The full ROADMAP loss is ``(1 - w) SupAP + w ContrastiveLoss(positive_margin=0.9,
+    negative_margin=0.6)`` with w = 0.5.
 
     Args:
-        scores: [N, M], greater is more similar.
+        scores: [N, M], higher is more similar.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
         tau: Temperature of the sigmoid around a tie.
         rho: Slope beyond delta.
         delta: Point where the sigmoid ends and the line begins, in units of the scores.
         include_self: Keep a query in its own list.
         self_offset: Query i is reference ``i + self_offset``.
-        max_positives: An upper bound on the positives per query, see `quad_linear_ap_loss`.
-        reduction: "mean", "sum" over queries, or "none" for [N].
+        max_positives: Upper bound on the number of positives per query, see `quad_linear_ap_loss`.
+        reduction: "mean" or "sum" over queries, or "none" for [N].
 
     Raises:
-        InvalidArgumentError: On shapes that differ, an option out of range, or too small a max_positives.
+        InvalidArgumentError: Shapes differ, an option is out of range, or ``max_positives`` is too small.
 
-    Cost: as `smooth_ap_loss`.
+    Cost: as for `smooth_ap_loss`.
     """
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     risks = surrogate_ap_risk(
@@ -127,12 +127,12 @@ class SupAPLoss(LossOnScores):
 
 
 def sigmoid_step(difference: Tensor, *, tau: float) -> Tensor:
-    """1 / (1 + exp(-x / tau))."""
+    """Compute 1 / (1 + exp(-x / tau))."""
     return torch.sigmoid(difference / tau)
 
 
 def upper_step(difference: Tensor, *, tau: float, rho: float, delta: float) -> Tensor:
-    """H-(x): sigmoid(x/tau) for x <= 0, 1/2 + sigmoid(x/tau) up to delta, then a line of slope rho.
+    """Compute H-(x): sigmoid(x/tau) for x <= 0, 1/2 + sigmoid(x/tau) up to delta, then a line of slope rho.
 
     The line continues the curve: ``rho (x - delta) + sigmoid(delta/tau) + 1/2``. The jump of 1/2 at 0, which
     makes it an upper bound on the strict step, has no gradient.
@@ -160,7 +160,7 @@ def hierarchical_ap_loss(
     max_positives: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Sup-H-AP of HAPPIER (Ramzi et al., ECCV 2022): 1 - hierarchical AP with a smoothed rank.
+    """Sup-H-AP from HAPPIER (Ramzi et al., ECCV 2022): 1 - hierarchical AP with smoothed ranks.
 
     For query k, the relevant references P (relevance r > 0) and ``d_ji = s_kj - s_ki``::
 
@@ -168,12 +168,12 @@ def hierarchical_ap_loss(
         hrank_i = r_i + sum_{j in P, j != i} min(r_i, r_j) [d_ji >= 0]
         rank_i  = 1 + sum_{j: r_j >= r_i, j != i} [d_ji >= 0] + sum_{j: r_j < r_i} H-(d_ji)
 
-    Only references of lower relevance than i are pushed below it: the other steps have no gradient. H- is
-    `upper_step`. The loss is the mean of 1 - H-AP_k over the queries with a relevant reference. With binary
-    relevance it is `sup_ap_loss`. (The cluster term of HAPPIER is a separate loss and not included.)
+    Only references less relevant than i are pushed below it; the other steps have no gradient. H- is `upper_step`. The
+    loss is the mean of 1 - H-AP_k over the queries that have a relevant reference. For binary relevance, it equals
+    `sup_ap_loss`. (The cluster term of HAPPIER is a separate loss and is not included.)
 
     Args:
-        scores: [N, M], greater is more similar.
+        scores: [N, M], higher is more similar.
         relevance: [N, M], graded, 0 irrelevant, below 0 ignored: for example 1 for the same subcategory and
             1/2 for the same category. Only ratios matter.
         tau: Temperature of the sigmoid around a tie.
@@ -181,17 +181,17 @@ def hierarchical_ap_loss(
         delta: Point where the line begins, in units of the scores.
         include_self: Keep a query in its own list.
         self_offset: Query i is reference ``i + self_offset``.
-        max_positives: An upper bound on the references of relevance above 0 per query.
-        reduction: "mean", "sum" over queries, or "none" for [N].
+        max_positives: Upper bound on the number of references with relevance above 0 per query.
+        reduction: "mean" or "sum" over queries, or "none" for [N].
 
     Raises:
-        InvalidArgumentError: On shapes that differ, an option out of range, or too small a max_positives.
+        InvalidArgumentError: Shapes differ, an option is out of range, or ``max_positives`` is too small.
 
-    Cost: O(N M P) time for P relevant references per query, memory O(N M) plus a block.
+    Cost: O(N M P) time for P relevant references per query, O(N M) memory plus a block.
     """
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     columns, filled = gather_marked(pairs.positive, max_positives)
-    # Ignored references get a negative grade, which drops them from every sum below.
+    # Ignored references get a negative grade, which excludes them from every sum below.
     grades = relevance.to(pairs.scores.dtype).masked_fill(~(pairs.positive | pairs.negative), -1.0)
     risks = map_row_blocks(
         partial(graded_risk, tau=tau, rho=rho, delta=delta),
@@ -215,7 +215,7 @@ class HierarchicalAPLoss(LossOnScores):
 def graded_risk(
     columns: Tensor, filled: Tensor, scores: Tensor, grades: Tensor, *, tau: float, rho: float, delta: float
 ) -> Tensor:
-    """1 - H-AP [N] of rows of scores [N, M] whose relevant columns are [N, P]."""
+    """Compute 1 - H-AP [N] for rows of scores [N, M] whose relevant columns are [N, P]."""
     difference = scores.unsqueeze(1) - scores.gather(1, columns).unsqueeze(2)
     own = grades.gather(1, columns).unsqueeze(2)
     other = grades.unsqueeze(1)
@@ -243,30 +243,30 @@ def blackbox_ap_loss(
 ) -> Tensor:
     """BlackBox-AP (Rolinek et al., CVPR 2020): the exact 1 - AP, with the gradient of an interpolation.
 
-    The ranks of the list, ``rank(s)`` (1 is the greatest score, divided by the length of the list), are a
+    The ranks in the list, ``rank(s)`` (1 for the highest score, divided by the length of the list), are a
     black box whose gradient for an incoming gradient g is ``-(rank(s) - rank(s + lambda g)) / lambda``: the gradient
-    of a piecewise linear interpolation of the loss. The ranks among the positives have none. The loss is the
-    mean over queries with a positive of::
+    of a piecewise linear interpolation of the loss. The ranks among the positives have no gradient. The loss is the
+    mean over the queries that have a positive of::
 
-        1 - 1/|P| sum_{i in P} rank among the positives of i / rank of i
+        1 - 1/|P| sum_{i in P} (rank of i among the positives) / (rank of i)
 
-    Ties are broken by the order of the columns.
+    Ties are broken by column order.
 
     Args:
-        scores: [N, M], greater is more similar.
+        scores: [N, M], higher is more similar.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
-        lambda_: Strength of the interpolation, above 0; larger values reach further and are less faithful. It
-            multiplies the incoming gradient, which a mean over queries divides by their number: increase it
-            with the batch.
-        margin: Before ranking, positives lose and negatives gain margin / 2 (deterministic, as in the paper;
-            the public code scales it by random numbers). Needed in training: without it the gradient vanishes
-            as soon as the order is right. The paper uses 0.02 to 0.2.
+        lambda_: Strength of the interpolation, above 0; larger values reach further but are less faithful. It
+            multiplies the incoming gradient, which a mean over queries divides by their number, so increase it
+            with the batch size.
+        margin: Before ranking, margin / 2 is subtracted from positives and added to negatives (deterministic, as in
+            the paper; the public code scales it by random numbers). Training needs a margin: without it, the gradient
+            vanishes as soon as the order is right. The paper uses 0.02 to 0.2.
         include_self: Keep a query in its own list, as the public code does.
         self_offset: Query i is reference ``i + self_offset``.
-        reduction: "mean", "sum" over queries, or "none" for [N].
+        reduction: "mean" or "sum" over queries, or "none" for [N].
 
     Raises:
-        InvalidArgumentError: On shapes that differ, lambda not above 0, or a negative margin.
+        InvalidArgumentError: Shapes differ, ``lambda_`` is not above 0, or the margin is negative.
 
     Cost: O(N M log M) time, O(N M) memory.
     """
@@ -292,14 +292,14 @@ class BlackBoxAPLoss(LossOnScores):
 
 
 def descending_rank(values: Tensor) -> Tensor:
-    """Rank of every entry of its row, 1 for the greatest, ties in the order of the columns."""
+    """Return the rank of each entry in its row: 1 for the highest, ties in column order."""
     order = values.argsort(dim=1, descending=True, stable=True)
     positions = torch.arange(1, values.shape[1] + 1, device=values.device, dtype=values.dtype)
     return torch.empty_like(values).scatter_(1, order, positions.expand_as(values))
 
 
 def interpolated_rank(values: Tensor, length: Tensor, lambda_: float) -> Tensor:
-    """Rank divided by the length of the list [N, 1], with the gradient of black-box differentiation."""
+    """Return the ranks divided by the length of the list [N, 1], with the gradient of black-box differentiation."""
     ranks: Tensor = _InterpolatedRank.apply(values, length, lambda_)  # type: ignore[no-untyped-call]
     return ranks
 

@@ -37,15 +37,15 @@ NotNegative = Annotated[float, check_not_negative]
 
 """A number of at least 0."""
 
-# Not options: they describe a batch, as the tensors do, and are passed with each call.
+# These are not options: they describe a batch, like the tensors, and are passed with each call.
 _CALL_PARAMETERS = ("self_offset",)
 
 
 class Loss(nn.Module):
-    """A loss as a module, which stores the options of the function it calls.
+    """A loss as a module, which stores the options of the function that it calls.
 
-    A subclass names its function by decorating ``__init__`` with `options_of`; its ``forward`` calls the function as
-    ``compute`` with ``options``. Options of a ``Literal`` type, `Positive` or `NotNegative` are checked on
+    A subclass specifies its function by decorating ``__init__`` with `options_of`; its ``forward`` calls the function
+    as ``compute`` with ``options``. Options of type ``Literal``, `Positive` or `NotNegative` are checked on
     construction.
     """
 
@@ -67,7 +67,7 @@ class Loss(nn.Module):
         return ", ".join(f"{name}={value!r}" for name, value in self.options.items())
 
     if TYPE_CHECKING:
-        # Type checkers cannot see the attributes that `options_of` sets.
+        # Type checkers cannot see the attributes set by `options_of`.
         def __getattr__(self, name: str) -> Any: ...
 
 
@@ -99,12 +99,12 @@ def options_of(function: Callable[Concatenate[Tensor, P], Tensor]) -> Constructo
 
 
 def options_of(function: Callable[..., Tensor]) -> Constructor[...]:
-    """Decorate the ``__init__`` of a `Loss` so that it takes and stores the options of a loss function.
+    """Decorate the ``__init__`` of a `Loss` so that it accepts and stores the options of a loss function.
 
-    The decorated method runs last, after the options are set: use it for checks that only the module makes.
+    The decorated method runs last, after the options are set; use it for checks that only the module needs.
 
     Args:
-        function: The loss function. All its parameters are options except tensors and ``self_offset``.
+        function: The loss function. All its parameters except tensors and ``self_offset`` are options.
     """
     options = _options(function)
     signature = inspect.Signature(list(options.values()))
@@ -133,7 +133,7 @@ def checked(*together: Callable[..., None]) -> Callable[[Callable[P, Tensor]], C
     """Make a loss function check its options on every call, according to their types.
 
     Args:
-        together: Checks that involve several options, which are the parameters of these functions.
+        together: Checks that involve several options, which are the parameters of the check functions.
     """
 
     def decorate(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
@@ -151,10 +151,10 @@ def checked(*together: Callable[..., None]) -> Callable[[Callable[P, Tensor]], C
 
 
 def check_options(function: Callable[..., Tensor], values: Mapping[str, Any]) -> None:
-    """Check options of a loss function; options missing from ``values`` have their defaults.
+    """Check the options of a loss function; options missing from ``values`` have their default values.
 
     Raises:
-        InvalidArgumentError: A value is not allowed.
+        InvalidArgumentError: A value is invalid.
     """
     for name, check in _checks(function).items():
         if name in values:
@@ -168,7 +168,7 @@ def check_options(function: Callable[..., Tensor], values: Mapping[str, Any]) ->
 
 @functools.cache
 def _options(function: Callable[..., Tensor]) -> dict[str, inspect.Parameter]:
-    """Parameters of ``function`` that are options."""
+    """Return the parameters of ``function`` that are options."""
     hints = get_type_hints(function)
     return {
         name: parameter
@@ -179,7 +179,7 @@ def _options(function: Callable[..., Tensor]) -> dict[str, inspect.Parameter]:
 
 @functools.cache
 def _checks(function: Callable[..., Tensor]) -> dict[str, Callable[[Any], None]]:
-    """Checks by option name, for the options whose type implies one."""
+    """Return the checks by option name, for options whose type implies a check."""
     checks: dict[str, Callable[[Any], None]] = {}
     hints = get_type_hints(function, include_extras=True)
     for name in _options(function):
@@ -201,20 +201,20 @@ Distance = Literal["squared", "euclidean"]
 
 
 def to_full_precision(tensor: Tensor) -> Tensor:
-    """The tensor, converted to float32 if it has half precision, since hinges subtract nearly equal numbers."""
+    """Convert half precision to float32, because hinges subtract nearly equal numbers; return others unchanged."""
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
 def squared_distance(first: Tensor, second: Tensor) -> Tensor:
-    """Squared Euclidean distance row by row: [B, D] and [B, D] to [B]."""
+    """Compute squared Euclidean distances row by row: [B, D] and [B, D] to [B]."""
     return (first - second).square().sum(dim=-1)
 
 
 def squared_distances(first: Tensor, second: Tensor) -> Tensor:
-    """Squared Euclidean distance of every pair: [N, D] and [M, D] to [N, M], at least 0.
+    """Compute the squared Euclidean distances of all pairs: [N, D] and [M, D] to [N, M], at least 0.
 
-    One matrix product in float32 or better, also under autocast. The mean of the second set is subtracted from both
-    first, which changes no distance but preserves precision for sets far from the origin.
+    This is one matrix product in float32 or better, even under autocast. The mean of the second set is first subtracted
+    from both sets, which does not change distances but preserves precision for sets far from the origin.
     """
     first, second = to_full_precision(first), to_full_precision(second)
     with torch.autocast(device_type=first.device.type, enabled=False):
@@ -225,7 +225,7 @@ def squared_distances(first: Tensor, second: Tensor) -> Tensor:
 
 
 def pairwise_distances(first: Tensor, second: Tensor, distance: Distance) -> Tensor:
-    """Squared or plain Euclidean distance of every pair, [N, M]; plain distances of 0 have gradient 0."""
+    """Compute squared or plain Euclidean distances of all pairs, [N, M]; plain distances of 0 have gradient 0."""
     check_choice("distance", distance, get_args(Distance))
     squared = squared_distances(first, second)
     if distance == "squared":
@@ -239,7 +239,7 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 def reduce(values: Tensor, reduction: Reduction) -> Tensor:
-    """Mean, sum or the values themselves; the mean of no values is 0 with a gradient, not NaN."""
+    """Return the mean, the sum, or the values themselves; the mean of no values is 0 with a gradient, not NaN."""
     check_choice("reduction", reduction, get_args(Reduction))
     if reduction == "none":
         return values
@@ -247,7 +247,7 @@ def reduce(values: Tensor, reduction: Reduction) -> Tensor:
 
 
 def reduce_queries(values: Tensor, counted: Tensor, reduction: Reduction) -> Tensor:
-    """Mean or sum over the counted queries (0 with a gradient if there are none), or [N] with zeros."""
+    """Reduce over the counted queries (0 with a gradient if there are none), or return [N] with zeros elsewhere."""
     return weighted_mean(values.masked_fill(~counted, 0.0), counted, reduction)
 
 

@@ -1,7 +1,7 @@
-"""Losses against one center per class: center loss and triplet-center loss.
+"""Losses that compare embeddings with one center per class: center loss and triplet-center loss.
 
-Squared Euclidean distances; embeddings are used as they are. Class labels are integers in [0, C). The centers are the
-only references of these losses. C classes, N embeddings, D dimensions.
+Distances are squared Euclidean; embeddings are not normalized. Class labels are integers in [0, C). The centers are the
+only references of these losses. Shapes: C classes, N embeddings, D dimensions.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CenterDistance = Literal["squared", "half"]
 
 @check_arguments
 def center_loss(embeddings: Tensor, labels: Tensor, centers: Tensor, *, reduction: Reduction = "sum") -> Tensor:
-    """``1/2 ||x - c_y||^2`` of each embedding, summed by default. See :class:`CenterLoss`."""
+    """Compute ``1/2 ||x - c_y||^2`` for each embedding, summed by default; see :class:`CenterLoss`."""
     _check(embeddings, labels, centers)
     return reduce(0.5 * squared_distance(to_full_precision(embeddings), centers[labels]), reduction)
 
@@ -36,9 +36,9 @@ def center_loss(embeddings: Tensor, labels: Tensor, centers: Tensor, *, reductio
 @check_arguments
 @torch.no_grad()
 def moved_centers(centers: Tensor, embeddings: Tensor, labels: Tensor, *, alpha: float = 0.5) -> Tensor:
-    """The centers after one batch: ``c - alpha sum(c - x) / (1 + n)`` over the n embeddings x of each class.
+    """Return the centers after one batch: ``c - alpha sum(c - x) / (1 + n)`` over the n embeddings x of each class.
 
-    Centers of classes that are not in the batch do not move. [C, D], without gradient.
+    Centers of classes that are not in the batch do not move. The result is [C, D], without gradient.
     """
     _check(embeddings, labels, centers)
     embeddings = embeddings.detach().to(centers.dtype)
@@ -59,7 +59,7 @@ def triplet_center_loss(
     distance: CenterDistance = "squared",
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """The center of each item's class against the nearest other center. See :class:`TripletCenterLoss`."""
+    """Compare the center of each item's class with the nearest other center; see :class:`TripletCenterLoss`."""
     _check(embeddings, labels, centers)
     check_choice("distance", distance, ("squared", "half"))
     distances = squared_distances(embeddings, centers)
@@ -70,28 +70,29 @@ def triplet_center_loss(
         return reduce(own * 0.0, reduction)
     classes = torch.arange(centers.shape[0], device=labels.device)
     others = torch.where(classes[None, :] == labels[:, None], torch.inf, distances)
-    # Gathering by index keeps the infinities out of the gradient.
+    # Gathering by index keeps infinities out of the gradient.
     nearest = distances.gather(1, others.argmin(dim=1, keepdim=True)).squeeze(1)
     return reduce((own + margin - nearest).relu(), reduction)
 
 
 @check_constructor
 class CenterLoss(nn.Module):
-    """Center loss: pulls each embedding toward the center of its class.
+    """Center loss, which pulls each embedding toward the center of its class.
 
-    ``L = 1/2 sum_i ||x_i - c_{y_i}||^2`` (squared Euclidean). Each training batch moves the centers, not by
-    gradient but by ``c -= alpha sum(c - x) / (1 + n)`` over the n embeddings of the class. The loss is computed before
-    the move; in eval mode the centers stay. It does not separate classes: combine it with cross-entropy (lambda 0.003).
+    ``L = 1/2 sum_i ||x_i - c_{y_i}||^2`` (squared Euclidean). Each training batch moves the centers, not by gradient
+    descent but by ``c -= alpha sum(c - x) / (1 + n)`` over the n embeddings of the class. The loss is computed before
+    the move; in eval mode, the centers do not move. The loss does not separate classes, so combine it with
+    cross-entropy (lambda 0.003).
 
     Args:
         classes: Number of classes C.
         dimensions: Length D of the embeddings.
-        alpha: Rate at which centers follow, in [0, 1].
+        alpha: Update rate of the centers, in [0, 1].
         centers: Initial centers [C, D]; None starts at 0.
-        reduction: "sum" as published, "mean" over the batch, or "none" [N].
+        reduction: "sum" as published, "mean" over the batch, or "none" for [N].
 
-    Called with embeddings [N, D] and labels [N] in [0, C). With several processes pass the gathered batch
-    (:func:`vidkin.metric.distributed.gather_with_gradient`); otherwise the centers of the processes drift apart.
+    Call it with embeddings [N, D] and labels [N] in [0, C). With several processes, pass the gathered batch
+    (:func:`vidkin.metric.distributed.gather_with_gradient`); otherwise, the centers of the processes drift apart.
 
     Raises:
         InvalidArgumentError: Shapes do not match, or alpha is out of range.
@@ -120,10 +121,10 @@ class CenterLoss(nn.Module):
         self.reduction: Reduction = reduction
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """:func:`center_loss` of embeddings [N, D] and labels [N]; in training mode, then moves the centers."""
+        """Compute the :func:`center_loss` of embeddings [N, D] and labels [N]; in training mode, then move centers."""
         loss = center_loss(embeddings, labels, self.centers, reduction=self.reduction)
         if self.training:
-            # In place, so that existing references to the buffer stay valid; the loss holds copies of its rows.
+            # In place, so that existing references to the buffer stay valid; the loss holds copies of the rows.
             self.centers.copy_(moved_centers(self.centers, embeddings, labels, alpha=self.alpha))
         return loss
 
@@ -133,22 +134,22 @@ class CenterLoss(nn.Module):
 
 @check_constructor
 class TripletCenterLoss(nn.Module):
-    """Triplet-center loss: an item is nearer to the center of its class than to any other center, by a margin.
+    """Triplet-center loss: an item must be closer to the center of its class than to any other center, by a margin.
 
-    ``L = max(0, D(x, c_y) + margin - min over j != y of D(x, c_j))`` with ``D = ||x - c||^2``, as next to the
+    ``L = max(0, D(x, c_y) + margin - min over j != y of D(x, c_j))`` with ``D = ||x - c||^2``, as used next to the
     softmax head of the two-head classifier (eq. 4); He et al. use half of D (``distance="half"``, with the margin
-    in the same unit). The minimum is over *all* other centers, not only classes in the batch. The centers are
-    parameters, learned by gradient with the network: pass them to the optimizer.
+    in the same unit). The minimum is over *all* other centers, not only those of classes in the batch. The centers are
+    parameters that are trained together with the network, so pass them to the optimizer.
 
     Args:
-        classes: Number of classes C; with a single class the loss is 0.
+        classes: Number of classes C; with a single class, the loss is 0.
         dimensions: Length D of the embeddings.
-        margin: 0 or more. D of unit vectors is at most 4 (half: 2); He et al. use 5 for vectors of any length.
+        margin: Margin, 0 or more. D of unit vectors is at most 4 (half: 2); He et al. use 5 for vectors of any length.
         distance: ``"squared"`` or ``"half"``.
-        centers: Initial centers [C, D]; None draws them from torch's generator, with norms of about 1.
-        reduction: "mean" over the batch, "sum" as published, or "none" [N].
+        centers: Initial centers [C, D]; None samples them with torch's global generator, with norms of about 1.
+        reduction: "mean" over the batch, "sum" as published, or "none" for [N].
 
-    Called with embeddings [N, D] and labels [N] in [0, C).
+    Call it with embeddings [N, D] and labels [N] in [0, C).
 
     Raises:
         InvalidArgumentError: Shapes do not match, or the margin is negative.
@@ -181,7 +182,7 @@ class TripletCenterLoss(nn.Module):
         self.reduction: Reduction = reduction
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """:func:`triplet_center_loss` of embeddings [N, D] and labels [N]; its gradient trains the centers."""
+        """Compute the :func:`triplet_center_loss` of embeddings [N, D] and labels [N]; its gradient trains centers."""
         return triplet_center_loss(
             embeddings, labels, self.centers, margin=self.margin, distance=self.distance, reduction=self.reduction
         )

@@ -34,26 +34,26 @@ def info_nce_loss(
         "negatives"  loss_k = 1/|P| sum_{i in P} -log( e^{s_ki/tau} / (e^{s_ki/tau} + sum_{j in Ng} e^{s_kj/tau}) )
         "all"        loss_k = 1/|P| sum_{i in P} -log( e^{s_ki/tau} / sum_{j in P u Ng} e^{s_kj/tau} )
 
-    The first is used by S2VS and HAP-VR, and is NT-Xent (Chen et al., ICML 2020); the second is SupCon (Khosla et
-    al., NeurIPS 2020), where positives compete with each other. The loss is the mean over queries that have a
-    positive; 0 with a gradient if there is none. (Packages that average over positive pairs instead give large
-    classes more weight; with classes of equal size the values agree.)
+    The first form is used by S2VS and HAP-VR, and is NT-Xent (Chen et al., ICML 2020); the second is SupCon (Khosla et
+    al., NeurIPS 2020), in which positives compete with each other. The loss is the mean over the queries that have a
+    positive; 0 with a gradient if there are none. (Packages that average over positive pairs instead give more weight
+    to large classes; for classes of equal size, the values agree.)
 
     Args:
-        scores: [N, M], greater is more similar.
+        scores: [N, M], higher is more similar.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
         tau: Temperature in units of the scores, above 0.
         denominator: "negatives" or "all".
         include_self: Keep a query in its own list, as a positive.
         self_offset: Query i is reference ``i + self_offset``.
-        reduction: "mean", "sum" over queries, or "none" for [N].
+        reduction: "mean" or "sum" over queries, or "none" for [N].
     """
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     logits = pairs.scores / tau
     rivals = pairs.negative if denominator == "negatives" else pairs.negative | pairs.positive
     partition = torch.logsumexp(logits.masked_fill(~rivals, lowest(logits)), dim=1, keepdim=True)
-    # log(1 + e^(partition - logit)) stays exact where e^logit overflows; the usual threshold of softplus, 20,
-    # is too low for double precision.
+    # log(1 + e^(partition - logit)) stays exact where e^logit overflows. The default threshold of softplus, 20, is too
+    # low for double precision.
     costs = softplus(partition - logits, threshold=40.0) if denominator == "negatives" else partition - logits
     total = pairs.positive.sum(dim=1)
     values = costs.masked_fill(~pairs.positive, 0.0).sum(dim=1) / total.clamp(min=1)
@@ -79,16 +79,16 @@ def self_hard_negative_loss(
     self_offset: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """SSHN of S2VS: `self_similarity_loss` + `hard_negative_loss`, each with a weight.
+    """SSHN from S2VS: weighted sum of `self_similarity_loss` and `hard_negative_loss`.
 
     Args:
         scores: [N, M] in [0, 1]; every query is one of the references.
         relevance: [N, M], 0 negative, above 0 positive, below 0 ignored.
-        floor: Lowest argument of a logarithm, above 0; below it the cost is constant and the gradient 0.
+        floor: Minimum argument of a logarithm, above 0; below it, the cost is constant and the gradient 0.
         self_weight: Weight of the self-similarity term.
         negative_weight: Weight of the hardest-negative term.
         self_offset: Query i is reference ``i + self_offset``; 0 for a square matrix.
-        reduction: "mean", "sum" over queries, or "none" for [N].
+        reduction: "mean" or "sum" over queries, or "none" for [N].
     """
     itself = self_similarity_loss(scores, relevance, floor=floor, self_offset=self_offset, reduction=reduction)
     hardest = hard_negative_loss(scores, relevance, floor=floor, self_offset=self_offset, reduction=reduction)
@@ -104,9 +104,10 @@ def self_similarity_loss(
     self_offset: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """``-log max(s_kk, floor)``: a learned similarity of a video with itself should stay 1.
+    """Compute ``-log max(s_kk, floor)``: a learned similarity of a video with itself should stay 1.
 
-    Arguments as in `self_hard_negative_loss`; 0 with a gradient for queries whose own pair is ignored.
+    Arguments are as for `self_hard_negative_loss`. The loss is 0 with a gradient for queries whose self-pair is
+    ignored.
     """
     values = check_scores(scores, relevance)
     queries, references = values.shape
@@ -132,9 +133,9 @@ def hard_negative_loss(
     self_offset: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """``-log max(1 - max_{j in Ng} s_kj, floor)``: penalize the most similar negative of every query.
+    """Compute ``-log max(1 - max_{j in Ng} s_kj, floor)``, which penalizes the most similar negative of each query.
 
-    Arguments as in `self_hard_negative_loss`; queries without a negative do not count.
+    Arguments are as for `self_hard_negative_loss`; queries without a negative do not count.
     """
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     counted = pairs.negative.any(dim=1)

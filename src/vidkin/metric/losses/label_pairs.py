@@ -1,4 +1,4 @@
-"""Masks of query-reference pairs from labels, counts of active hinges, and the base class of losses on labels.
+"""Masks of query-reference pairs from labels, counts of active hinges, and the base class for losses on labels.
 
 Shapes: N queries, M references, D dimensions, L label levels.
 """
@@ -16,7 +16,7 @@ from vidkin.metric.losses.base import Loss, to_full_precision
 
 
 class LossOnLabels(Loss):
-    """Base of the losses on (embeddings [N, D], labels [N] or [N, L]), against themselves or a reference set."""
+    """Base class for losses on (embeddings [N, D], labels [N] or [N, L]), within a batch or against a reference set."""
 
     def forward(
         self,
@@ -27,13 +27,13 @@ class LossOnLabels(Loss):
         *,
         self_offset: int | None = None,
     ) -> Tensor:
-        """The loss of a batch: a scalar, or [N] for reduction "none".
+        """Compute the loss of a batch: a scalar, or [N] for reduction "none".
 
         Args:
             embeddings: [N, D] embeddings of the queries.
-            labels: [N] or [N, L]; two items have the same class if every level agrees.
-            reference: [M, D], a set (a memory bank, the batches of all processes) to take positives and negatives
-                from instead of the batch.
+            labels: [N] or [N, L]; two items have the same class if all levels agree.
+            reference: [M, D], a set (such as a memory bank, or the batches of all processes) from which positives and
+                negatives are taken instead of from the batch.
             reference_labels: [M] or [M, L].
             self_offset: Query i is reference ``self_offset + i`` and ignores it; None if no query is among the
                 references.
@@ -51,11 +51,11 @@ class Pairs:
 
     Attributes:
         queries: [N, D], float32 or better.
-        references: [M, D]; the queries themselves when no reference set was given.
-        same_class: [N, M] bool, equal at every label level (the pair of an item with itself included).
+        references: [M, D]; the queries themselves if no reference set was given.
+        same_class: [N, M] bool, equal at every label level (including the pair of an item with itself).
         same_category: [N, M] bool, equal at the first (coarsest) level.
         is_self: [N, M] bool, True where the reference is the query itself.
-        within: True if the references are the queries.
+        within: Whether the references are the queries.
     """
 
     queries: Tensor
@@ -67,12 +67,12 @@ class Pairs:
 
     @property
     def positives(self) -> Tensor:
-        """[N, M] bool: another item of the query's class."""
+        """[N, M] bool, True for other items of the query's class."""
         return self.same_class & ~self.is_self
 
     @property
     def negatives(self) -> Tensor:
-        """[N, M] bool: an item of another class."""
+        """[N, M] bool, True for items of other classes."""
         return ~self.same_class
 
 
@@ -85,8 +85,8 @@ def resolve_pairs(
 ) -> Pairs:
     """Build the masks of all pairs from the arguments of a loss on (embeddings, labels).
 
-    Without a reference set the queries are their own references, excluding self-pairs. With a reference set, query i
-    is reference ``self_offset + i``; with ``self_offset=None`` no reference is a query.
+    Without a reference set, the queries are their own references, excluding self-pairs. With a reference set, query i
+    is reference ``self_offset + i``; with ``self_offset=None``, no reference is a query.
 
     Raises:
         InvalidArgumentError: Shapes do not match, or ``self_offset`` is out of range.
@@ -101,7 +101,7 @@ def resolve_pairs(
     queries = to_full_precision(embeddings)
     if reference is None or reference_labels is None:
         if self_offset is not None:
-            raise InvalidArgumentError("self_offset needs a reference set: it says where the queries are in it")
+            raise InvalidArgumentError("self_offset needs a reference set: it is the position of the queries in it")
         references, reference_levels, within = queries, levels, True
         offset: int | None = 0
     else:
@@ -131,7 +131,7 @@ def resolve_pairs(
 
 
 def label_levels(labels: Tensor, count: int, name: str) -> Tensor:
-    """Labels [N] or [N, L] as [N, L], checked to have one row for each of ``count`` embeddings."""
+    """Reshape labels [N] or [N, L] to [N, L], after checking that there is one row for each of ``count`` embeddings."""
     if labels.ndim not in (1, 2) or labels.shape[0] != count:
         raise InvalidArgumentError(
             f"{name} must have one row for each embedding, shape ({count},) or ({count}, levels), "
@@ -140,21 +140,21 @@ def label_levels(labels: Tensor, count: int, name: str) -> Tensor:
     return labels[:, None] if labels.ndim == 1 else labels
 
 
-# Sums of max(0, margin + d(a, p) - d(a, n)) over all p and n of every row, without enumerating the triplets.
+# Sums of max(0, margin + d(a, p) - d(a, n)) over all p and n of each row, without enumerating the triplets.
 #
 # Once the active hinges are known, such a sum is linear in the distances: each distance times the signed number of
-# hinges it occurs in. The counts come from one sort of each side and a binary search, O(N M log M); the value and its
-# exact gradient follow from one product with the distances. N rows, M columns.
+# hinges in which it occurs. The counts are obtained by sorting each side once and a binary search, in O(N M log M); the
+# value and its exact gradient then follow from one product with the distances. Shapes: N rows, M columns.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HingeCounts:
-    """Number of times the active hinges of each row use each distance; constants for the gradient.
+    """Numbers of times that the active hinges of each row use each distance; constants in the backward pass.
 
     Attributes:
         coefficients: [N, M], (active hinges with this column as p) - (active hinges with it as n); rows sum to 0.
-        active: [N], number of active hinges of the row.
-        valid: [N], number of pairs (p, n) of the row.
+        active: [N], number of active hinges per row.
+        valid: [N], number of pairs (p, n) per row.
     """
 
     coefficients: Tensor
@@ -162,16 +162,17 @@ class HingeCounts:
     valid: Tensor
 
     def row_sums(self, distances: Tensor, margin: float) -> Tensor:
-        """[N]: the sum of the row's hinges."""
-        # Coefficients of a row sum to 0, so centering its distances only reduces rounding error.
+        """Compute the sum of the hinges in each row, [N]."""
+        # The coefficients of a row sum to 0, so centering its distances changes nothing but reduces rounding errors.
         centered = distances - distances.detach().mean(dim=1, keepdim=True)
         return (self.coefficients * centered).sum(dim=1) + margin * self.active
 
 
 @torch.no_grad()
 def count_active_hinges(distances: Tensor, positives: Tensor, negatives: Tensor, margin: float) -> HingeCounts:
-    """Count, for distances [N, M] and two masks [N, M], where ``margin + d(a, p) > d(a, n)``."""
-    # Both searches compare the same rounded thresholds and distances, or a tie could be counted on one side only.
+    """Count where ``margin + d(a, p) > d(a, n)``, for distances [N, M] and two masks [N, M]."""
+    # Both searches compare the same rounded thresholds and distances; otherwise, a tie could be counted on one side
+    # only.
     thresholds = torch.where(positives, distances + margin, -torch.inf)
     others = torch.where(negatives, distances, torch.inf)
     as_positive = torch.searchsorted(others.sort(dim=1).values, thresholds)

@@ -1,4 +1,4 @@
-"""Magnet loss: pulls the items of a cluster together and away from the clusters of other classes."""
+"""Magnet loss, which pulls the items of a cluster together and away from clusters of other classes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vidkin.metric.losses.base import (
 )
 from vidkin.metric.losses.label_pairs import resolve_pairs
 
-# Below the logarithm of any distance. Marks a missing cluster, for which -inf would give NaN gradients.
+# Lower than the logarithm of any distance. It marks a missing cluster; -inf would give NaN gradients.
 ABSENT = -1e30
 
 
@@ -36,7 +36,7 @@ def magnet_loss(
     *,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Each item's own cluster against the clusters of all other classes. See :class:`MagnetLoss`."""
+    """Compare each item's own cluster with the clusters of all other classes; see :class:`MagnetLoss`."""
     pairs = resolve_pairs(embeddings, labels, reference, reference_labels, None)
     if pairs.within and reference_clusters is None:
         reference_clusters = clusters
@@ -47,15 +47,15 @@ def magnet_loss(
     usable = own_size > 0
     own = torch.where(usable, own, 0.0)
     variance = own.sum() / (usable.sum() - 1).clamp_min(1)
-    # Keeps the loss finite if clusters shrink to points.
+    # The clamp keeps the loss finite if clusters shrink to points.
     scale = 1.0 / (2.0 * variance.clamp_min(torch.finfo(own.dtype).eps))
 
     among = pairs.same_class
     if reference is not None and reference_labels is not None:
         among = resolve_pairs(reference, reference_labels, None, None, None).same_class
     means, size = _cluster_means(among, reference_clusters, reference_clusters, pairs.references)
-    # Summing over members with weight 1 / size stands in for summing over clusters, whose number would have to be read
-    # from the device.
+    # Summing over members with weight 1 / size is equivalent to summing over clusters, whose number would have to be
+    # read from the device.
     logits = -squared_distances(pairs.queries, means) * scale - size.clamp_min(1.0).log()[None, :]
     others = torch.where(pairs.negatives, logits, ABSENT)
     log_other = others.logsumexp(dim=1) if others.shape[1] else own + ABSENT
@@ -68,21 +68,21 @@ class MagnetLoss(Loss):
 
     With mu the mean of a cluster in the batch and ``s^2 = sum_i ||x_i - mu(x_i)||^2 / (N - 1)``:
     ``L_i = max(0, -log( exp(-||x_i - mu(x_i)||^2 / (2 s^2) - alpha) / sum over clusters mu of other classes of
-    exp(-||x_i - mu||^2 / (2 s^2)) ))``, squared Euclidean distances, embeddings used as they are. Gradients flow
-    through the means and through s^2. (A well-known port divides by 2 s^4.)
+    exp(-||x_i - mu||^2 / (2 s^2)) ))``. Distances are squared Euclidean, and embeddings are not normalized. Gradients
+    flow through the means and through s^2. (A well-known port divides by 2 s^4.)
 
     Args:
         alpha: Separation between an item's own cluster and the others, in units of 2 s^2, 0 or more.
-        reduction: "mean" over the queries that have a cluster, "sum", or "none" [N].
+        reduction: "mean" over the queries that have a cluster, "sum", or "none" for [N].
 
-    Called with ``(embeddings [N, D], labels [N] or [N, L], clusters [N] or None, reference, reference_labels,
-    reference_clusters)``. A cluster consists of the items with equal label *and* equal cluster number; without numbers
-    each class is one cluster. A batch is meant to hold a seed cluster and its nearest impostors.
-    With a reference set the cluster means are taken over the references; queries without a cluster there contribute
-    nothing. O(N M). Without clusters of other classes the loss is 0 with a gradient.
+    Call it with ``(embeddings [N, D], labels [N] or [N, L], clusters [N] or None, reference, reference_labels,
+    reference_clusters)``. A cluster consists of the items with equal label *and* equal cluster number; without cluster
+    numbers, each class is one cluster. A batch should contain a seed cluster and its nearest impostor clusters.
+    With a reference set, the cluster means are computed over the references; queries without a cluster there contribute
+    nothing. Cost: O(N M). Without clusters of other classes, the loss is 0 with a gradient.
 
     Raises:
-        InvalidArgumentError: Shapes do not match; clusters are given on one side only; alpha is negative.
+        InvalidArgumentError: Shapes do not match, only one side has clusters, or alpha is negative.
 
     Source: Rippel, Paluri, Dollar, Bourdev, Metric learning with adaptive density discrimination, ICLR 2016, eq. 4-5.
     """
@@ -110,7 +110,7 @@ class MagnetLoss(Loss):
 def _cluster_means(
     same_class: Tensor, clusters: Tensor | None, reference_clusters: Tensor | None, references: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The mean [N, D] of each row's cluster among the references, and its size [N]."""
+    """Return the mean [N, D] of each row's cluster among the references, and the size of the cluster [N]."""
     same_cluster = same_class
     if clusters is not None and reference_clusters is not None:
         expected = tuple(same_class.shape)
@@ -123,7 +123,7 @@ def _cluster_means(
     members = same_cluster.to(references.dtype)
     size = members.sum(dim=1)
     with torch.autocast(device_type=references.device.type, enabled=False):
-        # Centered on the mean of the set, as the distances are, to preserve precision far from the origin.
+        # Center on the mean of the set, as for the distances, to preserve precision far from the origin.
         origin = references.detach().sum(dim=0) / max(references.shape[0], 1)
         means = members @ (references - origin) / size.clamp_min(1.0)[:, None] + origin
     return means, size

@@ -1,4 +1,4 @@
-"""Losses that compare pairs of scores with margins: contrastive, triplet, circle."""
+"""Losses that compare pairs of scores using margins: contrastive, triplet, circle."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ def contrastive_loss(
     self_offset: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Contrastive loss on scores (Hadsell et al., CVPR 2006; linear hinges).
+    """Contrastive loss on scores (Hadsell et al., CVPR 2006, with linear hinges).
 
     ``mean_{positive pairs} max(0, positive_margin - s) + mean_{negative pairs} max(0, s - negative_margin)``.
-    On distances d with margins (0, m) the same values come from scores ``1 - d`` and margins (1, 1 - m).
+    For distances d with margins (0, m), scores ``1 - d`` with margins (1, 1 - m) give the same values.
 
     Args:
-        scores: [N, M], greater is more similar.
+        scores: [N, M], higher is more similar.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
-        positive_margin: Positives at or above it cost nothing.
-        negative_margin: Negatives at or below it cost nothing. 0 for cosines, about 0.5 if unrelated
+        positive_margin: Positives with at least this score cost nothing.
+        negative_margin: Negatives with at most this score cost nothing. Use 0 for cosines, about 0.5 if unrelated
             pairs score well above 0.
-        active_only: Divide by the number of pairs with a loss above 0 instead of all pairs, which keeps the gradient
-            from fading as pairs are learned.
+        active_only: Divide by the number of pairs with a loss above 0 instead of by all pairs, which keeps the gradient
+            from vanishing as pairs are learned.
         include_self: Keep the pairs of a query with itself.
         self_offset: Query i is reference ``i + self_offset``.
         reduction: "mean" as above, "sum" over all pairs, or "none" for [N, M] with 0 for ignored pairs.
@@ -87,20 +87,20 @@ def score_triplet_loss(
 ) -> Tensor:
     """Triplet loss on scores: ``max(0, margin + s_kn - s_kp)`` for positives p and negatives n of query k.
 
-    "all" takes the mean over the triplets of a query, "hard" only the triplet of its lowest-scoring positive and
+    "all" uses the mean over the triplets of a query, "hard" only the triplet of its lowest-scoring positive and
     highest-scoring negative. The loss is the mean over the queries that have both a positive and a negative.
 
     Args:
-        scores: [N, M], greater is more similar (for a triplet loss on distances pass minus the distances).
+        scores: [N, M], higher is more similar (for a triplet loss on distances, pass the negated distances).
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
-        margin: Target gap, in units of the scores, at least 0.
+        margin: Target gap in units of the scores, at least 0.
         mining: "all" or "hard".
         include_self: Keep a query in its own list.
         self_offset: Query i is reference ``i + self_offset``.
-        max_positives: For "all", an upper bound on the positives per query, see `quad_linear_ap_loss`.
-        reduction: "mean", "sum" over queries, or "none" for [N].
+        max_positives: For "all", an upper bound on the number of positives per query, see `quad_linear_ap_loss`.
+        reduction: "mean" or "sum" over queries, or "none" for [N].
 
-    Cost: O(N M P) time for "all", O(N M) for "hard"; memory O(N M) plus a block.
+    Cost: O(N M P) time for "all", O(N M) for "hard"; O(N M) memory plus a block.
     """
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     if mining == "hard":
@@ -141,9 +141,9 @@ def circle_loss(
         softplus( logsumexp_n gamma a_n (s_n - m) + logsumexp_p -gamma a_p (s_p - 1 + m) )
         a_p = max(0, 1 + m - s_p),  a_n = max(0, s_n + m),  both without gradient
 
-    "query" takes p and n of one query and averages over the queries that have both; "global" takes them
-    from the whole matrix, like the authors' example. That example counts every unordered pair once: to reproduce it,
-    set the relevance of the lower triangle to -1, otherwise each pair of a symmetric matrix counts twice.
+    "query" uses p and n of one query and averages over the queries that have both; "global" uses p and n of the whole
+    matrix, like the authors' example. That example counts each unordered pair once; to reproduce it, set the relevance
+    of the lower triangle to -1, because otherwise each pair of a symmetric matrix counts twice.
 
     Args:
         scores: [N, M], cosines.
@@ -168,7 +168,7 @@ def circle_loss(
         positive, negative = positive.view(1, -1), negative.view(1, -1)
     counted = positive.any(dim=1) & negative.any(dim=1)
     logits = torch.logsumexp(attraction, dim=1) + torch.logsumexp(repulsion, dim=1)
-    # Queries that are not counted have extreme logits, which would give NaN gradients in softplus.
+    # Queries that do not count have extreme logits, which would give NaN gradients in softplus.
     reduced = reduce_queries(softplus(logits.masked_fill(~counted, 0.0), threshold=40.0), counted, reduction)
     return reduced.sum() if form == "global" else reduced
 
@@ -182,7 +182,7 @@ class CircleLoss(LossOnScores):
 
 
 def all_triplets(pairs: ScorePairs, margin: float, max_positives: int | None) -> Tensor:
-    """Mean hinge [N] over the triplets of every query; 0 for queries without one."""
+    """Compute the mean hinge [N] over the triplets of each query; 0 for queries without triplets."""
     columns, filled = gather_marked(pairs.positive, max_positives)
     return map_row_blocks(
         partial(triplet_hinges, margin=margin),
@@ -197,7 +197,7 @@ def all_triplets(pairs: ScorePairs, margin: float, max_positives: int | None) ->
 def triplet_hinges(
     positives: Tensor, is_positive: Tensor, scores: Tensor, is_negative: Tensor, *, margin: float
 ) -> Tensor:
-    """Mean hinge [N] of rows of positive scores [N, P] against rows of scores [N, M]."""
+    """Compute the mean hinge [N] of rows of positive scores [N, P] against rows of scores [N, M]."""
     hinges = (margin + scores.unsqueeze(1) - positives.unsqueeze(2)).clamp(min=0.0)
     total = ((hinges * is_negative.unsqueeze(1)).sum(dim=2) * is_positive).sum(dim=1)
     return total / (is_positive.sum(dim=1) * is_negative.sum(dim=1)).clamp(min=1)

@@ -33,14 +33,14 @@ from vidkin.metric.losses.score_pairs import (
 
 @check_arguments
 def quad_linear_step(difference: Tensor, *, delta: float) -> Tensor:
-    """R-(x; delta), the surrogate of "this negative is above this positive".
+    """Compute R-(x; delta), the surrogate for "this negative is above this positive".
 
     ``2x/delta + 1`` for x >= 0, ``(x/delta + 1)^2`` for -delta <= x < 0, and 0 below: convex, with a continuous
     derivative, and never saturated where the order is wrong.
 
     Args:
         difference: Negative score minus positive score, any shape.
-        delta: Margin, above 0, in the unit of the scores.
+        delta: Margin, above 0, in units of the scores.
     """
     shifted = (difference / delta + 1.0).clamp(min=0.0)
     return torch.where(difference < 0, shifted.square(), 2.0 * shifted - 1.0)
@@ -65,24 +65,24 @@ def quad_linear_ap_loss(
         risk_k = 1/|P| sum_{i in P} h( sum_{j in Ng} R-(d_ji; delta) / (1 + rho sum_{j in P} H(d_ji)) )
         h(x) = x / (1 + x),  H the strict step without gradient,  R- as in `quad_linear_step`
 
-    The loss is the mean over the queries that have a positive, in [0, 1]; 0 with a gradient if there is none.
+    The loss is the mean over the queries that have a positive, in [0, 1]; 0 with a gradient if there are none.
 
     Args:
-        scores: [N, M], similarities of N queries to M references, greater is more similar.
+        scores: [N, M], similarities of N queries to M references, higher is more similar.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
         delta: Margin of R-, in units of the scores. The published 0.05 is for scores in [0, 1].
         rho: Weight of the positives above a positive; small values emphasize the lowest-ranked positives.
-        include_self: Keep a query in its own list (the public code does, as a positive). If off, the
+        include_self: Keep a query in its own list (the public code does, as a positive). If False, the
             diagonal of a square matrix is ignored.
-        self_offset: Query i is reference ``i + self_offset`` (gathered ranks, memory banks).
-        max_positives: An upper bound on the positives per query. Set it (K - 1 for a P x K batch) to
-            avoid the synchronization with an accelerator that counting them needs.
-        reduction: "mean", "sum" over queries, or "none" for [N] with 0 for queries without positives.
+        self_offset: Query i is reference ``i + self_offset`` (for gathered ranks or memory banks).
+        max_positives: Upper bound on the number of positives per query. Set it (to K - 1 for a P x K batch) to
+            avoid a synchronization with the accelerator to count them.
+        reduction: "mean" or "sum" over queries, or "none" for [N] with 0 for queries without positives.
 
     Raises:
-        InvalidArgumentError: On shapes that differ, an option out of range, or too small a max_positives.
+        InvalidArgumentError: Shapes differ, an option is out of range, or ``max_positives`` is too small.
 
-    Cost: O(N M P) time for P positives per query, memory O(N M) plus a block.
+    Cost: O(N M P) time for P positives per query, O(N M) memory plus a block.
     """
     pairs = score_pairs(scores, relevance, include_self=include_self, self_offset=self_offset)
     negative_step, positive_step = quad_linear_steps(delta, rho)
@@ -126,30 +126,30 @@ def frame_quad_linear_ap_loss(
     max_positives: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """QuadLinear-AP of the frames of relevant video pairs, with the ranking of a frozen model as labels.
+    """QuadLinear-AP on the frames of relevant video pairs, labeled by the ranking of a frozen model.
 
-    For every video pair of relevance above 0, each query frame is a query: of the n valid target frames, the
+    For every video pair with relevance above 0, each query frame is a query: of the n valid target frames, the
     ``max(1, round(top_rate n))`` that the frozen model ranks most similar are its positives, and the ``max(1,
-    round(bottom_rate n))`` least similar its negatives; frames in between do not count. The loss is the mean over the
-    pairs of the mean over their query frames.
+    round(bottom_rate n))`` least similar its negatives; the frames in between do not count. The loss is the mean over
+    the pairs of the mean over their query frames.
 
-    Only the selected pairs are processed: time and memory O(B P T k^2) instead of O(B C T^3).
+    Only relevant pairs are processed: O(B P T k^2) time and memory instead of O(B C T^3).
 
     Args:
         frame_scores: [B, C, T, S], similarities of T frames of B queries to S frames of C targets, before
             any comparator network.
-        reference_scores: [B, C, T, S], similarities by a frozen self-supervised model; no gradient.
+        reference_scores: [B, C, T, S], similarities from a frozen self-supervised model; no gradient.
         relevance: [B, C], above 0 if the videos are relevant to each other.
         delta: Margin of R-.
         rho: Weight of the positives above a positive.
-        top_rate: Share of the target frames taken as positives, above 0.
-        bottom_rate: Share taken as negatives, above 0; the two together at most 1.
+        top_rate: Fraction of the target frames used as positives, above 0.
+        bottom_rate: Fraction used as negatives, above 0; the sum of both is at most 1.
         query_mask: [B, T], True for query frames that are not padding.
-        target_mask: [C, S], the same for the targets.
+        target_mask: [C, S], True for target frames that are not padding.
         include_self: Keep the pairs of a video with itself (the public code does).
         self_offset: Query i is target ``i + self_offset``.
-        max_positives: An upper bound on the relevant videos per query, see `quad_linear_ap_loss`.
-        reduction: "mean", "sum" over pairs, or "none" for [B, C] with 0 for pairs that are not selected.
+        max_positives: Upper bound on the number of relevant videos per query, see `quad_linear_ap_loss`.
+        reduction: "mean" or "sum" over pairs, or "none" for [B, C] with 0 for pairs that are not relevant.
     """
     check_frame_arguments(frame_scores, reference_scores, relevance, top_rate + bottom_rate)
     selected = relevance > 0
@@ -207,7 +207,7 @@ class FrameQuadLinearAPLoss(Loss):
 
 
 def quad_linear_steps(delta: float, rho: float) -> tuple[StepFunction, StepFunction]:
-    """The step functions for negatives and for positives ranked above a positive."""
+    """Return the step functions for negatives and for positives that are ranked above a positive."""
 
     def weighted_strict_step(difference: Tensor) -> Tensor:
         return rho * strict_step(difference)
@@ -218,11 +218,11 @@ def quad_linear_steps(delta: float, rho: float) -> tuple[StepFunction, StepFunct
 def extreme_frames(
     labels: Tensor, lengths: Tensor, top_rate: float, bottom_rate: float
 ) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
-    """Indices of the most and the least similar target frames, each with a mask of filled slots.
+    """Return the indices of the most and the least similar target frames, each with a mask of filled slots.
 
     Args:
-        labels: [B, P, T, S], padding at minus infinity.
-        lengths: [B, P], valid target frames.
+        labels: [B, P, T, S], with padding at negative infinity.
+        lengths: [B, P], number of valid target frames.
     """
     # Computed in Python for every possible length, because single precision would round some products differently.
     sizes = range(labels.shape[3] + 1)
@@ -236,7 +236,7 @@ def extreme_frames(
     first = torch.arange(max(1, round(top_rate * sizes[-1])), device=labels.device)
     is_top = first < torch.minimum(tops, lengths)
     last = lengths - 1 - torch.arange(max(1, round(bottom_rate * sizes[-1])), device=labels.device)
-    # In a short target a frame could be both; it stays a positive.
+    # In a short target, a frame could be both; it is kept only as a positive.
     is_bottom = (last >= lengths - bottoms) & (last >= tops)
     last = last.clamp(min=0).expand(*shape, -1)
     return (
@@ -252,11 +252,11 @@ def frame_risks(
     negative_step: StepFunction,
     positive_step: StepFunction,
 ) -> Tensor:
-    """Risk [B, P, T] of every query frame of the candidate pairs [B, P, T, S]."""
+    """Compute the risk [B, P, T] of each query frame for candidate pairs [B, P, T, S]."""
     top, bottom = positives[0].shape[3], negatives[0].shape[3]
     risks = map_row_blocks(
         partial(list_risk, negative_step=negative_step, positive_step=positive_step),
-        # Unfilled slots may point at padding, whose scores are arbitrary.
+        # Unfilled slots may refer to padding, whose scores are arbitrary.
         candidates.gather(3, positives[0]).masked_fill(~positives[1], 0.0).flatten(0, 2),
         positives[1].flatten(0, 2),
         candidates.gather(3, negatives[0]).masked_fill(~negatives[1], 0.0).flatten(0, 2),
@@ -275,7 +275,7 @@ def check_frame_arguments(frame_scores: Tensor, reference_scores: Tensor, releva
         or frame_scores.numel() == 0
     ):
         raise InvalidArgumentError(
-            "frame and reference scores must have one shape [queries, targets, frames, frames], not empty, and "
+            "frame and reference scores must have the same shape [queries, targets, frames, frames], not empty, and "
             f"relevance [queries, targets], got {tuple(frame_scores.shape)}, {tuple(reference_scores.shape)} and "
             f"{tuple(relevance.shape)}"
         )

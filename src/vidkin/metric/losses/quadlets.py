@@ -22,10 +22,10 @@ from vidkin.metric.losses.base import (
 
 
 class LossOnQuadlets(Loss):
-    """Base class of the losses on given quadlets."""
+    """Base class for losses on given quadlets."""
 
     def forward(self, query: Tensor, positive: Tensor, intermediate: Tensor, negative: Tensor) -> Tensor:
-        """The loss of B quadlets, each member [B, D]: a scalar, or [B] for reduction "none"."""
+        """Compute the loss of B quadlets, each part [B, D]: a scalar, or [B] for reduction "none"."""
         return self.compute(query, positive, intermediate, negative, **self.options)
 
     if TYPE_CHECKING:
@@ -40,16 +40,16 @@ def check_tuples(**members: Tensor) -> tuple[Tensor, ...]:
     """
     shapes = {name: tuple(tensor.shape) for name, tensor in members.items()}
     if len(set(shapes.values())) != 1 or any(len(shape) != 2 for shape in shapes.values()):
-        raise InvalidArgumentError(f"members of a tuple must have one shape [B, D], got {shapes}")
+        raise InvalidArgumentError(f"members of a tuple must have the same shape [B, D], got {shapes}")
     return tuple(to_full_precision(tensor) for tensor in members.values())
 
 
-# A quadlet is (q, p, i, n): query, positive (same subcategory), intermediate (same category, other subcategory),
+# A quadlet is (q, p, i, n): query, positive (same subcategory), intermediate (same category, other subcategory) and
 # negative (other category), each [B, D]. All distances here are *squared* Euclidean, d(a, b) = ||a - b||_2^2, and
-# nothing is normalized: the encoder does that.
+# nothing is normalized here; this is left to the encoder.
 
 
-# The theorem of the radial loss requires the negative to be at least three radii from the center.
+# The theorem on the radial loss requires the negative to be at least three radii from the center.
 GUARANTEED_MULTIPLIER = 3.0
 
 
@@ -62,7 +62,7 @@ def triplet_loss(
     *,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """max(0, margin + d(q, p) - d(q, n)) with squared distances. See :class:`TripletLoss`."""
+    """Compute max(0, margin + d(q, p) - d(q, n)) with squared distances; see :class:`TripletLoss`."""
     q, p, n = check_tuples(query=query, positive=positive, negative=negative)
     return reduce(_hinge(q, p, q, n, margin), reduction)
 
@@ -79,7 +79,7 @@ def quadlet_loss(
     *,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """The sum of the three hinges of a quadlet. See :class:`QuadletLoss`."""
+    """Compute the sum of the three hinges of a quadlet; see :class:`QuadletLoss`."""
     q, p, i, n = check_tuples(query=query, positive=positive, intermediate=intermediate, negative=negative)
     values = _hinge(q, p, q, n, g1) + _hinge(q, p, q, i, g2) + _hinge(p, i, p, n, g3)
     return reduce(values, reduction)
@@ -97,10 +97,11 @@ def radial_loss(
     detach_radius: bool = False,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Keep the negative at least c radii from the cluster's center, plus a triplet term. See :class:`RadialLoss`."""
+    """Keep the negative at least c radii from the center of the cluster, plus a triplet term; see
+    :class:`RadialLoss`."""
     q, p, i, n = check_tuples(query=query, positive=positive, intermediate=intermediate, negative=negative)
     center = (q + p + i) / 3.0
-    # Only R^2 is needed; taking no root keeps the gradient of a cluster of equal points 0, not NaN.
+    # Only R^2 is needed; taking no root keeps the gradient of a cluster of equal points at 0 instead of NaN.
     radius = squared_distance(q, center).maximum(squared_distance(p, center))
     radius = radius.maximum(squared_distance(i, center))
     if detach_radius:
@@ -112,18 +113,18 @@ def radial_loss(
 class TripletLoss(Loss):
     """Triplet loss on given triplets.
 
-    ``L = max(0, margin + d(q, p) - d(q, n))``, d squared Euclidean, embeddings used as they are.
+    ``L = max(0, margin + d(q, p) - d(q, n))``; d is squared Euclidean, and embeddings are not normalized.
 
     Args:
         margin: Gap g between the two squared distances, 0 or more. 0.7 is the published value for unit vectors
-            and triplets of shots (squared distances of unit vectors lie in [0, 4]).
-        reduction: "mean" over the batch, "sum", or "none" for one value each.
+            and triplets of shots (squared distances of unit vectors are in [0, 4]).
+        reduction: "mean" over the batch, "sum", or "none" for one value per triplet.
 
-    Called with query, positive, negative, each [B, D]; returns a scalar (or [B]), 0 or more. An empty batch gives
+    Call it with query, positive, negative, each [B, D]; it returns a scalar (or [B]), 0 or more. An empty batch gives
     0. Half precision is computed in float32.
 
     Raises:
-        InvalidArgumentError: The shapes differ or are not [B, D]; the margin is negative.
+        InvalidArgumentError: The shapes differ or are not [B, D], or the margin is negative.
 
     Source: Wang et al., Learning fine-grained image similarity with deep ranking, CVPR 2014.
     """
@@ -133,7 +134,7 @@ class TripletLoss(Loss):
         """Options as in `triplet_loss`."""
 
     def forward(self, query: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """:func:`triplet_loss` of queries, positives and negatives, [N, D] each."""
+        """Compute the :func:`triplet_loss` of queries, positives and negatives, each [N, D]."""
         return triplet_loss(query, positive, negative, **self.options)
 
     if TYPE_CHECKING:
@@ -143,19 +144,19 @@ class TripletLoss(Loss):
 class QuadletLoss(LossOnQuadlets):
     """Quadlet loss: the three order relations of a quadlet as hinges.
 
-    ``L = max(0, g1 + d(q, p) - d(q, n)) + max(0, g2 + d(q, p) - d(q, i)) + max(0, g3 + d(p, i) - d(p, n))``,
-    d squared Euclidean, embeddings used as they are.
+    ``L = max(0, g1 + d(q, p) - d(q, n)) + max(0, g2 + d(q, p) - d(q, i)) + max(0, g3 + d(p, i) - d(p, n))``;
+    d is squared Euclidean, and embeddings are not normalized.
 
     Args:
-        g1: Gap between positive and negative, seen from the query.
-        g2: Gap between positive and intermediate, seen from the query.
-        g3: Gap between intermediate and negative, seen from the positive. ``0 <= g2 <= g3 <= g1`` is required.
-        reduction: "mean" over the batch, "sum", or "none" for one value each.
+        g1: Gap between positive and negative, as seen from the query.
+        g2: Gap between positive and intermediate, as seen from the query.
+        g3: Gap between intermediate and negative, as seen from the positive; ``0 <= g2 <= g3 <= g1`` is required.
+        reduction: "mean" over the batch, "sum", or "none" for one value per quadlet.
 
-    Called with query, positive, intermediate, negative, each [B, D]; returns a scalar (or [B]), 0 or more.
+    Call it with query, positive, intermediate, negative, each [B, D]; it returns a scalar (or [B]), 0 or more.
 
     Raises:
-        InvalidArgumentError: The gaps are out of order; the shapes differ or are not [B, D].
+        InvalidArgumentError: The gaps are out of order, or the shapes differ or are not [B, D].
 
     Source: Radial loss for learning fine-grained video similarity metric, eq. 3-6.
     """
@@ -166,30 +167,31 @@ class QuadletLoss(LossOnQuadlets):
 
 
 class RadialLoss(LossOnQuadlets):
-    """Radial loss: the negative stays at least c radii from the center of query, positive and intermediate.
+    """Radial loss: the negative must be at least c radii from the center of query, positive and intermediate.
 
     ``L = max(0, (c R)^2 - ||n - X||^2) + max(0, margin + d(q, p) - d(q, i))`` with ``X = (q + p + i) / 3`` and
-    ``R`` the largest plain distance of q, p, i to X; d squared Euclidean, embeddings used as they are.
-    With c >= 3 a loss of 0 implies d(q, p), d(q, i) <= d(q, n) and d(p, i) <= d(p, n), and the triplet term with a
+    ``R`` the largest plain distance of q, p, i to X; d is squared Euclidean, and embeddings are not normalized.
+    With c >= 3, a loss of 0 implies d(q, p), d(q, i) <= d(q, n) and d(p, i) <= d(p, n), and the triplet term with a
     margin adds d(q, p) < d(q, i). The relations are strict for R > 0, with one exception at c = 3: p and i (or q and
-    one of them) on opposite sides of the sphere with n on the same line at exactly 3 R.
+    one of them) on opposite sides of the sphere, with n on the same line at exactly 3 R.
 
     Args:
-        c: Radii between the center and the negative, above 0. Values below 3 void the guarantee and warn.
+        c: Minimum distance of the negative from the center in radii, above 0. Values below 3 void the guarantee and
+            raise a warning.
         margin: Gap m of the triplet term, 0 or more.
-        detach_radius: True stops the gradient at R. As published (False), the gradient also shrinks the sphere,
-            possibly faster than it pushes the negative away: points that all coincide have no radial loss. Use
+        detach_radius: Whether to stop the gradient at R. As published (False), the gradient also shrinks the sphere,
+            possibly faster than it pushes the negative away; if all points coincide, there is no radial loss. Use
             True, or a small learning rate, if training collapses.
-        reduction: "mean" over the batch, "sum", or "none" for one value each.
+        reduction: "mean" over the batch, "sum", or "none" for one value per quadlet.
 
-    Called with query, positive, intermediate, negative, each [B, D]; returns a scalar (or [B]), 0 or more. Points that
-    tie for R share its subgradient equally.
+    Call it with query, positive, intermediate, negative, each [B, D]; it returns a scalar (or [B]), 0 or more. Points
+    that tie for R share its subgradient equally.
 
     Raises:
-        InvalidArgumentError: c is not above 0, the margin is negative, the shapes differ or are not [B, D].
+        InvalidArgumentError: c is not above 0, the margin is negative, or the shapes differ or are not [B, D].
 
-    Source: Radial loss for learning fine-grained video similarity metric, eq. 8 and 12; gradients in its supplement
-    (whose eq. 17 lacks a factor of 2).
+    Source: Radial loss for learning fine-grained video similarity metric, eq. 8 and 12; the gradients are in its
+    supplement (whose eq. 17 lacks a factor of 2).
     """
 
     @options_of(radial_loss)
@@ -204,9 +206,9 @@ def check_gaps(g1: float, g2: float, g3: float) -> None:
 
 
 def warn_without_guarantee(c: float) -> None:
-    """Warn about c below 3; call this from the ``__init__`` of a loss, whose caller the warning names."""
+    """Warn if c is below 3; call this from the ``__init__`` of a loss, so that the warning refers to its caller."""
     if c < GUARANTEED_MULTIPLIER:
-        warnings.warn(f"c is {c}: below 3 a radial loss of 0 no longer implies the order of the quadlet", stacklevel=4)
+        warnings.warn(f"c is {c}; below 3, a radial loss of 0 does not imply the order of the quadlet", stacklevel=4)
 
 
 def _hinge(a: Tensor, b: Tensor, c: Tensor, d: Tensor, margin: float) -> Tensor:

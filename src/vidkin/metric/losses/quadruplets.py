@@ -1,6 +1,6 @@
-"""Quadruplet losses of Law et al. 2017 and Chen et al. 2017, the baselines of the radial loss.
+"""Quadruplet losses of Law et al. 2017 and Chen et al. 2017, which are baselines for the radial loss.
 
-All distances here are *squared* Euclidean, d(a, b) = ||a - b||_2^2, and nothing is normalized.
+All distances here are *squared* Euclidean, d(a, b) = ||a - b||_2^2, and embeddings are not normalized.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from vidkin.metric.losses.quadlets import LossOnQuadlets, check_tuples
 def quadrupletwise_inequality(
     a: Tensor, b: Tensor, c: Tensor, d: Tensor, *, delta: float = 1.0, reduction: Reduction = "mean"
 ) -> Tensor:
-    """The constraint D(a, b) + delta <= D(c, d) as ``max(0, delta + D(a, b) - D(c, d))``, D squared Euclidean.
+    """Compute the constraint D(a, b) + delta <= D(c, d) as ``max(0, delta + D(a, b) - D(c, d))``, D squared Euclidean.
 
     Args:
         a, b, c, d: The four items of each constraint, [B, D].
@@ -39,10 +39,10 @@ def quadrupletwise_inequality(
 def quadrupletwise_equality(
     a: Tensor, b: Tensor, c: Tensor, d: Tensor, *, tolerance: float = 0.0, reduction: Reduction = "mean"
 ) -> Tensor:
-    """The constraint D(a, b) = D(c, d) as ``max(0, |D(a, b) - D(c, d)| - tolerance)``, D squared Euclidean.
+    """Compute the constraint D(a, b) = D(c, d) as ``max(0, |D(a, b) - D(c, d)| - tolerance)``, D squared Euclidean.
 
-    With tolerance 0 it is the sum of the two inequalities D(a, b) <= D(c, d) and D(c, d) <= D(a, b) with delta 0, as
-    in Law et al. 2017. Arguments as for :func:`quadrupletwise_inequality`.
+    With tolerance 0, it equals the sum of the inequalities D(a, b) <= D(c, d) and D(c, d) <= D(a, b) with delta 0, as
+    in Law et al. 2017. Other arguments are as for :func:`quadrupletwise_inequality`.
     """
     check_not_negative(tolerance=tolerance)
     a, b, c, d = check_tuples(a=a, b=b, c=c, d=d)
@@ -60,7 +60,7 @@ def quadrupletwise_loss(
     *,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """The sum of the three quadruplet-wise constraints of a quadlet. See :class:`QuadrupletwiseLoss`."""
+    """Compute the sum of the three quadruplet-wise constraints of a quadlet; see :class:`QuadrupletwiseLoss`."""
     q, p, i, n = check_tuples(query=query, positive=positive, intermediate=intermediate, negative=negative)
     near, middle, far = squared_distance(q, p), squared_distance(q, i), squared_distance(q, n)
     values = (delta + near - middle).relu() + (delta + middle - far).relu()
@@ -77,10 +77,10 @@ def adaptive_margins(
     *,
     weights: tuple[float, float] = (1.0, 0.5),
 ) -> tuple[Tensor, Tensor]:
-    """Margins that follow the batch: ``alpha_k = w_k (mu_n - mu_p)``, constants for the gradient.
+    """Compute margins that follow the batch: ``alpha_k = w_k (mu_n - mu_p)``, constants in the backward pass.
 
-    mu_p is the mean of d(a, p) over the batch, mu_n the mean over its negative pairs (a, n1) and (n1, n2). Not
-    clamped, as published: while negatives are nearer than positives the margins are negative.
+    mu_p is the mean of d(a, p) over the batch, mu_n the mean over its negative pairs (a, n1) and (n1, n2). As
+    published, margins are not clamped: while negatives are nearer than positives, the margins are negative.
 
     Returns:
         alpha_1 and alpha_2, two scalars without gradient (0 for an empty batch).
@@ -103,7 +103,7 @@ def quadruplet_loss(
     weights: tuple[float, float] = (1.0, 0.5),
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """The quadruplet loss of Chen et al. See :class:`QuadrupletLoss`."""
+    """Compute the quadruplet loss of Chen et al.; see :class:`QuadrupletLoss`."""
     a, p, n1, n2 = check_tuples(anchor=anchor, positive=positive, negative1=negative1, negative2=negative2)
     alpha1, alpha2 = margins if margins is not None else adaptive_margins(a, p, n1, n2, weights=weights)
     near = squared_distance(a, p)
@@ -114,18 +114,18 @@ def quadruplet_loss(
 class QuadrupletwiseLoss(LossOnQuadlets):
     """Quadruplet-1: quadruplet-wise constraints between the pairs of a quadlet.
 
-    ``L = max(0, delta + D(q, p) - D(q, i)) + max(0, delta + D(q, i) - D(q, n)) + max(0, delta + D(p, i) - D(p, n))``,
-    D squared Euclidean, embeddings used as they are. The source learns a linear metric; the deep loss drops its
-    regularizer and keeps delta. The other functions of this module are the single constraints, including equality.
+    ``L = max(0, delta + D(q, p) - D(q, i)) + max(0, delta + D(q, i) - D(q, n)) + max(0, delta + D(p, i) - D(p, n))``;
+    D is squared Euclidean, and embeddings are not normalized. The source learns a linear metric; the deep loss omits
+    its regularizer and keeps delta. The other functions in this module are the single constraints, including equality.
 
     Args:
-        delta: 1 (strict, the published value) or 0 (not strict); any number from 0 up.
-        reduction: "mean" over the batch, "sum", or "none" for one value each.
+        delta: 1 (strict, the published value), 0 (not strict), or any other number of at least 0.
+        reduction: "mean" over the batch, "sum", or "none" for one value per quadlet.
 
-    Called with query, positive, intermediate, negative, each [B, D]; returns a scalar (or [B]), 0 or more.
+    Call it with query, positive, intermediate, negative, each [B, D]; it returns a scalar (or [B]), 0 or more.
 
     Raises:
-        InvalidArgumentError: delta is negative, the shapes differ or are not [B, D].
+        InvalidArgumentError: delta is negative, or the shapes differ or are not [B, D].
 
     Source: Law, Thome, Cord, IJCV 2017.
     """
@@ -136,22 +136,22 @@ class QuadrupletwiseLoss(LossOnQuadlets):
 
 
 class QuadrupletLoss(Loss):
-    """Quadruplet-2: a triplet hinge plus a hinge against a pair from two other classes, margins from the batch.
+    """Quadruplet-2: a triplet hinge plus a hinge against a pair from two other classes, with margins from the batch.
 
-    ``L = max(0, d(a, p) - d(a, n1) + alpha1) + max(0, d(a, p) - d(n1, n2) + alpha2)``, d squared Euclidean (the
-    source learns a two-way score instead), embeddings used as they are. n1 and n2 differ in class from each other
-    and from a. Draw negatives from intermediates and negatives (variant a) or from negatives only (variant b).
+    ``L = max(0, d(a, p) - d(a, n1) + alpha1) + max(0, d(a, p) - d(n1, n2) + alpha2)``; d is squared Euclidean (the
+    source learns a two-way score instead), and embeddings are not normalized. n1 and n2 differ in class from each
+    other and from a. Sample negatives from intermediates and negatives (variant a) or only from negatives (variant b).
 
     Args:
-        margins: (alpha1, alpha2) fixed, or None (the published form) for ``w (mu_n - mu_p)`` of each batch,
+        margins: Fixed (alpha1, alpha2), or None (the published form) for ``w (mu_n - mu_p)`` of each batch,
             see :func:`adaptive_margins`.
         weights: (w1, w2) of the adaptive margins, w1 >= w2 >= 0.
-        reduction: "mean" over the batch, "sum", or "none" for one value each.
+        reduction: "mean" over the batch, "sum", or "none" for one value per tuple.
 
-    Called with anchor, positive, negative1, negative2, each [B, D]; returns a scalar (or [B]), 0 or more.
+    Call it with anchor, positive, negative1, negative2, each [B, D]; it returns a scalar (or [B]), 0 or more.
 
     Raises:
-        InvalidArgumentError: Margins or weights are negative, or the second is above the first; the shapes differ or
+        InvalidArgumentError: Margins or weights are negative, the second is above the first, or the shapes differ or
             are not [B, D].
 
     Source: Chen et al., Beyond triplet loss: a deep quadruplet network for person re-identification, CVPR 2017.
@@ -164,7 +164,8 @@ class QuadrupletLoss(Loss):
                 raise InvalidArgumentError(f"{name} must be two numbers with first >= second >= 0, got {pair}")
 
     def forward(self, anchor: Tensor, positive: Tensor, negative1: Tensor, negative2: Tensor) -> Tensor:
-        """:func:`quadruplet_loss` of anchors, positives and two negatives of different classes, [N, D] each."""
+        """Compute the :func:`quadruplet_loss` of anchors, positives and two negatives of different classes, each
+        [N, D]."""
         return quadruplet_loss(anchor, positive, negative1, negative2, **self.options)
 
     if TYPE_CHECKING:

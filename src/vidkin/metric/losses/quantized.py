@@ -1,4 +1,4 @@
-"""Average precision by soft histograms: FastAP, and the listwise loss of DIR, plain and tie-aware."""
+"""Average precision from soft histograms: FastAP, and the listwise loss of DIR, plain and tie-aware."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AtLeastTwo = Annotated[int, partial(check_at_least, 2)]
 def check_form(tie_aware: bool, simplified: bool) -> None:
     """Raise :class:`InvalidArgumentError` if ``simplified`` is set without ``tie_aware``."""
     if simplified and not tie_aware:
-        raise InvalidArgumentError("simplified needs tie_aware: it is a form of the tie-aware loss")
+        raise InvalidArgumentError("simplified needs tie_aware, because it is a form of the tie-aware loss")
 
 
 @check_arguments
@@ -39,11 +39,11 @@ def quantized_ap_loss(
     self_offset: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Quantized listwise AP of DIR (Revaud et al., ICCV 2019): 1 - AP from soft histograms of the scores.
+    """Quantized listwise AP from DIR (Revaud et al., ICCV 2019): 1 - AP from soft histograms of the scores.
 
-    The scores are spread over ``bins`` equally spaced centers from ``high`` down to ``low`` with triangular
-    weights (a score adds to its two neighboring centers). With c_b the mass and c+_b the positive mass at
-    center b, C and C+ their running sums from the highest center on::
+    Each score is assigned to ``bins`` equally spaced centers from ``high`` down to ``low`` with triangular weights (it
+    adds to its two neighboring centers). With c_b the mass and c+_b the positive mass at center b, and C and C+ their
+    cumulative sums starting at the highest center::
 
         plain      AP = 1/|P| sum_b c+_b C+_b / C_b
         tie-aware  AP = 1/|P| sum_b c+_b / c_b (c_b r_b + (C+_{b-1} + 1 - r_b (C_{b-1} + 1)) ln((C_b + 1) /
@@ -51,23 +51,23 @@ def quantized_ap_loss(
         simplified AP = 1/|P| sum_b c+_b (C+_{b-1} + C+_b + 1) / (C_{b-1} + C_b + 1)
 
     The tie-aware form is the mean AP over the orders of tied items (He et al., CVPR 2018). Since centers hold
-    fractions of items it may leave [0, 1] slightly. The mean of 1 - AP is over queries with a positive.
+    fractions of items, it can exceed [0, 1] slightly. The mean of 1 - AP is over the queries that have a positive.
 
     Args:
-        scores: [N, M], greater is more similar; clipped to [low, high], without gradient beyond.
+        scores: [N, M], higher is more similar; clipped to [low, high], without gradient outside.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
         bins: Number of centers, at least 2. DIR uses 20 or 25.
-        low: Lowest score, -1 for cosines, 0 for calibrated scores.
+        low: Lowest score: -1 for cosines, 0 for calibrated scores.
         high: Highest score.
-        tie_aware: Use the tie-aware form, better with few bins.
-        simplified: With tie_aware, use its simplified form.
+        tie_aware: Use the tie-aware form, which is better with few bins.
+        simplified: With ``tie_aware``, use its simplified form.
         include_self: Keep a query in its own list, as the public code does.
         self_offset: Query i is reference ``i + self_offset``.
-        reduction: "mean", "sum" over queries, or "none" for [N].
+        reduction: "mean" or "sum" over queries, or "none" for [N].
 
     Raises:
-        InvalidArgumentError: On shapes that differ, fewer than 2 bins, low not below high, or simplified without
-            tie_aware.
+        InvalidArgumentError: Shapes differ, there are fewer than 2 bins, low is not below high, or simplified is set
+            without tie_aware.
 
     Cost: O(N M) time and memory, regardless of the number of bins.
     """
@@ -75,7 +75,7 @@ def quantized_ap_loss(
     position = ((high - pairs.scores) * ((bins - 1) / (high - low))).clamp(0.0, bins - 1.0)
     lower = position.detach().floor().clamp(max=bins - 2.0)
     share = position - lower
-    # NaN stays NaN in the shares; as an index it would be out of range.
+    # NaN remains in the shares, but as an index it would be out of range.
     index = lower.nan_to_num().long()
     positive = soft_histogram(index, share, pairs.positive, bins)
     everything = positive + soft_histogram(index, share, pairs.negative, bins)
@@ -108,19 +108,19 @@ def fast_ap_loss(
 ) -> Tensor:
     """FastAP (Cakir et al., CVPR 2019): 1 - AP from ``bins`` intervals of the score range.
 
-    The paper bins squared distances ``2 - 2 s`` of unit vectors over [0, 4]. In terms of scores the range is [-1, 1]
-    and the ``bins + 1`` borders of the intervals are the centers, so this is the plain form of `quantized_ap_loss`
-    with one more center. The gradient is exact; the official hand-written backward pass is N / 2 times as large.
+    The paper bins squared distances ``2 - 2 s`` of unit vectors over [0, 4]. In terms of scores, the range is [-1, 1]
+    and the ``bins + 1`` edges of the intervals are the centers, so this is the plain form of `quantized_ap_loss` with
+    one more center. The gradient is exact; the official hand-written backward pass is N / 2 times as large.
 
     Args:
-        scores: [N, M], greater is more similar.
+        scores: [N, M], higher is more similar.
         relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
         bins: Number of intervals, at least 1.
         low: Lowest score.
         high: Highest score.
         include_self: Keep a query in its own list; the published loss does not.
         self_offset: Query i is reference ``i + self_offset``.
-        reduction: "mean", "sum" over queries, or "none" for [N].
+        reduction: "mean" or "sum" over queries, or "none" for [N].
     """
     return quantized_ap_loss(
         scores,
@@ -143,23 +143,23 @@ class FastAPLoss(LossOnScores):
 
 
 def soft_histogram(index: Tensor, share: Tensor, counted: Tensor, bins: int) -> Tensor:
-    """[N, bins]: each counted item adds 1 - share at its index and share at the next."""
+    """Compute histograms [N, bins]: each counted item adds 1 - share at its index and share at the next index."""
     weight = share * counted
     empty = share.new_zeros(share.shape[0], bins)
     return empty.scatter_add(1, index, counted.to(share.dtype) - weight).scatter_add(1, index + 1, weight)
 
 
 def plain_gain(positive: Tensor, everything: Tensor) -> Tensor:
-    """c+ C+ / C at every center; 0 before the first item."""
+    """Compute c+ C+ / C at each center; 0 before the first item."""
     running = everything.cumsum(dim=1)
     return positive * positive.cumsum(dim=1) / running.masked_fill(running == 0, 1.0)
 
 
 def tie_gain(positive: Tensor, everything: Tensor) -> Tensor:
-    """Expected gain of every center over the orders of its items."""
+    """Compute the expected gain at each center over the orders of its items."""
     after, positive_after = everything.cumsum(dim=1), positive.cumsum(dim=1)
     before, positive_before = after - everything, positive_after - positive
-    # The ratio jumps where a center holds exactly one item; rounding error there must not cause gradients of 1e7.
+    # The ratio jumps where a center holds exactly one item; rounding errors there must not cause gradients of 1e7.
     several = everything > 1.0 + 1e-3
     others = torch.where(several, everything - 1.0, 1.0)
     ratio = torch.where(several, (positive - 1.0).clamp(min=0.0), 0.0) / others
@@ -169,7 +169,7 @@ def tie_gain(positive: Tensor, everything: Tensor) -> Tensor:
 
 
 def simplified_tie_gain(positive: Tensor, everything: Tensor) -> Tensor:
-    """The tie-aware gain with the precision taken at the middle of every center."""
+    """Compute the tie-aware gain with the precision evaluated at the middle of each center."""
     after, positive_after = everything.cumsum(dim=1), positive.cumsum(dim=1)
     before, positive_before = after - everything, positive_after - positive
     return positive * (positive_before + positive_after + 1.0) / (before + after + 1.0)

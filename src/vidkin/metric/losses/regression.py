@@ -1,4 +1,4 @@
-"""Pointwise losses: errors of scores against relevance, and a penalty for scores out of range."""
+"""Pointwise losses: errors of scores against relevance, and a penalty for scores that are out of range."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def mae_loss(
 
     Args:
         scores: [N, M], on the scale of the relevance.
-        relevance: [N, M], the target scores, for example 0 and 1; negative values are ignored.
+        relevance: [N, M], the target scores, for example 0 and 1; pairs with negative values are ignored.
         include_self: Keep the pairs of a query with itself.
         self_offset: Query i is reference ``i + self_offset``.
         reduction: "mean" or "sum" over pairs, or "none" for [N, M] with 0 for ignored pairs.
@@ -60,7 +60,7 @@ def mse_loss(
     self_offset: int | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    """Mean squared error ``(s_kj - y_kj)^2`` over all pairs that are not ignored; arguments as in `mae_loss`."""
+    """Mean squared error ``(s_kj - y_kj)^2`` over all pairs that are not ignored; arguments as for `mae_loss`."""
     errors, counted = score_errors(scores, relevance, include_self, self_offset)
     return weighted_mean(errors.square(), counted, reduction)
 
@@ -82,14 +82,14 @@ def similarity_regularizer(
     *,
     reduction: Reduction = "sum",
 ) -> Tensor:
-    """``|min(s - low, 0)| + |max(s - high, 0)|``: keeps a raw similarity map within the range it is clipped to later.
+    """``|min(s - low, 0)| + |max(s - high, 0)|``: keeps a raw similarity map within the range to which it is clipped.
 
-    The clipping has no gradient beyond the range, so without this penalty a comparator can drift away (ViSiL, S2VS).
+    The clipping has no gradient outside the range, so without this penalty a comparator can drift (ViSiL, S2VS).
 
     Args:
-        scores: Any shape, the map before it is clipped to [low, high].
+        scores: The map before it is clipped to [low, high], of any shape.
         low: Lower end of the range.
-        high: Upper end.
+        high: Upper end of the range.
         reduction: "sum" as published, "mean" over all entries, or "none" for the shape of the scores.
     """
     values = to_full_precision(scores)
@@ -98,14 +98,14 @@ def similarity_regularizer(
 
 
 class SimilarityRegularizer(Loss):
-    """`similarity_regularizer` as a module; takes only the map."""
+    """`similarity_regularizer` as a module; it takes only the map."""
 
     @options_of(similarity_regularizer)
     def __init__(self) -> None:
         """Options as in `similarity_regularizer`."""
 
     def forward(self, scores: Tensor) -> Tensor:
-        """The penalty for scores outside [low, high]; scores of any shape."""
+        """Compute the penalty for scores outside [low, high]; scores can have any shape."""
         return self.compute(scores, **self.options)
 
     if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class SimilarityRegularizer(Loss):
 def score_errors(
     scores: Tensor, relevance: Tensor, include_self: bool, self_offset: int | None
 ) -> tuple[Tensor, Tensor]:
-    """Score minus relevance [N, M], 0 for ignored pairs, and the mask of the other pairs [N, M]."""
+    """Return score minus relevance [N, M], with 0 for ignored pairs, and the mask of the other pairs [N, M]."""
     scores = check_scores(scores, relevance)
     counted = relevance >= 0
     self_pairs = self_pair_mask(scores, include_self=include_self, self_offset=self_offset)

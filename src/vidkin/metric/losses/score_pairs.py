@@ -1,6 +1,6 @@
 """Shared parts of the losses on (scores, relevance): base class, pair masks, and row-wise blocks.
 
-N queries, M references, P the largest number of positives of a query.
+Shapes: N queries, M references, P the largest number of positives of any query.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses.base import Loss, to_full_precision
 
-# Pairs per block. Temporaries of 4 MiB in float32 fit the caches of a CPU and are large enough to fill a GPU.
+# Pairs per block. Temporaries of 4 MiB in float32 fit into CPU caches and are large enough to fill a GPU.
 BLOCK_PAIRS = 2**20
 
 
@@ -30,19 +30,19 @@ class ScorePairs(NamedTuple):
 
 
 class LossOnScores(Loss):
-    """Base of the losses on (scores [N, M], relevance [N, M]). All have two options:
+    """Base class for losses on (scores [N, M], relevance [N, M]). All have two options:
 
-    * include_self: Keep a query in its own list. If off, the diagonal of a square matrix (or the columns that
-      ``self_offset`` names in a call) counts neither as positive nor as negative. Turn it on if queries and
-      references are different items, or to reproduce public code that keeps the query.
-    * reduction: "mean" over the queries that count, "sum", or "none" for one value per query.
+    * include_self: Keep a query in its own list. If False, the diagonal of a square matrix (or the columns given by
+      the ``self_offset`` of a call) counts neither as positive nor as negative. Use True if queries and references are
+      different items, or to reproduce public code that keeps the query.
+    * reduction: "mean" or "sum" over the queries that count, or "none" for one value per query.
     """
 
     def forward(self, scores: Tensor, relevance: Tensor, *, self_offset: int | None = None) -> Tensor:
-        """The loss: a scalar, or [N] for reduction "none".
+        """Compute the loss: a scalar, or [N] for reduction "none".
 
         Args:
-            scores: [N, M], greater is more similar.
+            scores: [N, M], higher is more similar.
             relevance: [N, M], above 0 positive, 0 negative, below 0 ignored.
             self_offset: Query i is reference ``i + self_offset``.
         """
@@ -57,9 +57,9 @@ def score_pairs(
 ) -> ScorePairs:
     """Split pairs by relevance: above 0 positive, 0 negative, below 0 ignored.
 
-    Unless ``include_self``, a query's own column ``i + self_offset`` is ignored as well. The default of
-    ``self_offset`` is 0 for a square matrix; other matrices have no own columns by default.
-    Ignored scores are replaced by 0 and get no gradient.
+    Unless ``include_self`` is set, a query's own column ``i + self_offset`` is ignored as well. ``self_offset``
+    defaults to 0 for a square matrix; other matrices have no own columns by default. Ignored scores are replaced with
+    0 and get no gradient.
     """
     scores = check_scores(scores, relevance)
     self_pairs = self_pair_mask(scores, include_self=include_self, self_offset=self_offset)
@@ -68,10 +68,10 @@ def score_pairs(
 
 
 def check_scores(scores: Tensor, relevance: Tensor) -> Tensor:
-    """The scores after a check of shapes, widened to float32 if half precision (8 bits cannot hold large ranks)."""
+    """Check the shapes and return the scores, converted from half precision to float32 (8 bits cannot hold ranks)."""
     if scores.ndim != 2 or scores.shape != relevance.shape or scores.numel() == 0:
         raise InvalidArgumentError(
-            "scores and relevance must have one shape [queries, references] and not be empty, "
+            "scores and relevance must have the same shape [queries, references] and not be empty, "
             f"got {tuple(scores.shape)} and {tuple(relevance.shape)}"
         )
     if not scores.is_floating_point():
@@ -80,7 +80,7 @@ def check_scores(scores: Tensor, relevance: Tensor) -> Tensor:
 
 
 def self_pair_mask(scores: Tensor, *, include_self: bool, self_offset: int | None) -> Tensor | None:
-    """Boolean [N, M], True where the reference is the query itself; None if there is no such pair."""
+    """Return a bool mask [N, M] that is True where the reference is the query itself; None if there is no such pair."""
     queries, references = scores.shape[:2]
     if self_offset is None:
         if include_self or queries != references:
@@ -99,9 +99,9 @@ def self_pair_mask(scores: Tensor, *, include_self: bool, self_offset: int | Non
 
 
 def gather_marked(marked: Tensor, limit: int | None) -> tuple[Tensor, Tensor]:
-    """Columns of the marked pairs of every row [N, P], and a mask of the slots that are filled [N, P].
+    """Return the columns of the marked pairs in each row [N, P], and a mask of the slots that are filled [N, P].
 
-    ``limit`` is P. Without it P is read from the mask, which synchronizes with an accelerator once.
+    ``limit`` is P. Without it, P is read from the mask, which synchronizes once with an accelerator.
     """
     counts = marked.sum(dim=1)
     if limit is None:
@@ -110,7 +110,7 @@ def gather_marked(marked: Tensor, limit: int | None) -> tuple[Tensor, Tensor]:
         check_at_least(1, max_positives=limit)
         limit = min(limit, marked.shape[1])
         enough = (counts <= limit).all()
-        message = f"max_positives must be at least the positives of each query, got {limit}; raise it or leave it out"
+        message = f"max_positives must be at least the positives of each query, got {limit}; raise or omit it"
         if enough.device.type == "cpu":
             if not bool(enough):
                 raise InvalidArgumentError(message)
@@ -126,24 +126,24 @@ def map_row_blocks(function: Callable[..., Tensor], *rows: Tensor, pairs_per_row
     """Compute ``function(*rows)`` a few rows at a time: the same value and gradient in bounded memory.
 
     Args:
-        function: Row-wise: row i of the result depends on row i of every argument.
+        function: Row-wise function: row i of the result depends only on row i of each argument.
         rows: Tensors with the same first dimension.
-        pairs_per_row: Elements of the largest temporary that ``function`` makes for one row.
+        pairs_per_row: Number of elements per row of the largest temporary that ``function`` creates.
     """
     size = max(1, BLOCK_PAIRS // max(1, pairs_per_row))
     if size >= rows[0].shape[0]:
         return function(*rows)
-    # split instead of slices: its backward pass allocates one gradient for all blocks, not a full one per block.
+    # Use split instead of slices: its backward pass allocates one gradient for all blocks, not a full one per block.
     blocks = zip(*(torch.split(tensor, size) for tensor in rows), strict=True)
     if not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in rows)):
         return torch.cat([function(*block) for block in blocks])
-    # Recomputes the temporaries in the backward pass instead of storing them.
+    # Recompute the temporaries in the backward pass instead of storing them.
     recompute = partial(checkpoint, function, use_reentrant=False, preserve_rng_state=False)
     return torch.cat([recompute(*block) for block in blocks])
 
 
 def lowest(scores: Tensor) -> float:
-    """A finite substitute for minus infinity: half the lowest number, so that differences stay finite."""
+    """Return a finite substitute for negative infinity: half the lowest number, so that differences stay finite."""
     return torch.finfo(scores.dtype).min / 2
 
 
@@ -157,12 +157,12 @@ def surrogate_ap_risk(
     positive_step: StepFunction,
     max_positives: int | None = None,
 ) -> Tensor:
-    """Average-precision risk [N] of every query with smoothed ranks.
+    """Compute the average-precision risk [N] of each query with smoothed ranks.
 
     ``risk_k = 1/|P| sum_{i in P} n_i / (1 + p_i + n_i)``, where ``n_i`` sums ``negative_step(s_kj - s_ki)``
     over the negatives j and ``p_i`` sums ``positive_step(s_kj - s_ki)`` over the other positives j. With the
-    strict step for both this is 1 - AP. Only positives are ranked, so N M P differences are computed, a block
-    of rows at a time. A query without positives has risk 0.
+    strict step for both, this is 1 - AP. Only positives are ranked, so N M P differences are computed, in blocks
+    of rows. A query without positives has risk 0.
     """
     columns, filled = gather_marked(pairs.positive, max_positives)
     return map_row_blocks(
@@ -184,7 +184,7 @@ def list_risk(
     negative_step: StepFunction,
     positive_step: StepFunction,
 ) -> Tensor:
-    """The risk of `surrogate_ap_risk` [N] from padded scores: positives [N, P], negatives [N, Q], and their masks."""
+    """Compute the risk [N] of `surrogate_ap_risk` from padded positive scores [N, P] and negative scores [N, Q]."""
     anchors = positives.unsqueeze(2)
     steps = negative_step(negatives.unsqueeze(1) - anchors)
     negative_rank = (steps * is_negative.unsqueeze(1)).sum(dim=2)
@@ -195,10 +195,10 @@ def list_risk(
 
 
 def strict_step(difference: Tensor) -> Tensor:
-    """H(x): 1 where x > 0, else 0; without gradient."""
+    """Compute H(x): 1 where x > 0, else 0; without gradient."""
     return (difference > 0).to(difference.dtype)
 
 
 def inclusive_step(difference: Tensor) -> Tensor:
-    """H(x): 1 where x >= 0, else 0; without gradient."""
+    """Compute H(x): 1 where x >= 0, else 0; without gradient."""
     return (difference >= 0).to(difference.dtype)

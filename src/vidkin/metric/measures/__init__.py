@@ -1,7 +1,7 @@
-"""Measures of retrieval, order, labels, boundaries and segments.
+"""Measures of retrieval, ordering, label agreement, shot boundaries and segments.
 
-Retrieval measures take ``(scores [Q, G], relevance [Q, G])``, where higher scores are more similar, and return a
-float or a value per query. Their common rules (ties, excluded pairs, skipped queries) are documented in `ranking`.
+Retrieval measures take ``(scores [Q, G], relevance [Q, G])``, where higher scores mean more similar, and return a
+float or one value per query. The `ranking` module documents their common rules (ties, excluded pairs, skipped queries).
 """
 
 from vidkin._base.boundaries import (

@@ -1,4 +1,4 @@
-"""Average precision: per query, averaged over queries, per level of relevance, and over one list of all pairs."""
+"""Average precision: per query, averaged over queries, per relevance level, and over a single list of all pairs."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ def average_precision(
     ties: Ties = "stable",
     valid: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """Average precision of every query.
+    """Average precision of each query.
 
-    AP = 1/|P| sum over i in P of |{j in P: rank(j) <= rank(i)}| / rank(i), with P the gallery items that are
-    relevant. No interpolation.
+    AP = 1/|P| sum over i in P of |{j in P: rank(j) <= rank(i)}| / rank(i), where P are the relevant gallery items.
+    There is no interpolation.
 
     Args:
         scores: [Q, G] floating point, higher is more similar; or [G] for one query.
         relevance: [Q, G] (or [G]), 0 or more.
         level: Minimum relevance of a relevant item: 1 includes intermediates, 2 only items of the same
             subcategory.
-        ties: ``"stable"``: equal scores rank in the order of the columns. ``"expected"``: the mean over all
-            orders of the tied items (McSherry and Najork, ECIR 2008); use it if many scores are equal.
-        valid: [Q, G] bool; pairs with False are left out of the list.
+        ties: ``"stable"``: equal scores rank in column order. ``"expected"``: the mean over all orders of the tied
+            items (McSherry and Najork, ECIR 2008); use it if many scores are equal.
+        valid: [Q, G] bool; pairs with False are excluded from the list.
 
     Returns:
-        [Q] float64 in [0, 1] (0-dimensional for one query), nan for a query without a positive.
+        [Q] float64 in [0, 1] (0-dimensional for one query); NaN for a query without a positive.
 
     Raises:
-        InvalidArgumentError: Shapes differ, scores hold NaN or relevance is negative.
+        InvalidArgumentError: Shapes differ, scores contain NaN, or relevance is negative.
     """
     check_ties(ties)
     if scores.ndim == 1:
@@ -67,11 +67,11 @@ def mean_average_precision(
     ties: Ties = "stable",
     valid: torch.Tensor | None = None,
 ) -> CountedMean:
-    """Mean over the queries of their average precision; arguments as for `average_precision`.
+    """Mean of the average precision over queries; arguments as for `average_precision`.
 
     Returns:
-        A float in [0, 1]; its ``count`` is the number of queries with a positive, its ``skipped`` the number of
-        queries without one, which the mean leaves out. nan if no query has a positive.
+        A float in [0, 1], or NaN if no query has a positive; ``count`` is the number of queries with a positive,
+        ``skipped`` the number of queries without one, which the mean excludes.
     """
     values = average_precision(scores, relevance, level=level, ties=ties, valid=valid)
     mean = reduce_values(values.reshape(-1), "mean")
@@ -88,13 +88,13 @@ def micro_average_precision(
     ties: Ties = "stable",
     valid: torch.Tensor | None = None,
 ) -> float:
-    """Average precision of a single list of all (query, gallery) pairs.
+    """Average precision of a single list of all (query, gallery item) pairs.
 
-    Scores must be comparable between queries, as in copy detection with a single threshold. Arguments
-    as for `average_precision`; equal scores rank by query, then by column.
+    Scores must be comparable between queries, as in copy detection with a single threshold. Arguments are as for
+    `average_precision`; equal scores rank by query, then by column.
 
     Returns:
-        A float in [0, 1], nan if no pair is positive.
+        A float in [0, 1], or NaN if no pair is positive.
     """
     check_ties(ties)
     scores, relevance, valid = check_inputs(scores, relevance, valid)
@@ -117,7 +117,7 @@ def average_precision_per_level(
     Args:
         scores: [Q, G].
         relevance: [Q, G] integers.
-        levels: The finest level; default: the largest relevance that occurs.
+        levels: The finest level; default: the highest relevance that occurs.
         ties: Rule for ties, as in `average_precision`.
         valid: Pairs to rank, as in `average_precision`.
     """
@@ -130,16 +130,16 @@ def average_precision_per_level(
 
 
 def ranked_average_precision(ranking: Ranking, *, level: float, ties: Ties) -> torch.Tensor:
-    """Average precision [B] float64; nan for lists without a positive."""
+    """Compute the average precision [B] float64; NaN for lists without a positive."""
     positive = (ranking.relevance >= level) & ranking.valid
     total = positive.sum(dim=1)
     gained = precision_at_positives(ranking, positive, ties=ties).sum(dim=1)
-    # 0/0 is nan, which marks lists without a positive.
+    # 0/0 gives NaN, which marks lists without a positive.
     return gained / total
 
 
 def precision_at_positives(ranking: Ranking, positive: torch.Tensor, *, ties: Ties) -> torch.Tensor:
-    """[B, G] float64: the precision at each positive, else 0; for "expected" the mean of this over orders of ties."""
+    """Return the precision at each positive, else 0, [B, G] float64; for "expected", its mean over orders of ties."""
     positions = ranking.positions()
     if ties == "stable":
         return positive * (positive.cumsum(dim=1).double() / positions)
@@ -148,7 +148,7 @@ def precision_at_positives(ranking: Ranking, positive: torch.Tensor, *, ties: Ti
     earlier = sum_before(hits, start)
     inside = sum_before(hits, end) - earlier
     size = end - start
-    # The item at a position in a run of `size` ties is positive with probability inside/size; if it is, each earlier
-    # position of the run holds one of the other inside-1 positives with probability (inside-1)/(size-1).
+    # The item at a position in a run of `size` ties is positive with probability inside/size. If it is, each earlier
+    # position in the run holds one of the other inside-1 positives with probability (inside-1)/(size-1).
     others = (positions - 1 - start) * (inside - 1).double() / (size - 1).clamp(min=1)
     return inside.double() / size * (earlier + others + 1) / positions

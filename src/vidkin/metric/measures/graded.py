@@ -38,26 +38,26 @@ def hierarchical_average_precision(
     """Hierarchical average precision, H-AP (Ramzi et al., ECCV 2022).
 
     H-AP = 1 / sum_k rel(k) * sum over relevant k of H-rank(k) / rank(k), with
-    H-rank(k) = rel(k) + sum over relevant j ranked before k of min(rel(k), rel(j)). With one level it is AP.
+    H-rank(k) = rel(k) + sum over relevant j ranked before k of min(rel(k), rel(j)). With one level, it equals AP.
 
     Args:
-        scores: [Q, G] floating point, higher is more similar; equal scores rank in the order of the columns.
+        scores: [Q, G] floating point, higher is more similar; equal scores rank in column order.
         relevance: [Q, G] integer levels 0..L.
-        levels: L, the finest level; default: the largest that occurs.
+        levels: L, the finest level; default: the highest level that occurs.
         alpha: Exponent of the level weights; larger values emphasize finer levels.
         weights: ``"population"``, as in the paper: rel(k) = (l/L)^alpha / |items at exactly level l of this
             query|. ``"level"``: rel(k) = (l/L)^alpha.
         include_query: Count the query itself among the items of its finest level, like implementations that
             count a class before they remove the query from its own list. Only for ``"population"``.
-        valid: [Q, G] bool; pairs with False are left out.
+        valid: [Q, G] bool; pairs with False are excluded.
         reduction: ``"mean"`` over the queries, or ``"none"``.
 
     Returns:
-        A float in [0, 1] with the number of queries, or [Q] float64 with nan for a query without a
-        relevant item.
+        A float in [0, 1] with the number of queries, or [Q] float64 with NaN for queries without a relevant
+        item.
 
     Raises:
-        InvalidArgumentError: Shapes differ, levels are not integers or a choice is unknown.
+        InvalidArgumentError: Shapes differ, levels are not integers, or a choice is unknown.
     """
     check_choice("weights", weights, ("population", "level"))
     finest = _finest_level(relevance, levels)
@@ -77,15 +77,15 @@ def average_set_intersection(
 ) -> CountedMean | torch.Tensor:
     """Average set intersection, ASI (Fagin et al. 2003; Sun et al., CVPR 2021).
 
-    SI(n) = |first n of the list and first n of the best list| / n, where items of the same level are
+    SI(n) = |first n items of the list and first n of the ideal list| / n, where items of the same level are
     interchangeable: the sum over levels of the smaller of the two counts. ASI = mean of SI(n) over n = 1..N.
 
     Args:
-        scores: [Q, G] floating point; equal scores rank in the order of the columns.
+        scores: [Q, G] floating point; equal scores rank in column order.
         relevance: [Q, G] integer levels 0..L.
-        levels: L; default: the largest level that occurs.
-        depth: N: ``"positives"``, the number of items at level 1 and up; or ``"gallery"``, all items.
-        valid: [Q, G] bool; pairs with False are left out.
+        levels: L; default: the highest level that occurs.
+        depth: N: ``"positives"`` is the number of items at level 1 and above, ``"gallery"`` the number of all items.
+        valid: [Q, G] bool; pairs with False are excluded.
         reduction: ``"mean"`` over the queries, or ``"none"``.
 
     Returns:
@@ -100,7 +100,7 @@ def average_set_intersection(
 def ranked_hierarchical(
     ranking: Ranking, *, levels: int, alpha: float, weights: LevelWeights, include_query: bool
 ) -> torch.Tensor:
-    """[B] float64; nan where the list has no relevant item."""
+    """Compute the measure [B] float64; NaN for lists without a relevant item."""
     size, length = ranking.relevance.shape
     value = torch.zeros(size, levels + 1, dtype=torch.float64, device=ranking.scores.device)
     for level in range(1, levels + 1):
@@ -118,7 +118,7 @@ def ranked_hierarchical(
 
 
 def ranked_set_intersection(ranking: Ranking, *, levels: int, depth: Literal["positives", "gallery"]) -> torch.Tensor:
-    """[B] float64; nan where the list has no relevant item."""
+    """Compute the measure [B] float64; NaN for lists without a relevant item."""
     best = ranking.relevance.where(ranking.valid, -1).sort(dim=1, descending=True).values
     here = ranking.relevance.where(ranking.valid, -1)
     shared = torch.zeros(here.shape, dtype=torch.int64, device=here.device)
@@ -133,7 +133,7 @@ def ranked_set_intersection(ranking: Ranking, *, levels: int, depth: Literal["po
 
 def _finest_level(relevance: torch.Tensor, levels: int | None) -> int:
     if relevance.is_floating_point() and bool((relevance != relevance.round()).any()):
-        raise InvalidArgumentError("relevance must be whole levels 0, 1, 2, ... for hierarchical measures")
+        raise InvalidArgumentError("relevance must be integer levels 0, 1, 2, ... for hierarchical measures")
     occurs = int(relevance.max().item()) if relevance.numel() else 0
     if levels is not None and levels < max(1, occurs):
         raise InvalidArgumentError(f"levels must be at least the highest relevance, {occurs}, got {levels}")
@@ -156,22 +156,22 @@ def ndcg(
 ) -> CountedMean | torch.Tensor:
     """Normalized discounted cumulative gain (Järvelin and Kekäläinen, TOIS 2002).
 
-    DCG = sum over ranks r = 1, 2, ... of gain(r) / log2(1 + r); NDCG = DCG / DCG of the best order.
+    DCG = sum over ranks r = 1, 2, ... of gain(r) / log2(1 + r); NDCG = DCG / DCG of the ideal order.
 
     Args:
         scores: [Q, G] floating point, higher is more similar.
         relevance: [Q, G] graded, 0 or more.
-        gain: ``"exponential"``: 2^relevance - 1, which emphasizes the top grade. ``"linear"``: relevance.
-        k: Only the first k ranks count, also in the best order; default: all.
+        gain: ``"exponential"``: 2^relevance - 1, which emphasizes the highest grade. ``"linear"``: relevance.
+        k: Use only the first k ranks, in the ideal order as well; default: all.
         ties: ``"stable"`` or ``"expected"``, see `average_precision`.
-        valid: [Q, G] bool; pairs with False are left out.
+        valid: [Q, G] bool; pairs with False are excluded.
         reduction: ``"mean"`` over the queries, or ``"none"``.
 
     Returns:
-        A float in [0, 1] with the number of queries, or [Q] float64 with nan for a query without gain.
+        A float in [0, 1] with the number of queries, or [Q] float64 with NaN for queries without gain.
 
     Raises:
-        InvalidArgumentError: Shapes differ or a choice is unknown.
+        InvalidArgumentError: Shapes differ, or a choice is unknown.
     """
     check_ties(ties)
     check_choice("gain", gain, ("exponential", "linear"))
@@ -183,7 +183,7 @@ def ndcg(
 
 
 def ranked_ndcg(ranking: Ranking, *, gain: Gain, k: int | None, ties: Ties) -> torch.Tensor:
-    """[B] float64; nan for lists without a relevant item."""
+    """Compute the NDCG [B] float64; NaN for lists without a relevant item."""
     grades = ranking.relevance.double()
     gains = torch.exp2(grades) - 1 if gain == "exponential" else grades
     positions = ranking.positions()

@@ -1,4 +1,4 @@
-"""Measures on label vectors: normalized mutual information and accuracy."""
+"""Measures for label vectors: normalized mutual information and accuracy."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def normalized_mutual_information(clusters: torch.Tensor, labels: torch.Tensor) 
         labels: [N] integers.
 
     Returns:
-        A float in [0, 1]: 1 for equal partitions regardless of numbering, also if both have a single part;
+        A float in [0, 1]: 1 for equal partitions regardless of numbering, including if both have a single part;
         0 if only one of them has a single part.
 
     Raises:
-        InvalidArgumentError: The tensors are not [N] integers of the same length N of at least 1.
+        InvalidArgumentError: The tensors are not [N] integers with the same length N of at least 1.
     """
     _check_labels("clusters", clusters, labels)
     _, left, _ = _unique(clusters)
     _, right, _ = _unique(labels)
     rows, columns = int(left.max().item()) + 1, int(right.max().item()) + 1
-    # Count only the cells that occur: many clusters against many labels form a sparse table.
+    # Count only cells that occur, because many clusters and many labels form a sparse table.
     cells, _, joint_count = _unique(left * columns + right)
     joint = joint_count.double() / len(labels)
     a = left.bincount(minlength=rows).double() / len(labels)
@@ -52,18 +52,18 @@ def accuracy(
     """Top-k accuracy.
 
     Args:
-        predicted: [N] integer classes, or [N, C] class scores whose k largest count as predicted (equal scores in
-            order of the class).
+        predicted: [N] integer classes, or [N, C] class scores, whose k highest count as predicted (ties in class
+            order).
         labels: [N] integers.
         average: ``"micro"``: accuracy over all items. ``"macro"``: mean accuracy of the classes that occur in
             ``labels``, so that rare classes count as much as frequent ones.
-        k: Number of classes predicted per item; above 1 only with scores.
+        k: Number of predicted classes per item; above 1 only with scores.
 
     Returns:
         A float in [0, 1].
 
     Raises:
-        InvalidArgumentError: Shapes do not match, there is no item, or a choice is unknown.
+        InvalidArgumentError: Shapes do not match, there are no items, or a choice is unknown.
     """
     check_choice("average", average, ("micro", "macro"))
     if average == "macro":
@@ -74,7 +74,7 @@ def accuracy(
 
 @check_arguments
 def accuracy_per_class(predicted: torch.Tensor, labels: torch.Tensor, *, k: int = 1) -> dict[int, float]:
-    """Share of correct predictions for each class that occurs in ``labels``; arguments as for `accuracy`."""
+    """Fraction of correct predictions for each class that occurs in ``labels``; arguments as for `accuracy`."""
     right = _is_correct(predicted, labels, k)
     classes, index, _ = _unique(labels)
     total = index.bincount(minlength=len(classes)).double()
@@ -94,7 +94,7 @@ def _is_correct(predicted: torch.Tensor, labels: torch.Tensor, k: int) -> torch.
 
 
 def _unique(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Sorted distinct values, the index of each item's value among them, and their counts."""
+    """Return the sorted distinct values, the index of each item's value among them, and their counts."""
     unique: tuple[torch.Tensor, torch.Tensor, torch.Tensor] = torch.unique(
         values, return_inverse=True, return_counts=True
     )

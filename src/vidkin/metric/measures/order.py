@@ -1,4 +1,4 @@
-"""Quadlet and triplet precision: how often scores order items as their labels do."""
+"""Quadlet and triplet precision: how often scores order items in agreement with their labels."""
 
 from __future__ import annotations
 
@@ -27,37 +27,37 @@ def quadlet_precision(
     valid: torch.Tensor | None = None,
     reduction: QueryReduction = "mean",
 ) -> CountedMean | torch.Tensor:
-    """Quadlet precision QP (Radial loss, ICIP): the share of quadlets with s(q,p) > s(q,i) > s(q,n).
+    """Quadlet precision QP (Radial loss, ICIP): the fraction of quadlets with s(q,p) > s(q,i) > s(q,n).
 
-    In a quadlet the relevance of p is ``positive_level`` or more, that of i above 0 but lower, that of n 0. Equal
-    scores count as out of order. By default exact over all |P| |I| |N| quadlets of every query, by sorting and
-    counting in O(G log G) per query: sum over i of |{p above i}| * |{n below i}|.
+    In a quadlet, the relevance of p is ``positive_level`` or more, that of i is lower but above 0, and that of n is 0.
+    Equal scores count as out of order. By default, QP is exact over all |P| |I| |N| quadlets of each query, by sorting
+    and counting in O(G log G) per query: sum over i of |{p above i}| * |{n below i}|.
 
     Args:
         scores: [Q, G] floating point, higher is more similar (negate distances).
         relevance: [Q, G] graded 2 / 1 / 0.
         positive_level: Minimum relevance of a positive.
-        samples: Draw this number of quadlets uniformly instead of counting all; the paper draws 15,000. Use it
-            only to compare with published figures: the exact value has no noise.
-        seed: Seed or generator of the draw.
-        valid: [Q, G] bool; pairs with False are left out. A query in its own gallery must be left out.
-        reduction: ``"mean"``: every quadlet counts once, so a query with more quadlets weighs more.
+        samples: Sample this number of quadlets uniformly instead of counting all; the paper samples 15,000. Use this
+            only to compare with published results; the exact value has no noise.
+        seed: Seed or generator for the samples.
+        valid: [Q, G] bool; pairs with False are excluded. A query in its own gallery must be excluded.
+        reduction: ``"mean"``: every quadlet counts once, so a query with more quadlets has more weight.
             ``"none"``: per query.
 
     Returns:
         A float in [0, 1] whose ``count`` is the number of quadlets and ``skipped`` the number of queries without
-        quadlets (nan if all are skipped); or [Q] float64 with nan for a query without a quadlet.
+        quadlets (NaN if all are skipped); or [Q] float64 with NaN for queries without a quadlet.
 
     Raises:
-        InvalidArgumentError: Shapes differ, samples is combined with reduction "none", or samples is below 1.
+        InvalidArgumentError: Shapes differ, samples are combined with reduction "none", or samples is below 1.
     """
     if samples is not None:
         _check_samples(samples, reduction)
-        drawn = _draw(scores, relevance, positive_level, samples, seed, valid)
-        right = (drawn.positive > drawn.intermediate) & (drawn.intermediate > drawn.negative)
-        return CountedMean(right.double().mean().item(), len(right), drawn.skipped)
+        sampled = _sample_quadlets(scores, relevance, positive_level, samples, seed, valid)
+        right = (sampled.positive > sampled.intermediate) & (sampled.intermediate > sampled.negative)
+        return CountedMean(right.double().mean().item(), len(right), sampled.skipped)
     counts = per_query(partial(ranked_quadlets, positive_level=positive_level), scores, relevance, valid)
-    return _share(counts, reduction)
+    return _ratio(counts, reduction)
 
 
 @check_arguments
@@ -72,41 +72,41 @@ def triplet_precision(
     valid: torch.Tensor | None = None,
     reduction: QueryReduction = "mean",
 ) -> CountedMean | torch.Tensor:
-    """Triplet precision TP: each quadlet gives (q, p, n) and (q, i, n); the share with s(q,p|i) > s(q,n).
+    """Triplet precision TP: each quadlet gives (q, p, n) and (q, i, n); the fraction with s(q,p|i) > s(q,n).
 
     Args:
         scores: [Q, G] floating point, higher is more similar.
         relevance: [Q, G] graded 2 / 1 / 0.
         weighting: ``"quadlets"``: the two triplets of every quadlet, as in the paper, so that (q, p, n)
             counts once for each intermediate of q, and (q, i, n) once for each positive.
-            ``"triplets"``: every distinct triplet counts once; also works without intermediates.
+            ``"triplets"``: every distinct triplet counts once; this also works without intermediates.
         positive_level: Minimum relevance of a positive.
-        samples: Draw this number of quadlets (two triplets each) instead of counting all. The same seed draws
+        samples: Sample this number of quadlets (two triplets each) instead of counting all. The same seed samples
             the same quadlets as in `quadlet_precision`. Only for weighting ``"quadlets"``.
-        seed: Seed or generator of the draw.
-        valid: [Q, G] bool; pairs with False are left out.
+        seed: Seed or generator for the samples.
+        valid: [Q, G] bool; pairs with False are excluded.
         reduction: ``"mean"`` over all triplets, or ``"none"``: per query.
 
     Returns:
-        As for `quadlet_precision`, with triplets counted.
+        As for `quadlet_precision`, but counting triplets.
 
     Raises:
-        InvalidArgumentError: Shapes differ, or the arguments exclude each other.
+        InvalidArgumentError: Shapes differ, or the arguments are incompatible.
     """
     check_choice("weighting", weighting, ("quadlets", "triplets"))
     if samples is not None:
         _check_samples(samples, reduction)
         if weighting != "quadlets":
-            raise InvalidArgumentError("weighting must be 'quadlets' with samples, which are drawn as quadlets")
-        drawn = _draw(scores, relevance, positive_level, samples, seed, valid)
-        right = torch.cat([drawn.positive > drawn.negative, drawn.intermediate > drawn.negative])
-        return CountedMean(right.double().mean().item(), len(right), drawn.skipped)
+            raise InvalidArgumentError("weighting must be 'quadlets' with samples, which are sampled as quadlets")
+        sampled = _sample_quadlets(scores, relevance, positive_level, samples, seed, valid)
+        right = torch.cat([sampled.positive > sampled.negative, sampled.intermediate > sampled.negative])
+        return CountedMean(right.double().mean().item(), len(right), sampled.skipped)
     measure = partial(ranked_triplets, positive_level=positive_level, weighting=weighting)
-    return _share(per_query(measure, scores, relevance, valid), reduction)
+    return _ratio(per_query(measure, scores, relevance, valid), reduction)
 
 
 def ranked_quadlets(ranking: Ranking, *, positive_level: float) -> torch.Tensor:
-    """[B, 2] int64: numbers of correctly ordered and of all quadlets of each query."""
+    """Return the numbers of correctly ordered and of all quadlets for each query, [B, 2] int64."""
     positive, intermediate, negative = _kinds(ranking.relevance, ranking.valid, positive_level)
     start, end = ranking.tie_bounds()
     negatives = negative.sum(dim=1, keepdim=True)
@@ -118,7 +118,7 @@ def ranked_quadlets(ranking: Ranking, *, positive_level: float) -> torch.Tensor:
 
 
 def ranked_triplets(ranking: Ranking, *, positive_level: float, weighting: TripletWeighting) -> torch.Tensor:
-    """[B, 2] int64: numbers of correctly ordered and of all triplets of each query."""
+    """Return the numbers of correctly ordered and of all triplets for each query, [B, 2] int64."""
     positive, intermediate, negative = _kinds(ranking.relevance, ranking.valid, positive_level)
     _, end = ranking.tie_bounds()
     p, i, n = (kind.sum(dim=1) for kind in (positive, intermediate, negative))
@@ -130,8 +130,8 @@ def ranked_triplets(ranking: Ranking, *, positive_level: float, weighting: Tripl
 
 
 @dataclass(frozen=True, slots=True)
-class _DrawnQuadlets:
-    """Scores [B] of the three parts of drawn quadlets against their queries."""
+class _SampledQuadlets:
+    """Scores [B] of the three parts of sampled quadlets with their queries."""
 
     positive: torch.Tensor
     intermediate: torch.Tensor
@@ -142,10 +142,10 @@ class _DrawnQuadlets:
 def _check_samples(samples: int, reduction: str) -> None:
     check_at_least(1, samples=samples)
     if reduction != "mean":
-        raise InvalidArgumentError("reduction must be 'mean' with samples, which are drawn over all queries")
+        raise InvalidArgumentError("reduction must be 'mean' with samples, which are taken from all queries")
 
 
-def _share(counts: torch.Tensor, reduction: QueryReduction) -> CountedMean | torch.Tensor:
+def _ratio(counts: torch.Tensor, reduction: QueryReduction) -> CountedMean | torch.Tensor:
     if reduction == "none":
         return counts[:, 0] / counts[:, 1]
     check_choice("reduction", reduction, ("mean", "none"))
@@ -162,15 +162,16 @@ def _kinds(
     return positive, intermediate, (relevance == 0) & valid
 
 
-def _draw(
+def _sample_quadlets(
     scores: torch.Tensor,
     relevance: torch.Tensor,
     positive_level: float,
     samples: int,
     seed: int | torch.Generator,
     valid: torch.Tensor | None,
-) -> _DrawnQuadlets:
-    """Draw uniformly over all quadlets: the query in proportion to its quadlets, then each part independently."""
+) -> _SampledQuadlets:
+    """Sample uniformly from all quadlets: queries weighted by their number of quadlets, then each part
+    independently."""
     scores, relevance, valid = check_inputs(scores, relevance, valid)
     generator = seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
     kept = torch.ones_like(relevance, dtype=torch.bool) if valid is None else valid
@@ -179,10 +180,10 @@ def _draw(
     weight = counts.double().prod(dim=1)
     if not bool((weight > 0).any()):
         empty = scores.new_zeros(0)
-        return _DrawnQuadlets(empty, empty, empty, len(scores))
+        return _SampledQuadlets(empty, empty, empty, len(scores))
     chance = torch.rand(samples, generator=generator, dtype=torch.float64) * weight.sum()
     query = torch.searchsorted(weight.cumsum(0), chance, right=True)
-    # A value rounded up to the total must not select a last query without quadlets.
+    # A value that rounds up to the total must not select a final query without quadlets.
     query = query.clamp(max=int(weight.nonzero().max().item()))
     parts = []
     for number, kind in enumerate(kinds):
@@ -193,4 +194,4 @@ def _draw(
         index = first + pick.long().minimum(counts[query, number] - 1)
         parts.append(scores[query.to(scores.device), columns[index.to(scores.device)]])
     positive, intermediate, negative = parts
-    return _DrawnQuadlets(positive, intermediate, negative, int((weight == 0).sum().item()))
+    return _SampledQuadlets(positive, intermediate, negative, int((weight == 0).sum().item()))

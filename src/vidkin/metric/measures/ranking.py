@@ -1,17 +1,17 @@
-"""Ranked lists that retrieval measures are computed from, and the rules all measures share.
+"""Ranked lists from which retrieval measures are computed, and the rules that all measures share.
 
-Shapes: Q queries, G gallery items, B queries of one block.
+Shapes: Q queries, G gallery items, B queries in one block.
 
-Rules of this package:
+Rules in this package:
 
 * A higher score means more similar. Scores can have any floating-point dtype; they are compared, never averaged.
-* ``relevance`` is graded: 2 for the same subcategory, 1 for the same category, 0 for anything else (more
-  levels are possible). Bool counts as 1 and 0.
+* ``relevance`` is graded: 2 for the same subcategory, 1 for the same category, 0 for everything else (more
+  levels are possible). Booleans count as 1 and 0.
 * ``valid`` excludes pairs, for example a query that is in its own gallery
   (``valid=~torch.eye(Q, dtype=torch.bool)``).
-* Ties: ``"stable"`` ranks items of equal score in the order of the gallery's columns (column = id);
-  ``"expected"`` gives the mean over all orders of the tied items, computed in closed form.
-* A query for which a measure is undefined (no positive, no gain) is skipped and counted as skipped, never as zero.
+* Ties: ``"stable"`` ranks items with equal scores in the order of the gallery columns (column = id);
+  ``"expected"`` gives the mean over all orders of the tied items, in closed form.
+* A query for which a measure is undefined (no positive, no gain) is skipped and counted as skipped, not as zero.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ Ties = Literal["stable", "expected"]
 
 QueryReduction = Literal["mean", "none"]
 
-# Pairs per block of rows; keeps the float64 intermediates of a measure at some tens of MiB for matrices of any size.
+# Pairs per block of rows; limits the float64 temporaries of a measure to some tens of MiB for matrices of any size.
 BLOCK_CELLS = 1 << 20
 
 
 class CountedMean(float):
-    """A mean with the number of values averaged.
+    """A mean, with the number of averaged values.
 
     Attributes:
-        count: Number of queries (or quadlets, or triplets) averaged. 0 means that the value is nan.
-        skipped: Number of queries left out because the measure is undefined for them.
+        count: Number of queries (or quadlets, or triplets) averaged. If it is 0, the value is NaN.
+        skipped: Number of queries excluded because the measure is undefined for them.
     """
 
     count: int
@@ -62,12 +62,12 @@ class CountedMean(float):
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The gallery of each query in descending order of score; pairs that are not valid come last.
+    """The gallery of each query in descending order of score; invalid pairs come last.
 
     Attributes:
         scores: [B, G] in ranked order.
-        relevance: [B, G] int64 or float64 in ranked order, 0 where not valid.
-        valid: [B, G] bool in ranked order: first the valid pairs, then the others.
+        relevance: [B, G] int64 or float64 in ranked order, 0 for invalid pairs.
+        valid: [B, G] bool in ranked order: True for the valid pairs, then False.
     """
 
     scores: torch.Tensor
@@ -75,11 +75,11 @@ class Ranking:
     valid: torch.Tensor
 
     def positions(self) -> torch.Tensor:
-        """Ranks 1, 2, 3, ... of the list positions, [1, G] int64."""
+        """Return the ranks 1, 2, 3, ... of the list positions, [1, G] int64."""
         return torch.arange(1, self.scores.shape[1] + 1, device=self.scores.device).unsqueeze(0)
 
     def tie_bounds(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Start and end (exclusive) of the run of equal scores around each position, both [B, G] int64, from 0."""
+        """Return the start and end (exclusive) of the run of equal scores at each position, both [B, G] int64."""
         size, length = self.scores.shape
         positions = torch.arange(length, device=self.scores.device).expand(size, length)
         if length == 0:
@@ -93,7 +93,7 @@ class Ranking:
         return start, end
 
     def over_ties(self, values: torch.Tensor, ties: Ties) -> torch.Tensor:
-        """The values [B, G] as float64; for "expected", each replaced by the mean over its run of equal scores."""
+        """Return the values [B, G] as float64; for "expected", averaged over each run of equal scores."""
         values = values.double()
         if ties == "stable":
             return values
@@ -104,10 +104,10 @@ class Ranking:
 def check_inputs(
     scores: torch.Tensor, relevance: torch.Tensor, valid: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-    """Check the three matrices and return them detached, with relevance as int64 or float64.
+    """Check the three matrices, and return them detached, with relevance as int64 or float64.
 
     Raises:
-        InvalidArgumentError: Shapes differ, scores hold NaN or relevance is negative.
+        InvalidArgumentError: Shapes differ, scores contain NaN, or relevance is negative.
     """
     if scores.ndim != 2 or not scores.is_floating_point():
         raise InvalidArgumentError(f"scores must be [Q, G] floating point, got {list(scores.shape)} {scores.dtype}")
@@ -123,7 +123,7 @@ def check_inputs(
     scores, relevance = scores.detach(), relevance.detach()
     nan = scores.isnan() if valid is None else scores.isnan() & valid
     if bool(nan.any()):
-        raise InvalidArgumentError("scores must not hold NaN, which cannot be ranked; leave such pairs out with valid")
+        raise InvalidArgumentError("scores must not contain NaN, which cannot be ranked; exclude such pairs with valid")
     relevance = relevance.double() if relevance.is_floating_point() else relevance.long()
     if bool((relevance < 0).any()) or bool(relevance.isnan().any()):
         raise InvalidArgumentError("relevance must be at least 0, where 0 means not relevant")
@@ -149,7 +149,7 @@ def per_query(
     relevance: torch.Tensor,
     valid: torch.Tensor | None,
 ) -> torch.Tensor:
-    """Values of ``measure`` [Q, ...], ranking a block of queries at a time."""
+    """Compute ``measure`` for each query, [Q, ...], ranking one block of queries at a time."""
     scores, relevance, valid = check_inputs(scores, relevance, valid)
     step = max(1, BLOCK_CELLS // max(1, scores.shape[1]))
     blocks = [
@@ -166,7 +166,7 @@ def per_query(
 
 
 def reduce_values(values: torch.Tensor, reduction: QueryReduction) -> CountedMean | torch.Tensor:
-    """Per-query values [Q] float64 unchanged, or the mean of the defined (not NaN) values."""
+    """Return the per-query values [Q] float64 unchanged, or the mean of the defined (non-NaN) values."""
     if reduction == "none":
         return values
     check_choice("reduction", reduction, ("mean", "none"))
@@ -181,17 +181,17 @@ def check_ties(ties: str) -> None:
 
 
 def sum_before(values: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-    """Sum of ``values`` [B, G] before each of ``positions`` [B, G] (int64 in 0..G)."""
+    """Sum ``values`` [B, G] before each of ``positions`` [B, G] (int64 in 0..G)."""
     total = torch.nn.functional.pad(values.cumsum(dim=1), (1, 0))
     return total.gather(1, positions)
 
 
 @check_arguments
 def graded_relevance(query_labels: torch.Tensor, gallery_labels: torch.Tensor) -> torch.Tensor:
-    """Number of levels of the label hierarchy that a query shares with each gallery item, from the coarsest down.
+    """Count the levels of the label hierarchy that a query shares with each gallery item, starting at the coarsest.
 
-    With labels (category, subcategory) this is 2 for the same subcategory, 1 for the same category only, 0
-    otherwise. A subcategory number counts only inside its category, so numbers may repeat between categories.
+    With labels (category, subcategory), this is 2 for the same subcategory, 1 for the same category only, and 0
+    otherwise. Subcategory numbers are compared only within a category, so categories may use the same numbers.
 
     Args:
         query_labels: [Q] or [Q, L] integers, the coarsest level first.
@@ -210,7 +210,7 @@ def graded_relevance(query_labels: torch.Tensor, gallery_labels: torch.Tensor) -
             "labels must be [N] or [N, L] with the same L on both sides, "
             f"got {list(query_labels.shape)} and {list(gallery_labels.shape)}"
         )
-    # One level at a time, because [Q, G, L] would be the largest tensor of an evaluation.
+    # Compare one level at a time, because [Q, G, L] would be the largest tensor of an evaluation.
     shared = torch.ones(len(query), len(gallery), dtype=torch.bool, device=query.device)
     relevance = torch.zeros(len(query), len(gallery), dtype=torch.int64, device=query.device)
     for level in range(query.shape[1]):

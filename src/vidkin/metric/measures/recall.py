@@ -1,4 +1,4 @@
-"""Measures of the top of the list: Recall@K, R-precision, mAP@R."""
+"""Measures for the top of the list: Recall@K, R-precision, mAP@R."""
 
 from __future__ import annotations
 
@@ -41,20 +41,19 @@ def recall_at_k(
     Args:
         scores: [Q, G] floating point, higher is more similar.
         relevance: [Q, G], 0 or more.
-        k: Number of ranks that count, at least 1; values beyond the gallery mean all of it.
+        k: Number of top ranks to use, at least 1; values above the gallery size use the whole gallery.
         form: ``"hit"``: 1 if any positive is among the first k, as in metric learning (HIT@1 is k=1).
-            ``"share"``: the share of the query's positives among the first k, as in retrieval.
+            ``"share"``: the fraction of the query's positives among the first k, as in retrieval.
         level: Minimum relevance of a relevant item.
         ties: ``"stable"`` or ``"expected"``, see `average_precision`.
-        valid: [Q, G] bool; pairs with False are left out.
+        valid: [Q, G] bool; pairs with False are excluded.
         reduction: ``"mean"`` over the queries, or ``"none"``.
 
     Returns:
-        A float in [0, 1] with the number of queries, or [Q] float64 with nan for a query without a
-        positive.
+        A float in [0, 1] with the number of queries, or [Q] float64 with NaN for queries without a positive.
 
     Raises:
-        InvalidArgumentError: Shapes differ, k is below 1 or a choice is unknown.
+        InvalidArgumentError: Shapes differ, k is below 1, or a choice is unknown.
     """
     check_ties(ties)
     check_at_least(1, k=k)
@@ -73,9 +72,9 @@ def r_precision(
     valid: torch.Tensor | None = None,
     reduction: QueryReduction = "mean",
 ) -> CountedMean | torch.Tensor:
-    """R-precision: the share of positives among the first R ranks, R the number of the query's positives.
+    """R-precision: the fraction of positives among the first R ranks, where R is the number of the query's positives.
 
-    Arguments and result as for `recall_at_k`.
+    Arguments and result are as for `recall_at_k`.
     """
     check_ties(ties)
     measure = partial(ranked_r_precision, level=level, ties=ties)
@@ -94,7 +93,7 @@ def map_at_r(
 ) -> CountedMean | torch.Tensor:
     """mAP@R (Musgrave, Belongie and Lim, ECCV 2020): 1/R sum over ranks i <= R of [positive at i] precision at i.
 
-    R is the number of the query's positives. Arguments and result as for `recall_at_k`.
+    R is the number of the query's positives. Arguments and result are as for `recall_at_k`.
     """
     check_ties(ties)
     return reduce_values(
@@ -103,7 +102,7 @@ def map_at_r(
 
 
 def ranked_recall(ranking: Ranking, *, k: int, form: RecallForm, level: float, ties: Ties) -> torch.Tensor:
-    """[B] float64; nan where the list has no positive."""
+    """Compute Recall@K [B] float64; NaN for lists without a positive."""
     positive = _positive(ranking, level)
     total = positive.sum(dim=1).double()
     counts = ranking.over_ties(positive, ties)[:, :k].sum(dim=1)
@@ -114,14 +113,14 @@ def ranked_recall(ranking: Ranking, *, k: int, form: RecallForm, level: float, t
 
 
 def ranked_r_precision(ranking: Ranking, *, level: float, ties: Ties) -> torch.Tensor:
-    """[B] float64; nan where the list has no positive."""
+    """Compute R-precision [B] float64; NaN for lists without a positive."""
     positive = _positive(ranking, level)
     total = positive.sum(dim=1, keepdim=True)
     return (ranking.over_ties(positive, ties) * (ranking.positions() <= total)).sum(dim=1) / total.squeeze(1)
 
 
 def ranked_map_at_r(ranking: Ranking, *, level: float, ties: Ties) -> torch.Tensor:
-    """[B] float64; nan where the list has no positive."""
+    """Compute mAP@R [B] float64; NaN for lists without a positive."""
     positive = _positive(ranking, level)
     total = positive.sum(dim=1, keepdim=True)
     gained = precision_at_positives(ranking, positive, ties=ties) * (ranking.positions() <= total)
@@ -133,7 +132,8 @@ def _positive(ranking: Ranking, level: float) -> torch.Tensor:
 
 
 def _chance_of_no_hit(ranking: Ranking, positive: torch.Tensor, k: int) -> torch.Tensor:
-    """[B]: probability that the first k ranks hold no positive, over the orders of the ties that rank k splits."""
+    """Compute the probability [B] that the first k ranks contain no positive, over the orders of ties that span rank
+    k."""
     size, length = positive.shape
     if length == 0:
         return torch.ones(size, dtype=torch.float64, device=positive.device)

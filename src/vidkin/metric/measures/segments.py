@@ -1,4 +1,4 @@
-"""Precision, recall, F-score and AP of copied segments, and average precision of events in time."""
+"""Precision, recall, F-score and average precision of copied segments, and average precision of events in time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class SegmentScores:
     """Mean segment precision and recall over video pairs.
 
     Attributes:
-        precision: In [0, 1]; nan if no pair has predictions.
-        recall: In [0, 1]; nan if no pair has truth.
+        precision: Value in [0, 1]; NaN if no pair has predictions.
+        recall: Value in [0, 1]; NaN if no pair has true segments.
     """
 
     precision: float
@@ -37,20 +37,20 @@ def segment_precision_recall(predicted: torch.Tensor, truth: torch.Tensor) -> tu
     """Precision and recall of the copied segments of one video pair (VCSL; He et al., CVPR 2022).
 
     A segment is a box in the plane (query time, reference time). On each axis, precision is the length of the
-    predicted boxes that is covered by their intersections with true boxes, divided by their total length. The
-    precisions of the two axes are multiplied. Recall exchanges the roles of the boxes. Several short boxes along
-    one long copy are therefore as good as one.
+    predicted boxes that is covered by their intersections with true boxes, divided by the total length of the
+    predicted boxes. The precisions of the two axes are multiplied. For recall, the roles of the boxes are swapped.
+    Several short boxes along one long copy are therefore as good as a single long box.
 
     Args:
-        predicted: [N, 4] boxes (query start, reference start, query end, reference end), seconds.
+        predicted: [N, 4] boxes (query start, reference start, query end, reference end) in seconds.
         truth: [M, 4] boxes.
 
     Returns:
-        (precision, recall) in [0, 1]: (1, 0) if only predictions are missing, (0, 1) if only truth is missing,
-        (1, 1) if both are.
+        (precision, recall) in [0, 1]: (1, 0) if there are no predictions but true boxes, (0, 1) if there are
+        predictions but no true boxes, (1, 1) if there are neither.
 
     Raises:
-        InvalidArgumentError: A tensor is not [N, 4] or a box ends before it starts.
+        InvalidArgumentError: A tensor is not [N, 4], or a box ends before it starts.
     """
     boxes, true_boxes = _boxes("predicted", predicted), _boxes("truth", truth)
     if len(boxes) == 0 or len(true_boxes) == 0:
@@ -69,12 +69,12 @@ def segment_scores(
     """Segment precision and recall over many video pairs.
 
     Args:
-        predicted: For each pair its predicted boxes [N, 4] in seconds, see `segment_precision_recall`.
-        truth: For each pair its true boxes [M, 4].
+        predicted: Predicted boxes [N, 4] of each pair in seconds, see `segment_precision_recall`.
+        truth: True boxes [M, 4] of each pair.
         average: ``"micro"``: precision is averaged over pairs that have predictions, recall over pairs that have
-            truth. ``"macro"``: the mean over groups of the mean over all pairs of a group, where a pair without
-            predictions has precision 1 and a pair without truth recall 1.
-        groups: For macro: the query set of each pair; by default every pair is its own group.
+            true boxes. ``"macro"``: the mean over groups of the mean over all pairs in a group, where a pair without
+            predictions has precision 1 and a pair without true boxes has recall 1.
+        groups: For macro, the query set of each pair; by default, each pair is its own group.
 
     Raises:
         InvalidArgumentError: Lengths differ, or a box is invalid.
@@ -119,17 +119,17 @@ def segment_average_precision(
     """Average precision of copied segments over many video pairs (VSC2022; Pizzi et al., CVIU 2024).
 
     The boxes of all pairs form one list in descending order of score. After each group of equal scores, on each axis:
-    ``P`` = length of the true boxes covered by the boxes so far / total length of these boxes, ``R`` = the same covered
-    length / length of all true boxes. Lengths are of unions within a pair, summed over pairs. ``AP`` is the sum of
-    ``sqrt(P_q P_r)`` times the increase of ``sqrt(R_q R_r)``.
+    ``P`` = length of the true boxes covered by the boxes so far / total length of the boxes so far, ``R`` = the same
+    covered length / total length of all true boxes. Lengths are those of unions within a pair, summed over pairs.
+    ``AP`` is the sum of ``sqrt(P_q P_r)`` times the increase of ``sqrt(R_q R_r)``.
 
     Args:
-        predicted: For each pair its predicted boxes [N, 4] in seconds, see `segment_precision_recall`.
-        scores: For each pair the scores [N] of its boxes, higher is more certain.
-        truth: For each pair its true boxes [M, 4].
+        predicted: Predicted boxes [N, 4] of each pair in seconds, see `segment_precision_recall`.
+        scores: Scores [N] of the boxes of each pair, higher is more certain.
+        truth: True boxes [M, 4] of each pair.
 
     Returns:
-        A float in [0, 1]; nan if there is no true box.
+        A float in [0, 1]; NaN if there are no true boxes.
 
     Raises:
         InvalidArgumentError: Lengths differ, or a box is invalid.
@@ -173,7 +173,8 @@ def segment_average_precision(
 
 
 def _overlap(boxes: torch.Tensor, truth: torch.Tensor, axis: int) -> tuple[float, float]:
-    """Length that boxes share with the true boxes they intersect, and length of the boxes, both as unions."""
+    """Return the length that boxes share with the true boxes they intersect, and the length of the boxes, both as
+    unions."""
     low = torch.maximum(boxes[:, None, :2], truth[None, :, :2])
     high = torch.minimum(boxes[:, None, 2:], truth[None, :, 2:])
     real = truth[(high > low).all(dim=2).any(dim=0)]
@@ -197,13 +198,14 @@ def _boxes(name: str, boxes: torch.Tensor) -> torch.Tensor:
         raise InvalidArgumentError(f"{name} must be [N, 4] boxes, got {list(boxes.shape)}")
     if bool((boxes[:, 2:] <= boxes[:, :2]).any()):
         raise InvalidArgumentError(
-            f"{name} must hold boxes (query start, reference start, query end, reference end) with an extent"
+            f"{name} must contain boxes (query start, reference start, query end, reference end) that end after they "
+            "start"
         )
     return boxes
 
 
 def _coverage(boxes: torch.Tensor, others: torch.Tensor) -> float:
-    """Share of the boxes' length covered by the others, multiplied over the two axes."""
+    """Compute the fraction of the boxes' length that the others cover, multiplied over the two axes."""
     low = torch.maximum(boxes[:, None, :2], others[None, :, :2])
     high = torch.minimum(boxes[:, None, 2:], others[None, :, 2:])
     meets = (high > low).all(dim=2)
@@ -238,23 +240,23 @@ def temporal_average_precision(
 ) -> float:
     """Average precision of spotted moments (SoccerNet, CVPRW 2018; v2 2021).
 
-    Predictions of all videos form one list in descending order of confidence (ties in the given order). A prediction
-    is correct if the nearest unmatched event of its video satisfies |t - t'| <= tolerance / 2, which matches that
-    event; otherwise it is a false alarm. AP = sum of the precisions at correct predictions / number of events.
+    Predictions for all videos form one list in descending order of confidence (ties in the given order). A prediction
+    is correct if the nearest unmatched event in its video satisfies |t - t'| <= tolerance / 2; it then matches that
+    event. Otherwise, it is a false positive. AP = sum of the precisions at correct predictions / number of events.
 
     Args:
-        times: [P] seconds.
+        times: [P] predicted times in seconds.
         confidences: [P] floating point, any range.
-        truth: [E] seconds of the labeled events.
-        tolerance: Full width delta of the window in seconds; several values give the mean of their APs ("average
-            mAP", SoccerNet uses 5, 10, ..., 60).
+        truth: [E] times of the labeled events in seconds.
+        tolerance: Full width delta of the window in seconds; for several values, the result is the mean of their APs
+            ("average mAP"; SoccerNet uses 5, 10, ..., 60).
         videos: [P] integers, the video of each prediction; default: all in one video.
         truth_videos: [E] integers, the video of each event.
-        interpolation: ``"none"``: the area under the steps. ``"eleven-point"``: the mean over recall 0, .1,
-            ..., 1 of the best precision at that recall or more, which SoccerNet's published figures use.
+        interpolation: ``"none"``: the area under the step curve. ``"eleven-point"``: the mean over recall 0, 0.1,
+            ..., 1 of the best precision at that recall or higher, as in SoccerNet's published results.
 
     Returns:
-        A float in [0, 1]; nan if there is no event.
+        A float in [0, 1]; NaN if there are no events.
 
     Raises:
         InvalidArgumentError: Shapes do not match, or a tolerance is negative.
@@ -272,7 +274,7 @@ def temporal_average_precision(
                 f"{name} must be one per time, got {list(one.shape)} for times {list(other.shape)}"
             )
     if bool(confidences.isnan().any()):
-        raise InvalidArgumentError("confidences must not hold NaN, which cannot be ranked")
+        raise InvalidArgumentError("confidences must not contain NaN, which cannot be ranked")
     widths = list(tolerance) if isinstance(tolerance, Sequence) else [tolerance]
     if not widths or min(widths) < 0:
         raise InvalidArgumentError(f"tolerance must be at least 0 s, got {tolerance}")

@@ -1,7 +1,7 @@
-"""Retrieval measures accumulated over blocks of queries, for score matrices that do not fit in memory.
+"""Retrieval measures accumulated over blocks of queries, for score matrices that do not fit into memory.
 
-60,000 x 60,000 scores are 14 GB in float32. `RetrievalAccumulator` takes one block of queries at a time, each against
-the whole gallery, and ranks it once for all measures. Its values equal those of the functions.
+60,000 x 60,000 scores take 14 GB in float32. `RetrievalAccumulator` takes one block of queries at a time, with scores
+for the whole gallery, and ranks it once for all measures. The results equal those of the functions.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from vidkin.metric.measures.order import ranked_quadlets, ranked_triplets
 from vidkin.metric.measures.ranking import CountedMean, Ranking, Ties, check_ties, per_query
 from vidkin.metric.measures.recall import ranked_map_at_r, ranked_r_precision, ranked_recall
 
-_SHARES = ("quadlet_precision", "triplet_precision")
+_RATIOS = ("quadlet_precision", "triplet_precision")
 
 
 @check_constructor
 class RetrievalAccumulator:
-    """Retrieval measures of any number of queries, a block at a time; each block is ranked once.
+    """Retrieval measures for any number of queries, accumulated in blocks; each block is ranked once.
 
-    Names and definitions are the same as for the functions: ``mean_average_precision``, ``ndcg``, ``recall_at_<k>``,
+    Names and definitions are those of the functions: ``mean_average_precision``, ``ndcg``, ``recall_at_<k>``,
     ``r_precision``, ``map_at_r``, ``hierarchical_average_precision``, ``average_set_intersection``,
-    ``quadlet_precision``, ``triplet_precision``. Memory use is one block plus a few numbers.
+    ``quadlet_precision``, ``triplet_precision``. Memory use is one block plus a few values.
 
     Args:
-        measures: Measures to compute; default: all.
-        recall_at: The k of Recall@K ("hit" form).
-        level: Minimum relevance of a positive, for the measures of binary relevance.
-        levels: The finest level of relevance; must be known before the first block.
-        gain: Gain of NDCG.
+        measures: Names of the measures to compute; default: all.
+        recall_at: Values of k for Recall@K (in the "hit" form).
+        level: Minimum relevance of a positive, for measures of binary relevance.
+        levels: The finest relevance level; it must be known before the first block.
+        gain: Gain for NDCG.
         ties: ``"stable"`` or ``"expected"``. Hierarchical measures are always stable; quadlet and triplet precision
-            count a tie as out of order.
+            count ties as out of order.
 
     Raises:
         InvalidArgumentError: A measure or a choice is unknown.
@@ -84,15 +84,15 @@ class RetrievalAccumulator:
             raise InvalidArgumentError(f"measures must be among {', '.join(sorted(known))}, got {names}")
         self._measures = {name: known[name] for name in names}
         self._levels = levels
-        # Sum and count of a mean (for shares, the numbers of correct and of all tuples), then the skipped queries.
-        # Sums of shares are Python integers: the quadlets of many queries outgrow a float's 53 bits.
+        # Sum and count of a mean (for ratios, the numbers of correct and of all tuples), then the skipped queries.
+        # Counts for ratios are Python ints: over many queries, the number of quadlets can exceed a float's 53 bits.
         self._sums: dict[str, list[float]] = {name: [0, 0, 0] for name in names}
 
     def update(self, scores: torch.Tensor, relevance: torch.Tensor, valid: torch.Tensor | None = None) -> None:
-        """Add one block: scores [B, G], relevance [B, G], and ``valid`` [B, G] bool, False for pairs to leave out.
+        """Add a block: scores [B, G], relevance [B, G], and ``valid`` [B, G] bool, False for pairs to exclude.
 
         Raises:
-            InvalidArgumentError: Shapes differ, scores hold NaN or relevance exceeds ``levels``.
+            InvalidArgumentError: Shapes differ, scores contain NaN, or relevance exceeds ``levels``.
         """
         if relevance.numel() and int(relevance.max().item()) > self._levels:
             raise InvalidArgumentError(
@@ -102,7 +102,7 @@ class RetrievalAccumulator:
         values = per_query(self._all_measures, scores, relevance, valid)
         column = 0
         for name, sums in self._sums.items():
-            if name in _SHARES:
+            if name in _RATIOS:
                 pair = values[:, column : column + 2]
                 right, total = pair.long().sum(dim=0).tolist()
                 block = [right, total, int((pair[:, 1] == 0).sum().item())]
@@ -116,7 +116,7 @@ class RetrievalAccumulator:
                 sums[part] += amount
 
     def merge(self, other: RetrievalAccumulator) -> None:
-        """Add the blocks of another accumulator, for example of another process.
+        """Add the blocks of another accumulator, for example from another process.
 
         Raises:
             InvalidArgumentError: The other accumulator has different measures.
@@ -130,7 +130,7 @@ class RetrievalAccumulator:
                 sums[part] += amount
 
     def compute(self) -> dict[str, CountedMean]:
-        """Values over all blocks so far; nan for a measure that no query counts for."""
+        """Return the values over all blocks so far; NaN for a measure that is undefined for all queries."""
         return {
             name: CountedMean(total / count if count else float("nan"), int(count), int(skipped))
             for name, (total, count, skipped) in self._sums.items()
@@ -140,6 +140,6 @@ class RetrievalAccumulator:
         columns = []
         for measure in self._measures.values():
             value = measure(ranking)
-            # Counts of one query stay below 2^53 up to a gallery of 500,000, so float64 holds them exactly.
+            # Counts for one query stay below 2^53 up to a gallery of 500,000 items, so float64 represents them exactly.
             columns.append(value.double() if value.ndim == 2 else value.unsqueeze(1))
         return torch.cat(columns, dim=1)

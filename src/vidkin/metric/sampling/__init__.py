@@ -1,4 +1,4 @@
-"""Samplers, which choose the items of a training step. All are deterministic for a given seed."""
+"""Samplers, which choose the items for each training step. All are deterministic for a given seed."""
 
 from vidkin.metric.sampling.batches import BalancedBatchSampler
 from vidkin.metric.sampling.blocks import Ineligible, Uniform

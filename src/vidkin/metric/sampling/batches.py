@@ -1,4 +1,4 @@
-"""Sampler of batches with a fixed number of classes and of items per class, for any number of label levels."""
+"""Batch sampler with a fixed number of classes and of items per class, for any number of label levels."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from vidkin.metric.sampling.tuples import epoch_generator
 
 @check_constructor
 class BalancedBatchSampler:
-    """P x K batches: P classes, K items each; with deeper labels P categories, S subcategories each, K items each.
+    """P x K batches: P classes, K items each; with two label levels, P categories, S subcategories each, K items each.
 
-    Classes are dealt from a deck that is reshuffled when it is used up; so are the
-    subcategories of a category and the items of a class. Over an epoch every class therefore appears equally
-    often (give or take one), regardless of its size, and so does every item of a class: uniform over
-    classes, as for the two-head classifier, but guaranteed.
+    Classes are dealt from a deck that is reshuffled when it is used up; the same applies to the subcategories of a
+    category and the items of a class. Over an epoch, every class therefore appears equally often (plus or minus one),
+    regardless of its size, and so does every item within a class: uniform over classes, as for the two-head
+    classifier, but guaranteed.
 
-    *Coverage*: with ``batches=None`` an epoch is just long enough for every item to appear at least
-    once (over all ranks together). Items of small classes repeat.
+    *Coverage*: with ``batches=None``, an epoch is just long enough for every item to appear at least once (over all
+    ranks together). Items of small classes repeat.
 
-    Deterministic for a given (seed, epoch). With ``world_size`` W, rank r gets the batches r, r+W, ... of the
-    sequence that all ranks share; every rank gets the same number of batches.
+    Batches are deterministic for a given (seed, epoch). With a ``world_size`` of W, rank r gets the batches r, r+W, ...
+    of the sequence that all ranks share; every rank gets the same number of batches.
 
     Args:
-        labels: [N] integers, or [N, L], the coarsest level first (category, subcategory, ...).
-        sizes: Number to draw at each level, items last: ``(P, K)`` for [N], ``(P, S, K)`` for [N, 2].
-            The batch size is their product; the two-head classifier uses (8, 4), quadlets need (P, S, K) of
+        labels: [N] integers, or [N, L] with the coarsest level first (category, subcategory, ...).
+        sizes: Number to sample at each level, items last: ``(P, K)`` for [N], ``(P, S, K)`` for [N, 2].
+            The batch size is the product; the two-head classifier uses (8, 4), and quadlets need (P, S, K) of
             at least (2, 2, 2).
         batches: Number of batches per epoch and rank; default: the minimum that covers every item.
         seed: Integer seed.
-        rank: Number of this process.
+        rank: Rank of this process.
         world_size: Number of processes.
 
     Raises:
-        InvalidArgumentError: Labels have fewer levels, or a class fewer subclasses, than ``sizes`` require.
+        InvalidArgumentError: ``sizes`` requires more label levels, or more subclasses of a class, than there are.
 
     Example:
         >>> import torch
@@ -86,7 +86,7 @@ class BalancedBatchSampler:
 
     @property
     def batch_size(self) -> int:
-        """Number of items in a batch: the product of ``sizes``."""
+        """Number of items per batch: the product of ``sizes``."""
         return math.prod(self.sizes)
 
     def set_epoch(self, epoch: int) -> None:
@@ -101,7 +101,7 @@ class BalancedBatchSampler:
         decks: dict[tuple[int, ...], _Deck] = {}
         for number in range(self._batches * self.world_size):
             batch = self._deal(self._tree, (), decks, generator)
-            # Every rank deals all batches, which is cheap, so that ranks agree without communication.
+            # Every rank deals all batches, which is cheap, so that the ranks agree without communication.
             if number % self.world_size == self.rank:
                 yield batch
 
@@ -127,7 +127,7 @@ class BalancedBatchSampler:
 
 @dataclass(slots=True)
 class _Node:
-    """A class with its subclasses by label, or at the finest level its items."""
+    """A class, with its subclasses by label or, at the finest level, its items."""
 
     children: dict[int, _Node] = field(default_factory=dict)
     items: list[int] = field(default_factory=list)
@@ -135,20 +135,20 @@ class _Node:
 
 @dataclass(slots=True)
 class _Deck:
-    """Cards dealt in shuffled order; the deck is reshuffled after each card has been dealt once."""
+    """Cards dealt in shuffled order; the deck is reshuffled after every card has been dealt once."""
 
     cards: list[int]
     left: list[int] = field(default_factory=list)
 
     def deal(self, count: int, generator: torch.Generator) -> list[int]:
-        """``count`` cards, all different if there are enough."""
+        """Deal ``count`` cards, all different if there are enough."""
         dealt: list[int] = []
         while len(dealt) < count:
             if not self.left:
                 order = torch.randperm(len(self.cards), generator=generator).tolist()
                 self.left = [self.cards[position] for position in order]
             taken = set(dealt) if len(self.cards) >= count else set()
-            # After reshuffling, the top card may already be in this hand; deal the first card that is not.
+            # After reshuffling, the top card may already be in this hand, so deal the first card that is not.
             position = next(i for i, card in enumerate(self.left) if card not in taken)
             dealt.append(self.left.pop(position))
         return dealt
@@ -177,7 +177,7 @@ def _check_breadth(node: _Node, sizes: tuple[int, ...], path: tuple[int, ...] = 
 
 
 def _visits(node: _Node, sizes: tuple[int, ...]) -> int:
-    """Number of deals from a node until each of its items has appeared."""
+    """Return the number of deals from a node until each of its items has appeared."""
     if node.items:
         return math.ceil(len(node.items) / sizes[0])
     most = max(_visits(child, sizes[1:]) for child in node.children.values())

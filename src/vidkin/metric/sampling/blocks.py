@@ -1,4 +1,4 @@
-"""Items sorted by (category, subcategory), so that every eligible set is one or two ranges of positions."""
+"""Items sorted by (category, subcategory), so that each set of eligible items is one or two ranges of positions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Ineligible = Literal["raise", "skip"]
 
 @dataclass(frozen=True, slots=True)
 class LabelBlocks:
-    """Bounds of the blocks of equal labels; positions are in the sorted order.
+    """Bounds of the blocks of equal labels; positions refer to the sorted order.
 
     Attributes:
         order: [N] int64, the item at each position.
         labels: [N, 2] int64 in sorted order.
-        category: [N, 2] int64, start and end (exclusive) of the category block of each position.
-        subcategory: [N, 2] int64, the same for the subcategory.
+        category: [N, 2] int64, start and end (exclusive) of the category block at each position.
+        subcategory: [N, 2] int64, start and end (exclusive) of the subcategory block at each position.
     """
 
     order: torch.Tensor
@@ -33,14 +33,14 @@ class LabelBlocks:
 
     @classmethod
     def of(cls, labels: torch.Tensor) -> LabelBlocks:
-        """Sort labels [N, 2]; items of one subcategory keep their order."""
+        """Sort labels [N, 2]; items of the same subcategory keep their order."""
         table = check_labels(labels, 2)
         order = table[:, 1].sort(stable=True).indices
         order = order[table[order, 0].sort(stable=True).indices]
         table = table[order]
         return cls(order, table, _bounds(table[:, :1]), _bounds(table))
 
-    def draw_queries(
+    def sample_queries(
         self,
         count: int,
         generator: torch.Generator,
@@ -49,7 +49,7 @@ class LabelBlocks:
         *,
         quadlets: bool,
     ) -> torch.Tensor:
-        """[count] positions of queries for which every part of a quadlet (or triplet) exists."""
+        """Sample positions [count] of queries for which every part of a quadlet (or triplet) exists."""
         check_not_negative(count=count)
         check_choice("uniform", uniform, ("queries", "tuples"))
         check_choice("ineligible", ineligible, ("raise", "skip"))
@@ -66,30 +66,30 @@ class LabelBlocks:
         last = int((ways > 0).nonzero().max().item())
         return torch.searchsorted(total, share, right=True).clamp(max=last)
 
-    def draw_positives(self, query: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """[B] positions of another item of each query's subcategory."""
+    def sample_positives(self, query: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """Sample the position [B] of another item in each query's subcategory."""
         start, end = self.subcategory[query].unbind(1)
         position = start + uniform_below(end - start - 1, generator)
         return position + (position >= query)
 
-    def draw_intermediates(self, query: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        """[B] positions in each query's category outside its subcategory."""
+    def sample_intermediates(self, query: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """Sample the position [B] of an item in each query's category outside its subcategory."""
         start, end = self.category[query].unbind(1)
         inner_start, inner_end = self.subcategory[query].unbind(1)
         position = start + uniform_below((end - start) - (inner_end - inner_start), generator)
         return position + (inner_end - inner_start) * (position >= inner_start)
 
-    def draw_outside(self, query: torch.Tensor, generator: torch.Generator, bounds: torch.Tensor) -> torch.Tensor:
-        """[B] positions outside the block of each query; ``bounds`` is `category` or `subcategory`."""
+    def sample_outside(self, query: torch.Tensor, generator: torch.Generator, bounds: torch.Tensor) -> torch.Tensor:
+        """Sample positions [B] outside the block of each query; ``bounds`` is `category` or `subcategory`."""
         start, end = bounds[query].unbind(1)
         position = uniform_below(len(self.order) - (end - start), generator)
         return position + (end - start) * (position >= start)
 
     def _explain_ineligible(self, quadlets: bool, ineligible: Ineligible) -> str:
-        """Error message for labels that do not allow every item as a query, naming the first class that fails."""
+        """Explain why not every item can be a query, naming the first class that fails."""
         what = "quadlets" if quadlets else "triplets"
         if len(self.order) == 0:
-            return f"there are no items to draw {what} from"
+            return f"there are no items to sample {what} from"
         same, category = _sizes(self.subcategory), _sizes(self.category)
         outside = len(self.order) - (category if quadlets else same)
         if bool((outside == 0).all()):
@@ -113,7 +113,7 @@ class LabelBlocks:
 
 
 def _bounds(table: torch.Tensor) -> torch.Tensor:
-    """[N, 2]: start and end (exclusive) of the run of equal rows around each row of a sorted table."""
+    """Return the start and end (exclusive) of the run of equal rows at each row of a sorted table, [N, 2]."""
     if len(table) == 0:
         return torch.zeros(0, 2, dtype=torch.int64)
     edge = torch.ones(1, dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""Triplets from a stream of items, kept in small weighted buffers (deep ranking, CVPR 2014, supplement)."""
+"""Sample triplets from a stream of items kept in small weighted buffers (deep ranking, CVPR 2014, supplement)."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ class OnlineTripletSampler:
 
     Items arrive one by one. Each category keeps a buffer of fixed size as a weighted reservoir: item j gets the
     key u^(1/r_j), u uniform in (0, 1), and a full buffer keeps the largest keys (Efraimidis and Spirakis,
-    2006), so that relevant items stay with higher probability. A try for a triplet (i, i+, i-) draws:
+    2006), so that relevant items are kept with higher probability. A trial for a triplet (i, i+, i-) samples:
 
-    * i uniform from the buffer of a category, i+ another item of that buffer, accepted with probability
+    * i uniformly from the buffer of a category, and i+ from the other items in that buffer, accepted with probability
       min(1, r_{i,i+} / r_{i+});
-    * with probability ``in_class`` i- from the same buffer, accepted with probability
-      min(1, r_{i,i-} / r_{i-}); otherwise uniform from all other buffers;
+    * with probability ``in_class``, i- from the same buffer, accepted with probability
+      min(1, r_{i,i-} / r_{i-}); otherwise, uniformly from all other buffers.
 
     The triplet is accepted if r_{i,i+} - r_{i,i-} >= ``threshold``.
 
     r_j, the *total relevance* of j, is the sum of r_{j,k} over the other items k of its category.
 
     Args:
-        categories: [N] integers, the category of each item of the stream.
-        relevance: r_{i,j}, 0 or more. One of: integer labels [N] or [N, L] (coarsest level first), whose number of
-            shared leading levels counts; a floating point matrix [N, N]; a callable (i, j) -> float.
+        categories: [N] integers, the category of each item in the stream.
+        relevance: r_{i,j}, 0 or more. One of: integer labels [N] or [N, L] (coarsest level first), for which r is the
+            number of shared leading levels; a floating-point matrix [N, N]; a callable (i, j) -> float.
         total_relevance: [N] floating point, r_j; by default computed from labels or matrix. Required with a callable.
-        buffer_size: Number of items kept per category, at least 2.
-        threshold: T_r, 0 or more; with integer labels 1 requires one more shared level.
-        in_class: Share of the tries that draw the negative from the query's own category, in [0, 1]. The paper does
-            not state it; one half is our choice.
-        tries: Number of tries before giving up.
+        buffer_size: Number of items to keep per category, at least 2.
+        threshold: T_r, 0 or more; with integer labels, 1 requires one more shared level.
+        in_class: Probability that a trial samples the negative from the query's own category, in [0, 1]. The paper
+            does not state it; the default is our choice.
+        tries: Number of trials before giving up.
         scale: Factor applied to both acceptance ratios, which otherwise fall to about 1 / size of the category. Any
-            scale that keeps them at 1 or less draws from the same distribution with fewer tries.
+            scale that keeps them at 1 or less samples from the same distribution with fewer trials.
         seed: Seed or generator; the same seed and stream give the same triplets.
 
     Raises:
@@ -84,7 +84,7 @@ class OnlineTripletSampler:
         self._tries = tries
         self._scale = scale
         self._generator = generator_of(seed)
-        # Per category a heap of (log key, item), which pops the smallest key first.
+        # One heap of (log key, item) per category, which pops the smallest key first.
         self._buffers: dict[int, list[tuple[float, int]]] = {}
 
     def add(self, item: int) -> None:
@@ -110,17 +110,17 @@ class OnlineTripletSampler:
             heapq.heapreplace(buffer, (key, item))
 
     def buffer(self, category: int) -> list[int]:
-        """Items in the buffer of a category, in increasing order."""
+        """Return the items in the buffer of a category, in increasing order."""
         return sorted(item for _, item in self._buffers.get(category, []))
 
     def sample(self, category: int | None = None) -> Triplet | None:
-        """Try to draw one triplet (query, positive, negative).
+        """Try to sample one triplet (query, positive, negative).
 
         Args:
             category: Category of the query; default: uniform over the categories with at least two items.
 
         Returns:
-            Three item numbers, or None if no try was accepted.
+            Three item numbers, or None if no trial was accepted.
         """
         eligible = [name for name, buffer in sorted(self._buffers.items()) if len(buffer) >= 2]
         if category is not None:
@@ -128,13 +128,13 @@ class OnlineTripletSampler:
         if not eligible:
             return None
         for _ in range(self._tries):
-            triplet = self._try(eligible[self._draw_below(len(eligible))])
+            triplet = self._try(eligible[self._random_below(len(eligible))])
             if triplet is not None:
                 return triplet
         return None
 
     def stream(self, items: Iterable[int]) -> Iterator[Triplet]:
-        """The algorithm as published: add each item, then try to draw one triplet of its category."""
+        """Run the algorithm as published: add each item, then try to sample one triplet from its category."""
         for item in items:
             self.add(item)
             triplet = self.sample(self._categories[item])
@@ -143,12 +143,12 @@ class OnlineTripletSampler:
 
     def _try(self, category: int) -> Triplet | None:
         buffer = self._buffers[category]
-        query = buffer[self._draw_below(len(buffer))][1]
-        positive = buffer[self._draw_below(len(buffer))][1]
+        query = buffer[self._random_below(len(buffer))][1]
+        positive = buffer[self._random_below(len(buffer))][1]
         if positive == query or not self._accepts(query, positive):
             return None
         if self._uniform() < self._in_class:
-            negative = buffer[self._draw_below(len(buffer))][1]
+            negative = buffer[self._random_below(len(buffer))][1]
             if negative in (query, positive) or not self._accepts(query, negative):
                 return None
         else:
@@ -156,7 +156,7 @@ class OnlineTripletSampler:
             size = sum(map(len, others))
             if size == 0:
                 return None
-            number = self._draw_below(size)
+            number = self._random_below(size)
             for other in others:
                 if number < len(other):
                     break
@@ -172,7 +172,7 @@ class OnlineTripletSampler:
     def _uniform(self) -> float:
         return float(torch.rand((), generator=self._generator, dtype=torch.float64).item())
 
-    def _draw_below(self, limit: int) -> int:
+    def _random_below(self, limit: int) -> int:
         return int(torch.randint(limit, (), generator=self._generator).item())
 
 
@@ -221,7 +221,7 @@ def _totals(categories: torch.Tensor, relevance: PairRelevance, total_relevance:
     if _is_labels(relevance):
         table = relevance.reshape(len(categories), -1)
         for level in range(1, table.shape[1] + 1):
-            # Two items of a category gain one unit of relevance for each leading label they share.
+            # Two items of a category gain one unit of relevance for each leading label that they share.
             keys = torch.cat([categories.unsqueeze(1), table[:, :level]], dim=1)
             _, run = torch.unique(keys, dim=0, return_inverse=True)
             total += run.bincount()[run] - 1

@@ -1,4 +1,4 @@
-"""Samplers of quadlets and triplets from labels, uniform or hard by a given similarity."""
+"""Samplers of quadlets and triplets from labels, uniformly or by hardness under a given similarity."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ def sample_quadlets(
     uniform: Uniform = "queries",
     ineligible: Ineligible = "raise",
 ) -> Quadlets:
-    """Draw retrieval quadlets (Radial loss, ICIP) with replacement: each draw is independent of the others.
+    """Sample retrieval quadlets (Radial loss, ICIP) with replacement, independently of each other.
 
     Args:
-        labels: [N, 2] integers, (category, subcategory). A subcategory number counts inside its category.
+        labels: [N, 2] integers, (category, subcategory). Subcategory numbers are compared only within a category.
         count: Number of quadlets, at least 0.
-        seed: A seed gives the same quadlets every time; a generator continues from its state.
+        seed: Seed or generator. A seed gives the same quadlets every time; a generator continues from its state.
         uniform: ``"queries"``: every eligible query is equally likely, then every p, i and n eligible for it.
             ``"tuples"``: every quadlet is equally likely, so that items of large categories are queries more
-            often. The two are equal if all categories and all subcategories have the same size.
-        ineligible: ``"raise"`` raises an error if a category has one subcategory or a subcategory one item;
-            ``"skip"`` never draws such items as queries, but still as intermediates and negatives.
+            often. Both are equivalent if all categories and all subcategories have the same size.
+        ineligible: ``"raise"`` raises an error if a category has only one subcategory or a subcategory only one item;
+            ``"skip"`` never samples such items as queries, but still as intermediates and negatives.
 
     Returns:
         Indices into ``labels``.
 
     Raises:
-        InvalidArgumentError: Labels do not allow quadlets; the message names the first class that fails.
+        InvalidArgumentError: The labels do not allow quadlets; the message names the first class that fails.
     """
     blocks = LabelBlocks.of(labels)
     generator = generator_of(seed)
-    query = blocks.draw_queries(count, generator, uniform, ineligible, quadlets=True)
-    positive = blocks.draw_positives(query, generator)
-    intermediate = blocks.draw_intermediates(query, generator)
-    negative = blocks.draw_outside(query, generator, blocks.category)
+    query = blocks.sample_queries(count, generator, uniform, ineligible, quadlets=True)
+    positive = blocks.sample_positives(query, generator)
+    intermediate = blocks.sample_intermediates(query, generator)
+    negative = blocks.sample_outside(query, generator, blocks.category)
     return Quadlets(*(blocks.order[part] for part in (query, positive, intermediate, negative)))
 
 
@@ -68,26 +68,27 @@ def sample_triplets(
     uniform: Uniform = "queries",
     ineligible: Ineligible = "raise",
 ) -> Triplets:
-    """Draw triplets: p of the query's class, n of any other class.
+    """Sample triplets: p from the query's class, n from any other class.
 
     Args:
-        labels: [N] integers, or [N, 2] (category, subcategory): p is then of the query's subcategory and n of
-            any other subcategory, in the query's category or not.
+        labels: [N] integers, or [N, 2] (category, subcategory): p is then from the query's subcategory, and n from
+            any other subcategory, inside or outside the query's category.
         count: Number of triplets, at least 0.
-        seed: A seed or a generator, as in `sample_quadlets`.
-        uniform: Distribution of draws, as in `sample_quadlets`.
-        ineligible: ``"raise"`` raises an error if a class has one item, ``"skip"`` never draws such items as queries.
+        seed: Seed or generator, as in `sample_quadlets`.
+        uniform: Sampling distribution, as in `sample_quadlets`.
+        ineligible: ``"raise"`` raises an error if a class has only one item, ``"skip"`` never samples such items as
+            queries.
 
     Raises:
-        InvalidArgumentError: Labels do not allow triplets.
+        InvalidArgumentError: The labels do not allow triplets.
     """
     if labels.ndim == 1:
         labels = torch.stack([torch.zeros_like(labels), labels], dim=1)
     blocks = LabelBlocks.of(labels)
     generator = generator_of(seed)
-    query = blocks.draw_queries(count, generator, uniform, ineligible, quadlets=False)
-    positive = blocks.draw_positives(query, generator)
-    negative = blocks.draw_outside(query, generator, blocks.subcategory)
+    query = blocks.sample_queries(count, generator, uniform, ineligible, quadlets=False)
+    positive = blocks.sample_positives(query, generator)
+    negative = blocks.sample_outside(query, generator, blocks.subcategory)
     return Triplets(*(blocks.order[part] for part in (query, positive, negative)))
 
 
@@ -102,32 +103,32 @@ def sample_hard_quadlets(
     uniform: Uniform = "queries",
     ineligible: Ineligible = "raise",
 ) -> Quadlets:
-    """Draw quadlets that are hard by a given similarity.
+    """Sample quadlets that are hard under a given similarity.
 
-    The query is drawn as in `sample_quadlets`; then p uniformly from its ``hardest`` least similar positives,
-    i from its ``hardest`` most similar intermediates and n from its ``hardest`` most similar negatives
-    (from all if there are fewer; ties in the order of the items).
+    The query is sampled as in `sample_quadlets`; then p uniformly from its ``hardest`` least similar positives,
+    i from its ``hardest`` most similar intermediates, and n from its ``hardest`` most similar negatives
+    (from all if there are fewer; ties in item order).
 
     Args:
         labels: [N, 2] integers, (category, subcategory).
         similarity: [N, N] floating point, higher is more similar; or a callable that returns the rows [B, N]
             for query indices [B], so that the full matrix is not needed.
         count: Number of quadlets.
-        seed: A seed or a generator, as in `sample_quadlets`.
-        hardest: Number of hardest items to draw from; 1 takes only the hardest. Use more if labels have errors.
-        uniform: Distribution of draws, as in `sample_quadlets`.
+        seed: Seed or generator, as in `sample_quadlets`.
+        hardest: Number of hardest items to sample from; 1 uses only the hardest. Use more if labels have errors.
+        uniform: Sampling distribution, as in `sample_quadlets`.
         ineligible: Treatment of items that cannot be queries, as in `sample_quadlets`.
 
     Raises:
-        InvalidArgumentError: Labels do not allow quadlets or the similarity has the wrong shape.
+        InvalidArgumentError: The labels do not allow quadlets, or the similarity has the wrong shape.
     """
     check_at_least(1, hardest=hardest)
     blocks = LabelBlocks.of(labels)
     table = check_labels(labels, 2)
     generator = generator_of(seed)
-    query = blocks.order[blocks.draw_queries(count, generator, uniform, ineligible, quadlets=True)]
+    query = blocks.order[blocks.sample_queries(count, generator, uniform, ineligible, quadlets=True)]
     parts: list[list[torch.Tensor]] = [[], [], []]
-    # Rows of the similarity are processed in pieces, because [count, N] can be far larger than the result.
+    # Process the rows of the similarity in blocks, because [count, N] can be far larger than the result.
     step = max(1, (1 << 22) // max(1, len(table)))
     for low in range(0, count, step):
         piece = query[low : low + step]
@@ -146,11 +147,11 @@ def sample_hard_quadlets(
         itself = torch.arange(len(table))[None, :] == piece[:, None]
         kinds = (same & ~itself, same_category & ~same, ~same_category)
         for part, kind, sign in zip(parts, kinds, (-1, 1, 1), strict=True):
-            # Draws one column per row among the hardest columns where ``kind`` is True (there is at least one).
+            # Sample one column per row among the hardest columns where ``kind`` is True (there is at least one).
             order = (sign * rows).sort(dim=1, descending=True, stable=True).indices
             inside = kind.gather(1, order)
             pick = uniform_below(inside.sum(dim=1).clamp(max=hardest), generator)
-            # The pick-th True of each row is where the count of Trues first exceeds pick.
+            # The pick-th True of a row is where the running count of Trues first exceeds pick.
             position = (inside.cumsum(dim=1) > pick.unsqueeze(1)).to(torch.uint8).argmax(dim=1)
             part.append(order.gather(1, position.unsqueeze(1)).squeeze(1))
     positive, intermediate, negative = (torch.cat(part) if part else query for part in parts)
@@ -161,18 +162,18 @@ def sample_hard_quadlets(
 class QuadletSampler:
     """Batches of quadlets, epoch by epoch: an iterable for a training loop or a ``DataLoader``.
 
-    Deterministic for a given (seed, epoch, rank): epochs differ, but are the same in every run.
+    Batches are deterministic for a given (seed, epoch, rank): epochs differ, but are the same in every run.
 
     Args:
         labels: [N, 2] integers, (category, subcategory).
-        batch_size: Number of quadlets in a batch of this process.
+        batch_size: Number of quadlets per batch in this process.
         batches: Number of batches per epoch.
         seed: Integer seed.
-        similarity: Similarity to draw hard quadlets by, see `sample_hard_quadlets`; default: uniform quadlets.
+        similarity: Similarity for sampling hard quadlets, see `sample_hard_quadlets`; default: uniform quadlets.
         hardest: See `sample_hard_quadlets`.
         uniform: See `sample_quadlets`.
         ineligible: See `sample_quadlets`.
-        rank: Number of this process; every process draws its own quadlets.
+        rank: Rank of this process; every process samples its own quadlets.
 
     Example:
         >>> import torch
@@ -205,7 +206,7 @@ class QuadletSampler:
         self.ineligible: Ineligible = ineligible
         self.rank = rank
         self.epoch = 0
-        # Rejects labels without quadlets now rather than in the middle of a run.
+        # Reject labels without quadlets now rather than in the middle of a run.
         sample_quadlets(labels, 1, seed=0, uniform=uniform, ineligible=ineligible)
 
     def set_epoch(self, epoch: int) -> None:

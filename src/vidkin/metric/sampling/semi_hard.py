@@ -1,4 +1,4 @@
-"""Semi-hard triplets mined over several random batches, for long-tailed classes (two-head classifier)."""
+"""Semi-hard triplets mined from several random batches, for long-tailed classes (two-head classifier)."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ WithoutSemiHard = Literal["farthest", "drop"]
 def nearest_semi_hard_triplets(
     distances: torch.Tensor, labels: torch.Tensor, *, without: WithoutSemiHard = "farthest"
 ) -> Triplets:
-    """For every ordered positive pair (a, p), the nearest negative n with d(a,n) > d(a,p).
+    """For each ordered positive pair (a, p), find the nearest negative n with d(a,n) > d(a,p).
 
     Args:
-        distances: [M, M] floating point; any distance that is monotone in the trained distance.
+        distances: [M, M] floating point; any distance that is monotonic in the trained distance.
         labels: [M] integers.
-        without: For pairs whose negatives are all nearer than the positive: ``"farthest"`` takes the farthest
-            (easiest) negative, ``"drop"`` leaves the pair out.
+        without: For pairs whose negatives are all nearer than the positive: ``"farthest"`` uses the farthest
+            (easiest) negative, ``"drop"`` drops the pair.
 
     Returns:
-        Indices into the M items, ordered by anchor, then positive. Empty if no class has two items or there
+        Indices into the M items, ordered by anchor, then by positive. Empty if no class has two items or there
         is only one class.
 
     Raises:
@@ -41,12 +41,12 @@ def nearest_semi_hard_triplets(
             f"got {list(distances.shape)} {distances.dtype} and {list(labels.shape)}"
         )
     if bool(distances.isnan().any()):
-        raise InvalidArgumentError("distances must not hold NaN, which is neither near nor far")
+        raise InvalidArgumentError("distances must not contain NaN, which is neither near nor far")
     distances = distances.detach()
     same = labels[:, None] == labels[None, :]
     anchor, positive = (same & ~torch.eye(len(labels), dtype=torch.bool, device=same.device)).nonzero().unbind(1)
     negatives = (~same).sum(dim=1)
-    # Negatives of each anchor in ascending order of distance, then its own class at infinity.
+    # Negatives of each anchor in ascending order of distance, followed by the anchor's own class at infinity.
     ordered, column = distances.masked_fill(same, float("inf")).sort(dim=1, stable=True)
     bound = distances[anchor, positive].unsqueeze(1)
     position = torch.searchsorted(ordered[anchor], bound, right=True).squeeze(1)
@@ -67,24 +67,24 @@ def sample_semi_hard_triplets(
     without: WithoutSemiHard = "farthest",
     seed: int | torch.Generator,
 ) -> Triplets:
-    """One iteration of the HDD procedure (two-head classifier, algorithm 1 of the supplement).
+    """Run one iteration of the HDD procedure (two-head classifier, algorithm 1 of the supplement).
 
-    Draws ``batches`` random batches of ``batch_size`` distinct items, regardless of class; embeds
-    them without gradient; finds the nearest semi-hard negative of all their positive pairs by squared
-    Euclidean distance; keeps ``batch_size // 3`` of these triplets, drawn uniformly without replacement (or all
-    if there are fewer). The caller trains on the ``batch_size`` items of the result, so that a step costs
-    as much as a step of a plain classifier plus the embedding of the candidates.
+    Samples ``batches`` random batches of ``batch_size`` distinct items, regardless of class; embeds them without
+    gradient; finds the nearest semi-hard negative of all their positive pairs by squared Euclidean distance; and keeps
+    ``batch_size // 3`` of these triplets, sampled uniformly without replacement (or all if there are fewer). The caller
+    trains on the ``batch_size`` items of the result, so that a step costs as much as a step of a plain classifier plus
+    the embedding of the candidates.
 
     Args:
         labels: [N] integers; if there are fewer than ``batches * batch_size`` items, all are used.
-        embed: Indices [M] -> embeddings [M, D], L2-normalized if the loss needs it.
+        embed: Function from indices [M] to embeddings [M, D], L2-normalized if the loss needs this.
         batch_size: b, 3 or more; 33 or 36 in the paper.
         batches: N_B; 3 in the paper.
         without: See `nearest_semi_hard_triplets`.
-        seed: Seed or generator; pass one generator through all iterations.
+        seed: Seed or generator; use the same generator for all iterations.
 
     Returns:
-        Indices into ``labels``; empty if no class is drawn twice, or only one class is drawn.
+        Indices into ``labels``; empty if no class is sampled twice, or only one class is sampled.
 
     Raises:
         InvalidArgumentError: Sizes are too small, or the embeddings have the wrong shape.

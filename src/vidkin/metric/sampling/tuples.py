@@ -1,4 +1,4 @@
-"""Quadlets and triplets as samplers return them, and the seeded random draws that samplers share."""
+"""Quadlets and triplets in the form that samplers return, and the seeded random sampling that samplers share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Tuples:
         return len(self.query)
 
     def stacked(self) -> torch.Tensor:
-        """[B, P] int64: one row per tuple, its P parts in the order of the fields."""
+        """Stack the parts to [B, P] int64: one row per tuple, with its P parts in the order of the fields."""
         return torch.stack(self._parts(), dim=1)
 
     def _parts(self) -> list[torch.Tensor]:
@@ -46,7 +46,7 @@ class Quadlets(_Tuples):
     Attributes:
         query: Any item.
         positive: Another item of the query's subcategory.
-        intermediate: An item of the query's category and another subcategory.
+        intermediate: An item of the query's category but of another subcategory.
         negative: An item of another category.
     """
 
@@ -73,29 +73,29 @@ class Triplets(_Tuples):
 
 
 def generator_of(seed: int | torch.Generator) -> torch.Generator:
-    """The given generator, whose state will advance, or a new CPU generator for a seed."""
+    """Return the given generator, whose state will advance, or a new CPU generator for a seed."""
     return seed if isinstance(seed, torch.Generator) else torch.Generator().manual_seed(seed)
 
 
 def epoch_generator(seed: int, epoch: int, rank: int = 0) -> torch.Generator:
-    """A separate generator for every (seed, epoch, rank)."""
+    """Return a separate generator for each (seed, epoch, rank)."""
     # With a plain sum, (seed 0, epoch 1) and (seed 1, epoch 0) would coincide.
     mixed = ((seed * 1_000_003 + epoch) * 1_000_003 + rank) % (1 << 63)
     return torch.Generator().manual_seed(mixed)
 
 
 def uniform_below(limits: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """One integer per limit [B] int64, uniform in 0..limit-1 (limits of 1 or more, below 2^53)."""
+    """Sample one integer per limit [B] int64, uniformly in 0..limit-1 (limits of 1 or more, below 2^53)."""
     share = torch.rand(limits.shape, generator=generator, dtype=torch.float64)
-    # A share just below 1 times a large limit can round up to the limit itself.
+    # A fraction just below 1 times a large limit can round up to the limit itself.
     return (share * limits).long().minimum(limits - 1)
 
 
 def check_labels(labels: torch.Tensor, levels: int) -> torch.Tensor:
-    """Labels as [N, levels] int64 on the CPU; [N] means one level.
+    """Return labels as [N, levels] int64 on the CPU; [N] means one level.
 
     Raises:
-        InvalidArgumentError: Labels are not integers with this number of levels.
+        InvalidArgumentError: The labels are not integers with this number of levels.
     """
     table = labels.unsqueeze(1) if labels.ndim == 1 else labels
     if table.ndim != 2 or table.shape[1] != levels or table.is_floating_point():

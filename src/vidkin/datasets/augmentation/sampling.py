@@ -22,13 +22,13 @@ def make_generator(seed: int | torch.Generator) -> torch.Generator:
     return generator
 
 
-def draw_uniform(count: int, limits: Range, generator: torch.Generator, *, width: int = 1) -> torch.Tensor:
+def sample_uniform(count: int, limits: Range, generator: torch.Generator, *, width: int = 1) -> torch.Tensor:
     """Return [count, width] float32 sampled uniformly between the limits."""
     low, high = limits
     return low + (high - low) * torch.rand(count, width, generator=generator)
 
 
-def draw_flags(count: int, share: float, generator: torch.Generator) -> torch.Tensor:
+def sample_flags(count: int, share: float, generator: torch.Generator) -> torch.Tensor:
     """Return [count] bool, each True with probability ``share``."""
     return torch.rand(count, generator=generator) < share
 
@@ -44,7 +44,7 @@ def apply_to_share(
     Only the chosen images are processed, so that an expensive edit with a small share is cheap.
     """
     check_share(share=share)
-    chosen = draw_flags(len(images), share, generator).nonzero().flatten()
+    chosen = sample_flags(len(images), share, generator).nonzero().flatten()
     if len(chosen) == 0:
         return images
     if len(chosen) == len(images):
