@@ -102,7 +102,7 @@ def test_excerpts_of_one_file_are_different_items() -> None:
     assert len(LabelledSet("pair", "video", pair)) == 2
     with pytest.raises(
         InvalidArgumentError,
-        match=r"pair must hold each item once, got 1 more than once, the first is collection/a/b/c\.mp4",
+        match=r"pair must contain each item once, got 1 more than once, the first is collection/a/b/c\.mp4",
     ):
         LabelledSet("pair", "video", (item("a/b", "c.mp4"), item("a/b", "c.mp4")))
 

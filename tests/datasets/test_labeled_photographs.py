@@ -61,7 +61,7 @@ def test_a_clip_shows_only_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     for row in range(4):
         for column in range(4):
             look = module._look(np.random.default_rng(row), (column / 4, row / 4, (column + 1) / 4, (row + 1) / 4))
-            frames = list(module._fly(module._source("x"), look, 20, 10, 32, 0))
+            frames = list(module._iter_flight_frames(module._source("x"), look, 20, 10, 32, 0))
             light = np.mean([frame.mean() for frame in frames])
             dark = 127
             assert (light > dark) == ((row, column) == (1, 2))
@@ -117,12 +117,12 @@ def test_the_reader_builds_into_an_empty_folder(tmp_path: Path, monkeypatch: pyt
 
 def test_other_folders_are_not_changed(samples: LabelledSet, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
-    with pytest.raises(DatasetError, match=r"does not hold the labeled samples; call build_labelled_samples first"):
+    with pytest.raises(DatasetError, match=r"contains no labeled samples; call build_labelled_samples first"):
         open_labelled(tmp_path, reader="photographs")
-    with pytest.raises(DatasetError, match=r"is not empty and holds no labeled samples; choose an empty folder"):
+    with pytest.raises(DatasetError, match=r"is not empty and contains no labeled samples; choose an empty folder"):
         build_labelled_samples(tmp_path)
     assert samples.root is not None
-    with pytest.raises(DatasetError, match=r"holds labeled samples made with other arguments \(\{.*'size': 32"):
+    with pytest.raises(DatasetError, match=r"contains labeled samples made with other arguments \(\{.*'size': 32"):
         build_labelled_samples(samples.root)
     with pytest.raises(InvalidArgumentError, match=r"mine.txt is a file; choose a folder for the labeled samples"):
         build_labelled_samples(tmp_path / "mine.txt")

@@ -47,7 +47,7 @@ def test_size_and_layout_are_read_from_the_shape(
 @pytest.mark.parametrize(
     ("shape", "arguments", "message"),
     [
-        (("batch", 3, "h", "w"), {}, "takes images of any size; add the one to use, such as size=224"),
+        (("batch", 3, "h", "w"), {}, "takes images of any size; add the size to use, such as size=224"),
         (
             ("batch", 3, 32, 32),
             {"size": 64},

@@ -121,7 +121,7 @@ def test_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
 def test_endless_network_ends_at_the_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vidkin.features.sessions._MAX_SECONDS", 1.0)
     began = time.monotonic()
-    with pytest.raises(InvalidArgumentError, match="the network did not answer within 1 s"):
+    with pytest.raises(InvalidArgumentError, match="the network did not finish within 1 s"):
         OnnxNetwork(endless(tmp_path / "endless.onnx"), device="cpu")
     assert time.monotonic() - began < 5
 

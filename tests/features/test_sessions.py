@@ -43,10 +43,10 @@ def asked_for(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None, raising=False)
     # Tests before this one may have sessions open, and have said what auto means.
     monkeypatch.setattr(sessions, "_open", weakref.WeakValueDictionary())
-    sessions._shipped_of_process.cache_clear()
+    sessions._open_bundled_encoder.cache_clear()
     set_device("auto")
     yield seen
-    sessions._shipped_of_process.cache_clear()
+    sessions._open_bundled_encoder.cache_clear()
 
 
 def test_network_has_one_session_while_in_use(tmp_path: Path) -> None:

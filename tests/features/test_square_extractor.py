@@ -143,7 +143,7 @@ def test_names_and_weight_files_are_checked(tmp_path: Path) -> None:
     state = small.state_dict()
     state["head.bias"] = torch.full_like(state["head.bias"], float("nan"))
     save_file(state, path, metadata=metadata)
-    with pytest.raises(InvalidArgumentError, match="must hold finite weights, got NaN or infinity"):
+    with pytest.raises(InvalidArgumentError, match="must contain finite weights, got NaN or infinity"):
         load_frame_encoder(path)
     save_file(small.state_dict(), path)
     with pytest.raises(InvalidArgumentError, match="its metadata has no settings"):

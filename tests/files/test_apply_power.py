@@ -139,7 +139,7 @@ def worlds(
         away = Path(elsewhere) / ("Trash/files" if in_trash else "away")
         monkeypatch.setenv("XDG_DATA_HOME", elsewhere)
         # Simulates a folder that is mounted twice: the device number is the same, but renaming fails.
-        monkeypatch.setattr(trash, "_device_of", lambda path: tmp_path.stat().st_dev)
+        monkeypatch.setattr(trash, "_device_number", lambda path: tmp_path.stat().st_dev)
 
         def make(link: str) -> World:
             if made:

@@ -232,7 +232,7 @@ def test_a_disk_with_the_number_of_the_home_trash_that_refuses_renaming_takes_a_
     trash: Path, tmp_path: Path, volume: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Simulates a folder that is mounted twice."""
-    monkeypatch.setattr(trash_module, "_device_of", lambda path: volume.stat().st_dev)
+    monkeypatch.setattr(trash_module, "_device_number", lambda path: volume.stat().st_dev)
     journal = Journal(tmp_path / "log")
     carry_out(plan_of(volume / "films"), journal)
     assert contents(trash) == {str(volume / "films" / "00000.mp4"): SPARE}

@@ -122,5 +122,5 @@ def test_missing_sound_is_silence_and_a_silent_video_stays_silent(tmp_path: Path
     silent = tmp_path / "silent.mp4"
     assert join_spans(mute, silent, [stretch(0, 1)], rate=10) is False
     assert probe(silent).has_audio is False
-    with pytest.raises(InvalidArgumentError, match="spans to join must not be empty"):
+    with pytest.raises(InvalidArgumentError, match="spans must not be empty"):
         join_spans(mute, made, [], rate=10)

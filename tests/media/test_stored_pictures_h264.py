@@ -10,7 +10,7 @@ import pytest
 from tests.support.videos import encode, pan
 from vidkin.media.stored_pictures import (
     ParameterSets,
-    free_number,
+    find_free_id,
     is_instant_refresh,
     split_units,
     to_lengths,
@@ -68,9 +68,9 @@ def test_decoding_can_begin_at_instant_refreshes() -> None:
     assert is_instant_refresh([SEQUENCE_0, PICTURE_0, KEY], with_sets=True)
 
 
-def test_a_free_number_of_parameter_sets_is_found() -> None:
-    assert free_number([SEQUENCE_0, PICTURE_0]) == 31
-    assert free_number([SEQUENCE_2, bytes([0x68, 0b00000100, 0b00000000])]) == 30
+def test_find_free_id_of_parameter_sets() -> None:
+    assert find_free_id([SEQUENCE_0, PICTURE_0]) == 31
+    assert find_free_id([SEQUENCE_2, bytes([0x68, 0b00000100, 0b00000000])]) == 30
 
 
 def test_parameter_sets_of_a_real_file_are_parsed(tmp_path: Path) -> None:
@@ -81,4 +81,4 @@ def test_parameter_sets_of_a_real_file_are_parsed(tmp_path: Path) -> None:
     sets = ParameterSets.parse(extra)
     assert sets is not None
     assert sets.to_bytes() == extra
-    assert free_number([*sets.sequences, *sets.pictures]) == 31
+    assert find_free_id([*sets.sequences, *sets.pictures]) == 31

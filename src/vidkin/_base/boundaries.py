@@ -106,7 +106,7 @@ def boundary_scores(
     if rule == "nearest":
         matched = _match_nearest(intervals, true_intervals, tolerance)
     else:
-        ours, theirs = _widened(predicted, tolerance), _widened(truth, tolerance)
+        ours, theirs = _widen(predicted, tolerance), _widen(truth, tolerance)
         i = j = matched = 0
         while i < len(theirs) and j < len(ours):
             if ours[j][1] < theirs[i][0]:
@@ -188,7 +188,7 @@ def _match_nearest(
     return matched
 
 
-def _widened(boundaries: Sequence[Boundary], tolerance: float) -> list[tuple[float, float]]:
+def _widen(boundaries: Sequence[Boundary], tolerance: float) -> list[tuple[float, float]]:
     """Return (last frame of the previous shot, first frame of the next shot), each moved outward by
     tolerance/2 - 1/2."""
     shift = tolerance / 2 - 0.5

@@ -20,7 +20,7 @@ def give_back_memory() -> None:
     a few objects and so collects them late. Threads also fragment the heaps of the C library (glibc).
     """
     gc.collect()
-    trim = _function_of_glibc("malloc_trim")
+    trim = _find_glibc_function("malloc_trim")
     if trim is not None:
         trim(0)
 
@@ -31,10 +31,10 @@ def share_heaps() -> bool:
     By default, glibc creates up to eight heaps per processor and returns little of their memory, so that a server with
     dozens of threads holds a third more memory than it needs. Blocks above 1 MB are returned immediately.
     """
-    mallopt = _function_of_glibc("mallopt")
+    mallopt = _find_glibc_function("mallopt")
     return mallopt is not None and bool(mallopt(_HEAPS_OPTION, _HEAPS)) and bool(mallopt(_LARGE_OPTION, _LARGE))
 
 
-def _function_of_glibc(name: str) -> Any | None:
+def _find_glibc_function(name: str) -> Any | None:
     """Return a function of glibc; None on other systems and in other C libraries."""
     return getattr(ctypes.CDLL(None), name, None) if sys.platform.startswith("linux") else None

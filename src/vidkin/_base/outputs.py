@@ -152,7 +152,7 @@ def open_output(path: PathLike, *, source: str | None = None) -> Iterator[Path]:
                 yield temporary
             return
         existing = _check_target(target, source)
-        with replace_file(target, rename=partial(_place, existing=existing, source=source)) as temporary:
+        with replace_file(target, rename=partial(_move_into_place, existing=existing, source=source)) as temporary:
             yield temporary
     except _RefusedError as refused:
         raise MediaError(target, str(refused)) from None
@@ -219,10 +219,10 @@ def _check_target(target: Path, source: str | None) -> os.stat_result | None:
         raise _RefusedError("cannot be written: it is a device or a pipe, not a file")
     if not existing.st_size:
         return existing
-    known = [] if source is None else _read_made(target)
+    known = [] if source is None else _read_records(target)
     if any(made.source == source and made.size == existing.st_size for made in known):
         size, digest = _hash(target)
-        known = _read_made(target)  # another process may have rewritten and recorded it since
+        known = _read_records(target)  # another process may have rewritten and recorded it since
         if any((made.source, made.size, made.sha256) == (source, size, digest) for made in known):
             return existing
     cause = "would be overwritten"
@@ -235,7 +235,7 @@ def _check_target(target: Path, source: str | None) -> os.stat_result | None:
     raise _RefusedError(f"{cause}; choose another name, or move the file away first")
 
 
-def _place(temporary: Path, target: Path, *, existing: os.stat_result | None, source: str | None) -> None:
+def _move_into_place(temporary: Path, target: Path, *, existing: os.stat_result | None, source: str | None) -> None:
     """Rename a finished file to its target, replacing the existing file; raise _RefusedError if that has changed."""
     if source is not None:
         # Record before renaming, because a file that is not in the list could never be replaced again.
@@ -254,7 +254,7 @@ def _place(temporary: Path, target: Path, *, existing: os.stat_result | None, so
             disk.rename(temporary, target)
             return
     except FileNotFoundError:  # deleted in the meantime
-        _place(temporary, target, existing=None, source=None)
+        _move_into_place(temporary, target, existing=None, source=None)
         return
     # The existing file now has the temporary name; restore it if it is not the expected file.
     if not _is_same(temporary.lstat(), existing):
@@ -287,7 +287,7 @@ def _find_index(folder: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _OutputRecord:
     """Record of a file that vidkin made."""
 
     source: str
@@ -302,7 +302,7 @@ class _OutputList:
     path: str = ""
     inode: int = 0
     end: int = 0
-    files: dict[str, list[_Made]] = field(default_factory=dict)
+    files: dict[str, list[_OutputRecord]] = field(default_factory=dict)
 
     def read_new(self, path: str) -> None:
         """Read the lines that were added to the list, or another list from its beginning."""
@@ -316,8 +316,8 @@ class _OutputList:
             for line in whole.split(b"\n"):
                 with suppress(ValueError, TypeError, KeyError):
                     table = parse_json(line)
-                    made = _Made(str(table["source"]), int(table["size"]), str(table["sha256"]))
-                    self.files.setdefault(str(table["name"]), []).append(made)
+                    record = _OutputRecord(str(table["source"]), int(table["size"]), str(table["sha256"]))
+                    self.files.setdefault(str(table["name"]), []).append(record)
             self.end = file.tell() - len(rest)
 
 
@@ -326,7 +326,7 @@ _last_list = _OutputList()
 _LAST_LOCK = threading.Lock()
 
 
-def _read_made(target: Path) -> list[_Made]:
+def _read_records(target: Path) -> list[_OutputRecord]:
     """Return the records of a file, newest last; empty if there is no readable list."""
     with _LAST_LOCK, suppress(OSError):
         _last_list.read_new(os.fspath(target.absolute().parent / LIST_FILE))
@@ -336,11 +336,11 @@ def _read_made(target: Path) -> list[_Made]:
 
 def _record(target: Path, source: str, size: int, digest: str) -> None:
     """Append a line to the list of a folder in one write, so that lines from other processes stay intact."""
-    folder, made = target.absolute().parent, _Made(source, size, digest)
-    if made in _read_made(target):
+    folder, record = target.absolute().parent, _OutputRecord(source, size, digest)
+    if record in _read_records(target):
         return
     # Begin with a newline, because an interrupted process may have left an incomplete line.
-    line = f"\n{json.dumps({'name': target.name, **asdict(made)})}\n".encode("ascii")
+    line = f"\n{json.dumps({'name': target.name, **asdict(record)})}\n".encode("ascii")
     path = folder / LIST_FILE
     try:
         descriptor = os.open(path, _APPEND, 0o666)

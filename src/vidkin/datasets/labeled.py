@@ -124,7 +124,8 @@ class LabelledSet:
         repeated = sorted(key for key, count in keys.items() if count > 1)
         if repeated:
             raise InvalidArgumentError(
-                f"{self.name} must hold each item once, got {len(repeated)} more than once, the first is {repeated[0]}"
+                f"{self.name} must contain each item once, got {len(repeated)} more than once, the first is "
+                f"{repeated[0]}"
             )
 
     def __len__(self) -> int:

@@ -129,10 +129,10 @@ def build_labelled_samples(
             raise InvalidArgumentError(f"{root} is a file; choose a folder for the labeled samples")
         if known is not None:
             raise DatasetError(
-                f"{root} holds labeled samples made with other arguments ({known['recipe']}); choose another folder"
+                f"{root} contains labeled samples made with other arguments ({known['recipe']}); choose another folder"
             )
         if root.is_dir() and any(path.name != _LABELED_MANIFEST for path in root.iterdir()):
-            raise DatasetError(f"{root} is not empty and holds no labeled samples; choose an empty folder")
+            raise DatasetError(f"{root} is not empty and contains no labeled samples; choose an empty folder")
         known = {"recipe": recipe, "cells": {}, "sizes": {}}
     total = sum(counts.values()) * sum(len(names) for names in LABELLED_PHOTOGRAPHS.values())
     done = 0
@@ -143,7 +143,9 @@ def build_labelled_samples(
                 if not path.is_file() or known["sizes"].get(key) != path.stat().st_size:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     cell, look = clip
-                    frames = _fly(_source(name), look, round(seconds * rate) or 1, rate, size, seed + done)
+                    frames = _iter_flight_frames(
+                        _source(name), look, round(seconds * rate) or 1, rate, size, seed + done
+                    )
                     write_video(path, frames, rate=rate, crf=20, threads=1, made_of=_MADE_OF)
                     known["cells"][key], known["sizes"][key] = cell, path.stat().st_size
                 done += 1
@@ -171,7 +173,7 @@ def read_photographs(source: PathLike, *, build: bool = True, seed: int = 0) -> 
     if known is None:
         if build and (not root.exists() or (root.is_dir() and not any(root.iterdir()))):
             return build_labelled_samples(root, seed=seed)
-        raise DatasetError(f"{root} does not hold the labeled samples; call build_labelled_samples first")
+        raise DatasetError(f"{root} contains no labeled samples; call build_labelled_samples first")
     items = []
     for split in SPLITS:
         if (root / split).is_dir():
@@ -229,7 +231,9 @@ def _source(name: str) -> Image.Image:
     return image.resize(size, Image.Resampling.LANCZOS)
 
 
-def _fly(source: Image.Image, look: _Look, count: int, rate: int, size: int, seed: int) -> Iterator[NDArray[np.uint8]]:
+def _iter_flight_frames(
+    source: Image.Image, look: _Look, count: int, rate: int, size: int, seed: int
+) -> Iterator[NDArray[np.uint8]]:
     generator = np.random.default_rng(seed)
     left, top = look.cell[0] * source.width, look.cell[1] * source.height
     # Resizing reads pixels slightly outside its box, so the cell is cropped first to exclude neighboring cells.

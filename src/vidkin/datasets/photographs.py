@@ -102,10 +102,10 @@ def camera_flight(
     generator = np.random.default_rng([seed, *name.encode()])
     phases = generator.uniform(0.0, 2 * np.pi, 3)
     turns = generator.uniform(0.7, 1.4, 3) / _SECONDS_PER_RADIAN
-    return _fly_photographs(source, round(seconds * rate) or 1, rate, (width, height), phases, turns)
+    return _iter_flight_frames(source, round(seconds * rate) or 1, rate, (width, height), phases, turns)
 
 
-def _fly_photographs(
+def _iter_flight_frames(
     source: Image.Image,
     count: int,
     rate: int,

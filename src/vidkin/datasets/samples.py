@@ -50,7 +50,7 @@ _FASTER, _FASTER_BY = "faster", 1.25
 # of
 # copies.
 _CRF = 23
-_POOR, _POOR_CRF = "reencode", 39
+_LOW_QUALITY, _LOW_QUALITY_CRF = "reencode", 39
 _MAX_RATE = 30.0
 
 # The query, which is not part of the collection: five seconds of a video inside other footage. Times are in seconds.
@@ -212,6 +212,6 @@ def write_copy(
         target,
         frames,
         rate=rate,
-        crf=_POOR_CRF if edit == _POOR else _CRF,
+        crf=_LOW_QUALITY_CRF if edit == _LOW_QUALITY else _CRF,
         made_of=made_of or describe_source(f"copy by {edit}", os.fspath(source)),
     )

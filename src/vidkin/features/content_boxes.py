@@ -77,7 +77,7 @@ _MAX_FRAMES = 24
 _EDGE = 5.0
 # Maximum number of lines per direction in videos and in still images, and the minimum fraction of frames for an edge to
 # count.
-_MAX_LINES, _MAX_LINES_OF_STILL, _MIN_SHARE = 20, 40, 0.25
+_MAX_LINES, _MAX_LINES_OF_STILL, _MIN_EDGE_FRACTION = 20, 40, 0.25
 _MIN_SIDE = 0.18
 # Maximum number of candidates for the network, and minimum fraction of frames with an edge along each side of one.
 _MAX_CANDIDATES, _MIN_EDGE = 120, 0.35
@@ -123,7 +123,7 @@ def find_content_boxes(images: NDArray[np.uint8], *, least: float = 0.12) -> Flo
     Raises:
         InvalidArgumentError: The images have the wrong shape.
     """
-    return _shipped().choose(find_box_candidates(images), least)
+    return _load_bundled_network().choose(find_box_candidates(images), least)
 
 
 @check_arguments
@@ -248,7 +248,7 @@ class BoxNetwork:
 
 
 @cache
-def _shipped() -> BoxNetwork:
+def _load_bundled_network() -> BoxNetwork:
     return BoxNetwork.from_dict(read_json(BOX_NETWORK_FILE))
 
 
@@ -290,7 +290,7 @@ def _max_of_three(values: Floats) -> Floats:
 
 def _lines(edges: Floats, most: int) -> list[int]:
     """Return the positions of the lines with the most persistent edges [S + 1, S], and of the frame borders."""
-    strength = (edges * (edges >= _MIN_SHARE)).sum(axis=1)
+    strength = (edges * (edges >= _MIN_EDGE_FRACTION)).sum(axis=1)
     peak = (strength >= _max_of_three(strength)) & (strength >= _MIN_SIDE * _SIDE * 0.5)
     peaks = np.flatnonzero(peak)
     best = peaks[np.argsort(-strength[peaks], kind="stable")[:most]].tolist()

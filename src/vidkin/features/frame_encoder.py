@@ -210,7 +210,7 @@ def load_frame_encoder(path: PathLike | None = None) -> FrameEncoder:
             f"{os.fspath(path)} must be the weights of a frame encoder: {str(error).splitlines()[0]}"
         ) from error
     if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
-        raise InvalidArgumentError(f"{os.fspath(path)} must hold finite weights, got NaN or infinity")
+        raise InvalidArgumentError(f"{os.fspath(path)} must contain finite weights, got NaN or infinity")
     return encoder.eval()
 
 

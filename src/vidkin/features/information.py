@@ -27,10 +27,10 @@ _RELATIVE_CONTRAST = 0.01  # relative to the frame's brightness
 # bar_boxes: deviations from the bar's color in gray levels, lengths as fractions of the side
 _FLAT_DEVIATION = 10
 _FLAT_MEAN_DEVIATION = 4
-_FLAT_SHARE = 0.99
+_FLAT_FRACTION = 0.99
 _EDGE_DEVIATION = 24
-_EDGE_SHARE = 0.5
-_LONE_EDGE_SHARE = 0.8
+_EDGE_FRACTION = 0.5
+_LONE_EDGE_FRACTION = 0.8
 _LONE_BRIGHTEST = 32
 _MIN_BAR = 0.015
 _MAX_BAR = 0.4
@@ -202,7 +202,7 @@ class _BarSide:
     deviation: NDArray[np.int16]
     reach: int
 
-    def edge_share(self, interior: slice) -> float:
+    def edge_fraction(self, interior: slice) -> float:
         """Return the largest fraction of a line near the edge, within the interior, that differs from the bar's
         color."""
         lines = self.deviation[self.depth : self.depth + self.reach, interior]
@@ -235,7 +235,7 @@ def _flat_lines(lines: NDArray[np.uint8]) -> NDArray[np.bool_]:
         return np.zeros(0, np.bool_)
     color = median(lines, 1).astype(np.int16)[:, None]
     far = (np.abs(lines - color) > _FLAT_DEVIATION).any(axis=2)
-    few: NDArray[np.bool_] = far.mean(axis=1) <= 1 - _FLAT_SHARE + 1e-9
+    few: NDArray[np.bool_] = far.mean(axis=1) <= 1 - _FLAT_FRACTION + 1e-9
     return few
 
 
@@ -246,7 +246,7 @@ def _flat(lines: NDArray[np.uint8], color: NDArray[np.float64]) -> tuple[NDArray
     whole = color.astype(np.int16)
     red, green, blue = (np.abs(lines[..., channel] - whole[channel]) for channel in range(3))
     deviation = np.maximum(np.maximum(red, green), blue)
-    flat = (deviation <= _FLAT_DEVIATION).mean(axis=1) >= _FLAT_SHARE
+    flat = (deviation <= _FLAT_DEVIATION).mean(axis=1) >= _FLAT_FRACTION
     length = lines.shape[1]
     means = (np.ones(length, np.float32) @ lines.astype(np.float32)).astype(np.float64) / length
     flat &= np.abs(means - color).max(axis=-1) <= _FLAT_MEAN_DEVIATION
@@ -289,7 +289,7 @@ def _pair(sides: tuple[_BarSide, _BarSide], interior: slice, length: int) -> tup
         and second.depth > 0
         and abs(first.depth - second.depth) <= max(3, _ASYMMETRY * length)
         and float(np.abs(first.color - second.color).max()) <= _FLAT_DEVIATION
-        and min(first.edge_share(interior), second.edge_share(interior)) >= _EDGE_SHARE
+        and min(first.edge_fraction(interior), second.edge_fraction(interior)) >= _EDGE_FRACTION
     )
     return (first.depth, second.depth) if is_pair else (0, 0)
 
@@ -297,7 +297,7 @@ def _pair(sides: tuple[_BarSide, _BarSide], interior: slice, length: int) -> tup
 def _lone(sides: tuple[_BarSide, _BarSide], interior: slice) -> tuple[int, int]:
     """Return the widths of black bars with sharp edges within the interior, each checked on its own."""
     first, second = (
-        side.depth if _is_black(side) and side.edge_share(interior) >= _LONE_EDGE_SHARE else 0 for side in sides
+        side.depth if _is_black(side) and side.edge_fraction(interior) >= _LONE_EDGE_FRACTION else 0 for side in sides
     )
     return first, second
 

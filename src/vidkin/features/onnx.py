@@ -104,10 +104,10 @@ class OnnxNetwork:
         self._input = inputs[0].name
         self._type = _TYPES[inputs[0].type]
         self.takes_bytes = self._type is np.uint8
-        self.layout = _layout_of(self._path, shape, layout)
-        self.size = _size_of(self._path, shape, self.layout, size)
+        self.layout = _resolve_layout(self._path, shape, layout)
+        self.size = _resolve_size(self._path, shape, self.layout, size)
         self._batch = shape[0] if isinstance(shape[0], int) else _CHUNK[kind]
-        self.output = _output_of(self._path, [item.name for item in self._session.get_outputs()], output)
+        self.output = _resolve_output(self._path, [item.name for item in self._session.get_outputs()], output)
         # Running the network on noise shows the output's shape, and whether the network accepts the size.
         noise = np.random.default_rng(0).random((1, self.size, self.size, 3), dtype=np.float32)
         probe = self.run(noise * 255 if self.takes_bytes else noise)
@@ -134,7 +134,7 @@ class OnnxNetwork:
                 (values,) = run_session(self._session, [self.output], {self._input: full})
             except session_failures() as error:
                 raise InvalidArgumentError(
-                    f"{self._path}: does not run on images of {self.size} x {self.size} pixels: {_cause(error)}"
+                    f"{self._path}: does not run on images of {self.size} x {self.size} pixels: {_first_line(error)}"
                 ) from error
             if not isinstance(values, np.ndarray) or values.ndim not in (2, 3, 4) or len(values) != self._batch:
                 raise InvalidArgumentError(
@@ -148,7 +148,7 @@ class OnnxNetwork:
         return output.transpose(0, 3, 1, 2) if self.layout == "nhwc" and output.ndim == 4 else output
 
 
-def _cause(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
@@ -159,7 +159,7 @@ def _read(path: Path) -> bytes:
         raise InvalidArgumentError(f"{path}: cannot be read ({error.strerror or error})") from error
 
 
-def _layout_of(path: Path, shape: list[Any], layout: InputLayout | None) -> InputLayout:
+def _resolve_layout(path: Path, shape: list[Any], layout: InputLayout | None) -> InputLayout:
     channels: dict[InputLayout, Any] = {"nchw": shape[1], "nhwc": shape[3]}
     if layout is None:
         possible = [name for name, length in channels.items() if length == 3]
@@ -176,18 +176,18 @@ def _layout_of(path: Path, shape: list[Any], layout: InputLayout | None) -> Inpu
     return layout
 
 
-def _size_of(path: Path, shape: list[Any], layout: InputLayout, size: int | None) -> int:
+def _resolve_size(path: Path, shape: list[Any], layout: InputLayout, size: int | None) -> int:
     sides = {side for side in (shape[2:] if layout == "nchw" else shape[1:3]) if isinstance(side, int)}
     if len(sides) == 2:
         raise InvalidArgumentError(f"{path}: the input must be a square, got {_text(shape)}")
     if not sides and size is None:
-        raise InvalidArgumentError(f"{path}: takes images of any size; add the one to use, such as size=224")
+        raise InvalidArgumentError(f"{path}: takes images of any size; add the size to use, such as size=224")
     if sides and size not in (None, *sides):
         raise InvalidArgumentError(f"{path}: size must be {min(sides)}, as the input is {_text(shape)}, got {size}")
     return int(size or min(sides))
 
 
-def _output_of(path: Path, outputs: list[str], output: str | None) -> str:
+def _resolve_output(path: Path, outputs: list[str], output: str | None) -> str:
     if output is None and len(outputs) == 1:
         return outputs[0]
     if output in outputs:
@@ -277,7 +277,7 @@ class OnnxExtractor:
             device=device,
         )
         self._input = _input_settings(given, self._network)
-        self._pool = _pool_of(given.get("pool"), self._network)
+        self._pool = _resolve_pool(given.get("pool"), self._network)
         # Exported models trained on labels rank by kind; all other files are assumed to find copies.
         learned_kinds = self._network.about.get("kind") in ("image", "deep_ranking")
         self.scorer: Final = given.get("scorer", "kinds" if learned_kinds else "copies")
@@ -406,7 +406,7 @@ def _input_settings(given: dict[str, str], network: OnnxNetwork) -> _Input:
     )
 
 
-def _pool_of(pool: str | None, network: OnnxNetwork) -> Pool | None:
+def _resolve_pool(pool: str | None, network: OnnxNetwork) -> Pool | None:
     """Return the pooling of an output; None if the output already is one vector per image."""
     choices = _POOLS[len(network.shape)]
     if pool is None and len(choices) and len(network.shape) == 2:

@@ -261,7 +261,7 @@ def run_session(session: Any, outputs: list[str] | None, inputs: Mapping[str, ND
         while not has_ended.wait(_POLL_SECONDS):
             check_wanted()
             if time.monotonic() > ends:
-                raise InvalidArgumentError(f"the network did not answer within {_MAX_SECONDS:g} s")
+                raise InvalidArgumentError(f"the network did not finish within {_MAX_SECONDS:g} s")
     finally:
         if not has_ended.is_set():
             options.terminate = True
@@ -310,7 +310,7 @@ class SquareEncoder:
 
 def shipped_encoder() -> SquareEncoder:
     """Return the bundled encoder, on the device set by :func:`set_device`; it is opened once per process."""
-    return _shipped_of_process(os.getpid(), check_device("auto"))
+    return _open_bundled_encoder(os.getpid(), check_device("auto"))
 
 
 @check_arguments
@@ -377,7 +377,7 @@ def read_weights_digest(path: PathLike) -> str:
 
 
 @cache
-def _shipped_of_process(process: int, device: str) -> SquareEncoder:
+def _open_bundled_encoder(process: int, device: str) -> SquareEncoder:
     # A session's threads do not survive a fork, so a child process opens its own session.
     return open_square_encoder(device=device)
 

@@ -45,7 +45,7 @@ _AFTER_NAME = re.compile(
 _PHOTOGRAPHS = frozenset((".heic", ".heif", ".hif", ".dng", ".cr2", ".cr3", ".nef", ".arw", ".raf", ".orf", ".rw2"))
 _MAYBE_PHOTOGRAPHS = frozenset((".jpg", ".jpeg"))
 # Maximum duration in seconds of the movie in a live photo; usually, it is about three seconds.
-_LONGEST_MOVIE = 10.0
+_MAX_MOVIE_SECONDS = 10.0
 # EXIF tags: Make, Model, and the pointer to the Exif IFD, which holds the exposure.
 _CAMERA_TAGS = (0x010F, 0x0110, 0x8769)
 # The listing of a folder is cached only if the folder last changed at least this many nanoseconds ago.
@@ -122,7 +122,7 @@ def find_photograph(path: str, duration: float) -> str:
         # A motion photo is a photograph and a movie in one file; only the movie is compared.
         return path if find_motion(path) is not None else ""
     stem, ending = os.path.splitext(name)
-    is_movie = duration <= _LONGEST_MOVIE or ending.lower() == ".mov"
+    is_movie = duration <= _MAX_MOVIE_SECONDS or ending.lower() == ".mov"
     for other in _list(folder).by_stem.get(stem, ()):
         beside = os.path.join(folder, other)
         kind = os.path.splitext(other)[1].lower()

@@ -52,11 +52,11 @@ _MIN_DETAIL_RATIO, _MAX_FLAT_RATIO = 2.0, 0.5
 
 # Quantile of the flat blocks from which the noise of blocks with detail is estimated. It is high because encoders
 # remove noise from the flattest and darkest blocks.
-_NOISE_SHARE = 0.7
+_NOISE_QUANTILE = 0.7
 
 # Moments with less than this fraction of the common detail of the best moment are dropped as mismatched frames: with a
 # static camera, frames at slightly different times differ only where something moves.
-_MIN_SHARE_OF_BEST = 0.7
+_MIN_RATIO_TO_BEST = 0.7
 
 # Minimum common fraction of fine detail for each verdict; misaligned or different frames have less.
 _MIN_COMMON, _MIN_COMMON_OF_ENLARGED = 0.3, 0.6
@@ -136,7 +136,7 @@ def judge_detail(large: Sequence[NDArray[np.uint8]], small: Sequence[NDArray[np.
     window = _CenterWindow.of_center((low, narrow), (height, width))
     pairs = [(_to_gray(large[moment]), window.cut(_to_gray(small[moment]))) for moment in moments]
     common = [_measure_common(_sum_up(_measure_blocks(one, other, window), ratio)) for one, other in pairs]
-    pairs = [pair for pair, share in zip(pairs, common, strict=True) if share >= _MIN_SHARE_OF_BEST * max(common)]
+    pairs = [pair for pair, share in zip(pairs, common, strict=True) if share >= _MIN_RATIO_TO_BEST * max(common)]
     window = window.register(pairs)
     blocks = np.concatenate([_measure_blocks(one, other, window) for one, other in pairs], axis=1)
     return _weigh(_sum_up(blocks, ratio), ratio)
@@ -291,7 +291,7 @@ def _sum_up(blocks: NDArray[np.float64], ratio: float) -> tuple[float, float, fl
     flat = total <= max(_MAX_FLAT_RATIO * float(total.mean()), float(np.quantile(total, 1 / 3)))
     in_small, in_large = float(small[has_detail].mean()), float(large[has_detail].mean())
     common = max(float(both[has_detail].mean()), 1e-6)
-    noise = float(np.quantile(beyond[flat], _NOISE_SHARE))
+    noise = float(np.quantile(beyond[flat], _NOISE_QUANTILE))
     # The spectra of edges fall with the square of the frequency, so of the energy above the limit of the smaller grid,
     # this fraction is in the band that only the larger grid can represent.
     share = max(1 - 1 / ratio, 1e-3)

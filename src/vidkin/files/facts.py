@@ -53,7 +53,7 @@ _COMMENTS = ("comment", "description", "synopsis", "com.apple.quicktime.descript
 # Maximum number of frame durations to read from the header, and of runs, spread over the file, to read them in.
 _MAX_DURATIONS, _MAX_RUNS = 4096, 16
 # Minimum fraction of frames that must be at least as fast as the fast rate.
-_FAST_SHARE = 0.25
+_FAST_QUANTILE = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +281,7 @@ def _measure_fast_rate(stream: VideoStream, average: float) -> tuple[float, bool
     durations = np.array([tick for tick in ticks if tick > 0], float) * float(stream.time_base)
     if not len(durations):
         return average, False
-    fast, slow = np.quantile(durations, (_FAST_SHARE, 0.95))
+    fast, slow = np.quantile(durations, (_FAST_QUANTILE, 0.95))
     # Phones record frames whose durations vary by a few percent.
     is_variable = bool(slow > 1.2 * fast)
     return (max(average, float(1 / fast)) if is_variable else average), is_variable

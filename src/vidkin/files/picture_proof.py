@@ -37,13 +37,13 @@ _MOMENTS = 12
 _MIN_COVERED = 0.3
 # Frames whose sizes differ by less than the first fraction have the same pixels. Otherwise, both are reduced to the
 # second fraction of the smaller size.
-_SAME_PIXELS, _COARSE_SHARE = 0.02, 0.67
+_SAME_PIXELS, _COARSE_RATIO = 0.02, 0.67
 # Minimum width of a border as a fraction of the side, and maximum gradient of a blurred or plain border, as fractions
 # of the mean gradient and of the clearest edges inside.
 _BORDER, _BLURRED, _EDGE = 0.02, 0.2, 0.5
 # Fraction of the moments, the most similar ones, that calibrates the comparison. It is below one half because more than
 # half of a file may be footage that only it contains.
-_AGREEING_SHARE = 0.4
+_AGREEING_FRACTION = 0.4
 # Minimum agreement of aligned frames for them to be the same footage.
 _MIN_AGREEMENT = 0.8
 # A block shows something else if it differs by this factor more than similar blocks of the pair, and by at least this
@@ -60,7 +60,7 @@ _NO_COLOR, _MAX_FADED = 2.5, 0.3
 _NEIGHBOR = 0.35
 # Seconds that the time in the kept file may step back; a larger step means that the removed file repeats or reorders
 # footage.
-_MAX_BACK = 0.5
+_MAX_STEP_BACK = 0.5
 # Minimum fraction of the changes over time that the kept file must also show; less means another recording of the
 # scene.
 _MIN_EXPLAINED = 0.5
@@ -176,7 +176,7 @@ class _Comparison:
             findings.append(Finding("picture", "the kept file is gray, this one has color", certainty=0.95))
         if self.has_borders:
             findings.append(Finding("borders", "the kept file has borders around the frame", certainty=0.9))
-        if not findings and (np.diff(self.kept_times) < -_MAX_BACK).any():
+        if not findings and (np.diff(self.kept_times) < -_MAX_STEP_BACK).any():
             text = "it repeats or reorders parts of the kept file"
             findings.append(Finding("picture", text, certainty=0.7))
         if not findings and (doubt := self._check_motion(changes)):
@@ -192,7 +192,7 @@ class _Comparison:
 
     def _find_agreeing(self) -> NDArray[np.intp]:
         """Return the moments that agree best, to ignore footage that only one of the files contains."""
-        return np.flatnonzero(self.differences <= np.quantile(self.differences, _AGREEING_SHARE))
+        return np.flatnonzero(self.differences <= np.quantile(self.differences, _AGREEING_FRACTION))
 
     def _set_alignment(self) -> None:
         """Set the size of the comparison, and exclude borders of the kept frames."""
@@ -244,7 +244,7 @@ class _Comparison:
         kept = [self.alignment.scale[1] * self.kept.size[0], self.alignment.scale[0] * self.kept.size[1]]
         if all(abs(there - own) < _SAME_PIXELS * own for there, own in zip(kept, self.full, strict=True)):
             return self.full
-        fewer = [min(there, own) * _COARSE_SHARE for there, own in zip(kept, self.full, strict=True)]
+        fewer = [min(there, own) * _COARSE_RATIO for there, own in zip(kept, self.full, strict=True)]
         return max(round(fewer[0]), self.blocks[0]), max(round(fewer[1]), self.blocks[1])
 
     def _set_size(self, size: tuple[int, int], box: tuple[float, float, float, float]) -> None:
@@ -288,7 +288,7 @@ class _Comparison:
         apart = costs.min(axis=1)
         seen = own.astype(np.float32).std(axis=1)
         self.differences = (apart + 1.0) / (seen + 1.0)
-        costs /= np.quantile(apart, _AGREEING_SHARE) + 0.5
+        costs /= np.quantile(apart, _AGREEING_FRACTION) + 0.5
         costs = np.minimum(costs, _MAX_COST)
         candidates = candidate_times(lines, self.times)
         costs[(candidates < -_END_TOLERANCE) | (candidates > self._end() + _END_TOLERANCE)] = _MAX_COST

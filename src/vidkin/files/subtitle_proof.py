@@ -21,7 +21,7 @@ from vidkin.media.reader import demux, is_refusal, media_error, open_video
 # Maximum offset of a line relative to the frames in seconds; converters round, and joined files shift slightly.
 _MAX_DELAY = 1.0
 # Minimum fraction of lines that must be present; subtitle credits vary between copies.
-_MIN_SHARE = 0.98
+_MIN_FRACTION = 0.98
 # Styles, drawings and positions within lines, which not all formats can store.
 _MARKUP = re.compile(r"\{[^}]*\}|<[^>]*>|\\[Nnh]")
 
@@ -58,8 +58,8 @@ def prove_subtitles(kept: PathLike, removed: PathLike, time_map: Sequence[TimeSt
         candidates = [other for other in kept_tracks if not track.language or other.language in ("", track.language)]
         if not track.lines or not candidates:
             continue
-        shares = [_measure_share(track, other, pieces) for other in candidates]
-        if max(shares) < _MIN_SHARE:
+        shares = [_measure_fraction(track, other, pieces) for other in candidates]
+        if max(shares) < _MIN_FRACTION:
             missing = round((1 - max(shares)) * len(track.lines))
             name = f"the subtitles in {track.language}" if track.language else "its subtitles"
             text = f"{name} have {missing} of {len(track.lines)} lines that the kept file lacks"
@@ -107,7 +107,7 @@ def _read_text(packet: Packet[Any]) -> str:
     return content.hex()
 
 
-def _measure_share(track: _Track, other: _Track, pieces: Sequence[tuple[float, float, TimeStretch]]) -> float:
+def _measure_fraction(track: _Track, other: _Track, pieces: Sequence[tuple[float, float, TimeStretch]]) -> float:
     """Compute the fraction of a track's lines that another track has at the same times."""
     times: dict[str, list[float]] = {text: [] for _, text in other.lines}
     for time, text in other.lines:

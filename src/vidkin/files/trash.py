@@ -45,7 +45,7 @@ def choose_place(path: str) -> str:
         OSError: The disk has no trash.
     """
     stem, ending = os.path.splitext(os.path.basename(path))
-    return os.path.join(_trash_of(path), "files", f"{stem[:20]}.{secrets.token_hex(8)}{ending[:8]}")
+    return os.path.join(_find_trash(path), "files", f"{stem[:20]}.{secrets.token_hex(8)}{ending[:8]}")
 
 
 def reserve(place: str, path: str) -> None:
@@ -54,7 +54,7 @@ def reserve(place: str, path: str) -> None:
     Raises:
         OSError: The info file cannot be written, or the name is taken.
     """
-    path, note = real_path(path), _note_of(place)
+    path, note = real_path(path), _info_path(place)
     if os.path.dirname(os.path.dirname(place)) != _home_trash():  # only the home trash has absolute paths
         path = os.path.relpath(path, _root(place))
     date = f"{datetime.now():%Y-%m-%dT%H:%M:%S}"
@@ -68,7 +68,7 @@ def release(place: str, path: str) -> None:
     Raises:
         OSError: The system refuses.
     """
-    note = _note_of(place)
+    note = _info_path(place)
     is_ours = not is_written_here() or _named_path(place) in (None, real_path(path))
     if note and is_ours and os.path.lexists(note) and not os.path.lexists(place):
         disk.unlink(note)
@@ -154,7 +154,7 @@ def _entries(path: str) -> Iterator[str]:
             yield from (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
 
 
-def _trash_of(path: str) -> str:
+def _find_trash(path: str) -> str:
     """Return the trash for a file: the home trash if it is on the same disk, otherwise a trash on the file's disk.
 
     Raises:
@@ -163,7 +163,7 @@ def _trash_of(path: str) -> str:
     home = _home_trash()
     # On stacked file systems, a file and its folder may have different device numbers; renaming depends on the device
     # of the folder.
-    if _device_of(home) == os.stat(os.path.dirname(path)).st_dev:
+    if _device_number(home) == os.stat(os.path.dirname(path)).st_dev:
         return _make_trash(home)
     volume = volume_of(path)
     shared = os.path.join(volume, ".Trash")
@@ -201,14 +201,14 @@ def _home_trash() -> str:
     return os.path.join(data if os.path.isabs(data) else os.path.expanduser("~/.local/share"), "Trash")
 
 
-def _device_of(path: str) -> int:
+def _device_number(path: str) -> int:
     """Return the device number of a path that may not exist yet."""
     while not os.path.exists(path):
         path = os.path.dirname(path)
     return os.stat(path).st_dev
 
 
-def _note_of(place: str) -> str:
+def _info_path(place: str) -> str:
     """Return the path of the info file for a file in the trash; macOS has no readable info files."""
     files, name = os.path.split(place)
     if is_written_here():
@@ -226,7 +226,7 @@ def _named_path(place: str) -> str | None:
     """Return the original path of a file in the trash from its info file; None if there is no readable info file."""
     with suppress(OSError, ValueError):
         # A crash may have truncated the last line.
-        lines = read_regular_file(_note_of(place), _MAX_NOTE).rpartition(b"\n")[0].splitlines()
+        lines = read_regular_file(_info_path(place), _MAX_NOTE).rpartition(b"\n")[0].splitlines()
         for line in lines if lines[:1] == [_HEADER] else ():
             if line.startswith(b"Path="):
                 path = os.fsdecode(unquote_to_bytes(line.removeprefix(b"Path=").strip()))

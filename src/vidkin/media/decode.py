@@ -37,7 +37,7 @@ BATCH_BYTES = 64 * 2**20
 
 # Positions of poster candidates as fractions of the duration (not at the start, which is often black), and the standard
 # deviation below which the next candidate is tried.
-_POSTER_SHARES = (1 / 3, 1 / 2, 1 / 5, 2 / 3, 4 / 5, 0.1, 0.9, 0.4, 0.6)
+_POSTER_POSITIONS = (1 / 3, 1 / 2, 1 / 5, 2 / 3, 4 / 5, 0.1, 0.9, 0.4, 0.6)
 _MIN_CONTRAST, _MID_GRAY = 14.0, 127.5
 
 
@@ -216,7 +216,7 @@ def poster(path: PathLike, duration: float, *, short_side: int | None = 160, thr
         MediaError: The file cannot be read; see `iter_frames`.
     """
     plain: list[NDArray[np.uint8]] = []
-    for share in _POSTER_SHARES if duration > 0 else (0.0,):
+    for share in _POSTER_POSITIONS if duration > 0 else (0.0,):
         try:
             image = thumbnail(path, share * duration, short_side=short_side, threads=threads)
         except MediaError:

@@ -73,7 +73,7 @@ def join_spans(
         MediaError: The source cannot be read, or the target cannot be written.
     """
     if not spans:
-        raise InvalidArgumentError("spans to join must not be empty")
+        raise InvalidArgumentError("spans must not be empty")
     properties = probe(source)
     made_of = describe_pieces(source)
     if not properties.has_audio:

@@ -57,7 +57,7 @@ APPENDABLE = ("mpegts", "mpeg")
 
 # Zeros left by an incomplete download or copy. Encoders of these codecs never write such runs, because compressed data
 # looks random, but their decoders silently accept them.
-_HOLE = bytes(64)
+_ZERO_RUN = bytes(64)
 SILENT_CODECS = {"vp8", "vp9"}
 
 PacketIdentity = tuple[int | None, int | None, int | None, int]
@@ -68,7 +68,7 @@ BegunPackets = Sequence[tuple["Packet[VideoStream]", "list[VideoFrame]"]]
 
 # Formats that make FFmpeg open devices, other files, or URLs. A few only open files in the same folder (MLV its other
 # parts, VobSub its images), which is rejected as well.
-_OPEN_OTHERS = frozenset({
+_REJECTED_FORMATS = frozenset({
     "concat", "dash", "hls", "imf", "mlv", "rtp", "rtsp", "sap", "sdp", "vobsub", "webm_dash_manifest",
     "alsa", "fbdev", "kmsgrab", "lavfi", "oss", "video4linux2,v4l2", "x11grab", "xcbgrab",
 })  # fmt: skip
@@ -386,7 +386,7 @@ class PictureReader:
 def has_hole(content: bytes | memoryview) -> bool:
     """Whether a packet has a long run of zeros before its last nonzero byte; zeros at the end are padding."""
     whole = bytes(content)
-    return _HOLE in whole and _HOLE in whole.rstrip(b"\0")
+    return _ZERO_RUN in whole and _ZERO_RUN in whole.rstrip(b"\0")
 
 
 def identify(packet: Packet[VideoStream]) -> PacketIdentity:
@@ -597,7 +597,7 @@ def _open(name: str, **more: str) -> Iterator[InputContainer]:
 @cache
 def _list_formats(*, with_images: bool) -> str:
     """List the formats that may be read, for FFmpeg's format whitelist."""
-    refused = _OPEN_OTHERS if with_images else {*_OPEN_OTHERS, "image2"}
+    refused = _REJECTED_FORMATS if with_images else {*_REJECTED_FORMATS, "image2"}
     return ",".join(sorted(av.formats_available - refused))
 
 

@@ -279,7 +279,7 @@ _LENGTH_OFFSETS = {"h264": 4, "hevc": 21}
 # First byte of the AV1 record: marker and version.
 _AV1_RECORD = b"\x81"
 
-_PRORES_MARK = b"icpf"
+_PRORES_ID = b"icpf"
 _VP8_START, _VP9_SYNC = b"\x9d\x01\x2a", b"\x49\x83\x42"
 
 
@@ -341,7 +341,7 @@ def _is_vp8(content: memoryview) -> bool:
 
 def _is_prores(content: memoryview) -> bool:
     """Whether a frame has its identifier and a stated length that fits into the packet (SMPTE RDD 36, 5.1)."""
-    return bytes(content[4:8]) == _PRORES_MARK and int.from_bytes(content[:4], "big") <= len(content)
+    return bytes(content[4:8]) == _PRORES_ID and int.from_bytes(content[:4], "big") <= len(content)
 
 
 def _is_vp9(content: memoryview) -> bool:

@@ -165,7 +165,7 @@ class _CodecForm:
 
     def _read_sets(self, units: list[bytes]) -> None:
         sequences = [unit for unit in units if unit[0] & 31 == 7]
-        self.number = free_number(units)
+        self.number = find_free_id(units)
         self.profile = _PROFILES.get(sequences[0][1]) if sequences else None
         self.is_mixable = self.number is not None and self.profile is not None
 
@@ -285,7 +285,7 @@ def is_instant_refresh(units: list[bytes], *, with_sets: bool) -> bool:
     return kinds.intersection(_SLICES) == {_REFRESH} and (has_sets or not with_sets)
 
 
-def free_number(units: list[bytes]) -> int | None:
+def find_free_id(units: list[bytes]) -> int | None:
     """Find an ID below 32 that none of these parameter sets uses; None if all are taken."""
     used = set()
     for unit in units:

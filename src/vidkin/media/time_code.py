@@ -32,7 +32,7 @@ _SMPTE_RATES = (
 _TIME_CODE = re.compile(r"(\d{1,2}):([0-5]\d):([0-5]\d)([:;.,])(\d{1,3})")
 
 # Maximum deviation of any frame, in frames, for a file to run at a rate.
-_MAX_OFF = 0.2
+_MAX_FRAME_ERROR = 0.2
 # A rate is tried only if the median interval between frames differs from its period by at most this fraction.
 _MAX_DEVIATION = 0.05
 # A number within this fraction of a standard rate stands for that rate: 29.97 is 30000/1001, but 24 is not 24000/1001.
@@ -68,7 +68,7 @@ def timeline_rate(times: NDArray[np.float64]) -> Fraction:
             continue
         positions = relative * float(rate)
         off = float(np.abs(positions - np.round(positions)).max())
-        if off <= _MAX_OFF and (best is None or off < best[0] - _MIN_IMPROVEMENT):
+        if off <= _MAX_FRAME_ERROR and (best is None or off < best[0] - _MIN_IMPROVEMENT):
             best = off, rate
     if best is not None:
         return best[1]

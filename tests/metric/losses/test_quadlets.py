@@ -235,9 +235,9 @@ def test_embeddings_are_not_normalized() -> None:
 
 def test_invalid_arguments_are_rejected() -> None:
     q, p, i, n = quadlets(3)
-    with pytest.raises(InvalidArgumentError, match=r"one shape \[B, D\].*'positive': \(2, 4\)"):
+    with pytest.raises(InvalidArgumentError, match=r"the same shape \[B, D\].*'positive': \(2, 4\)"):
         losses.TripletLoss()(q, p[:2], n)
-    with pytest.raises(InvalidArgumentError, match=r"one shape \[B, D\]"):
+    with pytest.raises(InvalidArgumentError, match=r"the same shape \[B, D\]"):
         losses.RadialLoss()(q[0], p[0], i[0], n[0])
     with pytest.raises(InvalidArgumentError, match=r"margin must be at least 0, got -1\.0"):
         losses.TripletLoss(margin=-1.0)

@@ -397,21 +397,21 @@ def strong_view(
     frames = rand_augment(frames, generator, count=settings.operations, magnitude=settings.magnitude)
     caption = partial(add_caption, height=(0.1, 0.3), share=1.0)
     for share, overlay in ((settings.captions, caption), (settings.stickers, add_sticker)):
-        if _happens(share, generator):
+        if _random_bool(share, generator):
             on = _sample_frame_mask(len(frames), settings.overlaid, generator)
             frames = torch.where(on[:, None, None, None], lay_over(frames, generator, overlay), frames)
-    if _happens(settings.blurred, generator):
+    if _random_bool(settings.blurred, generator):
         frames = blur_clip(frames, float(sample_uniform(1, settings.sigma, generator)))
     chosen = torch.randperm(len(donors), generator=generator)
-    visible = int(_happens(settings.inset, generator))
+    visible = int(_random_bool(settings.inset, generator))
     if visible:
         frames = video_in_video(frames, _loop(donors[chosen[:1]], len(frames))[0], generator)
-    if _happens(settings.arranged, generator):
+    if _random_bool(settings.arranged, generator):
         name = int(torch.randint(len(_ARRANGEMENTS), (), generator=generator))
         others = _loop(donors[chosen[:3]], len(frames))
         frames, arranged = _ARRANGEMENTS[name](frames, others, generator)
         visible = max(visible, arranged)
-    if _happens(settings.compressed, generator):
+    if _random_bool(settings.compressed, generator):
         quality = sample_uniform(1, (5.0, 30.0), generator)
         frames = compress(frames, generator, quality=(float(quality), float(quality)), share=1.0)
     return ClipView(frames, plan.sources, plan.filled, tuple(chosen[:visible].tolist()))
@@ -423,13 +423,13 @@ def _cut(plan: FramePlan, length: int | None, beside: torch.Tensor | None, gener
         return plan
     starts = torch.arange(len(plan.sources) - length + 1)
     if beside is not None:
-        shares = torch.tensor([_share(plan, int(start), length, beside) for start in starts])
+        shares = torch.tensor([_overlap_fraction(plan, int(start), length, beside) for start in starts])
         starts = starts[shares >= min(LEAST_SHARED, float(shares.max()))]
     start = int(starts[int(torch.randint(len(starts), (), generator=generator))])
     return FramePlan(plan.sources[start : start + length], plan.filled[start : start + length])
 
 
-def _share(plan: FramePlan, start: int, length: int, beside: torch.Tensor) -> float:
+def _overlap_fraction(plan: FramePlan, start: int, length: int, beside: torch.Tensor) -> float:
     """Return the fraction of the shorter view's distinct frames that both views show."""
     sources, filled = plan.sources[start : start + length], plan.filled[start : start + length]
     own, other = torch.unique(sources[filled == 0]), torch.unique(beside)
@@ -466,8 +466,8 @@ def _sample_frame_mask(count: int, share: Range, generator: torch.Generator) -> 
     return torch.randperm(count, generator=generator) < chosen
 
 
-def _happens(share: float, generator: torch.Generator) -> bool:
-    return bool(torch.rand((), generator=generator) < share)
+def _random_bool(probability: float, generator: torch.Generator) -> bool:
+    return bool(torch.rand((), generator=generator) < probability)
 
 
 def _crop(clip: torch.Tensor, area: Range, flip: float, generator: torch.Generator) -> torch.Tensor:

@@ -108,7 +108,9 @@ def ranked_recall(ranking: Ranking, *, k: int, form: RecallForm, level: float, t
     counts = ranking.over_ties(positive, ties)[:, :k].sum(dim=1)
     if form == "share":
         return counts / total
-    hit = 1 - _chance_of_no_hit(ranking, positive, k) if ties == "expected" else positive[:, :k].any(dim=1).double()
+    hit = (
+        1 - _probability_of_no_hit(ranking, positive, k) if ties == "expected" else positive[:, :k].any(dim=1).double()
+    )
     return hit.where(total > 0, hit.new_full((), float("nan")))
 
 
@@ -131,7 +133,7 @@ def _positive(ranking: Ranking, level: float) -> torch.Tensor:
     return (ranking.relevance >= level) & ranking.valid
 
 
-def _chance_of_no_hit(ranking: Ranking, positive: torch.Tensor, k: int) -> torch.Tensor:
+def _probability_of_no_hit(ranking: Ranking, positive: torch.Tensor, k: int) -> torch.Tensor:
     """Compute the probability [B] that the first k ranks contain no positive, over the orders of ties that span rank
     k."""
     size, length = positive.shape

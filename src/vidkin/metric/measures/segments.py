@@ -144,7 +144,7 @@ def segment_average_precision(
     for boxes, values in zip(predictions, scores, strict=True):
         if tuple(values.shape) != (len(boxes),):
             raise InvalidArgumentError(f"scores must be [{len(boxes)}], one per box, got {list(values.shape)}")
-    lengths = [sum(_union_of(boxes, axis) for boxes in true_boxes) for axis in (0, 1)]
+    lengths = [sum(_union_along(boxes, axis) for boxes in true_boxes) for axis in (0, 1)]
     if min(lengths, default=0) <= 0:
         return float("nan")
     ranked = sorted(
@@ -178,11 +178,11 @@ def _overlap(boxes: torch.Tensor, truth: torch.Tensor, axis: int) -> tuple[float
     low = torch.maximum(boxes[:, None, :2], truth[None, :, :2])
     high = torch.minimum(boxes[:, None, 2:], truth[None, :, 2:])
     real = truth[(high > low).all(dim=2).any(dim=0)]
-    own, others = _union_of(boxes, axis), _union_of(real, axis)
-    return own + others - _union_of(torch.cat([boxes, real]), axis), own
+    own, others = _union_along(boxes, axis), _union_along(real, axis)
+    return own + others - _union_along(torch.cat([boxes, real]), axis), own
 
 
-def _union_of(boxes: torch.Tensor, axis: int) -> float:
+def _union_along(boxes: torch.Tensor, axis: int) -> float:
     return _union_length(boxes[:, axis].tolist(), boxes[:, 2 + axis].tolist())
 
 
