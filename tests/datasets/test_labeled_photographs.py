@@ -60,7 +60,9 @@ def test_a_clip_shows_only_its_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "photograph", lambda name: painted)
     for row in range(4):
         for column in range(4):
-            look = module._sample_look(np.random.default_rng(row), (column / 4, row / 4, (column + 1) / 4, (row + 1) / 4))
+            look = module._sample_look(
+                np.random.default_rng(row), (column / 4, row / 4, (column + 1) / 4, (row + 1) / 4)
+            )
             frames = list(module._iter_flight_frames(module._source("x"), look, 20, 10, 32, 0))
             light = np.mean([frame.mean() for frame in frames])
             dark = 127
