@@ -662,7 +662,8 @@ class Index:
         """Find segments that several videos share, such as openings, recaps, bumpers and closings, with exact ends.
 
         Stored features are compared; only the ends are decoded. Results are stored, even after an interruption. Copies
-        of whole videos come last, as groups of kind ``copy``; only the first file of each is compared with others.
+        of whole videos come last, as groups of kind ``copy``; only the first file of each is compared with others, and
+        what it shares is also found in the others.
 
         Args:
             paths: Only consider these files and files in these folders; default: the whole index.

@@ -22,6 +22,7 @@ from vidkin.index import Index, Occurrence, RecurringGroup, SerialExecutor, Vide
 from vidkin.index.recurring import find, stretches
 from vidkin.index.recurring.find import Findings, RecurringOptions
 from vidkin.index.recurring.heard import with_sounds
+from vidkin.media import read_frames
 from vidkin.similarity import SoundFeatures
 
 
@@ -178,6 +179,25 @@ def test_a_new_episode_is_compared_once_and_removed_files_are_left_out(
         (folder / "e1.mp4").unlink()
         (left,) = index.recurring()
         assert set(places(left)) == {"e2.mp4", "e3.mp4"}
+
+
+def test_both_versions_of_an_episode_have_the_opening(season: Path, tmp_path: Path) -> None:
+    """Two episodes, each in two versions; the other version of the first begins a second later and has fewer bits."""
+    folder = tmp_path / "season"
+    shutil.copytree(season, folder)
+    for name, first in (("e1", 10), ("e2", 0)):
+        images = read_frames(folder / f"{name}.mp4", rate=None).images[first:]
+        encode(folder / f"{name} small.mp4", list(images), rate=RATE, options={"crf": "30"})
+    with open_filled(tmp_path / "c.vidkin", folder) as index:
+        opening, *copies = index.recurring()
+        assert index.recurring(least=3) == copies  # versions of one episode count once
+    assert places(opening) == {
+        "e1.mp4": pytest.approx((4.5, 11.0), abs=1e-6),
+        "e1 small.mp4": pytest.approx((3.5, 10.0), abs=1e-6),
+        "e2.mp4": pytest.approx((2.8, 9.3), abs=1e-6),
+        "e2 small.mp4": pytest.approx((2.8, 9.3), abs=1e-6),
+    }
+    assert (opening.kind, opening.files, [group.kind for group in copies]) == ("opening", 4, ["copy", "copy"])
 
 
 @pytest.mark.thorough

@@ -22,6 +22,7 @@ from vidkin.index.recurring.groups import (
     Sets,
     SharedByFiles,
     build_groups,
+    follow_link,
     natural_order,
 )
 from vidkin.index.recurring.stretches import (
@@ -304,18 +305,20 @@ def find_recurring(
     search = _StretchSearch(videos, findings, mapper, on_progress, job)
     try:
         _compare(search, inside=options.inside)
-        copies = {} if options.inside else _find_copies(search)
+        joined: list[tuple[str, str]] = []
+        copies = {} if options.inside else _find_copies(search, joined)
         lengths = {record.path: record.duration for content, record in videos.items() if content not in copies}
         links = _find_links(search, copies, inside=options.inside)
         if not options.inside:
             links += _extend_recaps(search, Tracks(store), build_groups(links, lengths))
+        parts = [lengths] if not options.inside else [{path: length} for path, length in lengths.items()]
+        groups = [each for part in parts for each in build_groups([link for link in links if link.first in part], part)]
+        groups = [_with_copies(search, group, joined) for group in groups if options.accepts(group)]
         search.total = search.done
         search.advance(0)
     finally:
         findings.save()
-    parts = [lengths] if not options.inside else [{path: length} for path, length in lengths.items()]
-    groups = [group for part in parts for group in build_groups([link for link in links if link.first in part], part)]
-    return [group for group in groups if options.accepts(group)] + _copy_groups(by_content, copies, len(records))
+    return groups + _copy_groups(by_content, copies, len(records))
 
 
 def _compare(search: _StretchSearch, *, inside: bool) -> None:
@@ -343,8 +346,13 @@ def _compare(search: _StretchSearch, *, inside: bool) -> None:
         search.advance()
 
 
-def _find_copies(search: _StretchSearch) -> dict[str, str]:
-    """Map each content that is a copy to its original: most of both is the same, frame by frame."""
+def _find_copies(search: _StretchSearch, joined: list[tuple[str, str]]) -> dict[str, str]:
+    """Map each content that is a copy to its original: most of both is the same, frame by frame.
+
+    Args:
+        search: The search.
+        joined: Receives the pairs of contents that connect each copy with its original, as few as possible.
+    """
     shared: dict[tuple[str, str], list[RoughStretch]] = {}
     for first, second, stretch in search.findings.pairs():
         if first != second and first in search.videos and second in search.videos:
@@ -362,7 +370,45 @@ def _find_copies(search: _StretchSearch) -> dict[str, str]:
         # Cards and shots from a fixed camera always look similar.
         if longest.is_distinct or next(search.fit([(first, second, longest)])) is not None:
             sets.join(order[first], order[second])
+            joined.append((first, second))
     return {name: names[kept] for at, name in enumerate(names) if (kept := sets.find(at)) != at}
+
+
+def _with_copies(search: _StretchSearch, group: RecurringGroup, joined: Sequence[tuple[str, str]]) -> RecurringGroup:
+    """Add the occurrences in copies of the files of a group: a copy shows what its original shows."""
+    if not joined:
+        return group
+    contents = {record.path: content for content, record in search.videos.items()}
+    occurrences = []
+    for one in group.occurrences:
+        seen, waiting = {contents[one.path]}, [one]
+        while waiting:
+            known = waiting.pop()
+            occurrences.append(known)
+            name = contents[known.path]
+            for other in {each for pair in joined if name in pair for each in pair} - seen:
+                seen.add(other)
+                copied = _copied(search, known, name, other)
+                waiting += [] if copied is None else [copied]
+    occurrences.sort(key=lambda one: (one.source, natural_order(one.path), one.start))
+    return replace(group, occurrences=tuple(occurrences), files=len(search.videos))
+
+
+def _copied(search: _StretchSearch, one: Occurrence, content: str, other: str) -> Occurrence | None:
+    """The same occurrence in a copy of its file; None if the copy lacks it."""
+    shared = [
+        (pair, pair[2].first_span if pair[0] == content else pair[2].second_span)
+        for pair in search.findings.pairs()
+        if set(pair[:2]) == {content, other}
+    ]
+    overlaps_of = [min(one.end, end) - max(one.start, start) for _, (start, end) in shared]
+    best = int(np.argmax(overlaps_of))
+    if overlaps_of[best] < _COPY_SHARE * one.duration:
+        return None
+    pair = shared[best][0]
+    search.total += 1
+    link = next(search.fit([pair])) or FittedStretch(*pair[2].first_span, *pair[2].second_span, pair[2].score, 0.0)
+    return follow_link(one, link if pair[0] == content else link.swapped(), search.videos[other])
 
 
 def _covered(spans: Sequence[tuple[float, float]]) -> float:

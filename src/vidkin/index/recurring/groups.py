@@ -18,6 +18,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.index.recurring.ends import FittedStretch
 from vidkin.index.recurring.stretches import SPEEDS
 from vidkin.index.storage.decisions import overlaps
+from vidkin.index.storage.records import VideoRecord
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 
 RecurringKind = Literal["opening", "recap", "closing", "inside", "copy"]
@@ -347,6 +348,16 @@ def _known_speed(link: FittedStretch) -> float:
     if abs(nearest * other - length) <= max(_AGREE, 0.005 * length):
         return nearest
     return 1 / link.speed if link.speed and abs(other / link.speed - length) <= 2 * _LACKING else length / other
+
+
+def follow_link(one: Occurrence, link: FittedStretch, other: VideoRecord) -> Occurrence | None:
+    """The same moments as an occurrence, in the second file of a link; None if they are beyond its ends."""
+    speed = _known_speed(link)
+    start, end = (link.second_start + (time - link.first_start) / speed for time in (one.start, one.end))
+    start, end = max(0.0, start), min(end, other.duration)
+    if start >= end:
+        return None
+    return replace(one, path=other.path, start=round(start, 6), end=round(end, 6), speed=round(one.speed * speed, 4))
 
 
 def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Mapping[str, int]) -> list[Occurrence]:
