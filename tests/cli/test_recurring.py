@@ -59,9 +59,9 @@ def test_files_for_players_are_written_and_those_of_others_are_kept(index: Path,
         assert (season / "e1.edl").read_text() == "4.500\t11.000\t3\n"
         assert (season / "e2.edl").read_text() == "mine"
         # A viewer sees how it begins and ends.
-        run(*words[:4], "--pad", "1.5", status=1)
-        assert (season / "e1.edl").read_text() == "6.000\t9.500\t3\n"
-        run(*words[:4], "--pad", "4", status=1)
+        run(*words[:4], "--pad-start", "1.5", "--pad-end", "0.5", status=1)
+        assert (season / "e1.edl").read_text() == "6.000\t10.500\t3\n"
+        run(*words[:4], "--keep-first", status=1)
         assert (season / "e1.edl").read_text() == ""
         assert "e2.edl: was not written by vidkin" in result.err
         assert "<ChapterString>Opening" in (tmp_path / "chapters" / "e1.mp4.chapters.xml").read_text()

@@ -6,6 +6,7 @@ import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import av
 import numpy as np
@@ -13,10 +14,10 @@ import pytest
 
 from tests.support.seasons import RATE, shots, write_season
 from tests.support.videos import encode
-from vidkin.errors import MediaError
+from vidkin.errors import InvalidArgumentError, MediaError
 from vidkin.index import Occurrence, RecurringGroup
 from vidkin.media import read_frames
-from vidkin.rendering import describe_difference, describe_group, write_format
+from vidkin.rendering import describe_difference, describe_group, skip_lists, write_format
 from vidkin.rendering.recurring import (
     PLAYER_FORMATS,
     RECURRING_FORMATS,
@@ -61,6 +62,31 @@ def test_a_file_is_divided_into_parts_without_gaps() -> None:
         *("Opening", "Part 1", "Recap", "Part 2", "Credits"),
     ]
     assert skip_list(parts) == "10.000\t38.000\t3\n90.000\t100.000\t3\n"
+
+
+def test_skip_lists_keep_what_they_are_asked_to() -> None:
+    """The first episode keeps its opening in both of its versions, and one end is kept longer than the other."""
+
+    def group(kind: Literal["opening", "closing", "copy"], *names: str, start: float = 10.0) -> RecurringGroup:
+        return RecurringGroup(tuple(Occurrence(f"/{name}", start, start + 20, 0.9) for name in names), kind, 4)
+
+    groups = [
+        group("opening", "e2.mp4", "e2 small.mp4", "e3.mp4", "e10.mp4"),
+        group("closing", "e3.mp4", "e10.mp4", start=60.0),
+        group("copy", "e2.mp4", "e2 small.mp4"),
+    ]
+    lengths = dict.fromkeys(("/e2.mp4", "/e2 small.mp4", "/e3.mp4", "/e10.mp4"), 100.0)
+    lists, refused = skip_lists(groups, lengths, pad_start=1.5, pad_end=4.0, keep_first=True)
+    assert lists == {
+        "/e2.edl": "",
+        "/e2 small.edl": "",
+        "/e3.edl": "11.500\t26.000\t3\n",
+        "/e10.edl": "11.500\t26.000\t3\n61.500\t76.000\t3\n",
+    }
+    assert not refused
+    assert skip_lists(groups, lengths)[0]["/e2.edl"] == "10.000\t30.000\t3\n"
+    with pytest.raises(InvalidArgumentError, match="pad_end must be at least 0, got -1"):
+        skip_lists(groups, lengths, pad_end=-1.0)
 
 
 def test_chapters_of_matroska_have_times_in_nanoseconds() -> None:

@@ -38,7 +38,9 @@ def recurring(
     by: options.RareByOption = ScoreBasis.PICTURE,
     output: Annotated[list[Path] | None, options.output_option()] = None,
     write_edl: Annotated[bool, typer.Option("--write-edl")] = False,
-    pad: Annotated[float, typer.Option("--pad", min=0.0)] = 0.0,
+    pad_start: Annotated[float, typer.Option("--pad-start", min=0.0)] = 0.0,
+    pad_end: Annotated[float, typer.Option("--pad-end", min=0.0)] = 0.0,
+    keep_first: Annotated[bool, typer.Option("--keep-first")] = False,
     index: options.IndexOption = DEFAULT_INDEX,
     device: options.DeviceOption = "auto",
     cluster: str | None = None,
@@ -58,14 +60,17 @@ def recurring(
             package; or fill a folder: chapters=FOLDER for Matroska and FFmpeg, and cut to the frame parts=FOLDER,
             recurring=FOLDER (only what recurs) and rest=FOLDER (each video without it). Repeatable.
         write_edl: Write a skip list (.edl) for Kodi and Jellyfin next to each file.
-        pad: Seconds of a segment to play at both ends of a skip.
+        pad_start: Seconds of a segment to play before a skip.
+        pad_end: Seconds of a segment to play after a skip.
+        keep_first: Skip no segment where it is shown first: the first episode keeps its opening.
     """
     if paths and only:
         raise InvalidArgumentError("use FOLDER, which is read without the index, or --only, not both")
     if paths and cluster is not None:
         raise InvalidArgumentError("a cluster needs an index that it sees: use --only FOLDER in place of FOLDER")
+    from vidkin.index import write_companions
     from vidkin.rendering.recurring import RECURRING_FORMATS, GroupsToWrite, recurring_cells
-    from vidkin.rendering.recurring_files import cut_videos
+    from vidkin.rendering.recurring_files import chapter_files, cut_videos, skip_lists
     from vidkin.rendering.reports import recurring_reports
 
     reports = {name: form for name, form in recurring_reports().items() if name not in _ENDINGS} if output else {}
@@ -89,9 +94,13 @@ def recurring(
                 on_progress=bar.update,
             )
         lengths = {record.path: record.duration for record in _select(collection, only) if record.status == "ok"}
-        companions = _write_companions(
-            collection, groups, lengths, pad if write_edl else None, chapters, is_index=not paths
-        )
+        contents: dict[str, str] = {}
+        refused: list[Companion] = []
+        if write_edl:
+            contents, refused = skip_lists(groups, lengths, pad_start=pad_start, pad_end=pad_end, keep_first=keep_first)
+        if chapters is not None:
+            contents |= chapter_files(groups, lengths, chapters)
+        companions = [*write_companions(contents, None if paths else collection.place), *refused]
     cut = {}
     for name in _CUT:
         if name in targets:
@@ -141,27 +150,6 @@ def _select(collection: Index, only: Sequence[Path] | None) -> list[VideoRecord]
     from vidkin.index.storage.decisions import find_records
 
     return list({record.path: record for folder in only for record in find_records(collection.store, folder)}.values())
-
-
-def _write_companions(
-    collection: Index,
-    groups: Sequence[RecurringGroup],
-    lengths: Mapping[str, float],
-    pad: float | None,
-    chapters: Path | None,
-    *,
-    is_index: bool,
-) -> list[Companion]:
-    """Write skip lists next to videos, unless ``pad`` is None, and chapters into a folder; other files are kept."""
-    if pad is None and chapters is None:
-        return []
-    from vidkin.index import write_companions
-    from vidkin.rendering.recurring_files import chapter_files, skip_lists
-
-    contents, refused = ({}, []) if pad is None else skip_lists(groups, lengths, pad=pad)
-    if chapters is not None:
-        contents |= chapter_files(groups, lengths, chapters)
-    return [*write_companions(contents, collection.place if is_index else None), *refused]
 
 
 def _print_groups(groups: Sequence[RecurringGroup], files: int, *, plain: bool, inside: bool) -> None:

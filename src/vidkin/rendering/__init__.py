@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from vidkin.rendering.machine import inspect_machine
     from vidkin.rendering.matches import frame_pairs, pool_map
     from vidkin.rendering.recurring import describe_difference, describe_group
+    from vidkin.rendering.recurring_files import skip_lists
     from vidkin.rendering.reports import available_reports, write_duplicate_report, write_recurring_report
     from vidkin.rendering.text import (
         FileFormat,
@@ -46,6 +47,7 @@ __all__ = [
     "number",
     "pool_map",
     "printable",
+    "skip_lists",
     "write_duplicate_report",
     "write_format",
     "write_recurring_report",

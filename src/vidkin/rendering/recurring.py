@@ -6,7 +6,7 @@ from __future__ import annotations
 import html
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -154,7 +154,9 @@ class NamedPart(NamedTuple):
     recurs: bool
 
 
-def parts_of_file(groups: Sequence[RecurringGroup], path: str, duration: float) -> list[NamedPart]:
+def parts_of_file(
+    groups: Sequence[RecurringGroup], path: str, duration: float, *, left_out: Collection[Occurrence] = ()
+) -> list[NamedPart]:
     """A file from its start to its end as parts that recur and parts between them, named ``Part 1``, ``Part 2``...
 
     Copies, and footage that the recap of another file repeats, are not parts. The first of overlapping parts wins.
@@ -163,13 +165,14 @@ def parts_of_file(groups: Sequence[RecurringGroup], path: str, duration: float) 
         groups: Result of :meth:`vidkin.Index.recurring`.
         path: The file.
         duration: Its length in seconds.
+        left_out: Occurrences that are not marked as recurring.
     """
     marked = sorted(
         (occurrence.start, min(occurrence.end, duration), group.name or KIND_NAMES[group.kind])
         for group in groups
         if group.kind != "copy"
         for occurrence in group.occurrences
-        if occurrence.path == path and not occurrence.source
+        if occurrence.path == path and not occurrence.source and occurrence not in left_out
     )
     parts: list[NamedPart] = []
     last, count = 0.0, 0

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vidkin._base.files import create_folder, safe_name
+from vidkin._base.values import check_not_negative
 from vidkin.errors import MediaError
-from vidkin.index import Companion, RecurringGroup
+from vidkin.index import Companion, Occurrence, RecurringGroup
+from vidkin.index.recurring.groups import natural_order
 from vidkin.media import Piece
 from vidkin.rendering.recurring import (
     PLAYER_FORMATS,
@@ -38,6 +40,19 @@ def name_in_one_folder(paths: Iterable[str]) -> dict[str, str]:
     return names
 
 
+def _first_shown(groups: Sequence[RecurringGroup]) -> set[Occurrence]:
+    """The first occurrence of each group, in the first of its files by name, and the same of copies of this file."""
+    copies = [set(group.paths) for group in groups if group.kind == "copy"]
+    first: set[Occurrence] = set()
+    for group in groups:
+        name = min(group.paths, key=natural_order)
+        versions = {name}.union(*(same for same in copies if name in same))
+        for path in versions.intersection(group.paths):
+            shown = (one for one in group.occurrences if one.path == path)
+            first.add(min(shown, key=lambda one: one.start))
+    return first
+
+
 def _recurring_parts(
     groups: Sequence[RecurringGroup], lengths: Mapping[str, float]
 ) -> Iterator[tuple[str, list[NamedPart]]]:
@@ -49,19 +64,31 @@ def _recurring_parts(
 
 
 def skip_lists(
-    groups: Sequence[RecurringGroup], lengths: Mapping[str, float], *, pad: float = 0.0
+    groups: Sequence[RecurringGroup],
+    lengths: Mapping[str, float],
+    *,
+    pad_start: float = 0.0,
+    pad_end: float = 0.0,
+    keep_first: bool = False,
 ) -> tuple[dict[str, str], list[Companion]]:
     """Skip lists to write next to videos, by path, and skip lists that would have to differ for two videos of one name.
 
     Args:
         groups: Result of :meth:`vidkin.Index.recurring`.
         lengths: Length of each video in seconds, by path.
-        pad: Seconds to keep at both ends of each recurring segment.
+        pad_start, pad_end: Seconds to play at the start and at the end of each recurring segment.
+        keep_first: Skip nothing where a group is shown first: the first episode, by name, keeps its opening.
+
+    Raises:
+        InvalidArgumentError: A number of seconds is negative.
     """
+    check_not_negative(pad_start=pad_start, pad_end=pad_end)
+    kept = _first_shown(groups) if keep_first else ()
     contents: dict[str, str] = {}
     refused: dict[str, Companion] = {}
-    for path, parts in _recurring_parts(groups, lengths):
-        skipped = [part._replace(start=part.start + pad, end=part.end - pad) for part in parts if part.recurs]
+    for path, _ in _recurring_parts(groups, lengths):
+        parts = parts_of_file(groups, path, lengths[path], left_out=kept)
+        skipped = [part._replace(start=part.start + pad_start, end=part.end - pad_end) for part in parts if part.recurs]
         skipped = [part for part in skipped if part.end > part.start]
         for ending, write in PLAYER_FORMATS["edl"].files.items():
             target, text = os.path.splitext(path)[0] + ending, write(skipped)
