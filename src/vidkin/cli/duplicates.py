@@ -49,6 +49,8 @@ def duplicates(
     only: Annotated[list[Path] | None, folder_option("--only")] = None,
     across: Annotated[tuple[Path, Path] | None, rare_option("--across", metavar="A B")] = None,
     incoming: Annotated[list[Path] | None, folder_option("--incoming")] = None,
+    ignore_start: Annotated[float, typer.Option("--ignore-start", min=0.0)] = 0.0,
+    ignore_end: Annotated[float, typer.Option("--ignore-end", min=0.0)] = 0.0,
     plan: Annotated[Path | None, typer.Option("--plan", dir_okay=False)] = None,
     protect: Annotated[list[Path] | None, folder_option("--protect", exists=True)] = None,
     workers: options.WorkersOption = None,
@@ -74,6 +76,8 @@ def duplicates(
             frame-rate, dynamic-range, alpha, sound, subtitles, chapters, attachments, data, metadata. Repeatable.
         only: Compare only files in this folder. Repeatable.
         incoming: Compare only this folder with all other files, which the plan does not touch. Repeatable.
+        ignore_start: Compare files without this many seconds at their start.
+        ignore_end: Compare files without this many seconds at their end.
         plan: Decode all copies to prove what can be removed without loss, and write it to this JSON file, for `vidkin
             apply`.
         protect: The plan touches no file in this folder. Repeatable.
@@ -120,6 +124,8 @@ def duplicates(
             only=only or (),
             across=across or (),
             incoming=incoming or (),
+            ignore_start=ignore_start,
+            ignore_end=ignore_end,
             workers=workers,
             by=by.value,
             on_progress=progress.update,

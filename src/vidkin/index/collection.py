@@ -491,6 +491,8 @@ class Index:
         only: PathLike | Sequence[PathLike] = (),
         across: Sequence[PathLike] = (),
         incoming: PathLike | Sequence[PathLike] = (),
+        ignore_start: float = 0.0,
+        ignore_end: float = 0.0,
         known_only: bool = False,
         read_files: bool = True,
         workers: int | None = None,
@@ -517,6 +519,8 @@ class Index:
             across: Compare only files in different ones of these folders.
             incoming: Compare only the files of these folders with all other files, the library. Library files always
                 stay, and the best file of a group is one of them.
+            ignore_start, ignore_end: Compare files without this many seconds at their start and end, such as a common
+                opening. Proofs still compare whole files, so such files are not removable unless they are whole copies.
             known_only: Only group earlier comparisons; :meth:`uncompared` counts the videos they lack.
             read_files: Open files to determine their traits and the kind of each copy. If False, nothing is stored.
             workers: Number of groups whose files are read at the same time, at least 1; default: one per processor.
@@ -529,23 +533,29 @@ class Index:
         Raises:
             InvalidArgumentError: The threshold or the number of workers is out of its range, ``prefer`` or
                 ``accept`` has an unknown name, a folder does not exist, both ``across`` and ``incoming`` are given, or
-                ``by`` needs sound that the index does not have.
+                ``by`` needs sound that the index does not have, or is not ``picture`` while seconds are ignored.
             CollectionMismatchError: The index ranks by kind, so its scores cannot identify copies; or a trained
                 comparator scores unrelated videos of the index as high as copies.
         """
         from vidkin.index.duplicates.find import find_duplicates
+        from vidkin.index.duplicates.pair_scores import IgnoredEnds
         from vidkin.index.duplicates.pairing import PairSearch
 
+        ignored = IgnoredEnds(ignore_start, ignore_end)
+        if ignored and by != "picture":
+            raise InvalidArgumentError(f"by must be 'picture' with ignore_start or ignore_end, got {by!r}")
         scope = Scope.of(only=only, across=across, incoming=incoming)
         self._require_segments()
         self.refresh()
         self._parts.check_scale(threshold)
         files = present_files(self._parts.records())
-        known = Comparisons.open(self.place, self._parts.state_of_scores())
+        state = f"{self._parts.state_of_scores()} {ignored}" if ignored else self._parts.state_of_scores()
+        name = Comparisons.FILE_WITHOUT_ENDS if ignored else Comparisons.FILE
+        known = Comparisons.open(self.place, state, name)
         if not (read_files and self._remember):
             known.place = None  # a preview must not overwrite results of a simultaneous search
         parts_of_pairs = self.store, self.scorer, known, self._parts.readings()
-        search = PairSearch(*parts_of_pairs, sound=self._parts.sound(self.manifest))
+        search = PairSearch(*parts_of_pairs, sound=self._parts.sound(self.manifest), ignored=ignored)
         search.share_work(None if known_only else self._mapper, self.worker_spec)
         groups = find_duplicates(
             files,

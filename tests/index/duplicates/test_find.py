@@ -287,6 +287,42 @@ def test_a_second_run_reads_no_file(
     assert (tmp_path / "i" / Comparisons.FILE).read_bytes() == compared
 
 
+def test_ignored_ends_are_left_out_of_the_comparison_but_not_of_the_proof(tmp_path: Path) -> None:
+    """Two episodes with one opening, and a copy of the first one with another opening."""
+    opening, other, *stories = (list(pan(name, 30, **SIZE)) for name in ("coffee", "brick", "chelsea", "rocket"))
+    files = [
+        encode(tmp_path / f"{name}.mp4", start + story, rate=RATE, options={"crf": quality})
+        for name, start, story, quality in (
+            ("one", opening, stories[0], "18"),
+            ("two", opening, stories[1], "18"),
+            ("one again", other, stories[0], "30"),
+        )
+    ]
+    with Index.open(tmp_path / "i", create=True) as index:
+        index.add(files, executor=SerialExecutor(index.worker_spec))
+        whole = index.duplicates(parts=True)
+        assert [stems(group) for group in whole] == [{"one", "two", "one again"}]
+        stored = (index.path / Comparisons.FILE).read_bytes()
+        (group,) = index.duplicates(ignore_start=6.0)
+        assert (group.members[1].doubt, group.members[1].is_spare) == ("its ends were not compared", False)
+        for _ in range(2):  # the second time from stored results
+            (group,) = index.duplicates(ignore_start=6.0, prove=True)
+            assert stems(group) == {"one", "one again"}
+            (copy,) = (each for each in group.members if not each.best)
+            assert (copy.relation, copy.lacking) == ("whole", 0.0)
+            assert copy.segments[0].query_start == pytest.approx(6.0, abs=0.3)
+            assert not plan_removal([group]).groups
+        (group,) = index.duplicates(ignore_end=6.0)
+        assert stems(group) == {"one", "two"}
+        assert index.duplicates(ignore_start=6.0, ignore_end=6.0) == []
+        assert (index.path / Comparisons.FILE).read_bytes() == stored
+        assert index.duplicates(parts=True) == whole
+        with pytest.raises(InvalidArgumentError, match="by must be 'picture' with ignore_start or ignore_end"):
+            index.duplicates(ignore_start=6.0, by="either")
+        with pytest.raises(InvalidArgumentError, match="ignore_end must be at least 0, got -1"):
+            index.duplicates(ignore_end=-1.0)
+
+
 @pytest.mark.large
 def test_progress_rises_to_its_total(index: Index) -> None:
     steps: list[tuple[int, int]] = []

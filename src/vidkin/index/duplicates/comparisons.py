@@ -131,9 +131,12 @@ class Comparisons:
         scoped: Contents that were looked up only within a scope, see :class:`vidkin.index.duplicates.scope.Lookups`.
         differences: How one content of a group differs from another, by pair of contents, see
             :func:`vidkin.index.duplicates.differences.find_differences`; each as the fields of its differences.
+        file: Name of the file in the index.
     """
 
     FILE = "comparisons.json"
+    # Results of files without their ends, which would otherwise take the place of the results of whole files.
+    FILE_WITHOUT_ENDS = "comparisons-without-ends.json"
 
     place: Place | None = None
     state: str = ""
@@ -145,6 +148,7 @@ class Comparisons:
     sounds: dict[str, float] = field(default_factory=dict)
     _proofs: dict[tuple[str, str], Proof] = field(default_factory=dict)
     _pairs: dict[tuple[str, str], PairResult] = field(default_factory=dict)
+    file: str = FILE
     _written: float = field(default_factory=time.monotonic)
     # Seconds that the last write took.
     _seconds: float = 0.0
@@ -195,15 +199,16 @@ class Comparisons:
             yield first, second, self._pairs[first, second]
 
     @classmethod
-    def open(cls, place: Place, state: str) -> Comparisons:
+    def open(cls, place: Place, state: str, file: str = FILE) -> Comparisons:
         """Load the results of an index; empty if they belong to another state or cannot be read."""
+        empty = cls(place, state, file=file)
         try:
-            content = place.read(cls.FILE)
+            content = place.read(file)
             if content is None:
-                return cls(place, state)
+                return empty
             table = parse_json(content, LONG_JSON_LIMITS)
             if table["state"] != state or table.get("revision") != _REVISION:
-                return cls(place, state)
+                return empty
             names: list[str] = [str(name) for name in table["contents"]]
             return cls(
                 place,
@@ -216,10 +221,11 @@ class Comparisons:
                 _sounds(table["sounds"]),
                 _proofs(table["proofs"]),
                 {(names[row[0]], names[row[1]]): _result(row) for row in table["pairs"]},
+                file,
             )
         except (OSError, CollectionError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            _logger.info("%s: %s; all pairs are compared again", place.address(cls.FILE), error)
-            return cls(place, state)
+            _logger.info("%s: %s; all pairs are compared again", place.address(file), error)
+            return empty
 
     def save_now_and_then(self) -> None:
         """Call :meth:`save`, unless it was called recently."""
@@ -234,7 +240,7 @@ class Comparisons:
         compared = {name for pair in self._pairs for name in pair}
         looked_up = self.searched, self.searched_parts, *self.scoped.values()
         names = sorted(compared.union(*looked_up))
-        if not (names or self.traits or self.sounds or self.place.has_file(self.FILE)):
+        if not (names or self.traits or self.sounds or self.place.has_file(self.file)):
             return  # a caller that only read has nothing to save, and may not be allowed to write
         places = {name: place for place, name in enumerate(names)}
         table = {
@@ -257,7 +263,7 @@ class Comparisons:
             ],
         }
         try:
-            write_whole(self.place, self.FILE, json.dumps(table, separators=(",", ":")).encode())
+            write_whole(self.place, self.file, json.dumps(table, separators=(",", ":")).encode())
         except CollectionError as error:
             _logger.info("%s", error)
         self._written = time.monotonic()

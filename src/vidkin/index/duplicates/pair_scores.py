@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from vidkin._base.values import check_not_negative
 from vidkin.errors import ClusterError, NotIndexedError
 from vidkin.index.duplicates.comparisons import PairResult, content_of
 from vidkin.index.query.calibration import Calibration
@@ -35,6 +36,29 @@ _AS_GOOD = 0.9
 _MAX_HELD = 128 << 20
 
 
+@dataclass(frozen=True, slots=True)
+class IgnoredEnds:
+    """Seconds at the start and at the end of each file that are not compared."""
+
+    start: float = 0.0
+    end: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_not_negative(ignore_start=self.start, ignore_end=self.end)
+
+    def __bool__(self) -> bool:
+        return self.start > 0 or self.end > 0
+
+    def cut(self, features: FrameFeatures) -> FrameFeatures:
+        """The features of the rest of a file, which may have no frames."""
+        return features.once(self, lambda: self._cut(features)) if self and len(features) else features
+
+    def _cut(self, features: FrameFeatures) -> FrameFeatures:
+        times = features.timestamps
+        end = (float(times[-1]) + features.period if features.end is None else features.end) - self.end
+        return replace(features.frames((times >= self.start) & (times < end)), end=end)
+
+
 @dataclass(slots=True)
 class PairScorer:
     """Scores of pairs of one index. Results depend only on the two videos, not on earlier calls.
@@ -44,12 +68,14 @@ class PairScorer:
         readings: Reads files again; None to compare stored features only.
         is_elsewhere: Whether this may be a different machine from the one where the search was started, so that a file
             missing here may exist there.
+        ignored: The ends of each file that are not compared.
     """
 
     store: VectorStore
     scorer: Scorer
     readings: Readings | None = None
     is_elsewhere: bool = False
+    ignored: IgnoredEnds = IgnoredEnds()
     _held: FeatureCache = field(default_factory=lambda: FeatureCache(_MAX_HELD), init=False)
 
     def stored(self, records: Sequence[VideoRecord]) -> list[FrameFeatures]:
@@ -58,7 +84,7 @@ class PairScorer:
         Raises:
             NotIndexedError: One of them was removed in the meantime.
         """
-        return self._held.read(self.store, [record.id for record in records])
+        return [self.ignored.cut(each) for each in self._held.read(self.store, [record.id for record in records])]
 
     def compare(self, record: VideoRecord, others: Sequence[VideoRecord], parts: bool) -> list[PairResult] | None:
         """The results of a video with others; None if one of them was removed in the meantime."""
@@ -78,6 +104,8 @@ class PairScorer:
         if content_of(other) < content_of(record):
             return self.score(other, record, parts=parts).swapped()
         one, target = self.stored([record, other])
+        if not (len(one) and len(target)):
+            return PairResult(0.0)
         best = self.scorer.score(one, [target])[0]
         # The other direction may find a line that this one misses by a frame. Unrelated videos have none in either
         # direction.
@@ -100,7 +128,9 @@ class PairScorer:
         assert self.readings is not None  # can_refine
         if self.is_elsewhere:  # without the file, the result would differ
             check_files_here((record.path, other.path))
-        one, target = self.readings.finest(record), self.readings.finest(other)
+        one, target = (self.ignored.cut(self.readings.finest(each)) for each in (record, other))
+        if not (len(one) and len(target)):
+            return PairResult(0.0, fine=True)
         return result_of(score_pair(one, target, self.scorer), one, target, fine=True)
 
 
@@ -126,6 +156,7 @@ class PairJob:
         spec: Specification for opening the extractor.
         fingerprint: Fingerprint of the extractor.
         rate: Frames per second at which the index samples long videos.
+        ignored: The ends of each file that are not compared.
     """
 
     scorer: Scorer
@@ -133,6 +164,7 @@ class PairJob:
     spec: WorkerSpec
     fingerprint: str
     rate: float
+    ignored: IgnoredEnds = IgnoredEnds()
 
     def start(self, place: Place, store: VectorStore) -> PairScorer:
         """Create the scorer in a process that has this store.
@@ -147,7 +179,7 @@ class PairJob:
                 f"({extractor.fingerprint} and {self.fingerprint}); give every machine the same weights"
             )
         readings = Readings(store, extractor, self.calibration, self.rate)
-        return PairScorer(store, self.scorer, readings, is_elsewhere=True)
+        return PairScorer(store, self.scorer, readings, is_elsewhere=True, ignored=self.ignored)
 
 
 def result_of(score: PairScore, first: FrameFeatures, second: FrameFeatures, *, fine: bool = False) -> PairResult:

@@ -11,7 +11,7 @@ import numpy as np
 
 from vidkin.errors import NotIndexedError
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of
-from vidkin.index.duplicates.pair_scores import PairJob, PairScorer, is_in_doubt
+from vidkin.index.duplicates.pair_scores import IgnoredEnds, PairJob, PairScorer, is_in_doubt
 from vidkin.index.duplicates.scope import Lookups, PairScope
 from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.query import Readings
@@ -46,6 +46,7 @@ class PairSearch:
         neighbors: Number of videos with which each video is compared.
         pairs: Which pairs are compared.
         sound: Audio fingerprints of the index; None if it has none.
+        ignored: The ends of each file that are not compared.
         mapper, job: The mapper that scores the pairs, and its job; None to score them in this process.
     """
 
@@ -57,12 +58,13 @@ class PairSearch:
     neighbors: int = 20
     pairs: PairScope = field(default_factory=PairScope)
     sound: SoundSearch | None = None
+    ignored: IgnoredEnds = field(default_factory=IgnoredEnds)
     mapper: Mapper | None = None
     job: PairJob | None = None
     scores: PairScorer = field(init=False)
 
     def __post_init__(self) -> None:
-        self.scores = PairScorer(self.store, self.scorer, self.readings)
+        self.scores = PairScorer(self.store, self.scorer, self.readings, ignored=self.ignored)
 
     def share_work(self, mapper: Mapper | None, spec: WorkerSpec) -> None:
         """Have a mapper score the pairs in blocks; None to score them in this process.
@@ -74,7 +76,7 @@ class PairSearch:
         if mapper is not None and self.readings is not None:
             readings = self.readings
             parts = readings.calibration, spec, readings.extractor.fingerprint, readings.rate
-            self.mapper, self.job = mapper, PairJob(self.scorer, *parts)
+            self.mapper, self.job = mapper, PairJob(self.scorer, *parts, self.ignored)
 
     def run(self, videos: Sequence[VideoRecord], *, on_progress: Callable[[int, int], None] | None = None) -> None:
         """Compare the pairs; results are stored even if this is interrupted.
@@ -175,6 +177,8 @@ class PairSearch:
             NotIndexedError: The video was removed in the meantime.
         """
         features, content = self.scores.stored([record])[0], content_of(record)
+        if not len(features):
+            return []
         if not self.parts and len(features) > _FRAMES_LOOKED_UP:
             spread = np.linspace(0, len(features) - 1, _FRAMES_LOOKED_UP)
             features = features.frames(np.rint(spread).astype(np.int64))

@@ -28,6 +28,8 @@ from vidkin.index.duplicates.traits import Traits
 
 NOT_WHOLE = "not a whole copy"
 """Doubt about an excerpt in a search for whole copies; it is not removed."""
+NO_ENDS = "its ends were not compared"
+"""Doubt about a file that was compared without its ends, unless it has the same bytes."""
 # Maximum seconds by which a file may be longer than the file that holds all of it, and maximum speed of a copy.
 _LONGER, _FASTEST = 0.6, 1.1
 
@@ -211,6 +213,8 @@ class _Roles:
         elif not stays and keeper is None:
             doubt = _describe_findings(findings) or pairs.different_sound(file, reference)
             doubt = doubt or (NOT_WHOLE if relation == "excerpt" and not self.rules.parts else "")
+            is_cut = bool(pairs.search.scores.ignored) and content_of(file.record) != content_of(reference.record)
+            doubt = doubt or (NO_ENDS if is_cut else "")
             doubt = doubt or (_why_unproven(file, wanted) if self.rules.prove else "")
         lacking = _unseen(result, lengths[0])
         if reference is not wanted:
