@@ -7,6 +7,7 @@ from the scorer, and their ends, accurate to a frame or two, from comparing fram
 from __future__ import annotations
 
 import logging
+import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,14 +19,15 @@ from vidkin._base.arguments import check_constructor
 from vidkin._base.files import is_within
 from vidkin._base.values import Result, check_share
 from vidkin.errors import CollectionMismatchError, InvalidArgumentError, MediaError
-from vidkin.index.duplicates.placement import PlacedFrames, fit_line, follow_line, place_frames
+from vidkin.index.duplicates.detail import measure_edges
+from vidkin.index.duplicates.placement import PlacedFrames, compare_changes, fit_line, follow_line, place_frames
 from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.query import SearchParts
 from vidkin.index.query.stages import Ranker, find_identical, score_candidates
 from vidkin.index.storage.records import VideoRecord
 from vidkin.media import probe
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
-from vidkin.similarity import EXCERPT, FrameFeatures, Segment
+from vidkin.similarity import EXCERPT, SURE, FrameFeatures, Segment
 
 _logger = logging.getLogger(__name__)
 
@@ -39,6 +41,13 @@ _AROUND, _RATE = 1.6, 12.5
 _AGREES = 0.6
 # Minimum seconds of a reported piece and of a gap; shorter gaps are closed.
 _MIN_SECONDS, _MIN_GAP = 0.4, 0.3
+# Minimum number of frames of a gap that is searched again, because fewer do not form a line.
+_MIN_FRAMES = 3
+# Minimum correlation of what changes in two videos if their score leaves doubt, and maximum number of such matches that
+# are read for a video: footage of a fixed camera has many.
+_SAME_CHANGE, _MAX_DOUBTFUL = 0.7, 20
+# Lines and columns of the images whose edges are compared for sharpness.
+_EDGE_SIZE = (288, 384)
 
 
 @check_constructor
@@ -53,6 +62,10 @@ class SharedStretch(Result):
         score: Similarity along the stretch, in [0, 1].
         speed: Seconds of the other file per second of the video.
         mirrored: Whether one of them is flipped left to right.
+        turned: Degrees by which the video must be rotated clockwise to match: 0, 90, 180 or 270.
+        backwards: Whether the video shows the stretch of the other file from its end to its start.
+        sharpness: Edges of the other file relative to those of the video, at the same size; 1 if unknown.
+        pixels: Pixels of the other file that show the frame of the video.
         exact: Whether the ends were found by comparing frames; otherwise they are as coarse as the index.
     """
 
@@ -65,6 +78,10 @@ class SharedStretch(Result):
     speed: float = 1.0
     mirrored: bool = False
     exact: bool = False
+    turned: int = 0
+    backwards: bool = False
+    sharpness: float = 1.0
+    pixels: int = 0
 
     def __post_init__(self) -> None:
         if self.end < self.start or self.other_end < self.other_start:
@@ -83,11 +100,13 @@ class SharedStretch(Result):
         """The part of the stretch between two times of the video."""
         first, last = max(start, self.start), min(end, self.end)
         moved = [self.other_start + self.speed * (time - self.start) for time in (first, last)]
+        if self.backwards:
+            moved = [self.other_end - self.speed * (time - self.start) for time in (last, first)]
         return replace(
             self,
             start=first,
             end=last,
-            other_start=min(moved[0], self.other_end),
+            other_start=min(max(moved[0], self.other_start), self.other_end),
             other_end=min(moved[1], self.other_end),
         )
 
@@ -147,12 +166,13 @@ class Coverage(Result):
     def sources(self) -> tuple[SharedStretch, ...]:
         """The pieces of the video in order and without overlaps, each with the file that shows it best.
 
-        Among the files that show a piece, the one with the longest stretch around it is chosen, because a source
+        Files that show a piece as it is come before mirrored, turned or reversed ones, then sharper ones and those with
+        more pixels. Among equal ones, the one with the longest stretch around the piece is chosen, because a source
         contains more than a quotation; a tie goes to the higher score.
         """
         left = [(0.0, self.duration)]
         chosen = []
-        for stretch in sorted(self.stretches, key=lambda each: (-round(each.seconds, 1), -each.score, each.path)):
+        for stretch in sorted(self.stretches, key=_rank):
             rest: list[tuple[float, float]] = []
             for start, end in left:
                 if min(end, stretch.end) - max(start, stretch.start) < _MIN_SECONDS:
@@ -207,6 +227,14 @@ class Coverage(Result):
 
     def _repr_html_(self) -> str:
         return cards_html(self.cards(), f"{shown_name(self.path)}: {self.share:.0%} elsewhere")
+
+
+def _rank(stretch: SharedStretch) -> tuple[bool, int, int, float, float, str]:
+    """Key for sorting stretches, the best source first."""
+    is_changed = stretch.mirrored or stretch.backwards or stretch.turned != 0
+    # In steps of half and of whole octaves, because encoding changes edges a little.
+    sharpness, pixels = round(2 * math.log2(max(stretch.sharpness, 1e-3))), round(math.log2(max(stretch.pixels, 1)))
+    return is_changed, -sharpness, -pixels, -round(stretch.seconds, 1), -stretch.score, stretch.path
 
 
 def _union(spans: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
@@ -280,32 +308,91 @@ def cover(
         return record.id not in same and inside and not record.is_photograph
 
     duration = probe(name).duration
+    done = total = 0
+
+    def advance() -> None:
+        nonlocal done
+        done += 1
+        if on_progress is not None:
+            on_progress(done, total)
+
     blocks = list(_blocks(query, duration))
-    rough: dict[int, list[Segment]] = {}
-    for done, block in enumerate(blocks):
-        ids = [video for video in find_candidates(store, block, candidates) if counts(store.get(video))]
-        for video, pair in (rank or score_candidates)(store, block, ids, parts.scorer):
-            if pair.score >= threshold:
-                rough.setdefault(video, []).extend(each for each in pair.segments if each.score >= threshold / 2)
-        if on_progress is not None:
-            on_progress(done + 1, len(blocks))
-    pairs = [(store.get(video), segment) for video, found in rough.items() for segment in _merge_segments(found)]
+    sources: list[int] | None = None
+    searched: set[tuple[float, float]] = set()
+    doubtful: list[tuple[VideoRecord, Segment]] = []
     stretches: list[SharedStretch] = []
-    for done, (record, segment) in enumerate(pairs):
-        stretch = _refine_ends(name, duration, record, segment)
-        if stretch is not None:
-            stretches.append(stretch)
-        if on_progress is not None:
-            on_progress(len(blocks) + done + 1, len(blocks) + len(pairs))
+    gaps: tuple[tuple[float, float], ...] = ((0.0, duration + 1),)
+    while blocks:
+        total += len(blocks)
+        rough: dict[int, list[Segment]] = {}
+        for block in blocks:
+            ids = sources or [video for video in find_candidates(store, block, candidates) if counts(store.get(video))]
+            for video, pair in (rank or score_candidates)(store, block, ids, parts.scorer):
+                if pair.score < threshold:
+                    doubtful += [(store.get(video), each) for each in pair.segments if each.score >= SURE]
+                else:
+                    rough.setdefault(video, []).extend(each for each in pair.segments if each.score >= threshold / 2)
+            searched.add(_span_of(block))
+            advance()
+        pairs = [(store.get(video), segment) for video, found in rough.items() for segment in _merge_segments(found)]
+        total += len(pairs)
+        for record, segment in pairs:
+            stretch = _refine_ends(name, duration, record, segment)
+            if stretch is not None and _fills(stretch, gaps):
+                stretches.append(stretch)
+            advance()
+        # A comparison finds only the strongest lines. If a source is shown more often, the rest is in the gaps.
+        sources = list(rough) if sources is None else sources
+        spans = _union((round(each.start, 3), round(each.end, 3)) for each in stretches)
+        gaps = _gaps(spans, duration) if sources else ()
+        blocks = [block for gap in gaps for block in _blocks(query, duration, *gap) if _span_of(block) not in searched]
+        blocks = [block for block in blocks if len(block) >= _MIN_FRAMES]
+    left = _gaps(_union((each.start, each.end) for each in stretches), duration)
+    stretches += _confirm(name, duration, doubtful, left)
     return Coverage(name, duration, tuple(sorted(_drop_repeats(stretches), key=lambda each: (each.start, each.path))))
 
 
-def _blocks(query: FrameFeatures, duration: float) -> Iterator[FrameFeatures]:
-    """Split the query into overlapping stretches of two minutes, so that none of its parts is lost among the others."""
+def _confirm(
+    path: str, duration: float, doubtful: Iterable[tuple[VideoRecord, Segment]], gaps: Sequence[tuple[float, float]]
+) -> Iterator[SharedStretch]:
+    """Doubtful matches in which the same changes in both videos, such as a person walking before a fixed camera."""
+    tried = 0
+    for record, segment in sorted(doubtful, key=lambda each: -each[1].score):
+        if tried == _MAX_DOUBTFUL or not gaps:
+            break
+        if max(min(end, segment.query_end) - max(start, segment.query_start) for start, end in gaps) < _MIN_SECONDS:
+            continue
+        tried += 1
+        stretch = _refine_ends(path, duration, record, segment, is_doubtful=True)
+        if stretch is not None and _fills(stretch, gaps):
+            yield stretch
+            gaps = [part for gap in gaps for part in _outside(gap, stretch)]
+
+
+def _outside(gap: tuple[float, float], stretch: SharedStretch) -> list[tuple[float, float]]:
+    parts = (gap[0], min(gap[1], stretch.start)), (max(gap[0], stretch.end), gap[1])
+    return [(start, end) for start, end in parts if end - start > _MIN_GAP]
+
+
+def _fills(stretch: SharedStretch, gaps: Iterable[tuple[float, float]]) -> bool:
+    """Whether a stretch shows enough of one of these gaps."""
+    return any(min(end, stretch.end) - max(start, stretch.start) >= _MIN_SECONDS for start, end in gaps)
+
+
+def _span_of(block: FrameFeatures) -> tuple[float, float]:
+    return float(block.timestamps[0]), float(block.timestamps[-1])
+
+
+def _blocks(
+    query: FrameFeatures, duration: float, first: float = 0.0, last: float | None = None
+) -> Iterator[FrameFeatures]:
+    """Split a stretch of the query into overlapping blocks of two minutes, so that none of its parts is lost among the
+    others."""
+    last = duration if last is None else last
     # The remainder after the last block does not form a block of its own.
-    starts = np.arange(0.0, max(duration - 2 * _OVERLAP, 1.0), _BLOCK - _OVERLAP)
+    starts = np.arange(first, max(last - 2 * _OVERLAP, first + 1.0), _BLOCK - _OVERLAP)
     for start in starts.tolist():
-        end = duration + 1 if start == starts[-1] else start + _BLOCK
+        end = start + _BLOCK if start != starts[-1] else last if last < duration else duration + 1
         rows = np.flatnonzero((query.timestamps >= start) & (query.timestamps < end))
         if len(rows):
             block = query.frames(rows)
@@ -336,23 +423,69 @@ def _merge_segments(segments: Sequence[Segment]) -> list[Segment]:
     return joined
 
 
-def _refine_ends(path: str, duration: float, record: VideoRecord, segment: Segment) -> SharedStretch | None:
-    """The stretch of a segment, with ends found by comparing frames; None if nothing is left of it."""
-    lengths, ends = (duration, record.duration), None
+def _refine_ends(
+    path: str, duration: float, record: VideoRecord, segment: Segment, *, is_doubtful: bool = False
+) -> SharedStretch | None:
+    """The stretch of a segment, with ends found by comparing frames; None if nothing is left of it, or if it is
+    doubtful and other things change in the other file."""
+    lengths = duration, record.duration
+    placed: PlacedFrames | None = None
+    ends: tuple[float, float, float, float] | None = None
     try:
         placed = None if segment.backwards else place_frames(path, record.path, segment, lengths)
         ends = None if placed is None else _find_ends(path, record.path, segment, placed, lengths)
+        if is_doubtful and (placed is None or ends is None or not _is_same(path, record, ends, placed, lengths)):
+            return None
     except MediaError as error:
         _logger.info("%s; ends of matches are those of the index", error)
+        if is_doubtful:
+            return None
     times, there = (segment.query_start, segment.query_end), (segment.target_start, segment.target_end)
     speed = segment.speed
     if ends is not None:
         *span, offset, speed = ends
         first, last = (min(max(offset + speed * time, 0.0), record.duration) for time in span)
         times, there = (span[0], span[1]), (first, max(first, last))
-    exact = ends is not None
-    found = SharedStretch(*times, record.path, *there, segment.score, speed, segment.mirrored, exact=exact)
+    left, top, right, bottom = segment.target_box if placed is None else placed.placement.covered_box
+    found = SharedStretch(
+        *times,
+        record.path,
+        *there,
+        segment.score,
+        speed,
+        segment.mirrored,
+        exact=ends is not None,
+        turned=segment.turned,
+        backwards=segment.backwards,
+        sharpness=1.0 if placed is None else _compare_edges(placed),
+        pixels=round(record.width * record.height * (right - left) * (bottom - top)),
+    )
     return found if found.seconds >= _MIN_SECONDS else None
+
+
+def _is_same(
+    path: str,
+    record: VideoRecord,
+    ends: tuple[float, float, float, float],
+    placed: PlacedFrames,
+    lengths: tuple[float, float],
+) -> bool:
+    """Whether the same changes in both videos between these ends, on the line of the last two numbers."""
+    start, end, *line = ends
+    times = np.arange(start, end, 1 / _RATE)[1:-1]  # the ends may be off by a frame
+    if len(times) < _MIN_FRAMES:
+        return False
+    return compare_changes(path, record.path, times, (line[0], line[1]), placed, lengths) >= _SAME_CHANGE
+
+
+def _compare_edges(placed: PlacedFrames) -> float:
+    """Edges of the second video relative to those of the first one, in the common part of both."""
+    edges = [
+        [float(measure_edges(images.mean(axis=-1, dtype=np.float32)).mean()) for images in pair]
+        for pair in placed.common(_EDGE_SIZE)
+    ]
+    first, second = np.sum(edges, axis=0).tolist()
+    return float(second / first) if first > 0 else 1.0
 
 
 def _find_ends(

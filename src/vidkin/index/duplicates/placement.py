@@ -347,6 +347,38 @@ def follow_line(
     Raises:
         MediaError: One of the files cannot be read.
     """
+    return _agreements(*_read_line(first, second, times, line, placed, lengths), FrameAlignment())
+
+
+def compare_changes(
+    first: str,
+    second: str,
+    times: NDArray[np.float64],
+    line: tuple[float, float],
+    placed: PlacedFrames,
+    lengths: tuple[float, float],
+) -> float:
+    """Correlation in [-1, 1] of what changes in two videos along a line, as in :func:`follow_line`; 0 for stills.
+
+    Two moments of a fixed camera look the same, but do not change in the same way.
+
+    Raises:
+        MediaError: One of the files cannot be read.
+    """
+    one, other = (side - side.mean(axis=0) for side in _read_line(first, second, times, line, placed, lengths))
+    spread = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return float(np.vdot(one, other)) / spread if spread > 0 else 0.0
+
+
+def _read_line(
+    first: str,
+    second: str,
+    times: NDArray[np.float64],
+    line: tuple[float, float],
+    placed: PlacedFrames,
+    lengths: tuple[float, float],
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Small images [T, H, W] of the common part of two videos along a line."""
     sides = []
     wanted = times, line[0] + line[1] * times
     boxes = placed.placement.inside_box, placed.placement.covered_box
@@ -357,7 +389,7 @@ def follow_line(
         once, back = np.unique(rows, return_inverse=True)
         upright = np.asarray(pose.apply(images[once]), np.uint8)
         sides.append(_canvases(upright, box, (_LINES, _LINES * 4 // 3))[back])
-    return _agreements(sides[0], sides[1], FrameAlignment())
+    return sides[0], sides[1]
 
 
 def _size_of(images: NDArray[np.uint8], box: Box, lines: int) -> tuple[int, int]:
