@@ -644,7 +644,7 @@ class Index:
         Args:
             path: The video; the file itself and files with the same bytes do not count.
             within: Only files in this folder count.
-            threshold: Minimum score of a match.
+            threshold: Minimum score of a match; below it, the same movements in both files make a match count.
             candidates: As for :meth:`search`, applied to every two minutes of the video.
             on_progress: Callback that receives (steps done, total number of steps).
         """

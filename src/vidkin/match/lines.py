@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_arguments
 
-__all__ = ["MAX_GAP", "AlignedLine", "find_lines"]
+__all__ = ["MAX_GAP", "MAX_LINES", "AlignedLine", "find_lines"]
 
 Map = NDArray[np.float32]
 Times = NDArray[np.float64]
@@ -28,6 +28,8 @@ _MISMATCH = np.float32(-0.25)
 _FITTED_SPEEDS = 2
 MAX_GAP = 1.6
 """Seconds without evidence that end a line."""
+MAX_LINES = 8
+"""Maximum number of lines in a map."""
 # Maximum factor by which fitting increases the evidence of a line of the grid, which has steps of half a frame.
 _MAX_LIFT = 1.25
 # Frames around a line in which its peak is searched for.
@@ -67,7 +69,9 @@ class AlignedLine:
 
 
 @check_arguments
-def find_lines(evidence: Map, query_times: Times, target_times: Times, *, max_lines: int = 8) -> list[AlignedLine]:
+def find_lines(
+    evidence: Map, query_times: Times, target_times: Times, *, max_lines: int = MAX_LINES
+) -> list[AlignedLine]:
     """Find the lines with the most evidence, strongest first, each outside of the stretches of stronger lines.
 
     A run on a line is the stretch with the largest sum of evidence, weighted by the duration of each query frame.

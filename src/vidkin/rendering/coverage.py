@@ -16,7 +16,7 @@ from vidkin._base.values import replace_controls, write_csv_rows
 from vidkin.rendering.text import FileFormat, clock_range, json_text, number, percent, printable
 
 if TYPE_CHECKING:
-    from vidkin.index import Coverage
+    from vidkin.index import Coverage, SharedStretch
 
 _HEADINGS = (
     "start",
@@ -62,9 +62,9 @@ def coverage_cells(coverage: Coverage) -> Iterator[tuple[str, ...]]:
     """Rows for CSV and tab-separated files: the headings, then each stretch by start; ``source`` is ``yes`` if the file
     is the best source of that stretch."""
     yield _HEADINGS
-    sources = {(piece.path, piece.other_start - piece.speed * piece.start) for piece in coverage.sources}
+    sources = {(piece.path, _offset(piece)) for piece in coverage.sources}
     for each in coverage.stretches:
-        is_source = (each.path, each.other_start - each.speed * each.start) in sources
+        is_source = (each.path, _offset(each)) in sources
         yield (
             f"{each.start:.3f}",
             f"{each.end:.3f}",
@@ -75,6 +75,13 @@ def coverage_cells(coverage: Coverage) -> Iterator[tuple[str, ...]]:
             f"{each.speed:.4f}",
             *("yes" if value else "no" for value in (each.mirrored, each.exact, is_source)),
         )
+
+
+def _offset(stretch: SharedStretch) -> float:
+    """Seconds that a stretch and all of its parts have in common."""
+    if stretch.backwards:
+        return round(stretch.other_end + stretch.speed * stretch.start, 6)
+    return round(stretch.other_start - stretch.speed * stretch.start, 6)
 
 
 def _write_csv(coverage: Coverage, file: IO[str]) -> None:

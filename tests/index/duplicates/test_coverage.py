@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image as PILImage
+from PIL import ImageFilter
 
-from tests.support.videos import encode, pan
+from tests.support.videos import Image, encode, pan
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import Coverage, Index, SerialExecutor, SharedStretch
 
@@ -41,6 +45,24 @@ def test_each_moment_has_one_source_and_the_longest_stretch_is_preferred() -> No
     )
     pieces = [(piece.path, piece.start, piece.end, piece.other_start, piece.other_end) for piece in film.sources]
     assert pieces == [("/long", 0, 20, 100, 120), ("/next", 20, 30, 12, 22)]
+
+
+def test_the_best_source_is_unchanged_then_sharp_then_large_then_long() -> None:
+    whole = shared(0, 20, "/whole")
+    stretches = (
+        replace(whole, path="/mirrored", mirrored=True, sharpness=3.0),
+        replace(whole, path="/blurred", sharpness=0.5, pixels=1920 * 1080),
+        replace(whole, path="/small", sharpness=1.1, pixels=320 * 180),
+        replace(shared(5, 10, "/large"), sharpness=0.95, pixels=1280 * 720),
+        replace(shared(4, 12, "/longer"), sharpness=1.0, pixels=1280 * 720),
+    )
+    chosen = [(piece.path, piece.start, piece.end) for piece in Coverage("/film.mp4", 20.0, stretches).sources]
+    assert chosen == [("/small", 0, 4), ("/longer", 4, 12), ("/small", 12, 20)]
+
+
+def test_a_part_of_a_stretch_shown_backwards_is_at_the_other_end() -> None:
+    part = replace(shared(0, 10, "/a", 20), backwards=True).part(0, 4)
+    assert (part.other_start, part.other_end) == (26, 30)
 
 
 def test_short_gaps_are_closed_and_a_film_without_matches_is_only_here() -> None:
@@ -106,3 +128,44 @@ def test_a_film_is_covered_by_the_compilation_that_quotes_it(index: Index, folde
 
 def test_only_a_folder_counts_if_one_is_named(index: Index, folder: Path, tmp_path: Path) -> None:
     assert index.coverage(folder / "rocket.mp4", within=tmp_path).stretches == ()
+
+
+@pytest.mark.thorough
+def test_a_loop_is_covered_by_the_clip_that_it_repeats_and_the_sharpest_copy_is_named(tmp_path: Path) -> None:
+    once = list(pan("coffee", 40, **SIZE))
+    encode(tmp_path / "loop.mp4", once * 10, rate=RATE)
+    soft = [PILImage.fromarray(image).filter(ImageFilter.GaussianBlur(2)) for image in once]
+    encode(tmp_path / "soft.mp4", [np.asarray(image) for image in soft], rate=RATE)
+    encode(tmp_path / "flipped.mp4", [np.flip(image, 1) for image in once], rate=RATE)
+    encode(tmp_path / "sharp.mp4", once, rate=RATE)
+    with Index.open(tmp_path / "c.vidkin", create=True) as index:
+        index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
+        found = index.coverage(tmp_path / "loop.mp4")
+    assert (found.share, found.only_here) == (pytest.approx(1.0, abs=0.005), ())
+    assert {Path(piece.path).stem for piece in found.sources} == {"sharp"}
+    assert {Path(each.path).stem for each in found.stretches if each.mirrored} == {"flipped"}
+
+
+def walk(count: int, seed: int) -> list[Image]:
+    """A fixed camera: a room in which a small bright thing moves."""
+    room, steps = next(iter(pan("astronaut", 1, **SIZE))), np.random.default_rng(seed).normal(0, 2.5, (count, 2))
+    images = []
+    for x, y in np.abs(steps.cumsum(axis=0) + np.array([60, 80])).astype(int) % (100, 140):
+        image = room.copy()
+        image[x : x + 12, y : y + 12] = 230
+        images.append(image)
+    return images
+
+
+@pytest.mark.thorough
+def test_a_match_in_doubt_counts_if_the_same_moves_in_both(tmp_path: Path) -> None:
+    """A moment of a fixed camera is told from others by what moves."""
+    camera = walk(150, 1)
+    encode(tmp_path / "camera.mp4", camera, rate=RATE)
+    encode(tmp_path / "shown.mp4", [*pan("coffee", 40, **SIZE), *camera[60:100]], rate=RATE, options={"crf": "28"})
+    encode(tmp_path / "other.mp4", [*pan("coffee", 40, **SIZE), *walk(40, 2)], rate=RATE, options={"crf": "28"})
+    with Index.open(tmp_path / "c.vidkin", create=True) as index:
+        index.add(tmp_path / "camera.mp4", executor=SerialExecutor(index.worker_spec))
+        (shown,) = index.coverage(tmp_path / "shown.mp4", threshold=0.99).stretches
+        assert index.coverage(tmp_path / "other.mp4", threshold=0.99).stretches == ()
+    assert (shown.start, shown.end, shown.other_start) == pytest.approx((4.0, 8.0, 6.0), abs=0.21)

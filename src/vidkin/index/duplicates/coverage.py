@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vidkin._base.arguments import check_constructor
 from vidkin._base.files import is_within
@@ -25,6 +26,7 @@ from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.query import SearchParts
 from vidkin.index.query.stages import Ranker, find_identical, score_candidates
 from vidkin.index.storage.records import VideoRecord
+from vidkin.match.lines import MAX_LINES
 from vidkin.media import probe
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 from vidkin.similarity import EXCERPT, SURE, FrameFeatures, Segment
@@ -41,11 +43,11 @@ _AROUND, _RATE = 1.6, 12.5
 _AGREES = 0.6
 # Minimum seconds of a reported piece and of a gap; shorter gaps are closed.
 _MIN_SECONDS, _MIN_GAP = 0.4, 0.3
-# Minimum number of frames of a gap that is searched again, because fewer do not form a line.
+# Minimum number of frames of a part that is compared on its own, because fewer do not form a line.
 _MIN_FRAMES = 3
-# Minimum correlation of what changes in two videos if their score leaves doubt, and maximum number of such matches that
-# are read for a video: footage of a fixed camera has many.
-_SAME_CHANGE, _MAX_DOUBTFUL = 0.7, 20
+# Minimum correlation of what changes in two videos if their score leaves doubt, and maximum number of matches that fail
+# this test: footage of a fixed camera has many.
+_SAME_CHANGE, _MAX_DOUBTFUL = 0.85, 20
 # Lines and columns of the images whose edges are compared for sharpness.
 _EDGE_SIZE = (288, 384)
 
@@ -279,7 +281,7 @@ def cover(
         parts: Parts of the index.
         query: Features of the video.
         within: Only files in this folder count; None for all.
-        threshold: Score of a pair from which its segments count.
+        threshold: Score of a pair from which its segments count; below it, the same must change in both videos.
         candidates: Number of videos compared with each block of two minutes.
         on_progress: Callback that receives (steps done, total steps); the total grows when matches are known.
         rank: Scores the candidates; None scores them in this process.
@@ -316,37 +318,37 @@ def cover(
         if on_progress is not None:
             on_progress(done, total)
 
-    blocks = list(_blocks(query, duration))
-    sources: list[int] | None = None
-    searched: set[tuple[float, float]] = set()
+    # Blocks to compare, each with its candidates or with one video.
+    tasks: list[tuple[FrameFeatures, int | None]] = [(block, None) for block in _blocks(query, duration)]
     doubtful: list[tuple[VideoRecord, Segment]] = []
     stretches: list[SharedStretch] = []
-    gaps: tuple[tuple[float, float], ...] = ((0.0, duration + 1),)
-    while blocks:
-        total += len(blocks)
+    is_again = False
+    while tasks:
+        total += len(tasks)
         rough: dict[int, list[Segment]] = {}
-        for block in blocks:
-            ids = sources or [video for video in find_candidates(store, block, candidates) if counts(store.get(video))]
+        full: list[tuple[FrameFeatures, int]] = []
+        for block, only in tasks:
+            ids = [only] if only is not None else find_candidates(store, block, candidates)
+            ids = [video for video in ids if counts(store.get(video))]
             for video, pair in (rank or score_candidates)(store, block, ids, parts.scorer):
                 if pair.score < threshold:
                     doubtful += [(store.get(video), each) for each in pair.segments if each.score >= SURE]
-                else:
-                    rough.setdefault(video, []).extend(each for each in pair.segments if each.score >= threshold / 2)
-            searched.add(_span_of(block))
+                    continue
+                rough.setdefault(video, []).extend(each for each in pair.segments if each.score >= threshold / 2)
+                if is_again or len(pair.segments) >= MAX_LINES:
+                    full.append((block, video))
             advance()
         pairs = [(store.get(video), segment) for video, found in rough.items() for segment in _merge_segments(found)]
         total += len(pairs)
         for record, segment in pairs:
-            stretch = _refine_ends(name, duration, record, segment)
-            if stretch is not None and _fills(stretch, gaps):
+            # Around a stretch, its source often shows other moments of the same scene.
+            stretch = _refine_ends(name, duration, record, segment, is_doubtful=is_again)
+            if stretch is not None:
                 stretches.append(stretch)
             advance()
-        # A comparison finds only the strongest lines. If a source is shown more often, the rest is in the gaps.
-        sources = list(rough) if sources is None else sources
-        spans = _union((round(each.start, 3), round(each.end, 3)) for each in stretches)
-        gaps = _gaps(spans, duration) if sources else ()
-        blocks = [block for gap in gaps for block in _blocks(query, duration, *gap) if _span_of(block) not in searched]
-        blocks = [block for block in blocks if len(block) >= _MIN_FRAMES]
+        # A comparison finds only the strongest lines, so a source that is shown more often is looked for in the rest.
+        rests = ((_rest(block, stretches, store.get(video).path), video) for block, video in full)
+        tasks, is_again = [(rest, video) for pieces, video in rests for rest in pieces], True
     left = _gaps(_union((each.start, each.end) for each in stretches), duration)
     stretches += _confirm(name, duration, doubtful, left)
     return Coverage(name, duration, tuple(sorted(_drop_repeats(stretches), key=lambda each: (each.start, each.path))))
@@ -356,15 +358,16 @@ def _confirm(
     path: str, duration: float, doubtful: Iterable[tuple[VideoRecord, Segment]], gaps: Sequence[tuple[float, float]]
 ) -> Iterator[SharedStretch]:
     """Doubtful matches in which the same changes in both videos, such as a person walking before a fixed camera."""
-    tried = 0
+    failed = 0
     for record, segment in sorted(doubtful, key=lambda each: -each[1].score):
-        if tried == _MAX_DOUBTFUL or not gaps:
+        if failed == _MAX_DOUBTFUL or not gaps:
             break
         if max(min(end, segment.query_end) - max(start, segment.query_start) for start, end in gaps) < _MIN_SECONDS:
             continue
-        tried += 1
         stretch = _refine_ends(path, duration, record, segment, is_doubtful=True)
-        if stretch is not None and _fills(stretch, gaps):
+        if stretch is None:
+            failed += 1
+        elif _fills(stretch, gaps):
             yield stretch
             gaps = [part for gap in gaps for part in _outside(gap, stretch)]
 
@@ -379,26 +382,33 @@ def _fills(stretch: SharedStretch, gaps: Iterable[tuple[float, float]]) -> bool:
     return any(min(end, stretch.end) - max(start, stretch.start) >= _MIN_SECONDS for start, end in gaps)
 
 
-def _span_of(block: FrameFeatures) -> tuple[float, float]:
-    return float(block.timestamps[0]), float(block.timestamps[-1])
+def _rest(block: FrameFeatures, stretches: Iterable[SharedStretch], path: str) -> Iterator[FrameFeatures]:
+    """The parts of a block between the stretches of a file; none if there are no stretches in it."""
+    times, rest = block.timestamps, np.ones(len(block), np.bool_)
+    for each in stretches:
+        rest &= (each.path != path) | (times < each.start - _MIN_GAP / 2) | (times >= each.end - _MIN_GAP / 2)
+    rows = np.flatnonzero(rest)
+    for part in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1) if len(rows) < len(block) else ():
+        if len(part) >= _MIN_FRAMES:
+            yield _cut(block, part)
 
 
-def _blocks(
-    query: FrameFeatures, duration: float, first: float = 0.0, last: float | None = None
-) -> Iterator[FrameFeatures]:
-    """Split a stretch of the query into overlapping blocks of two minutes, so that none of its parts is lost among the
-    others."""
-    last = duration if last is None else last
+def _cut(query: FrameFeatures, rows: NDArray[np.int64]) -> FrameFeatures:
+    """Consecutive frames of the query. Only the last ones end at the end of the video."""
+    block = query.frames(rows)
+    is_end = query.end is None or rows[-1] == len(query) - 1
+    return block if is_end else replace(block, end=float(block.timestamps[-1]) + query.period)
+
+
+def _blocks(query: FrameFeatures, duration: float) -> Iterator[FrameFeatures]:
+    """Split the query into overlapping stretches of two minutes, so that none of its parts is lost among the others."""
     # The remainder after the last block does not form a block of its own.
-    starts = np.arange(first, max(last - 2 * _OVERLAP, first + 1.0), _BLOCK - _OVERLAP)
+    starts = np.arange(0.0, max(duration - 2 * _OVERLAP, 1.0), _BLOCK - _OVERLAP)
     for start in starts.tolist():
-        end = start + _BLOCK if start != starts[-1] else last if last < duration else duration + 1
+        end = duration + 1 if start == starts[-1] else start + _BLOCK
         rows = np.flatnonzero((query.timestamps >= start) & (query.timestamps < end))
         if len(rows):
-            block = query.frames(rows)
-            # Only the last block ends at the end of the video.
-            is_end = query.end is None or rows[-1] == len(query) - 1
-            yield block if is_end else replace(block, end=float(block.timestamps[-1]) + query.period)
+            yield _cut(query, rows)
 
 
 def _merge_segments(segments: Sequence[Segment]) -> list[Segment]:
