@@ -22,6 +22,7 @@ from vidkin._base.values import check_choice, check_share
 from vidkin.errors import CollectionError, CollectionMismatchError, IndexClosedError, InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor
 from vidkin.index.duplicates.comparisons import Comparisons, content_of, present_files
+from vidkin.index.duplicates.pair_scores import IgnoredEnds
 from vidkin.index.duplicates.scope import Scope
 from vidkin.index.ingest.report import IngestInterrupted, Progress
 from vidkin.index.ingest.scan import Scan, scan
@@ -538,7 +539,6 @@ class Index:
                 comparator scores unrelated videos of the index as high as copies.
         """
         from vidkin.index.duplicates.find import find_duplicates
-        from vidkin.index.duplicates.pair_scores import IgnoredEnds
         from vidkin.index.duplicates.pairing import PairSearch
 
         ignored = IgnoredEnds(ignore_start, ignore_end)
