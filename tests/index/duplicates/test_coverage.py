@@ -141,7 +141,8 @@ def test_a_loop_is_covered_by_the_clip_that_it_repeats_and_the_sharpest_copy_is_
     with Index.open(tmp_path / "c.vidkin", create=True) as index:
         index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
         found = index.coverage(tmp_path / "loop.mp4")
-    assert (found.share, found.only_here) == (pytest.approx(1.0, abs=0.005), ())
+    assert found.share == pytest.approx(1.0, abs=0.005)
+    assert not found.only_here
     assert {Path(piece.path).stem for piece in found.sources} == {"sharp"}
     assert {Path(each.path).stem for each in found.stretches if each.mirrored} == {"flipped"}
 
