@@ -154,7 +154,7 @@ def read_index(folder: Path) -> Iterator[tuple[str, Video]]:
             ids = [record.id for record in part]
             both = zip(part, store.read_many(ids), store.read_windows_many(ids), strict=True)
             for record, features, windows in both:
-                yield record.path, of_features(features, windows.vectors.astype(np.float16))
+                yield record.path, of_features(features, windows)
 
 
 def compose_index(work: Path, videos: int) -> Iterator[tuple[str, Video]]:

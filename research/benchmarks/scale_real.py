@@ -200,7 +200,7 @@ def summarize(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def sizes(folder: Path) -> dict[str, float]:
     """MiB of the parts of an index: features, windows and their index, records."""
-    endings = {"vectors": "windows", "spans": "windows", "index": "window_index", "sqlite": "videos"}
+    endings = {"vectors": "windows", "index": "window_index", "sqlite": "videos"}
     total = dict.fromkeys(("features", *endings.values(), "other"), 0)
     for parent, _, files in os.walk(folder):
         for file in files:

@@ -58,7 +58,7 @@ def check(store: VectorStore) -> None:
         assert wanted.windows is not None
         assert np.array_equal(features.values, wanted.features.values)
         assert np.array_equal(features.timestamps, wanted.features.timestamps)
-        assert np.array_equal(store.read_windows(record.id).vectors, wanted.windows.vectors.astype(np.float16))
+        assert np.array_equal(store.read_windows(record.id), wanted.windows.astype(np.float16))
     if records:
         query = entry(0).windows
         assert query is not None

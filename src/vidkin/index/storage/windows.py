@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from vidkin.errors import CollectionDamagedError
 from vidkin.index.storage.contract import NearestWindows, WindowMatrix, check_dimension, no_windows
 from vidkin.index.storage.files import REMEDY
-from vidkin.index.storage.records import WindowVectors
 from vidkin.index.storage.video_table import StoredVideo, WindowState
 from vidkin.index.storage.window_files import WindowFiles, WindowRun
 from vidkin.index.storage.window_index import WindowIndex
@@ -60,14 +59,15 @@ class StoredWindows:
         left = np.clip(there - self._firsts, 0, self._counts)
         return dict(zip(self._ids.tolist(), left.tolist(), strict=True))
 
-    def read(self, video_ids: Iterable[int]) -> list[WindowVectors]:
-        """The windows of these videos; none of a video that has none.
+    def read(self, video_ids: Iterable[int]) -> list[NDArray[np.float16]]:
+        """The vectors [W, E] of the windows of these videos; none of a video that has none.
 
         Raises:
             CollectionDamagedError: They are missing or not what was written.
         """
         runs = [self._run_of.get(video_id) for video_id in video_ids]
-        return [WindowVectors.empty() if run is None else self.files.read(*self._mapped, run) for run in runs]
+        none = np.zeros((0, self._state.dimension), np.float16)
+        return [none if run is None else self.files.read(self._mapped, run) for run in runs]
 
     def nearest(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
         """The ``limit`` windows nearest to each of ``queries`` [Q, E], exactly or by the approximate index."""
@@ -99,13 +99,13 @@ class StoredWindows:
 
     def vectors(self, first: int) -> NDArray[np.float16]:
         """The vectors [N, E] of all rows from ``first`` on, those of videos that are gone as well."""
-        return self._mapped[0][first:]
+        return self._mapped[first:]
 
     @cached_property
-    def _mapped(self) -> tuple[NDArray[np.float16], NDArray[np.void]]:
+    def _mapped(self) -> NDArray[np.float16]:
         state = self._state
         try:
-            return self.files.vectors(state.dimension, state.rows), self.files.spans(state.rows)
+            return self.files.vectors(state.dimension, state.rows)
         except CollectionDamagedError as error:
             raise CollectionDamagedError(
                 f"{self.files.vector_path} is damaged: it has {sum(self.counts().values())} of the {len(self)} windows "
@@ -160,5 +160,5 @@ class StoredWindows:
     def _compare(self, query: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The cosines [K] of a query and the vectors of rows."""
         parts = [rows[at : at + _PAIRS_AT_ONCE] for at in range(0, len(rows), _PAIRS_AT_ONCE)]
-        scores = [self._mapped[0][part].astype(np.float32) @ query for part in parts]
+        scores = [self._mapped[part].astype(np.float32) @ query for part in parts]
         return np.concatenate(scores) if scores else np.zeros(0, np.float32)
