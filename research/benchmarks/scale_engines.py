@@ -17,8 +17,8 @@ without the half chosen for diversity; `level`, cosines less the level of unrela
 votes of one offset in time.
 
 Printed for each: vectors, MiB, seconds to train and to add; of the queries the share whose video is among the first
-100, and the first: all, without skies, and of those that score at least .2 with it; median and 99th percentile of the
-seconds of a query, one after the other in one thread.
+100, and the first: all, without skies, and of those that score at least .2 with it; milliseconds of a query, one after
+the other in one thread: of a processor (median, 99th percentile), and by the clock (median).
 """
 
 from __future__ import annotations
@@ -69,9 +69,15 @@ ROWS_A_PARTITION = {"sq8": 1024, "pq64": 4096, "pq32": 4096, "rabitq": 4096}
 FACTORIES = {"sq8": "SQ8", "pq64": "PQ64x4fs", "pq32": "PQ32x4fs", "rabitq": "RaBitQfs"}
 MAX_PARTITIONS, SAMPLES_A_PARTITION = {"sq8": 4096, "pq64": 1024, "pq32": 1024, "rabitq": 1024}, 64
 MIN_SAMPLES, SEED = 1 << 14, 1
-PROBED = {"exact": (0,), "sq8": (256, 32), "pq64": (16, 64), "pq32": (64,), "rabitq": (64,)}
-# Candidates of codes that are compared with their vectors, for each one looked up.
-REFINED = {"exact": 1, "sq8": 2, "pq64": 4, "pq32": 4, "rabitq": 4}
+# Partitions read, and candidates of codes that are compared with their vectors for each one looked up; 0 takes the
+# cosines of the codes.
+SETTINGS = {
+    "exact": ((0, 1),),
+    "sq8": ((256, 2), (32, 2)),
+    "pq64": ((16, 4), (64, 4), (64, 0)),
+    "pq32": ((64, 4),),
+    "rabitq": ((64, 4),),
+}
 LOOKED_UP = (64, 256)
 # Seconds of a bin of offsets.
 BIN = 2.0
@@ -227,12 +233,12 @@ def build(table: Table, kind: str) -> tuple[Any, dict[str, float]]:
     index = faiss.index_factory(DIMENSION, f"IVF{partitions},{FACTORIES[kind]}", faiss.METRIC_INNER_PRODUCT)
     sampled = min(len(table), max(MIN_SAMPLES, SAMPLES_A_PARTITION * partitions))
     sample = np.random.default_rng(SEED).choice(len(table), sampled, replace=False)
-    started = time.perf_counter()
+    started = time.process_time()
     index.train(table.vectors[np.sort(sample)].astype(np.float32))
-    trained = time.perf_counter()
+    trained = time.process_time()
     for first in range(0, len(table), 1 << 16):
         index.add(table.vectors[first : first + (1 << 16)].astype(np.float32))
-    added = time.perf_counter()
+    added = time.process_time()
     size = int(index.code_size) + 8
     return index, {
         "partitions": partitions,
@@ -243,21 +249,6 @@ def build(table: Table, kind: str) -> tuple[Any, dict[str, float]]:
     }
 
 
-def look_up(table: Table, index: Any, kind: str, queries: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-    """The ``count`` nearest rows [Q, K] of each query by codes; -1 where there are fewer."""
-    if index is not None:
-        return np.asarray(index.search(queries, count)[1], np.int64)
-    best, rows = np.full((len(queries), 0), 0.0, np.float32), np.zeros((len(queries), 0), np.int64)
-    for first in range(0, len(table), 1 << 16):
-        scores = queries @ table.vectors[first : first + (1 << 16)].astype(np.float32).T
-        columns = largest_columns(scores, min(count, scores.shape[1]))
-        best = np.concatenate([best, np.take_along_axis(scores, columns, axis=1)], axis=1)
-        rows = np.concatenate([rows, columns + first], axis=1)
-        order = np.argsort(-best, axis=1, kind="stable")[:, :count]
-        best, rows = (np.take_along_axis(column, order, axis=1) for column in (best, rows))
-    return rows
-
-
 class Found(NamedTuple):
     """The nearest rows [Q, K] of the queries, best first, with their exact cosines."""
 
@@ -265,8 +256,24 @@ class Found(NamedTuple):
     scores: NDArray[np.float32]
 
 
-def compare(table: Table, queries: NDArray[np.float32], rows: NDArray[np.int64], count: int) -> Found:
-    """Exact cosines of these rows, and the best ``count`` of them."""
+def compare_all(table: Table, queries: NDArray[np.float32], count: int) -> Found:
+    """The nearest ``count`` of all rows."""
+    scores, rows = np.zeros((len(queries), 0), np.float32), np.zeros((len(queries), 0), np.int64)
+    for first in range(0, len(table), 1 << 16):
+        part = queries @ table.vectors[first : first + (1 << 16)].astype(np.float32).T
+        columns = largest_columns(part, min(count, part.shape[1]))
+        scores = np.concatenate([scores, np.take_along_axis(part, columns, axis=1)], axis=1)
+        rows = np.concatenate([rows, columns + first], axis=1)
+        order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
+        scores, rows = (np.take_along_axis(column, order, axis=1) for column in (scores, rows))
+    return Found(rows, scores)
+
+
+def look_up(table: Table, index: Any, queries: NDArray[np.float32], count: int, refined: int) -> Found:
+    """The nearest ``count`` rows by an index."""
+    scores, rows = index.search(queries, max(1, refined) * count)
+    if not refined:
+        return Found(rows, scores)
     scores = np.stack([table.vectors[own].astype(np.float32) @ query for own, query in zip(rows, queries, strict=True)])
     scores[rows < 0] = -1.0
     order = np.argsort(-scores, axis=1, kind="stable")[:, :count]
@@ -349,21 +356,24 @@ def open_queries(work: Path, half: str, numbers: dict[str, int]) -> list[Query]:
     return [query_of(case) for case in open_cases(work, half)]
 
 
-def ask(table: Table, index: Any, kind: str, probed: int, queries: Sequence[Query]) -> list[dict[str, Any]]:
+def ask(table: Table, index: Any, probed: int, refined: int, queries: Sequence[Query]) -> list[dict[str, Any]]:
     """Recalls of each way and number looked up, and the seconds of each number looked up by ``margin``."""
     if index is not None:
         index.nprobe = min(probed, int(index.nlist))
     places: dict[tuple[int, str], list[int]] = {}
-    seconds: dict[int, list[float]] = {}
+    seconds: dict[int, list[tuple[float, float]]] = {}
     for query in queries:
         for count in LOOKED_UP:
-            started = time.perf_counter()
+            started = time.perf_counter(), time.process_time()
             found = None
             if len(query.vectors):
-                rows = look_up(table, index, kind, query.vectors, REFINED[kind] * count)
-                found = compare(table, query.vectors, rows, count)
+                if index is None:
+                    found = compare_all(table, query.vectors, count)
+                else:
+                    found = look_up(table, index, query.vectors, count, refined)
                 rank_margin(table, found, query.times)
-            seconds.setdefault(count, []).append(time.perf_counter() - started)
+            taken = time.perf_counter() - started[0], time.process_time() - started[1]
+            seconds.setdefault(count, []).append(taken)
             for way, rank in WAYS.items():
                 ranked = [] if found is None else rank(table, found, query.times)
                 place = ranked.index(query.target) if query.target in ranked else len(ranked) + 100
@@ -375,12 +385,13 @@ def ask(table: Table, index: Any, kind: str, probed: int, queries: Sequence[Quer
     }
     rows_of = []
     for (count, way), own in places.items():
-        row: dict[str, Any] = {"probed": probed, "looked_up": count, "way": way}
+        row: dict[str, Any] = {"probed": probed, "refined": refined, "looked_up": count, "way": way}
         for name, is_part in parts.items():
             part = np.array(own)[is_part]
             row |= {f"recall_at_100{name}": float((part < 100).mean()), f"first{name}": float((part == 0).mean())}
-        row["seconds_median"] = float(np.median(seconds[count][1:]))
-        row["seconds_p99"] = float(np.quantile(seconds[count][1:], 0.99))
+        # The first query loads what is loaded once.
+        for name, taken in zip(("seconds", "processor_seconds"), np.array(seconds[count][1:]).T, strict=True):
+            row |= {f"{name}_median": float(np.median(taken)), f"{name}_p99": float(np.quantile(taken, 0.99))}
         rows_of.append(row)
     return rows_of
 
@@ -389,11 +400,12 @@ def print_rows(rows: Sequence[dict[str, Any]]) -> None:
     """Rows of one index as a table."""
     for row in rows:
         print(
-            f"| {row['vectors']} | {row['kind']} {row['probed']} | {row['looked_up']} {row['way']} "
+            f"| {row['vectors']} | {row['kind']} {row['probed']} {row['refined']} | {row['looked_up']} {row['way']} "
             f"| {row['count']:,} | {row['index_mib']:.0f} | {row['train_seconds']:.0f} + {row['add_seconds']:.0f} "
             f"| {row['recall_at_100']:.3f}, {row['recall_at_100_without_skies']:.3f}, "
             f"{row['recall_at_100_of_scored']:.3f} | {row['first']:.3f}, {row['first_without_skies']:.3f}, "
-            f"{row['first_of_scored']:.3f} | {1000 * row['seconds_median']:.0f}, {1000 * row['seconds_p99']:.0f} ms |",
+            f"{row['first_of_scored']:.3f} | {1000 * row['processor_seconds_median']:.0f}, "
+            f"{1000 * row['processor_seconds_p99']:.0f} ms; {1000 * row['seconds_median']:.0f} ms |",
             flush=True,
         )
 
@@ -405,7 +417,7 @@ def main() -> None:
     parser.add_argument("--compose", type=int, help="this number of videos of the recipe instead")
     parser.add_argument("--rows", type=Path, required=True, help="folder for the vectors; kept")
     parser.add_argument("--vectors", choices=CHOICES, nargs="+", default=[*CHOICES])
-    parser.add_argument("--kinds", choices=PROBED, nargs="+", default=[*PROBED])
+    parser.add_argument("--kinds", choices=SETTINGS, nargs="+", default=[*SETTINGS])
     parser.add_argument("--halves", choices=HALVES, nargs="+", default=HALVES[:1])
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
@@ -424,8 +436,8 @@ def main() -> None:
         for kind in given.kinds:
             index, figures = build(table, kind)
             for half, own in queries.items():
-                for probed in PROBED[kind]:
-                    found = ask(table, index, kind, probed, own)
+                for settings in SETTINGS[kind]:
+                    found = ask(table, index, *settings, own)
                     start = {"half": half, "vectors": choice, "kind": kind, "count": len(table), **figures}
                     rows += [start | row for row in found]
                     print_rows([start | row for row in found])
