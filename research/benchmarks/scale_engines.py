@@ -8,9 +8,10 @@
 Takes the videos of an index made by `scale_real.py`, or with --compose as many whole frames of the recipe of
 `scale_material.py`. Vectors (--vectors): `windows`, what the index has now; `frames`, each informative frame and each
 box found in it; `whole`, frames without boxes; `shots`, the mean of each stretch without a cut; `centers`, the 8
-frames that cover a video best. Kinds of index (--kinds): `exact`, all vectors compared; `sq8`, as the package builds it
-(8 bits a number, 256 partitions read); `pq64` and `pq32`, 64 or 32 codes of 4 bits a vector, compared by fast scan;
-`rabitq`, one bit a number by fast scan. The best of a quantized index get exact cosines from the file of vectors.
+frames that cover a video best. Kinds of index (--kinds): `exact`, all vectors compared, up to half a million; `sq8`, 8
+bits a number; `pq64` and `pq32`, 64 or 32 codes of 4 bits a vector, compared by fast scan; `rabitq`, one bit a number by
+fast scan. A kind is asked with several numbers of partitions that are read, and of candidates whose vectors are read
+from the file (for each one looked up; 0 takes the cosines of the codes).
 
 Ways to rank videos by the nearest vectors, of all with the same neighbors: `margin`, what the package does; `sum`,
 without the half chosen for diversity; `level`, cosines less the level of unrelated frames of each vector; `offset`,
@@ -79,6 +80,8 @@ SETTINGS = {
     "rabitq": ((64, 4),),
 }
 LOOKED_UP = (64, 256)
+# Vectors up to which all are compared with each other.
+MAX_EXACT = 500_000
 # Seconds of a bin of offsets.
 BIN = 2.0
 
@@ -434,6 +437,8 @@ def main() -> None:
     for choice in given.vectors:
         table = open_table(given.rows, choice)
         for kind in given.kinds:
+            if kind == "exact" and len(table) > MAX_EXACT:
+                continue
             index, figures = build(table, kind)
             for half, own in queries.items():
                 for settings in SETTINGS[kind]:
