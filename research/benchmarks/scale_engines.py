@@ -9,8 +9,8 @@ Takes the videos of an index made by `scale_real.py`, or with --compose as many 
 `scale_material.py`. Vectors (--vectors): `windows`, what the index has now; `frames`, each informative frame and each
 box found in it; `whole`, frames without boxes; `shots`, the mean of each stretch without a cut; `centers`, the 8
 frames that cover a video best. Kinds of index (--kinds): `exact`, all vectors compared, up to half a million; `sq8`, 8
-bits a number; `pq64` and `pq32`, 64 or 32 codes of 4 bits a vector, compared by fast scan; `rabitq`, one bit a number by
-fast scan. A kind is asked with several numbers of partitions that are read, and of candidates whose vectors are read
+bits a number; `pq64` and `pq32`, 64 or 32 codes of 4 bits a vector, compared by fast scan; `rabitq`, one bit a number
+by fast scan. A kind is asked with several numbers of partitions that are read, and of candidates whose vectors are read
 from the file (for each one looked up; 0 takes the cosines of the codes).
 
 Ways to rank videos by the nearest vectors, of all with the same neighbors: `margin`, what the package does; `sum`,
