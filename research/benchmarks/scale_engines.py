@@ -29,6 +29,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +44,7 @@ from scale_material import (
     LEAST_INFORMATION,
     SKY,
     Case,
+    Frames,
     compose_frames,
     open_cases,
     open_footage,
@@ -51,12 +53,13 @@ from scale_material import (
 )
 from scale_real import SURE, target_path
 from vidkin._base.blas import largest_columns
-from vidkin.index import Index
+from vidkin.index import Index, window_vectors
 from vidkin.index.query.candidates import margin_votes, query_vectors, rank_candidates
 from vidkin.index.query.stored import prepare_features
 from vidkin.index.storage.contract import NearestWindows
 from vidkin.index.storage.records import frame_vectors, unit_vectors
 from vidkin.match import open_scorer
+from vidkin.media.frames import is_before
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import FrameFeatures
 
@@ -94,7 +97,7 @@ class Video(NamedTuple):
     informative: NDArray[np.bool_]
     times: NDArray[np.float64]
     levels: NDArray[np.float32]
-    windows: NDArray[np.float16] | None
+    windows: NDArray[np.float16]
 
 
 Rows = tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]]
@@ -102,7 +105,6 @@ Rows = tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.floating]]
 
 
 def choose_windows(video: Video) -> Rows:
-    assert video.windows is not None
     nothing = np.zeros(len(video.windows))
     return video.windows, nothing, nothing
 
@@ -148,7 +150,7 @@ CHOICES: dict[str, Callable[[Video], Rows]] = {
 }
 
 
-def of_features(features: FrameFeatures, windows: NDArray[np.float16] | None) -> Video:
+def of_features(features: FrameFeatures, windows: NDArray[np.float16]) -> Video:
     vectors = frame_vectors(features.values).astype(np.float16)
     informative = features.information >= LEAST_INFORMATION
     return Video(vectors, informative, features.timestamps, features.baselines, windows)
@@ -166,12 +168,39 @@ def read_index(folder: Path) -> Iterator[tuple[str, Video]]:
                 yield record.path, of_features(features, windows)
 
 
+def merge_runs(made: Frames, informative: NDArray[np.bool_]) -> list[NDArray[np.float16]]:
+    """Windows [W, D] of the whole frames of each video, as `find_windows` makes them; of all videos at once."""
+    counts = np.bincount(made.videos)
+    firsts = np.cumsum(counts) - counts
+    steps = np.diff(made.times, append=0.0)
+    steps[firsts + counts - 1] = steps[firsts + counts - 2]
+    sums, is_open = np.zeros((len(counts), DIMENSION), np.float32), np.zeros(len(counts), bool)
+    starts, owners, found = np.zeros(len(counts)), [], []
+    for at in range(int(counts.max()) + 1):
+        rows = firsts + np.minimum(at, counts - 1)
+        vectors, is_frame = made.vectors[rows, 0], (at < counts) & informative[rows]
+        joins = is_open & is_frame & ~is_before(10.0, made.times[rows] + steps[rows] - starts)
+        joins &= np.vecdot(vectors, sums) >= 0.9 * np.sqrt(np.vecdot(sums, sums).astype(np.float64))
+        closed = np.flatnonzero(is_open & ~joins)
+        owners.append(closed)
+        found.append(sums[closed])
+        opens = is_frame & ~joins
+        sums[joins] += vectors[joins]
+        sums[opens], starts[opens] = vectors[opens], made.times[rows][opens]
+        is_open = is_frame
+    owner = np.concatenate(owners)
+    order = np.argsort(owner, kind="stable")
+    windows = unit_vectors(np.concatenate(found)[order]).astype(np.float16)
+    return np.split(windows, np.searchsorted(owner[order], np.arange(1, len(counts))))
+
+
 def compose_index(work: Path, videos: int) -> Iterator[tuple[str, Video]]:
     """The same of whole frames of the recipe, and the videos to find."""
     footage = open_footage(work)
     for half in HALVES:
         for path, features in open_targets(work, half, footage).items():
-            yield target_path(path), of_features(features.views([0]), None)
+            whole = features.views([0])
+            yield target_path(path), of_features(whole, window_vectors(whole).astype(np.float16))
     for block in range(-(-videos // BLOCK)):
         plan = plan_block(footage, block)
         for first in range(0, BLOCK, COMPOSED_AT_ONCE):
@@ -179,10 +208,10 @@ def compose_index(work: Path, videos: int) -> Iterator[tuple[str, Video]]:
             vectors = made.vectors.astype(np.float16)
             informative = footage.information[made.rows] >= LEAST_INFORMATION
             edges = np.searchsorted(made.videos, np.arange(COMPOSED_AT_ONCE + 1))
-            for begin, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
+            for (begin, end), windows in zip(pairwise(edges.tolist()), merge_runs(made, informative), strict=True):
                 rows = slice(begin, end)
                 levels = footage.baselines[made.rows[rows], :1]
-                yield "", Video(vectors[rows], informative[rows], made.times[rows], levels, None)
+                yield "", Video(vectors[rows], informative[rows], made.times[rows], levels, windows)
 
 
 @dataclass(frozen=True)
