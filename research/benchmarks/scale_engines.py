@@ -3,15 +3,16 @@
     python research/benchmarks/scale_engines.py --work /tmp/million --index /tmp/million/c.vidkin \
         --rows /tmp/million/rows
     python research/benchmarks/scale_engines.py --work /tmp/million --compose 1000000 --rows /tmp/million/rows \
-        --vectors whole centers --kinds pq64
+        --vectors windows --kinds pq64
 
 Takes the videos of an index made by `scale_real.py`, or with --compose as many whole frames of the recipe of
 `scale_material.py`. Vectors (--vectors): `windows`, what the index has now; `frames`, each informative frame and each
 box found in it; `whole`, frames without boxes; `shots`, the mean of each stretch without a cut; `centers`, the 8
 frames that cover a video best. Kinds of index (--kinds): `exact`, all vectors compared, up to half a million; `sq8`, 8
 bits a number; `pq64` and `pq32`, 64 or 32 codes of 4 bits a vector, compared by fast scan; `rabitq`, one bit a number
-by fast scan. A kind is asked with several numbers of partitions that are read, and of candidates whose vectors are read
-from the file (for each one looked up; 0 takes the cosines of the codes).
+by fast scan. Windows are in all kinds given, other vectors in `pq64`. It is asked with several numbers of partitions
+that are read, of candidates whose vectors are read from the file (for each one looked up; 0 takes the cosines of the
+codes), and of vectors looked up.
 
 Ways to rank videos by the nearest vectors, of all with the same neighbors: `margin`, what the package does; `sum`,
 without the half chosen for diversity; `level`, cosines less the level of unrelated frames of each vector; `offset`,
@@ -66,6 +67,8 @@ from vidkin.similarity import FrameFeatures
 DIMENSION = 256
 READ_AT_ONCE = 256
 CENTERS = 8
+# The choice that is compared in all kinds of index, and the kind in which all choices are compared.
+WINDOWS, MAIN_KIND = "windows", "pq64"
 # Cosine of two frames in a row below which a cut is between them.
 CUT = 0.5
 # Vectors of a partition, on average, as in the package, and of the quantized kinds, which read a partition faster.
@@ -73,16 +76,15 @@ ROWS_A_PARTITION = {"sq8": 1024, "pq64": 4096, "pq32": 4096, "rabitq": 4096}
 FACTORIES = {"sq8": "SQ8", "pq64": "PQ64x4fs", "pq32": "PQ32x4fs", "rabitq": "RaBitQfs"}
 MAX_PARTITIONS, SAMPLES_A_PARTITION = {"sq8": 4096, "pq64": 1024, "pq32": 1024, "rabitq": 1024}, 64
 MIN_SAMPLES, SEED = 1 << 14, 1
-# Partitions read, and candidates of codes that are compared with their vectors for each one looked up; 0 takes the
-# cosines of the codes.
+# Partitions read, candidates of codes that are compared with their vectors for each one looked up (0 takes the cosines
+# of the codes), and the number looked up for each vector of a query.
 SETTINGS = {
-    "exact": ((0, 1),),
-    "sq8": ((256, 2), (32, 2)),
-    "pq64": ((16, 4), (64, 4), (64, 0)),
-    "pq32": ((64, 4),),
-    "rabitq": ((64, 4),),
+    "exact": ((0, 1, 64),),
+    "sq8": ((256, 2, 64),),
+    "pq64": ((64, 4, 64), (16, 4, 64), (64, 0, 64), (64, 4, 256)),
+    "pq32": ((64, 4, 64),),
+    "rabitq": ((64, 4, 64),),
 }
-LOOKED_UP = (64, 256)
 # Vectors up to which all are compared with each other.
 MAX_EXACT = 500_000
 # Seconds of a bin of offsets.
@@ -388,41 +390,41 @@ def open_queries(work: Path, half: str, numbers: dict[str, int]) -> list[Query]:
     return [query_of(case) for case in open_cases(work, half)]
 
 
-def ask(table: Table, index: Any, probed: int, refined: int, queries: Sequence[Query]) -> list[dict[str, Any]]:
-    """Recalls of each way and number looked up, and the seconds of each number looked up by ``margin``."""
+def ask(
+    table: Table, index: Any, probed: int, refined: int, count: int, queries: Sequence[Query]
+) -> list[dict[str, Any]]:
+    """Recalls of each way, and the seconds of ``margin``."""
     if index is not None:
         index.nprobe = min(probed, int(index.nlist))
-    places: dict[tuple[int, str], list[int]] = {}
-    seconds: dict[int, list[tuple[float, float]]] = {}
+    places: dict[str, list[int]] = {}
+    seconds = []
     for query in queries:
-        for count in LOOKED_UP:
-            started = time.perf_counter(), time.process_time()
-            found = None
-            if len(query.vectors):
-                if index is None:
-                    found = compare_all(table, query.vectors, count)
-                else:
-                    found = look_up(table, index, query.vectors, count, refined)
-                rank_margin(table, found, query.times)
-            taken = time.perf_counter() - started[0], time.process_time() - started[1]
-            seconds.setdefault(count, []).append(taken)
-            for way, rank in WAYS.items():
-                ranked = [] if found is None else rank(table, found, query.times)
-                place = ranked.index(query.target) if query.target in ranked else len(ranked) + 100
-                places.setdefault((count, way), []).append(place)
+        started = time.perf_counter(), time.process_time()
+        found = None
+        if len(query.vectors):
+            if index is None:
+                found = compare_all(table, query.vectors, count)
+            else:
+                found = look_up(table, index, query.vectors, count, refined)
+            rank_margin(table, found, query.times)
+        seconds.append((time.perf_counter() - started[0], time.process_time() - started[1]))
+        for way, rank in WAYS.items():
+            ranked = [] if found is None else rank(table, found, query.times)
+            place = ranked.index(query.target) if query.target in ranked else len(ranked) + 100
+            places.setdefault(way, []).append(place)
     parts = {
         "": np.ones(len(queries), bool),
         "_without_skies": ~np.array([query.is_sky for query in queries]),
         "_of_scored": np.array([query.is_scored for query in queries]),
     }
     rows_of = []
-    for (count, way), own in places.items():
+    for way, own in places.items():
         row: dict[str, Any] = {"probed": probed, "refined": refined, "looked_up": count, "way": way}
         for name, is_part in parts.items():
             part = np.array(own)[is_part]
             row |= {f"recall_at_100{name}": float((part < 100).mean()), f"first{name}": float((part == 0).mean())}
         # The first query loads what is loaded once.
-        for name, taken in zip(("seconds", "processor_seconds"), np.array(seconds[count][1:]).T, strict=True):
+        for name, taken in zip(("seconds", "processor_seconds"), np.array(seconds[1:]).T, strict=True):
             row |= {f"{name}_median": float(np.median(taken)), f"{name}_p99": float(np.quantile(taken, 0.99))}
         rows_of.append(row)
     return rows_of
@@ -449,7 +451,7 @@ def main() -> None:
     parser.add_argument("--compose", type=int, help="this number of videos of the recipe instead")
     parser.add_argument("--rows", type=Path, required=True, help="folder for the vectors; kept")
     parser.add_argument("--vectors", choices=CHOICES, nargs="+", default=[*CHOICES])
-    parser.add_argument("--kinds", choices=SETTINGS, nargs="+", default=[*SETTINGS])
+    parser.add_argument("--kinds", choices=SETTINGS, nargs="+", default=[*SETTINGS], help="of windows")
     parser.add_argument("--halves", choices=HALVES, nargs="+", default=HALVES[:1])
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
@@ -465,7 +467,7 @@ def main() -> None:
     rows = []
     for choice in given.vectors:
         table = open_table(given.rows, choice)
-        for kind in given.kinds:
+        for kind in given.kinds if choice == WINDOWS else [MAIN_KIND]:
             if kind == "exact" and len(table) > MAX_EXACT:
                 continue
             index, figures = build(table, kind)
