@@ -412,7 +412,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
     parser.add_argument("--work", type=Path, required=True, help="folder of the described footage and the queries")
     parser.add_argument("--nearness", action="store_true", help="print how near unrelated videos are, and end")
-    parser.add_argument("--rounds", type=int, default=2, help="queries of each edit and half")
+    parser.add_argument("--rounds", type=int, default=1, help="queries of each edit and half")
+    parser.add_argument("--halves", choices=HALVES, nargs="+", default=HALVES, help="whose queries are made")
     given = parser.parse_args()
     if given.nearness:
         print(json.dumps(measure_nearness(open_footage(given.work)), indent=1))
@@ -422,7 +423,7 @@ def main() -> None:
     folders = [given.data / name for name in ("videos", "shots", "labelled/aerial", "labelled/fruit")]
     with Index.open(given.work / "real.vidkin", extractor="vidkin", create=True) as index:
         index.add(folders, workers=1)
-    for half in HALVES:
+    for half in given.halves:
         make_queries(given.work, half, given.rounds)
 
 
