@@ -422,7 +422,8 @@ def ask(
         row: dict[str, Any] = {"probed": probed, "refined": refined, "looked_up": count, "way": way}
         for name, is_part in parts.items():
             part = np.array(own)[is_part]
-            row |= {f"recall_at_100{name}": float((part < 100).mean()), f"first{name}": float((part == 0).mean())}
+            for figure, most in (("first", 1), ("recall_at_10", 10), ("recall_at_100", 100)):
+                row[f"{figure}{name}"] = float((part < most).mean())
         # The first query loads what is loaded once.
         for name, taken in zip(("seconds", "processor_seconds"), np.array(seconds[1:]).T, strict=True):
             row |= {f"{name}_median": float(np.median(taken)), f"{name}_p99": float(np.quantile(taken, 0.99))}

@@ -614,6 +614,9 @@ def test_neighbors_scattered_over_many_partitions_are_found(
 ) -> None:
     # Without clusters, the nearest of 6,000 windows lie in most of the 187 partitions.
     monkeypatch.setattr("vidkin.index.storage.window_index._ROWS_A_PARTITION", 32)
+    monkeypatch.setattr("vidkin.index.storage.window_index._PROBED", 128)
+    # Nor do the codes fit such vectors well.
+    monkeypatch.setattr("vidkin.index.storage.windows._CANDIDATES", 16)
     generator = np.random.default_rng(0)
     vectors = units(generator.standard_normal((6000, 32), np.float32))
     store = disk(exact_below=1000)
@@ -625,6 +628,16 @@ def test_neighbors_scattered_over_many_partitions_are_found(
     close = store.nearest(queries, 100)
     hits = [len(set(zip(*a, strict=True)) & set(zip(*b, strict=True))) for a, b in _pairs(exact, close)]
     assert sum(hits) / 2000 > 0.95
+
+
+@pytest.mark.parametrize("dimension", [6, 7, 9])
+def test_approximate_index_takes_vectors_of_any_dimension(disk: Callable[..., DiskStore], dimension: int) -> None:
+    store = disk(exact_below=100)
+    vectors = units(np.random.default_rng(2).standard_normal((400, dimension), np.float32))
+    store.append(entry("/a.mp4", frames=1, vectors=vectors).record, features(1), vectors)
+    store.optimize()
+    assert is_indexed(store)
+    assert np.allclose(disk().nearest(vectors[::20], 1).scores, 1.0, atol=1e-3)
 
 
 def test_approximate_index_does_not_return_removed_videos(disk: Callable[..., DiskStore]) -> None:

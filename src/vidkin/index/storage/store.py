@@ -226,7 +226,7 @@ class DiskStore:
             windows = self._windows
             try:
                 windows.read(run.video for run in windows.runs)
-                windows.check_index()
+                windows.open_index()
             except CollectionDamagedError as error:
                 windows.files.delete()
                 with suppress(FileNotFoundError):
@@ -331,7 +331,7 @@ class DiskStore:
         if len(windows) < self._exact_below:
             return
         try:
-            index = windows.index
+            index = windows.open_index()
         except CollectionDamagedError:
             index = None  # it is rebuilt from the vectors
         if index is None or index.is_outgrown(rows):

@@ -20,8 +20,8 @@ from vidkin.index.storage.video_table import StoredVideo, WindowState
 from vidkin.index.storage.window_files import WindowFiles, WindowRun
 from vidkin.index.storage.window_index import WindowIndex
 
-# Requested in addition, as rows of videos that are gone are dropped, and codes are a little off.
-_SPARE = 64
+# Candidates by codes for each one wanted, as codes are off; and in addition, as rows of removed videos are dropped.
+_CANDIDATES, _SPARE = 4, 64
 # Candidates that are compared with their vectors at a time.
 _PAIRS_AT_ONCE = 1 << 15
 
@@ -86,16 +86,17 @@ class StoredWindows:
 
     @cached_property
     def index(self) -> WindowIndex | None:
-        """The approximate index; None if there is none.
+        """The approximate index, ready to be searched; None if there is none.
 
         Raises:
             CollectionDamagedError: It is not what was written.
         """
-        return WindowIndex.open(self.index_path, self._state.dimension, self._state.rows)
+        index = self.open_index()
+        return None if index is None else index.packed()
 
-    def check_index(self) -> None:
-        """Read the approximate index, if there is one; :class:`CollectionDamagedError` if it cannot be read."""
-        WindowIndex.open(self.index_path, self._state.dimension, self._state.rows)
+    def open_index(self) -> WindowIndex | None:
+        """Read the approximate index, to which rows can be added; see :attr:`index`."""
+        return WindowIndex.open(self.index_path, self._state.dimension, self._state.rows)
 
     def vectors(self, first: int) -> NDArray[np.float16]:
         """The vectors [N, E] of all rows from ``first`` on, those of videos that are gone as well."""
@@ -122,7 +123,7 @@ class StoredWindows:
         result = no_windows(len(queries), limit)
         # What was added since is compared exactly.
         tail = self._tail(index.rows)
-        wanted = min(limit + _SPARE, index.rows)
+        wanted = min(_CANDIDATES * limit + _SPARE, index.rows)
         rows = index.search(queries, wanted)
         while wanted < index.rows and not self._are_enough(rows, limit):
             wanted = min(4 * wanted, index.rows)
