@@ -16,7 +16,7 @@ codes), and of vectors looked up.
 
 Ways to rank videos by the nearest vectors, of all with the same neighbors: `margin`, what the package does; `sum`,
 without the half chosen for diversity; `level`, cosines less the level of unrelated frames of each vector; `offset`,
-votes of one offset in time.
+votes of one offset in time. Windows have neither a stored level nor a time.
 
 Printed for each: vectors, MiB, seconds to train and to add; of the queries the share whose video is among the first
 100, and the first: all, without skies, and of those that score at least .2 with it; milliseconds of a query, one after
@@ -391,9 +391,9 @@ def open_queries(work: Path, half: str, numbers: dict[str, int]) -> list[Query]:
 
 
 def ask(
-    table: Table, index: Any, probed: int, refined: int, count: int, queries: Sequence[Query]
+    table: Table, index: Any, ways: Sequence[str], probed: int, refined: int, count: int, queries: Sequence[Query]
 ) -> list[dict[str, Any]]:
-    """Recalls of each way, and the seconds of ``margin``."""
+    """Recalls of these ways, and the seconds of ``margin``."""
     if index is not None:
         index.nprobe = min(probed, int(index.nlist))
     places: dict[str, list[int]] = {}
@@ -408,8 +408,8 @@ def ask(
                 found = look_up(table, index, query.vectors, count, refined)
             rank_margin(table, found, query.times)
         seconds.append((time.perf_counter() - started[0], time.process_time() - started[1]))
-        for way, rank in WAYS.items():
-            ranked = [] if found is None else rank(table, found, query.times)
+        for way in ways:
+            ranked = [] if found is None else WAYS[way](table, found, query.times)
             place = ranked.index(query.target) if query.target in ranked else len(ranked) + 100
             places.setdefault(way, []).append(place)
     parts = {
@@ -474,7 +474,8 @@ def main() -> None:
             index, figures = build(table, kind)
             for half, own in queries.items():
                 for settings in SETTINGS[kind]:
-                    found = ask(table, index, *settings, own)
+                    ways = ["margin", "sum"] if choice == WINDOWS else [*WAYS]
+                    found = ask(table, index, ways, *settings, own)
                     start = {"half": half, "vectors": choice, "kind": kind, "count": len(table), **figures}
                     rows += [start | row for row in found]
                     print_rows([start | row for row in found])

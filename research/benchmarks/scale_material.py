@@ -39,6 +39,7 @@ from vidkin.index import Index, VideoRecord
 from vidkin.index.query.calibration import Calibration
 from vidkin.index.query.query import describe_query
 from vidkin.index.storage.records import unit_vectors
+from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import FrameFeatures
 from vidkin_research.copies.applying import apply_edit
 from vidkin_research.copies.edits import EDITS
@@ -412,11 +413,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
     parser.add_argument("--work", type=Path, required=True, help="folder of the described footage and the queries")
     parser.add_argument("--nearness", action="store_true", help="print how near unrelated videos are, and end")
+    parser.add_argument("--output", type=Path, help="JSON file for --nearness")
     parser.add_argument("--rounds", type=int, default=1, help="queries of each edit and half")
     parser.add_argument("--halves", choices=HALVES, nargs="+", default=HALVES, help="whose queries are made")
     given = parser.parse_args()
     if given.nearness:
-        print(json.dumps(measure_nearness(open_footage(given.work)), indent=1))
+        figures = {"machine": describe_machine(), **measure_nearness(open_footage(given.work))}
+        print(json.dumps(figures, indent=1))
+        if given.output:
+            given.output.write_text(json.dumps(figures, indent=1) + "\n")
         return
     if given.data is None:
         parser.error("the measurement data is not there: set VIDKIN_DATA or name its folder with --data")

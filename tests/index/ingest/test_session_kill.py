@@ -62,7 +62,7 @@ def check(store: VectorStore) -> None:
     if records:
         query = entry(0).windows
         assert query is not None
-        ids = store.nearest(query.vectors[:1], 1000).video_ids.flatten().tolist()
+        ids = store.nearest(query[:1], 1000).video_ids.flatten().tolist()
         assert set(ids) - {-1} == {record.id for record in records}
 
 

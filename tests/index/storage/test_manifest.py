@@ -24,7 +24,7 @@ def test_manifest_round_trip(tmp_path: Path) -> None:
     create_index(open_place(folder), PLAIN)
     manifest = Manifest.read(open_place(folder))
     assert (manifest.extractor, manifest.fingerprint, manifest.sampling_rate) == ("plain", "plain-1", 1.0)
-    assert (manifest.vidkin_version, manifest.format_version) == (__version__, 7)
+    assert (manifest.vidkin_version, manifest.format_version) == (__version__, 8)
     assert sorted(path.name for path in folder.iterdir()) == ["collection.json", "writer.lock"]
 
 
@@ -57,13 +57,13 @@ def test_damaged_and_newer_manifests_raise_different_errors(tmp_path: Path) -> N
     path = tmp_path / "collection.json"
     with pytest.raises(CollectionNotFoundError, match=r"make one with `vidkin index FOLDER"):
         Manifest.read(open_place(tmp_path))
-    good = {"format_version": 7, "extractor": "classical", "fingerprint": "classical-1"}
+    good = {"format_version": 8, "extractor": "classical", "fingerprint": "classical-1"}
     wrong = [
         *({"extractor": 7}, {"fingerprint": None}, {"weights": 5}, {"sampling_rate": "fast"}),
         *({"sampling_rate": None}, {"sampling_rate": -1.0}, {"sampling_rate": True}, {"measure": "kind"}),
         *({"exclude": "*.mov"}, {"exclude": [3]}, {"exclude": ["/"]}, {"images": 1}, {"follow_links": None}),
     ]
-    texts = ["[" * 100_000, "{", "[]", '{"extractor": "x"}', '{"format_version": 7}']
+    texts = ["[" * 100_000, "{", "[]", '{"extractor": "x"}', '{"format_version": 8}']
     for text in (*texts, *(json.dumps({**good, **change}) for change in wrong)):
         path.write_text(text)
         with pytest.raises(CollectionDamagedError, match=r"is damaged .*restore it .* in another folder"):
