@@ -72,12 +72,12 @@ def test_damaged_and_newer_manifests_raise_different_errors(tmp_path: Path) -> N
     assert Manifest.read(open_place(tmp_path)).sampling_rate == 1.0
 
 
-@pytest.mark.parametrize(("version", "age"), [(1, "an earlier"), (6, "an earlier"), (99, "a newer")])
+@pytest.mark.parametrize(("version", "age"), [(1, "an earlier"), (7, "an earlier"), (99, "a newer")])
 def test_index_of_another_format_must_be_rebuilt(tmp_path: Path, version: int, age: str) -> None:
     (tmp_path / "collection.json").write_text(json.dumps({"format_version": version}))
     with pytest.raises(
         CollectionError,
-        match=rf"was made by {age} version of vidkin \(format {version}, this version reads 7\); index the videos "
+        match=rf"was made by {age} version of vidkin \(format {version}, this version reads 8\); index the videos "
         "again: vidkin index FOLDER --index NEW_INDEX$",
     ):
         Manifest.read(open_place(tmp_path))
