@@ -348,7 +348,7 @@ def test_inconsistent_entries_are_refused(store: VectorStore) -> None:
     with pytest.raises(InvalidArgumentError, match="broken and cannot have features"):
         store.append(record("/b.mp4", status="broken", cause="x"), good.features, good.windows)
     with pytest.raises(InvalidArgumentError, match=r"windows of /.* must be \[W, E\] floating point, got \[1\] int64"):
-        store.append(good.record, good.features, np.ones(1, np.int64))  # type: ignore[arg-type]
+        store.append(good.record, good.features, np.ones(1, np.int64))
     with pytest.raises(InvalidArgumentError, match="paths of entries must differ, got one path twice"):
         store.append_many([good, good])
     assert store.count() == 0

@@ -83,7 +83,7 @@ class WindowIndex:
         """The same codes in the order in which they are compared fast; nothing can be added or saved."""
         import faiss
 
-        index = faiss.IndexIVFPQFastScan(self._index)
+        index: Any = faiss.IndexIVFPQFastScan(self._index)
         # The centroids, which only the other index keeps.
         index.referenced_objects = self._index.referenced_objects
         return WindowIndex(index)
