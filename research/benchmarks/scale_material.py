@@ -2,18 +2,20 @@
 
     python research/benchmarks/scale_material.py --data FOLDER --work /tmp/million    # describes footage, makes the \
         queries
-    python research/benchmarks/scale_material.py --work /tmp/million --nearness       # how near strangers are
+    python research/benchmarks/scale_material.py --work /tmp/million --nearness       # how near unrelated videos are
 
 A recipe, not data: the footage (`VIDKIN_DATA` or --data) is described once into an index in the work folder; all else
 follows from seeds. A composed video has 20 to 60 s of shots of 3 to 12 s. A shot is a stretch of a real video, at .8, 1
 or 1.25 of its speed, whose vectors are mixed with those of two other moments of real footage: weights w with
-w1^2 + w2^2 + w3^2 = 1 of the deviations from the mean of all footage in the same view. Such a mixture has the mean and
-the covariance of the real vectors, and keeps the real changes in time; how near the nearest stranger is depends on how
-much the first part dominates, and `--nearness` compares that with the real videos.
+w1^2 + w2^2 + w3^2 = 1 of the deviations from the mean of all whole frames. Such a mixture has the mean and the
+covariance of the real vectors, and keeps the real changes in time; how near the nearest unrelated video is depends on
+how much the first part dominates, and `--nearness` compares that with the real videos. Boxes found in a frame get the
+same mixture; baselines, thumbnails and information are those of the first part.
 
-Queries are clips of sources that no composed video is made of, each edited in one way (`EDITS`, all of
-them once in each half) and described as a search describes it. The video to find holds the source as the
-index describes it, and other real footage around it. Halves: development, to choose with, and held-back, for the end.
+Queries are clips of sources that no composed video is made of, each edited in one way (`EDITS`, all of them in each
+half, each --rounds times with another clip) and described as a search describes it. The video to find holds the source
+as the index describes it, and other real footage around it. Halves: development, to choose with, and held-back, for the
+end.
 """
 
 from __future__ import annotations
@@ -27,16 +29,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.features import open_extractor
-from vidkin.index import Index, VideoRecord, window_vectors
+from vidkin.index import Index, VideoRecord
 from vidkin.index.query.calibration import Calibration
 from vidkin.index.query.query import describe_query
-from vidkin.index.storage.records import WindowVectors, unit_vectors
+from vidkin.index.storage.records import unit_vectors
+from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import FrameFeatures
 from vidkin_research.copies.applying import apply_edit
 from vidkin_research.copies.edits import EDITS
@@ -72,39 +75,38 @@ SPEEDS = (0.8, 1.0, 1.25)
 # Least and largest w1^2; w2^2 is the larger part of the rest.
 DOMINANT = (0.75, 1.0)
 BLOCK = 1024
+COMPOSED_AT_ONCE = 64
+ROUND_STEP = 17
+# Frames with less are no candidates, as in `window_vectors`.
+LEAST_INFORMATION = 0.01
 # Shots that a video can have.
 MOST_SHOTS = 20
 
 
 @dataclass(frozen=True)
 class Footage:
-    """The real footage that composed videos are made of: F frames of V views, W windows, S sources.
+    """The real footage that composed videos are made of: F frames of V views, S sources.
 
     Attributes:
         paths: Names of the sources.
-        means: [V, D] float32, mean of the unit vectors of each view.
-        deviations: [F, V, D] float32, what each frame is from these.
-        baselines: [F, V] and information: [F], as in `FrameFeatures`.
-        boxes: [V, 4] of all frames.
+        values: [F, V, D] float16, unit vectors; zeros where a frame lacks the view.
+        mean: [D] float32, mean of the vectors of whole frames.
+        deviations: [F, D] float32, whole frames minus the mean.
+        baselines, information, boxes, thumbnails: [F, ...], as in `FrameFeatures`.
         first: [S + 1], where the frames of each source begin.
         periods: [S] seconds from one frame to the next.
-        vectors: [W, D] float32; views, starts and ends: [W] view, first and last frame of each window in `frames`.
-        window_first: [S + 1], where the windows of each source begin; they are sorted by first frame.
     """
 
     paths: tuple[str, ...]
-    means: NDArray[np.float32]
+    values: NDArray[np.float16]
+    mean: NDArray[np.float32]
     deviations: NDArray[np.float32]
     baselines: NDArray[np.float32]
     information: NDArray[np.float32]
     boxes: NDArray[np.float32]
+    thumbnails: NDArray[np.uint8]
     first: NDArray[np.int64]
     periods: NDArray[np.float64]
-    vectors: NDArray[np.float32]
-    views: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    window_first: NDArray[np.int64]
 
     @cached_property
     def source_of(self) -> NDArray[np.int64]:
@@ -118,42 +120,23 @@ def open_footage(work: Path) -> Footage:
         left_out = {path for half in HALVES for path in query_sources(index.videos(), half)}
         records = [record for record in usable(index.videos()) if record.path not in left_out]
         features = index.store.read_many([record.id for record in records])
-    windows = [window_vectors(one) for one in features]
-    offsets = np.cumsum([0, *map(len, features)])
-    parts = []
-    for one, of_video, offset in zip(features, windows, offsets, strict=False):
-        order = np.argsort(of_video.first_frames, kind="stable")
-        views = views_of(one, of_video)
-        rows = (of_video.vectors, views, of_video.first_frames + offset, of_video.last_frames + offset)
-        parts.append([column[order] for column in rows])
-    vectors, views, starts, ends = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-    frames = np.concatenate([one.values[:, :, 0].astype(np.float32) for one in features])
-    means: NDArray[np.float32] = frames.mean(axis=0)
-    frames -= means
+    whole = FrameFeatures.concatenate([replace(one, end=None) for one in features])
+    values = whole.values[:, :, 0].astype(np.float16)
+    mean = values[:, 0].astype(np.float32).mean(axis=0)
+    assert whole.boxes is not None
+    assert whole.thumbnails is not None
     return Footage(
         paths=tuple(record.path for record in records),
-        means=means,
-        deviations=frames,
-        baselines=np.concatenate([np.asarray(one.baseline, np.float32) for one in features]),
-        information=np.concatenate([one.information.astype(np.float32) for one in features]),
-        boxes=np.asarray(next(one.boxes for one in features if one.boxes is not None)[0], np.float32),
-        first=offsets,
+        values=values,
+        mean=mean,
+        deviations=values[:, 0] - mean,
+        baselines=whole.baselines.astype(np.float32),
+        information=whole.information.astype(np.float32),
+        boxes=whole.boxes.astype(np.float32),
+        thumbnails=whole.thumbnails,
+        first=np.cumsum([0, *map(len, features)]),
         periods=np.array([float(np.median(np.diff(one.timestamps))) if len(one) > 1 else 1.0 for one in features]),
-        vectors=vectors.astype(np.float32),
-        views=views,
-        starts=starts,
-        ends=ends,
-        window_first=np.cumsum([0, *map(len, windows)]),
     )
-
-
-def views_of(features: FrameFeatures, windows: WindowVectors) -> NDArray[np.int64]:
-    """The view of each window: the one whose frames there have its vector as their mean."""
-    sums = np.concatenate([np.zeros_like(features.values[:1, :, 0], np.float32),
-                           features.values[:, :, 0].astype(np.float32).cumsum(axis=0)])  # fmt: skip
-    means = sums[windows.last_frames + 1] - sums[windows.first_frames]
-    likeness = np.einsum("wvd,wd->wv", unit_vectors(means), windows.vectors.astype(np.float32))
-    return likeness.argmax(axis=1)
 
 
 def usable(records: Sequence[VideoRecord]) -> list[VideoRecord]:
@@ -212,121 +195,69 @@ def plan_block(footage: Footage, block: int, seed: int = 0) -> Plan:
     return Plan(shots, start, length, speed, draw.integers(0, len(footage.deviations), (*shape, 2)), weights)
 
 
-@dataclass(frozen=True)
-class Windows:
-    """Windows of many videos: vectors [W, D] float16, video, start and end [W], views [W]."""
+class Frames(NamedTuple):
+    """N frames of composed videos: vectors [N, V, D], the row in the footage, the video and the time of each [N]; and
+    the end of each video in seconds."""
 
-    vectors: NDArray[np.float16]
-    video: NDArray[np.int64]
-    starts: NDArray[np.float32]
-    ends: NDArray[np.float32]
-    views: NDArray[np.int64]
-
-    def by_video(self) -> list[WindowVectors]:
-        """The windows of each video of a block, those of whole pictures first, then of one view after the other; frames
-        are numbered as of ten a second."""
-        order = np.lexsort((self.starts, self.views, self.video))
-        starts, ends = (column[order].astype(np.float64) for column in (self.starts, self.ends))
-        firsts, lasts = np.rint(10 * starts).astype(np.int64), np.rint(10 * ends).astype(np.int64) - 1
-        columns = self.vectors[order], starts, ends, firsts, np.maximum(firsts, lasts)
-        edges = np.searchsorted(self.video[order], np.arange(BLOCK + 1))
-        return [WindowVectors(*(each[first:last] for each in columns)) for first, last in pairwise(edges.tolist())]
+    vectors: NDArray[np.float32]
+    rows: NDArray[np.int64]
+    videos: NDArray[np.int64]
+    times: NDArray[np.float64]
+    ends: NDArray[np.float64]
 
 
-def compose_windows(footage: Footage, block: int, *, seed: int = 0) -> Windows:
-    """The windows of the videos of a block, numbered from 0 on; in the order of their shots."""
-    plan = plan_block(footage, block, seed)
-    video, shot = np.nonzero(np.arange(MOST_SHOTS) < plan.shots[:, None])
-    start, length, speed = plan.start[video, shot], plan.length[video, shot], plan.speed[video, shot]
-    source = footage.source_of[start]
-    period = footage.periods[source] / speed
-    seconds = length * period
-    ends = np.cumsum(seconds)
-    begins = ends - seconds
-    begins -= begins[np.searchsorted(video, np.arange(BLOCK))][video]
-    # The windows of each source are consecutive; those outside the stretch are dropped.
-    first, last = footage.window_first[source], footage.window_first[source + 1]
-    shots = np.repeat(np.arange(len(video)), last - first)
-    rows = np.arange(len(shots)) - np.repeat(np.cumsum(last - first) - (last - first), last - first) + first[shots]
-    inside = (footage.starts[rows] < (start + length)[shots]) & (footage.ends[rows] >= start[shots])
-    shots, rows = shots[inside], rows[inside]
-    views = footage.views[rows]
-    vectors = np.empty((len(rows), footage.vectors.shape[1]), np.float16)
-    weights, others = plan.weights[video, shot], plan.others[video, shot]
-    for begin in range(0, len(rows), 1 << 14):
-        part = slice(begin, begin + (1 << 14))
-        vectors[part] = mixed(footage, footage.vectors[rows[part]], views[part], others[shots[part]],
-                              weights[shots[part]])  # fmt: skip
-    from_first = np.maximum(footage.starts[rows] - start[shots], 0)
-    to_last = np.minimum(footage.ends[rows] + 1 - start[shots], length[shots])
-    return Windows(
-        vectors,
+def compose_frames(footage: Footage, plan: Plan, first: int, last: int, views: int) -> Frames:
+    """The frames of the videos from ``first`` to ``last`` of a plan, in the first ``views`` views."""
+    chosen = slice(first, last)
+    video, shot = np.nonzero(np.arange(MOST_SHOTS) < plan.shots[chosen, None])
+    start, length, speed = (column[chosen][video, shot] for column in (plan.start, plan.length, plan.speed))
+    period = footage.periods[footage.source_of[start]] / speed
+    ends = np.cumsum(length * period)
+    # Seconds at which each shot begins in its video.
+    begins = ends - length * period
+    begins -= begins[np.searchsorted(video, np.arange(last - first))][video]
+    shots = np.repeat(np.arange(len(video)), length)
+    within = np.arange(len(shots)) - np.repeat(np.cumsum(length) - length, length)
+    rows = start[shots] + within
+    weights, others = plan.weights[chosen][video, shot], plan.others[chosen][video, shot]
+    # The two other moments are the same along a shot.
+    rest = (weights[:, 1:, None] * footage.deviations[others]).sum(axis=1) + (1 - weights[:, :1]) * footage.mean
+    values = footage.values[rows, :views].astype(np.float32)
+    vectors = weights[shots, 0, None, None] * values + rest[shots, None]
+    vectors[~values.any(axis=2)] = 0
+    return Frames(
+        unit_vectors(vectors),
+        rows,
         video[shots],
-        (begins[shots] + from_first * period[shots]).astype(np.float32),
-        (begins[shots] + to_last * period[shots]).astype(np.float32),
-        views,
+        begins[shots] + within * period[shots],
+        np.maximum.reduceat(begins + length * period, np.searchsorted(video, np.arange(last - first))),
     )
 
 
-def mixed(
-    footage: Footage,
-    vectors: NDArray[np.float32],
-    views: NDArray[np.int64],
-    others: NDArray[np.int64],
-    weights: NDArray[np.float32],
-) -> NDArray[np.float32]:
-    """Unit vectors [N, D]: the first vector and those of two other frames [N, 2] in the same view, weighted [N, 3]."""
-    means = footage.means[views]
-    result = means + weights[:, :1] * (vectors - means)
-    for other in range(2):
-        result += weights[:, other + 1, None] * footage.deviations[others[:, other], views]
-    return unit_vectors(result)
-
-
-def compose_features(footage: Footage, number: int, *, seed: int = 0) -> FrameFeatures:
-    """The features of one composed video, as its windows have them."""
-    block, at = divmod(number, BLOCK)
-    return composed(footage, plan_block(footage, block, seed), at)
-
-
-def compose_many(footage: Footage, numbers: Sequence[int], *, seed: int = 0) -> Iterator[FrameFeatures]:
+def compose_many(footage: Footage, numbers: range, *, seed: int = 0) -> Iterator[FrameFeatures]:
     """The features of these composed videos; each block of consecutive ones is planned once."""
     planned, plan = -1, plan_block(footage, 0, seed)
-    for number in numbers:
-        block, at = divmod(number, BLOCK)
+    number = numbers.start
+    while number < numbers.stop:
+        block, first = divmod(number, BLOCK)
         if block != planned:
             planned, plan = block, plan_block(footage, block, seed)
-        yield composed(footage, plan, at)
-
-
-def composed(footage: Footage, plan: Plan, at: int) -> FrameFeatures:
-    """The features of the video at this place of a plan."""
-    shots = int(plan.shots[at])
-    length, start = plan.length[at, :shots], plan.start[at, :shots]
-    ends = np.cumsum(length)
-    period = footage.periods[footage.source_of[start]] / plan.speed[at, :shots]
-    values = np.empty((int(ends[-1]), *footage.means.shape), np.float32)
-    for shot, (first, count, end) in enumerate(zip(start.tolist(), length.tolist(), ends.tolist(), strict=True)):
-        # The two other moments are the same along a shot.
-        weights, (second, third) = plan.weights[at, shot], plan.others[at, shot]
-        rest = footage.means + weights[1] * footage.deviations[second] + weights[2] * footage.deviations[third]
-        part = values[end - count : end]
-        np.multiply(footage.deviations[first : first + count], weights[0], out=part)
-        part += rest
-    rows = np.repeat(start - (ends - length), length) + np.arange(len(values))
-    begins = np.cumsum(length * period) - length * period
-    times = np.repeat(begins, length) + (np.arange(len(values)) - np.repeat(ends - length, length)) * period.repeat(
-        length
-    )
-    return FrameFeatures(
-        unit_vectors(values)[:, :, None],
-        times,
-        footage.information[rows],
-        "",
-        footage.baselines[rows],
-        np.broadcast_to(footage.boxes, (len(values), *footage.boxes.shape)),
-        float((length * period).sum()),
-    )
+        last = min(first + COMPOSED_AT_ONCE, BLOCK, first + numbers.stop - number)
+        made = compose_frames(footage, plan, first, last, footage.values.shape[1])
+        edges = np.searchsorted(made.videos, np.arange(last - first + 1))
+        for video, (begin, end) in enumerate(pairwise(edges.tolist())):
+            rows = made.rows[begin:end]
+            yield FrameFeatures(
+                made.vectors[begin:end, :, None],
+                made.times[begin:end],
+                footage.information[rows],
+                "",
+                footage.baselines[rows],
+                footage.boxes[rows],
+                footage.thumbnails[rows],
+                float(made.ends[video]),
+            )
+        number += last - first
 
 
 # Queries, and the videos to find.
@@ -343,7 +274,7 @@ class Case:
     query: FrameFeatures
 
 
-def make_queries(work: Path, half: str) -> None:
+def make_queries(work: Path, half: str, rounds: int) -> None:
     """Write and describe the queries of a half; those that are there already stay."""
     folder = work / "queries"
     folder.mkdir(parents=True, exist_ok=True)
@@ -356,14 +287,16 @@ def make_queries(work: Path, half: str) -> None:
     extractor = open_extractor("vidkin")
     calibration = Calibration.of_extractor(extractor)
     cases = []
-    for number, edit in enumerate(EDITS):
-        clip = clips[number % len(clips)]
-        target = folder / f"{half}-{edit}.npz"
+    for number in range(rounds * len(EDITS)):
+        edit, round_ = [*EDITS][number % len(EDITS)], number // len(EDITS)
+        # Clips of a source follow each other; in each round an edit gets one of another source.
+        clip = clips[(number % len(EDITS) + round_ * ROUND_STEP) % len(clips)]
+        target = folder / f"{half}-{edit}-{round_}.npz"
         cases.append({"file": target.name, "edit": edit, "family": EDITS[edit].family, "name": clip.name,
                       "source": str(clip.recording.path)})  # fmt: skip
         if not target.exists():
             save_query(target, edited(clip, edit, Path(filler), extractor, calibration))
-            print(f"{half} {number + 1} of {len(EDITS)}: {edit}", flush=True)
+            print(f"{half} {number + 1} of {rounds * len(EDITS)}: {edit}", flush=True)
     (folder / f"{half}.json").write_text(json.dumps(cases, indent=1) + "\n")
 
 
@@ -406,7 +339,8 @@ def open_targets(work: Path, half: str, footage: Footage) -> dict[str, FrameFeat
     targets = {}
     for record, features in zip(records, stored, strict=True):
         own = cut(features, 0, int(np.searchsorted(features.timestamps, LONGEST_SOURCE)))
-        around = compose_features(footage, zlib.crc32(os.path.basename(record.path).encode()) % 1000, seed=1)
+        number = zlib.crc32(os.path.basename(record.path).encode()) % 1000
+        around = next(compose_many(footage, range(number, number + 1), seed=1))
         half_of_rest = max(2, int((SHORTEST + LONGEST) / 2 - float(own.timestamps[-1])) // 2)
         before = cut(around, 0, half_of_rest)
         after = cut(around, len(around) - half_of_rest, len(around))
@@ -417,11 +351,10 @@ def open_targets(work: Path, half: str, footage: Footage) -> dict[str, FrameFeat
 def cut(features: FrameFeatures, first: int, last: int) -> FrameFeatures:
     """The frames from ``first`` to ``last``, from time 0 on."""
     rows = slice(first, last)
-    return FrameFeatures(
-        features.values[rows], features.timestamps[rows] - features.timestamps[first], features.information[rows],
-        "", None if features.baseline is None else features.baseline[rows],
-        None if features.boxes is None else features.boxes[rows],
-    )  # fmt: skip
+    columns = (features.values, features.timestamps - features.timestamps[first], features.information)
+    others = (features.baseline, features.boxes, features.thumbnails)
+    of_rows = [None if column is None else column[rows] for column in others]
+    return FrameFeatures(*(column[rows] for column in columns), "", *of_rows)
 
 
 def joined(parts: Sequence[FrameFeatures]) -> FrameFeatures:
@@ -433,10 +366,10 @@ def joined(parts: Sequence[FrameFeatures]) -> FrameFeatures:
     return replace(FrameFeatures.concatenate(moved), end=begin)
 
 
-# How near strangers are.
+# How near unrelated videos are.
 
 
-def nearest_strangers(
+def nearest_of_others(
     vectors: NDArray[np.float32], owners: NDArray[np.int64], queries: NDArray[np.int64]
 ) -> NDArray[np.float32]:
     """The largest cosine of each of these vectors with one of another owner."""
@@ -449,27 +382,25 @@ def nearest_strangers(
     return best
 
 
-def print_nearness(footage: Footage) -> None:
-    """Cosines of whole-picture windows with the nearest one of another video, of as many real and composed windows."""
+def measure_nearness(footage: Footage) -> dict[str, dict[str, float]]:
+    """Cosines of whole frames with the nearest frame of another video, of as many real and composed frames."""
     draw = np.random.default_rng(0)
-    for name, is_chosen in (("whole pictures", lambda views: views == 0), ("parts", lambda views: views > 0)):
-        rows = np.flatnonzero(is_chosen(footage.views))
-        made = compose_windows(footage, 0, seed=2)
-        chosen = np.flatnonzero(is_chosen(made.views))
-        count = min(len(rows), len(chosen), 4000)
-        real = draw.choice(rows, count, replace=False)
-        composed = chosen[draw.choice(len(chosen), count, replace=False)]
-        for kind, vectors, of in (
-            ("real", footage.vectors[real], footage.source_of[footage.starts[real]]),
-            ("composed", made.vectors[composed].astype(np.float32), made.video[composed]),
-        ):
-            near = nearest_strangers(vectors, of, np.arange(min(count, 1000)))
-            pairs = (vectors[: count // 2] * vectors[-(count // 2) :]).sum(axis=1)
-            shares = np.quantile(near, [0.1, 0.5, 0.9]).round(3).tolist()
-            print(
-                f"{name}, {kind}: {count} windows of {len(np.unique(of))} videos; nearest of another video: tenths "
-                f"1, 5, 9: {shares}; any pair: mean {pairs.mean():.3f}, .99 {np.quantile(pairs, 0.99):.3f}"
-            )
+    made = compose_frames(footage, plan_block(footage, 0, 2), 0, BLOCK, 1)
+    kinds = {
+        "real": (footage.values[:, 0].astype(np.float32), footage.source_of, footage.information),
+        "composed": (made.vectors[:, 0], made.videos, footage.information[made.rows]),
+    }
+    figures = {}
+    for kind, (vectors, owners, information) in kinds.items():
+        rows = np.flatnonzero(information >= LEAST_INFORMATION)
+        rows = draw.choice(rows, min(len(rows), 4000), replace=False)
+        near = nearest_of_others(vectors[rows], owners[rows], np.arange(min(len(rows), 1000)))
+        half = len(rows) // 2
+        pairs = (vectors[rows[:half]] * vectors[rows[-half:]]).sum(axis=1)
+        tenths = dict(zip(("tenth_1", "tenth_5", "tenth_9"), np.quantile(near, [0.1, 0.5, 0.9]).tolist(), strict=True))
+        figures[kind] = {"frames": len(rows), "videos": len(np.unique(owners[rows])), **tenths,
+                         "any_pair": float(pairs.mean())}  # fmt: skip
+    return figures
 
 
 def blocks(size: int) -> Iterator[int]:
@@ -481,18 +412,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
     parser.add_argument("--work", type=Path, required=True, help="folder of the described footage and the queries")
-    parser.add_argument("--nearness", action="store_true", help="print how near strangers are, and end")
+    parser.add_argument("--nearness", action="store_true", help="print how near unrelated videos are, and end")
+    parser.add_argument("--output", type=Path, help="JSON file for --nearness")
+    parser.add_argument("--rounds", type=int, default=1, help="queries of each edit and half")
+    parser.add_argument("--halves", choices=HALVES, nargs="+", default=HALVES, help="whose queries are made")
     given = parser.parse_args()
     if given.nearness:
-        print_nearness(open_footage(given.work))
+        figures = {"machine": describe_machine(), **measure_nearness(open_footage(given.work))}
+        print(json.dumps(figures, indent=1))
+        if given.output:
+            given.output.write_text(json.dumps(figures, indent=1) + "\n")
         return
     if given.data is None:
         parser.error("the measurement data is not there: set VIDKIN_DATA or name its folder with --data")
     folders = [given.data / name for name in ("videos", "shots", "labelled/aerial", "labelled/fruit")]
     with Index.open(given.work / "real.vidkin", extractor="vidkin", create=True) as index:
         index.add(folders, workers=1)
-    for half in HALVES:
-        make_queries(given.work, half)
+    for half in given.halves:
+        make_queries(given.work, half, given.rounds)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,8 @@
-"""Indexes of 10^3 to 10^6 videos composed of real footage, as the package makes and searches them, and edited queries.
+"""Indexes of 10^3 to 10^5 videos composed of real footage, as the package makes and searches them, and edited queries.
 
     python research/benchmarks/scale_material.py --work /tmp/million                                     # once
-    python research/benchmarks/scale_real.py --work /tmp/million --index /tmp/million/4.vidkin --shards 4 \
-        --videos 1000 10000
-    python research/benchmarks/scale_real.py --work /tmp/million --index /tmp/million/4.vidkin --shards 4 \
-        --videos 10000 \\
+    python research/benchmarks/scale_real.py --work /tmp/million --index /tmp/million/c.vidkin --videos 1000 10000
+    python research/benchmarks/scale_real.py --work /tmp/million --index /tmp/million/c.vidkin --videos 10000 \
         --only-ask --half held-back
 
 Videos and queries are those of `scale_material.py`. Their features are appended to an index through its store, in
@@ -18,11 +16,6 @@ build; peak memory of each step; bytes; of the queries, how often the right vide
 whose query is described already, with refreshing the index and looking for files of the same bytes (median, 99th
 percentile), the first query, which loads what is loaded once, apart. Recalls are also those of clips outside of skies,
 and of clips that score at least .2 with the video to find: no others can be results, whatever the first stage finds.
-With --ways also recall of candidates chosen by the sum of all vectors alone, and half of them by what the others leave
-open, from lists of several lengths.
-
-With --windows-only videos have windows and no features, so that the first stage of a million fits on a disk (some 40
-GB, not 170). Their windows are mixtures of windows of real footage, and nothing can be scored.
 """
 
 from __future__ import annotations
@@ -37,7 +30,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -45,32 +37,19 @@ from typing import Any
 
 import numpy as np
 
-from scale_material import (
-    BLOCK,
-    HALVES,
-    SKY,
-    Footage,
-    blocks,
-    compose_many,
-    compose_windows,
-    open_cases,
-    open_footage,
-    open_targets,
-)
-from vidkin.index import Entry, Index, Match, VideoRecord, window_vectors
-from vidkin.index.query.candidates import find_candidates, margin_votes, query_vectors, rank_candidates
+from scale_material import HALVES, SKY, compose_many, open_cases, open_footage, open_targets
+from vidkin.index import Entry, Index, VideoRecord, window_vectors
+from vidkin.index.query.candidates import find_candidates, query_vectors
 from vidkin.index.query.query import SearchParts
 from vidkin.index.query.sound import SearchLimits, search_file
 from vidkin.index.query.stages import score_candidates
-from vidkin.index.storage.contract import NearestWindows, VectorStore
-from vidkin.index.storage.records import WindowVectors, to_stored
+from vidkin.index.storage.records import to_stored
 from vidkin.rendering.machine import describe_machine
 from vidkin.similarity import FrameFeatures
 
 BATCH = 256
 # Score from which on two videos are one result; a video that scores less is none, whatever the first stage finds.
 SURE = 0.2
-LOOKED_UP = (400, 200, 100, 50, 25, 12)
 
 
 class Clock:
@@ -105,13 +84,6 @@ def entry(path: str, features: FrameFeatures) -> Entry:
     return Entry(record, features, windows)
 
 
-def of_windows(path: str, features: FrameFeatures, windows: WindowVectors) -> Entry:
-    """A video with these windows, which are not those of its features."""
-    made = entry(path, features)
-    record = replace(made.record, duration=float(windows.ends.max(initial=0.0)), windows=len(windows))
-    return Entry(record, features, windows)
-
-
 def path_of(number: int) -> str:
     return f"/composed/{number // 1000:04d}/{number:07d}.mp4"
 
@@ -120,60 +92,28 @@ def target_path(source: str) -> str:
     return f"/targets/{Path(source).name}"
 
 
-def append(work: Path, folder: Path, shards: int, videos: int, windows_only: bool) -> dict[str, Any]:
+def append(work: Path, folder: Path, videos: int) -> dict[str, Any]:
     """Append what is missing of so many videos, and of those to find."""
     footage, clock = open_footage(work), Clock()
-    with (
-        Index.open(folder, create=True, store=f"shards:{shards}" if shards else None) as index,
-        index.place.exclusive(),
-    ):
+    with Index.open(folder, create=True) as index, index.place.exclusive():
         store = index.store
         store.recover()
         targets = {target_path(path): one for half in HALVES for path, one in open_targets(work, half, footage).items()}
         new = {path: to_stored(one) for path, one in targets.items() if store.find(path) is None}
         store.append_many([entry(path, one) for path, one in new.items()])
-        append_composed = append_windows if windows_only else append_videos
-        done = append_composed(store, footage, videos, clock)
-    return {"appended": done, **clock.seconds, "append_peak_mib": peak_mib()}
-
-
-def append_videos(store: VectorStore, footage: Footage, videos: int, clock: Clock) -> int:
-    """Append those that are missing, with their features, and return their number."""
-    missing = [number for number in range(videos) if store.find(path_of(number)) is None]
-    made = compose_many(footage, missing)
-    for first in range(0, len(missing), BATCH):
-        numbers = missing[first : first + BATCH]
-        with clock.of("compose"):
-            features = [to_stored(next(made)) for _ in numbers]
-        with clock.of("windows"):
-            entries = [entry(path_of(number), one) for number, one in zip(numbers, features, strict=True)]
-        with clock.of("append"):
-            store.append_many(entries)
-        done = first + len(numbers)
-        if done % (32 * BATCH) == 0 or done == len(missing):
-            print(f"{done} of {len(missing)}: {json.dumps(clock.seconds)}, {peak_mib():.0f} MiB", flush=True)
-    return len(missing)
-
-
-def append_windows(store: VectorStore, footage: Footage, videos: int, clock: Clock) -> int:
-    """The same of whole blocks of videos, with their windows and one frame without content as their features."""
-    views, dimension = footage.means.shape
-    nothing = to_stored(
-        FrameFeatures(
-            np.zeros((1, views, 1, dimension), np.float32), np.zeros(1), np.zeros(1), "",
-            np.zeros((1, views), np.float32), footage.boxes[None],
-        )
-    )  # fmt: skip
-    # A block is appended whole, so its last video tells whether it is there.
-    missing = [block for block in blocks(videos) if store.find(path_of(BLOCK * block + BLOCK - 1)) is None]
-    for done, block in enumerate(missing, 1):
-        with clock.of("compose"):
-            made = compose_windows(footage, block).by_video()
-        with clock.of("append"):
-            store.append_many([of_windows(path_of(BLOCK * block + at), nothing, one) for at, one in enumerate(made)])
-        if done % 32 == 0 or done == len(missing):
-            print(f"{BLOCK * done} appended: {json.dumps(clock.seconds)}, {peak_mib():.0f} MiB", flush=True)
-    return BLOCK * len(missing)
+        first = next(number for number in range(videos + 1) if store.find(path_of(number)) is None)
+        made = compose_many(footage, range(first, videos))
+        for done in range(first, videos, BATCH):
+            numbers = range(done, min(done + BATCH, videos))
+            with clock.of("compose"):
+                features = [to_stored(next(made)) for _ in numbers]
+            with clock.of("windows"):
+                entries = [entry(path_of(number), one) for number, one in zip(numbers, features, strict=True)]
+            with clock.of("append"):
+                store.append_many(entries)
+            if numbers.stop % (32 * BATCH) == 0:
+                print(f"{numbers.stop} of {videos}: {json.dumps(clock.seconds)}, {peak_mib():.0f} MiB", flush=True)
+    return {"appended": videos - first, **clock.seconds, "append_peak_mib": peak_mib()}
 
 
 def build(folder: Path) -> dict[str, Any]:
@@ -184,8 +124,8 @@ def build(folder: Path) -> dict[str, Any]:
     return {**clock.seconds, "build_peak_mib": peak_mib()}
 
 
-def ask(work: Path, folder: Path, half: str, candidates: int, windows_only: bool) -> dict[str, Any]:
-    """The queries of a half, one after the other in one process; the first stage alone where there are no features."""
+def ask(work: Path, folder: Path, half: str, candidates: int) -> dict[str, Any]:
+    """The queries of a half, one after the other in one process."""
     clock = Clock()
     with clock.of("open"):
         index = Index.open(folder, read_only=True)
@@ -199,14 +139,12 @@ def ask(work: Path, folder: Path, half: str, candidates: int, windows_only: bool
         of_case = Clock()
         with of_case.of("first_stage"):
             found = find_candidates(index.store, case.query, 100)
-        matches: list[Match] = []
         with of_case.of("search"):
-            if not windows_only:
-                parts.refresh()
-                words = parts, index.manifest, SearchLimits(None, None, 10, 0.0, candidates), "picture", None
-                # A file of which no video has the bytes.
-                matches = search_file(work / "queries" / f"{half}.json", partial(attrgetter("query"), case), *words)
-        right = score_candidates(index.store, case.query, [target.id], parts.common, parts.scorer)
+            parts.refresh()
+            words = parts, index.manifest, SearchLimits(None, None, 10, 0.0, candidates), "picture", None
+            # A file of which no video has the bytes.
+            matches = search_file(work / "queries" / f"{half}.json", partial(attrgetter("query"), case), *words)
+        right = score_candidates(index.store, case.query, [target.id], parts.scorer)
         rows.append(
             {
                 "query": f"{case.name} {case.edit}",
@@ -219,61 +157,24 @@ def ask(work: Path, folder: Path, half: str, candidates: int, windows_only: bool
                 **of_case.seconds,
             }
         )
-    counts = {"records": len(index), "windows": index.store.window_count()}
+    counts = {
+        "records": len(index),
+        "frames": sum(record.frames for record in index.videos()),
+        "windows": index.store.window_count(),
+    }
     index.close()
     return {
         **counts,
         **clock.seconds,
         "opened_mib": opened_mib,
         "ask_peak_mib": peak_mib(),
-        **summary(rows, windows_only),
+        **summarize(rows),
         "queries": rows,
     }
 
 
-def compare_ways(work: Path, folder: Path, half: str) -> dict[str, Any]:
-    """Recall of ways to choose 100 candidates, by the number of nearest windows of each vector."""
-    index = Index.open(folder, read_only=True)
-    places: dict[str, list[int | None]] = {}
-    skies = []
-    for case in open_cases(work, half):
-        target = index.store.find(target_path(case.source))
-        skies.append(SKY in case.source)
-        vectors = query_vectors(case.query)[0]
-        nearest = index.store.nearest(vectors, LOOKED_UP[0]) if len(vectors) else None
-        for windows in LOOKED_UP:
-            by_sum: list[int] = []
-            chosen: list[int] = []
-            if nearest is not None:
-                ids, ways = margin_votes(first_of(nearest, windows))
-                by_sum = ids[np.argsort(-ways.sum(axis=0), kind="stable")][:100].tolist()
-                chosen = rank_candidates(ids, ways, 100)
-            for name, found in (("sum", by_sum), ("half unlike", chosen)):
-                place = found.index(target.id) if target is not None and target.id in found else None
-                places.setdefault(f"{name}, nearest {windows}", []).append(place)
-    index.close()
-    return {
-        "ways": {
-            name: {
-                f"among {most}{kind}": sum(place is not None and place < most for place in chosen) / len(chosen)
-                for kind, chosen in (
-                    ("", found),
-                    (" without skies", [p for p, sky in zip(found, skies, strict=True) if not sky]),
-                )
-                for most in (1, 10, 100)
-            }
-            for name, found in places.items()
-        }
-    }
-
-
-def first_of(nearest: NearestWindows, windows: int) -> NearestWindows:
-    """The first of the nearest windows."""
-    return NearestWindows(**{name: getattr(nearest, name)[:, :windows] for name in NearestWindows.__dataclass_fields__})
-
-
-def summary(rows: Sequence[dict[str, Any]], windows_only: bool) -> dict[str, Any]:
-    """Recalls and times of the queries; of the first stage alone with ``windows_only``."""
+def summarize(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Recalls and times of the queries."""
     result: dict[str, Any] = {"vectors_median": float(np.median([row["vectors"] for row in rows]))}
     for name, chosen in (
         ("", rows),
@@ -286,9 +187,9 @@ def summary(rows: Sequence[dict[str, Any]], windows_only: bool) -> dict[str, Any
             ("candidate_first", lambda row: row["candidate"] == 0),
             ("among_10_matches", lambda row: row["match"] is not None),
             ("first", lambda row: row["match"] == 0),
-        )[: 2 if windows_only else 4]:
+        ):
             result[f"{key}{name}"] = sum(map(is_met, chosen)) / len(chosen)
-    for stage in ("first_stage", "search")[: 1 if windows_only else 2]:
+    for stage in ("first_stage", "search"):
         for kind in ("seconds", "processor_seconds"):
             values = [row[f"{stage}_{kind}"] for row in rows]
             result[f"{stage}_{kind}_first"] = values[0]
@@ -299,7 +200,7 @@ def summary(rows: Sequence[dict[str, Any]], windows_only: bool) -> dict[str, Any
 
 def sizes(folder: Path) -> dict[str, float]:
     """MiB of the parts of an index: features, windows and their index, records."""
-    endings = {"vectors": "windows", "spans": "windows", "index": "window_index", "sqlite": "videos"}
+    endings = {"vectors": "windows", "index": "window_index", "sqlite": "videos"}
     total = dict.fromkeys(("features", *endings.values(), "other"), 0)
     for parent, _, files in os.walk(folder):
         for file in files:
@@ -320,25 +221,20 @@ def main() -> None:
     parser.add_argument("--work", type=Path, required=True, help="the folder of scale_material.py")
     parser.add_argument("--index", type=Path, required=True, help="folder of the index; kept unless --delete")
     parser.add_argument("--videos", type=int, nargs="+", default=[1000], help="sizes, the smallest first")
-    parser.add_argument("--shards", type=int, default=0, help="of a new index; 0: one store")
     parser.add_argument("--half", choices=HALVES, default=HALVES[0])
     parser.add_argument("--candidates", type=int, default=100, help="scored exactly")
     parser.add_argument("--only-ask", action="store_true", help="ask an index as it is")
-    parser.add_argument("--ways", action="store_true", help="also other ways to choose candidates")
-    parser.add_argument("--windows-only", action="store_true", help="no features: the first stage alone")
     parser.add_argument("--delete", action="store_true", help="delete the index in the end")
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
     rows = []
     for videos in given.videos:
-        row = {"videos": videos, "shards": given.shards}
+        row = {"videos": videos}
         if not given.only_ask:
-            row |= apart(append, given.work, given.index, given.shards, videos, given.windows_only)
+            row |= apart(append, given.work, given.index, videos)
             row |= apart(build, given.index)
         row |= sizes(given.index)
-        row |= apart(ask, given.work, given.index, given.half, given.candidates, given.windows_only)
-        if given.ways:
-            row |= apart(compare_ways, given.work, given.index, given.half)
+        row |= apart(ask, given.work, given.index, given.half, given.candidates)
         rows.append(row)
         print(json.dumps({name: value for name, value in row.items() if name != "queries"}), flush=True)
     if given.delete:

@@ -152,6 +152,5 @@ def test_windows_of_a_large_index_are_read_by_row(store: LanceStore) -> None:
         before.setdefault(record.id, store.read_windows(record.id))
     ids = sorted(before, reverse=True)
     for video, windows in zip(ids, store.read_windows_many(ids), strict=True):
-        assert np.array_equal(windows.vectors, before[video].vectors)
-        assert np.array_equal(windows.first_frames, before[video].first_frames)
+        assert np.array_equal(windows, before[video])
         assert len(windows) == store.get(video).windows

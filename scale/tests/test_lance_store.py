@@ -180,7 +180,7 @@ def test_approximate_index_returns_exact_cosines_after_additions(lance: Callable
     near = store.nearest(queries, 40)
     windows = {record.id: store.read_windows(record.id) for record in store.videos()}
     for query, ids, numbers, scores in zip(queries, near.video_ids, near.windows, near.scores, strict=True):
-        found = [windows[video].vectors[number] for video, number in zip(ids.tolist(), numbers.tolist(), strict=True)]
+        found = [windows[video][number] for video, number in zip(ids.tolist(), numbers.tolist(), strict=True)]
         assert np.allclose(np.stack(found).astype(np.float32) @ query, scores, atol=0.04)
 
 

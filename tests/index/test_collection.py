@@ -169,7 +169,7 @@ def test_a_reader_during_a_write(folder: Path, originals: Path, tmp_path: Path) 
     for seed in range(4):
         video(more / f"{seed}.mp4", seed=20 + seed)
     reader = Index.open(folder, read_only=True)
-    dimension = reader.store.read_windows(reader.videos()[0].id).vectors.shape[1]
+    dimension = reader.store.read_windows(reader.videos()[0].id).shape[1]
     seen: list[int] = []
 
     def read(progress: Progress) -> None:

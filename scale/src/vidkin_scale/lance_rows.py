@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vidkin.index.storage.contract import WindowMatrix
-from vidkin.index.storage.records import VideoRecord, WindowVectors
+from vidkin.index.storage.records import VideoRecord
 from vidkin_scale.lance_snapshot import SnapshotWindows
 
 if TYPE_CHECKING:
@@ -56,8 +56,6 @@ def video_schema() -> pa.Schema:
 
 WINDOW_COLUMNS = ("video_id", "window", "vector")
 
-VIDEO_WINDOW_COLUMNS = (*WINDOW_COLUMNS, "start", "end", "first_frame", "last_frame")
-
 
 def record_rows(records: Iterable[VideoRecord]) -> pa.Table:
     """The rows of these records."""
@@ -85,21 +83,17 @@ def records_from_rows(rows: pa.Table) -> list[VideoRecord]:
     return records
 
 
-def window_rows(videos: Sequence[tuple[int, WindowVectors]]) -> pa.Table | None:
+def window_rows(videos: Sequence[tuple[int, NDArray[np.floating]]]) -> pa.Table | None:
     """One row per window, or None if there are no windows."""
     videos = [(video_id, windows) for video_id, windows in videos if len(windows)]
     if not videos:
         return None
     import pyarrow as pa
 
-    vectors = np.concatenate([windows.vectors for _, windows in videos], dtype=np.float16)
+    vectors = np.concatenate([windows for _, windows in videos], dtype=np.float16)
     columns = {
         "video_id": np.concatenate([np.full(len(windows), video_id) for video_id, windows in videos]),
         "window": np.concatenate([np.arange(len(windows), dtype=np.int32) for _, windows in videos]),
-        "start": np.concatenate([windows.starts for _, windows in videos]),
-        "end": np.concatenate([windows.ends for _, windows in videos]),
-        "first_frame": np.concatenate([windows.first_frames for _, windows in videos]),
-        "last_frame": np.concatenate([windows.last_frames for _, windows in videos]),
         "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1]),
     }
     return pa.table(columns)
@@ -112,15 +106,11 @@ def window_matrix(rows: pa.Table) -> WindowMatrix:
 
 
 def all_windows(rows: pa.Table) -> SnapshotWindows:
-    """All rows (columns :data:`VIDEO_WINDOW_COLUMNS`) as arrays."""
+    """All rows (columns :data:`WINDOW_COLUMNS`) as arrays, as a snapshot keeps them."""
     return SnapshotWindows(
         vectors=vector_column(rows),
         video_ids=_column(rows, "video_id"),
         windows=_column(rows, "window").astype(np.int64),
-        starts=_column(rows, "start"),
-        ends=_column(rows, "end"),
-        first_frames=_column(rows, "first_frame"),
-        last_frames=_column(rows, "last_frame"),
     )
 
 

@@ -24,26 +24,19 @@ from vidkin._base.values import parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.index.storage.contract import WindowMatrix
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.records import (
-    VideoRecord,
-    WindowVectors,
-)
+from vidkin.index.storage.records import VideoRecord
 
 SNAPSHOT_FILE = "tables.snapshot"
 
 _CHECKSUM = struct.Struct("!I")
 
 # Part of the identity of the tables, so that a copy with another layout is not read.
-_LAYOUT = "1"
+_LAYOUT = "2"
 
 _WINDOW_TYPES = {
     "vectors": np.float16,
     "video_ids": np.int64,
     "windows": np.int64,
-    "starts": np.float64,
-    "ends": np.float64,
-    "first_frames": np.int64,
-    "last_frames": np.int64,
 }
 
 
@@ -54,16 +47,11 @@ class SnapshotWindows:
     Attributes:
         vectors: [N, E] float16.
         video_ids, windows: [N] int64, as in :class:`~vidkin.index.storage.contract.WindowMatrix`.
-        starts, ends, first_frames, last_frames: [N], as in :class:`~vidkin.index.storage.records.WindowVectors`.
     """
 
     vectors: NDArray[np.float16]
     video_ids: NDArray[np.int64]
     windows: NDArray[np.int64]
-    starts: NDArray[np.float64]
-    ends: NDArray[np.float64]
-    first_frames: NDArray[np.int64]
-    last_frames: NDArray[np.int64]
 
     def __post_init__(self) -> None:
         for name, kind in _WINDOW_TYPES.items():
@@ -80,18 +68,13 @@ class SnapshotWindows:
         """The window vectors as one float32 matrix, made on first use."""
         return WindowMatrix(self.vectors.astype(np.float32), self.video_ids, self.windows)
 
-    def of_videos(self, video_ids: Sequence[int]) -> list[WindowVectors]:
-        """The windows of each of these videos, vectors as float16."""
+    def of_videos(self, video_ids: Sequence[int]) -> list[NDArray[np.float16]]:
+        """The vectors [W, E] of the windows of each of these videos."""
         rows = np.flatnonzero(np.isin(self.video_ids, video_ids))
         rows = rows[np.lexsort((self.windows[rows], self.video_ids[rows]))]
         owners = self.video_ids[rows]
         firsts, ends = (np.searchsorted(owners, video_ids, side) for side in ("left", "right"))
-        return [self._of_rows(rows[first:end]) for first, end in zip(firsts.tolist(), ends.tolist(), strict=True)]
-
-    def _of_rows(self, rows: NDArray[np.int64]) -> WindowVectors:
-        return WindowVectors(
-            self.vectors[rows], self.starts[rows], self.ends[rows], self.first_frames[rows], self.last_frames[rows]
-        )
+        return [self.vectors[rows[first:end]] for first, end in zip(firsts.tolist(), ends.tolist(), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,13 +26,13 @@ from vidkin.index.storage.files import REMEDY, writing
 from vidkin.index.storage.manifest import Manifest
 from vidkin.index.storage.missing_parts import find_missing_parts, rebuild_parts
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors
+from vidkin.index.storage.records import Entry, VideoRecord
 from vidkin.index.storage.stores import StoreKind
 from vidkin.similarity import FrameFeatures
 from vidkin_scale.lance_nearest import WindowSearch, build_window_index
 from vidkin_scale.lance_rows import (
     VIDEO_COLUMNS,
-    VIDEO_WINDOW_COLUMNS,
+    WINDOW_COLUMNS,
     all_windows,
     record_rows,
     records_from_rows,
@@ -154,7 +154,7 @@ class LanceStore:
         self,
         record: VideoRecord,
         features: FrameFeatures | None = None,
-        windows: WindowVectors | None = None,
+        windows: NDArray[np.floating] | None = None,
     ) -> VideoRecord:
         return self.append_many([Entry(record, features, windows)])[0]
 
@@ -213,10 +213,10 @@ class LanceStore:
 
         return self._again_if_pruned(read)
 
-    def read_windows(self, video_id: int) -> WindowVectors:
+    def read_windows(self, video_id: int) -> NDArray[np.float16]:
         return self.read_windows_many([video_id])[0]
 
-    def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
+    def read_windows_many(self, video_ids: Sequence[int]) -> list[NDArray[np.float16]]:
         return self._again_if_pruned(lambda: self._read_windows(video_ids))
 
     def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
@@ -336,7 +336,7 @@ class LanceStore:
             return
         known, windows = self._known_ids(), None
         if not WindowSearch(self._windows, known).is_indexed:
-            windows = all_windows(self._windows.read(VIDEO_WINDOW_COLUMNS))
+            windows = all_windows(self._windows.read(WINDOW_COLUMNS))
             if len(windows.vectors) != self.window_count() or not np.isin(windows.video_ids, known).all():
                 return  # incomplete, for example after a killed writer
         if state_of_tables(self._place, TABLES) == before:
@@ -403,7 +403,7 @@ class LanceStore:
             self._next_id = max([noted, *(number + 1 for number in used)])
         return self._next_id
 
-    def _replace_windows(self, rebuilt: Mapping[int, WindowVectors]) -> None:
+    def _replace_windows(self, rebuilt: Mapping[int, NDArray[np.floating]]) -> None:
         """Replace all windows of videos."""
         self._windows.delete("video_id", rebuilt)
         if (rows := window_rows(list(rebuilt.items()))) is not None:
@@ -429,19 +429,19 @@ class LanceStore:
                     raise
         return action()
 
-    def _read_windows(self, video_ids: Sequence[int]) -> list[WindowVectors]:
+    def _read_windows(self, video_ids: Sequence[int]) -> list[NDArray[np.float16]]:
         counts = [self._catalog.get_described(video_id, "windows").windows for video_id in video_ids]
         some = [video_id for video_id, count in zip(video_ids, counts, strict=True) if count]
         if not some:
-            return [WindowVectors.empty() for _ in video_ids]
+            return [np.zeros((0, 0), np.float16) for _ in video_ids]
         windows = None if self._snapshot is None else self._snapshot.windows
         if windows is None:
             search = self._window_search()
             if isinstance(search, WindowSearch) and search.is_indexed:
-                rows = search.rows_of(some, VIDEO_WINDOW_COLUMNS)
+                rows = search.rows_of(some, WINDOW_COLUMNS)
             else:
                 wanted = f"video_id in ({', '.join(map(str, some))})"
-                rows = self._windows.read(VIDEO_WINDOW_COLUMNS, filter=wanted)
+                rows = self._windows.read(WINDOW_COLUMNS, filter=wanted)
             if rows is None:
                 raise self._incomplete()
             windows = all_windows(rows)

@@ -27,7 +27,7 @@ from vidkin.index.storage.contract import (
 )
 from vidkin.index.storage.manifest import PARTS_FOLDER, Manifest
 from vidkin.index.storage.place import Place
-from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors
+from vidkin.index.storage.records import Entry, VideoRecord
 from vidkin.index.storage.stores import StoreKind
 from vidkin.similarity import FrameFeatures
 from vidkin_scale.lance_store import LanceStore
@@ -149,7 +149,7 @@ class ShardedStore:
         self,
         record: VideoRecord,
         features: FrameFeatures | None = None,
-        windows: WindowVectors | None = None,
+        windows: NDArray[np.floating] | None = None,
     ) -> VideoRecord:
         return self.append_many([Entry(record, features, windows)])[0]
 
@@ -191,11 +191,11 @@ class ShardedStore:
         """The features of videos in order; on a cluster all shards read in parallel."""
         return self._collect("read_many", video_ids)
 
-    def read_windows(self, video_id: int) -> WindowVectors:
+    def read_windows(self, video_id: int) -> NDArray[np.float16]:
         """The windows of a video, read through its shard."""
         return self.read_windows_many([video_id])[0]
 
-    def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
+    def read_windows_many(self, video_ids: Sequence[int]) -> list[NDArray[np.float16]]:
         """The windows of videos in order, read as by `read_many`."""
         return self._collect("read_windows_many", video_ids)
 

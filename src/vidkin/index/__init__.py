@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from vidkin.index.storage.records import (
         Entry,
         VideoRecord,
-        WindowVectors,
         query_rate,
         sampling_rate,
         to_stored,
@@ -144,7 +143,6 @@ __all__ = [
     "VectorStore",
     "VideoFile",
     "VideoRecord",
-    "WindowVectors",
     "WorkerSpec",
     "check_files",
     "compare",

@@ -213,7 +213,7 @@ def test_windows_of_added_videos_can_be_searched(collection: Collection) -> None
     collection.add()
     for record in collection.store.videos():
         windows = collection.store.read_windows(record.id)
-        neighbors = collection.store.nearest(windows.vectors.astype(np.float32), 1)
+        neighbors = collection.store.nearest(windows.astype(np.float32), 1)
         assert record.windows == len(windows) > 0
         assert set(neighbors.video_ids[:, 0].tolist()) == {record.id}
         assert neighbors.scores[:, 0].min() > 0.998

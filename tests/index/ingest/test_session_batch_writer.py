@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vidkin.index import Entry, FileOutcome, MemoryStore, Scan, VideoRecord, WindowVectors
+from vidkin.index import Entry, FileOutcome, MemoryStore, Scan, VideoRecord
 from vidkin.index.ingest import session as batch_writer
 from vidkin.index.ingest.report import Tally
 from vidkin.index.ingest.session import SECONDS_PER_COMMIT, VIDEOS_PER_COMMIT, BatchWriter
@@ -15,7 +15,7 @@ from vidkin.similarity import FrameFeatures
 def entry(number: int) -> Entry:
     features = FrameFeatures.of_whole(np.eye(4, dtype=np.float16)[None, :1], np.zeros(1), np.ones(1, np.float32))
     record = VideoRecord(path=f"/{number}.mp4", size=1, mtime_ns=1, content_hash=f"{number}", frames=1)
-    return Entry(record, features, WindowVectors.empty())
+    return Entry(record, features, np.zeros((0, 0), np.float16))
 
 
 @pytest.fixture

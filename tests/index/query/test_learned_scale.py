@@ -14,7 +14,7 @@ from tests.index.helpers import units
 from tests.index.storage.test_stores import record
 from tests.match.test_learned import ChamferComparator
 from vidkin.errors import CollectionDamagedError, CollectionMismatchError
-from vidkin.index import Entry, LearnedScale, MemoryStore, WindowVectors, open_place
+from vidkin.index import Entry, LearnedScale, MemoryStore, open_place
 from vidkin.index.query.learned_scale import measure_scale
 from vidkin.index.query.query import SearchParts
 from vidkin.match import LearnedScorer
@@ -46,7 +46,7 @@ def one_camera(count: int, *, shared: float = 0.6, copies: int = 0) -> MemorySto
         features = FrameFeatures.of_whole(
             vectors[:, None].astype(np.float32), times, baseline=np.full(20, shared + 0.05, np.float32), end=20.0
         )
-        own = WindowVectors(vectors.astype(np.float16), times, times + 1, np.arange(20), np.arange(20))
+        own = vectors.astype(np.float16)
         entries.append(Entry(record(f"/v/{number:02}.mp4", frames=20, windows=20), features, own))
     store.append_many(entries)
     return store

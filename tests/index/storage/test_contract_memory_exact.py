@@ -6,19 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tests.index.helpers import units
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import NO_WINDOW, WindowVectors, no_windows
+from vidkin.index import NO_WINDOW, no_windows
 from vidkin.index.storage import contract as exact
 from vidkin.index.storage.contract import WindowMatrix
 
 
-def windows(*rows: list[float]) -> WindowVectors:
-    numbers = np.arange(len(rows))
-    vectors = units(np.array(rows)).astype(np.float16)
-    times = numbers.astype(np.float64)
-    return WindowVectors(vectors, times, times + 1, numbers, numbers)
+def windows(*rows: list[float]) -> NDArray[np.float16]:
+    return units(np.array(rows)).astype(np.float16)
 
 
 def random_matrix(count: int, dimension: int = 5, seed: int = 0) -> WindowMatrix:
@@ -29,14 +27,16 @@ def random_matrix(count: int, dimension: int = 5, seed: int = 0) -> WindowMatrix
 
 
 def test_windows_of_videos_are_joined_in_the_order_of_their_ids() -> None:
-    matrix = WindowMatrix.of_videos({7: windows([1.0, 0]), 3: windows([0.0, 1], [1.0, 1]), 5: WindowVectors.empty(2)})
+    matrix = WindowMatrix.of_videos(
+        {7: windows([1.0, 0]), 3: windows([0.0, 1], [1.0, 1]), 5: np.zeros((0, 2), np.float16)}
+    )
     assert matrix.video_ids.tolist() == [3, 3, 7]
     assert matrix.windows.tolist() == [0, 1, 0]
     assert len(matrix) == 3
 
 
 def test_videos_without_windows_are_an_empty_matrix() -> None:
-    matrix = WindowMatrix.of_videos({1: WindowVectors.empty(4)})
+    matrix = WindowMatrix.of_videos({1: np.zeros((0, 4), np.float16)})
     assert len(matrix) == 0
     nearest = matrix.nearest(np.ones((2, 9), np.float32), 3)
     assert nearest.video_ids.tolist() == [[NO_WINDOW] * 3] * 2

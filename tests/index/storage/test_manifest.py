@@ -24,7 +24,7 @@ def test_manifest_round_trip(tmp_path: Path) -> None:
     create_index(open_place(folder), PLAIN)
     manifest = Manifest.read(open_place(folder))
     assert (manifest.extractor, manifest.fingerprint, manifest.sampling_rate) == ("plain", "plain-1", 1.0)
-    assert (manifest.vidkin_version, manifest.format_version) == (__version__, 7)
+    assert (manifest.vidkin_version, manifest.format_version) == (__version__, 8)
     assert sorted(path.name for path in folder.iterdir()) == ["collection.json", "writer.lock"]
 
 
@@ -57,13 +57,13 @@ def test_damaged_and_newer_manifests_raise_different_errors(tmp_path: Path) -> N
     path = tmp_path / "collection.json"
     with pytest.raises(CollectionNotFoundError, match=r"make one with `vidkin index FOLDER"):
         Manifest.read(open_place(tmp_path))
-    good = {"format_version": 7, "extractor": "classical", "fingerprint": "classical-1"}
+    good = {"format_version": 8, "extractor": "classical", "fingerprint": "classical-1"}
     wrong = [
         *({"extractor": 7}, {"fingerprint": None}, {"weights": 5}, {"sampling_rate": "fast"}),
         *({"sampling_rate": None}, {"sampling_rate": -1.0}, {"sampling_rate": True}, {"measure": "kind"}),
         *({"exclude": "*.mov"}, {"exclude": [3]}, {"exclude": ["/"]}, {"images": 1}, {"follow_links": None}),
     ]
-    texts = ["[" * 100_000, "{", "[]", '{"extractor": "x"}', '{"format_version": 7}']
+    texts = ["[" * 100_000, "{", "[]", '{"extractor": "x"}', '{"format_version": 8}']
     for text in (*texts, *(json.dumps({**good, **change}) for change in wrong)):
         path.write_text(text)
         with pytest.raises(CollectionDamagedError, match=r"is damaged .*restore it .* in another folder"):
@@ -72,12 +72,12 @@ def test_damaged_and_newer_manifests_raise_different_errors(tmp_path: Path) -> N
     assert Manifest.read(open_place(tmp_path)).sampling_rate == 1.0
 
 
-@pytest.mark.parametrize(("version", "age"), [(1, "an earlier"), (6, "an earlier"), (99, "a newer")])
+@pytest.mark.parametrize(("version", "age"), [(1, "an earlier"), (7, "an earlier"), (99, "a newer")])
 def test_index_of_another_format_must_be_rebuilt(tmp_path: Path, version: int, age: str) -> None:
     (tmp_path / "collection.json").write_text(json.dumps({"format_version": version}))
     with pytest.raises(
         CollectionError,
-        match=rf"was made by {age} version of vidkin \(format {version}, this version reads 7\); index the videos "
+        match=rf"was made by {age} version of vidkin \(format {version}, this version reads 8\); index the videos "
         "again: vidkin index FOLDER --index NEW_INDEX$",
     ):
         Manifest.read(open_place(tmp_path))

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError
-from vidkin.index import WindowVectors, query_rate, sampling_rate, window_vectors
-from vidkin.index.storage.records import frame_vectors
+from vidkin.index import query_rate, sampling_rate, window_vectors
+from vidkin.index.storage.records import find_windows, frame_vectors
 from vidkin.similarity import FrameFeatures
 
 
@@ -52,44 +53,37 @@ def made(angles: list[float], *, step: float = 1.0, information: list[float] | N
     )
 
 
-def spans(features: FrameFeatures) -> list[tuple[int, int, float, float]]:
-    windows = window_vectors(features)
-    columns = (windows.first_frames, windows.last_frames, windows.starts, windows.ends)
-    return list(zip(*(column.tolist() for column in columns), strict=True))
+def spans(features: FrameFeatures) -> list[tuple[int, int]]:
+    return [(first, last) for first, last in find_windows(features)[0].tolist()]
 
 
 def test_only_similar_frames_merge_into_a_window() -> None:
     # 20 degrees apart: cosine .94, merged. From their mean at 10 to 90 degrees: cosine .17, a new window.
-    assert spans(made([0, 20, 90])) == [(0, 1, 0.0, 2.0), (2, 2, 2.0, 3.0)]
-    vectors = window_vectors(made([0, 20, 90])).vectors
+    assert spans(made([0, 20, 90])) == [(0, 1), (2, 2)]
+    vectors = window_vectors(made([0, 20, 90]))
     assert vectors[0].tolist() == pytest.approx([math.cos(math.pi / 18), math.sin(math.pi / 18)], abs=1e-3)
     assert np.linalg.norm(vectors, axis=-1).tolist() == pytest.approx([1.0, 1.0], abs=1e-3)
 
 
 def test_slow_change_starts_a_new_window_when_it_leaves_the_mean() -> None:
     # The mean of 0 and 20 degrees is at 10: 40 is 30 off (cosine .87) and opens a window, though only 20 from 20.
-    assert [span[:2] for span in spans(made([0, 20, 40, 60, 80]))] == [(0, 1), (2, 3), (4, 4)]
+    assert spans(made([0, 20, 40, 60, 80])) == [(0, 1), (2, 3), (4, 4)]
 
 
 def test_windows_are_at_most_ten_seconds_long() -> None:
-    assert [span[2:] for span in spans(made([0] * 25))] == [(0.0, 10.0), (10.0, 20.0), (20.0, 25.0)]
-    assert [span[2:] for span in spans(made([0] * 4, step=6.0))] == [
-        (0.0, 6.0),
-        (6.0, 12.0),
-        (12.0, 18.0),
-        (18.0, 24.0),
-    ]
+    assert spans(made([0] * 25)) == [(0, 9), (10, 19), (20, 24)]
+    assert spans(made([0] * 4, step=6.0)) == [(0, 0), (1, 1), (2, 2), (3, 3)]
 
 
 def test_frames_without_information_end_a_window() -> None:
-    assert spans(made([0, 0, 0], information=[1, 0.005, 1])) == [(0, 0, 0.0, 1.0), (2, 2, 2.0, 3.0)]
+    assert spans(made([0, 0, 0], information=[1, 0.005, 1])) == [(0, 0), (2, 2)]
     assert spans(made([0, 0], information=[0, 0])) == []
-    assert window_vectors(made([0, 0], information=[0, 0])).vectors.shape == (0, 2)
+    assert window_vectors(made([0, 0], information=[0, 0])).shape == (0, 2)
 
 
 def test_windows_of_no_frames_and_of_one_frame() -> None:
     assert spans(made([])) == []
-    assert spans(made([30])) == [(0, 0, 0.0, 0.0)]
+    assert spans(made([30])) == [(0, 0)]
 
 
 def test_frame_with_only_zero_regions_has_no_window() -> None:
@@ -97,7 +91,7 @@ def test_frame_with_only_zero_regions_has_no_window() -> None:
     values[0, :2, 0] = 1
     features = FrameFeatures.of_whole(values, np.arange(2, dtype=np.float64))
     assert frame_vectors(values)[0].tolist() == [1, 0, 0, 0]
-    assert [span[:2] for span in spans(features)] == [(0, 0)]
+    assert spans(features) == [(0, 0)]
 
 
 @pytest.mark.parametrize("base", [0.3, 1.0, 3.0, 10.0])
@@ -132,13 +126,13 @@ def test_windows_of_all_views_equal_windows_of_each_view() -> None:
     information = draw.uniform(0.0, 1.0, 40).round(1)
     times = np.arange(40) * 0.5
 
-    def windows(views: list[int], **settings: float) -> WindowVectors:
+    def windows(views: list[int], **settings: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         boxes = np.tile(np.array([0, 0, 1, 1], np.float32), (40, len(views), 1))
         part = values[:, views, None].astype(np.float16)
-        return window_vectors(FrameFeatures(part, times, information.astype(np.float32), boxes=boxes), **settings)
+        return find_windows(FrameFeatures(part, times, information.astype(np.float32), boxes=boxes), **settings)
 
     together = windows([0, 1, 2])
     alone = [windows([0]), *(windows([view], similarity=0.45, longest=30.0) for view in (1, 2))]
-    assert min(len(one) for one in alone) >= 4
-    for name in ("vectors", "starts", "ends", "first_frames", "last_frames"):
-        np.testing.assert_array_equal(getattr(together, name), np.concatenate([getattr(one, name) for one in alone]))
+    assert min(len(vectors) for _, vectors in alone) >= 4
+    for column in range(2):
+        np.testing.assert_array_equal(together[column], np.concatenate([one[column] for one in alone]))

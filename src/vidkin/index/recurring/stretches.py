@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index.storage.contract import VectorStore
-from vidkin.index.storage.records import VideoRecord, frame_vectors, window_vectors
+from vidkin.index.storage.records import VideoRecord, find_windows, frame_vectors
 from vidkin.match import frame_map
 from vidkin.similarity import FrameFeatures
 
@@ -131,7 +131,7 @@ class Track:
             duration: Seconds of the video.
         """
         whole = features.views([0])
-        windows, baseline = window_vectors(whole), whole.baselines[:, 0].astype(np.float32)
+        (spans, windows), baseline = find_windows(whole), whole.baselines[:, 0].astype(np.float32)
         return cls(
             times=whole.timestamps.astype(np.float64),
             vectors=frame_vectors(whole.values)[:, 0].astype(np.float16),
@@ -139,9 +139,9 @@ class Track:
             informative=whole.information >= _MIN_INFORMATION,
             period=whole.period,
             end=max(duration, float(features.timestamps[-1]) if len(features) else 0.0),
-            windows=windows.vectors.astype(np.float16),
-            window_times=windows.starts,
-            window_baseline=baseline[windows.first_frames],
+            windows=windows.astype(np.float16),
+            window_times=whole.timestamps.astype(np.float64)[spans[:, 0]],
+            window_baseline=baseline[spans[:, 0]],
         )
 
 

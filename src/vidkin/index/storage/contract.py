@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from vidkin._base.arguments import check_arguments
 from vidkin._base.blas import largest_columns
 from vidkin.errors import InvalidArgumentError, NotIndexedError
-from vidkin.index.storage.records import Entry, VideoRecord, WindowVectors, to_stored
+from vidkin.index.storage.records import Entry, VideoRecord, to_stored
 from vidkin.similarity import FrameFeatures
 
 NO_WINDOW = -1
@@ -101,7 +101,7 @@ class VectorStore(Protocol):
         self,
         record: VideoRecord,
         features: FrameFeatures | None = None,
-        windows: WindowVectors | None = None,
+        windows: NDArray[np.floating] | None = None,
     ) -> VideoRecord:
         """Add one video, replacing the record of the same path; returns the record with its id."""
 
@@ -120,11 +120,11 @@ class VectorStore(Protocol):
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
         """Features of several videos in the order of the ids; much faster than reading them one at a time."""
 
-    def read_windows(self, video_id: int) -> WindowVectors:
-        """All windows of one video, vectors as float16; :class:`NotIndexedError` if it is unknown or has none."""
+    def read_windows(self, video_id: int) -> NDArray[np.float16]:
+        """Vectors [W, E] of the windows of one video; :class:`NotIndexedError` if it is unknown or has none."""
 
-    def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
-        """Windows of several videos in the order of the ids; much faster than reading them one at a time."""
+    def read_windows_many(self, video_ids: Sequence[int]) -> list[NDArray[np.float16]]:
+        """The same of several videos in the order of the ids; much faster than reading them one at a time."""
 
     def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
         """The ``limit`` windows nearest to each of ``vectors`` [Q, E], unit length."""
@@ -161,6 +161,10 @@ def check_entries(entries: Sequence[Entry]) -> None:
             raise InvalidArgumentError(f"{record.path} is {record.status} and cannot have features or windows")
         if record.status == "ok" and (features is None or windows is None):
             raise InvalidArgumentError(f"{record.path} is ok and needs features and windows (possibly of length 0)")
+        if windows is not None and (windows.ndim != 2 or not np.issubdtype(windows.dtype, np.floating)):
+            raise InvalidArgumentError(
+                f"windows of {record.path} must be [W, E] floating point, got {list(windows.shape)} {windows.dtype}"
+            )
         frames = 0 if features is None else len(features)
         count = 0 if windows is None else len(windows)
         if (record.frames, record.windows) != (frames, count):
@@ -280,7 +284,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._catalog = Catalog()
         self._features: dict[int, FrameFeatures] = {}
-        self._windows: dict[int, WindowVectors] = {}
+        self._windows: dict[int, NDArray[np.float16]] = {}
         self._next_id = 1
         self._matrix: WindowMatrix | None = None
 
@@ -306,7 +310,7 @@ class MemoryStore:
         self,
         record: VideoRecord,
         features: FrameFeatures | None = None,
-        windows: WindowVectors | None = None,
+        windows: NDArray[np.floating] | None = None,
     ) -> VideoRecord:
         return self.append_many([Entry(record, features, windows)])[0]
 
@@ -320,8 +324,7 @@ class MemoryStore:
             self._catalog.put(record)
             if entry.features is not None and entry.windows is not None:
                 self._features[record.id] = to_stored(entry.features)
-                vectors = entry.windows.vectors.astype(np.float16, copy=False)
-                self._windows[record.id] = replace(entry.windows, vectors=vectors)
+                self._windows[record.id] = entry.windows.astype(np.float16, copy=False)
             records.append(record)
         self._matrix = None
         return records
@@ -340,11 +343,11 @@ class MemoryStore:
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
         return [self.read(video_id) for video_id in video_ids]
 
-    def read_windows(self, video_id: int) -> WindowVectors:
+    def read_windows(self, video_id: int) -> NDArray[np.float16]:
         self._catalog.get_described(video_id, "windows")
         return self._windows[video_id]
 
-    def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
+    def read_windows_many(self, video_ids: Sequence[int]) -> list[NDArray[np.float16]]:
         return [self.read_windows(video_id) for video_id in video_ids]
 
     def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
@@ -400,14 +403,14 @@ class WindowMatrix:
         return int(self.vectors.shape[0])
 
     @classmethod
-    def of_videos(cls, windows: Mapping[int, WindowVectors]) -> WindowMatrix:
+    def of_videos(cls, windows: Mapping[int, NDArray[np.float16]]) -> WindowMatrix:
         """The windows of these videos, by id, in the order of the ids."""
         parts = [(video_id, part) for video_id, part in sorted(windows.items()) if len(part)]
         if not parts:
             numbers = np.zeros(0, np.int64)
             return cls(np.zeros((0, 0), np.float32), numbers, numbers)
         return cls(
-            vectors=np.concatenate([part.vectors for _, part in parts], dtype=np.float32),
+            vectors=np.concatenate([part for _, part in parts], dtype=np.float32),
             video_ids=np.concatenate([np.full(len(part), video_id, np.int64) for video_id, part in parts]),
             windows=np.concatenate([np.arange(len(part)) for _, part in parts]),
         )

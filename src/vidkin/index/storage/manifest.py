@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 PathLike = str | os.PathLike[str]
 
-FORMAT_VERSION = 7
+FORMAT_VERSION = 8
 """Version of the layout of an index on disk; an index of any other version is not opened."""
 
 DISK = "disk"

@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from vidkin.errors import CollectionDamagedError
 from vidkin.index.storage.feature_files import FeatureFiles
-from vidkin.index.storage.records import VideoRecord, WindowVectors, window_vectors
+from vidkin.index.storage.records import VideoRecord, window_vectors
 
 _logger = logging.getLogger(__name__)
 
@@ -68,7 +71,7 @@ def rebuild_parts(
     missing: Sequence[MissingPart],
     records: Mapping[int, VideoRecord],
     features: FeatureFiles,
-    replace_windows: Callable[[Mapping[int, WindowVectors]], None],
+    replace_windows: Callable[[Mapping[int, NDArray[np.floating]]], None],
 ) -> list[VideoRecord]:
     """Rebuild windows and remove the remains of videos whose features are lost.
 
@@ -85,7 +88,7 @@ def rebuild_parts(
     without_windows = [part.video_id for part in missing if part.part == "windows"]
     count = 0
     for start in range(0, len(without_windows), _VIDEOS_PER_COMMIT):
-        rebuilt: dict[int, WindowVectors] = {}
+        rebuilt: dict[int, NDArray[np.floating]] = {}
         for video_id in without_windows[start : start + _VIDEOS_PER_COMMIT]:
             try:
                 rebuilt[video_id] = window_vectors(features.read(video_id))

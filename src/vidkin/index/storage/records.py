@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vidkin._base.arguments import check_arguments, check_constructor
+from vidkin._base.arguments import check_arguments
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError
 from vidkin.media.frames import is_before
@@ -105,70 +105,13 @@ class VideoRecord(Result):
         return replace(self, status="stale", cause=cause, mtime_ns=0, frames=0, windows=0, damage="")
 
 
-@check_constructor
-@dataclass(frozen=True, slots=True)
-class WindowVectors:
-    """Vectors for the first stage of search: one for each stretch of similar frames.
-
-    Attributes:
-        vectors: [W, E] floating point, unit vectors; stored as float16.
-        starts: [W] float64, time of the first frame, seconds.
-        ends: [W] float64, time at which the last frame ends, seconds.
-        first_frames: [W] int64, number of the first frame in the video's features.
-        last_frames: [W] int64, number of the last frame, inclusive.
-    """
-
-    vectors: NDArray[np.floating]
-    starts: NDArray[np.float64]
-    ends: NDArray[np.float64]
-    first_frames: NDArray[np.int64]
-    last_frames: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        if self.vectors.ndim != 2 or not np.issubdtype(self.vectors.dtype, np.floating):
-            raise InvalidArgumentError(
-                f"vectors must be [W, E] floating point, got {list(self.vectors.shape)} {self.vectors.dtype}"
-            )
-        columns = {"starts": np.float64, "ends": np.float64, "first_frames": np.int64, "last_frames": np.int64}
-        for name, dtype in columns.items():
-            column: NDArray[Any] = getattr(self, name)
-            if column.shape != (len(self.vectors),) or column.dtype != dtype:
-                raise InvalidArgumentError(
-                    f"{name} must be [{len(self.vectors)}] {np.dtype(dtype)}, got {list(column.shape)} {column.dtype}"
-                )
-
-    def __len__(self) -> int:
-        return int(self.vectors.shape[0])
-
-    def __repr__(self) -> str:
-        return f"WindowVectors(vectors={list(self.vectors.shape)})"
-
-    def of_whole(self) -> WindowVectors:
-        """Windows of the whole picture. They come first, in order of time; those of each part start over."""
-        again = np.flatnonzero(self.first_frames[1:] <= self.last_frames[:-1])
-        count = int(again[0]) + 1 if len(again) else len(self)
-        return WindowVectors(
-            self.vectors[:count],
-            self.starts[:count],
-            self.ends[:count],
-            self.first_frames[:count],
-            self.last_frames[:count],
-        )
-
-    @classmethod
-    def empty(cls, dimension: int = 0) -> WindowVectors:
-        """No windows [0, dimension]."""
-        times, frames = np.zeros(0), np.zeros(0, np.int64)
-        return cls(np.zeros((0, dimension), np.float16), times, times, frames, frames)
-
-
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record with its features and windows, which only an ok video has."""
+    """A record with its features and the vectors [W, E] of its windows, which only an ok video has."""
 
     record: VideoRecord
     features: FrameFeatures | None = None
-    windows: WindowVectors | None = None
+    windows: NDArray[np.floating] | None = None
 
 
 _STEPS = 7
@@ -239,8 +182,13 @@ def frame_vectors(values: NDArray[np.floating]) -> NDArray[np.float32]:
     return unit_vectors(values[..., 0, :] if values.shape[-2] == 1 else values.mean(axis=-2))
 
 
+def window_vectors(features: FrameFeatures) -> NDArray[np.float32]:
+    """Unit vectors [W, E] of the windows of a video, for the first stage of search; see :func:`find_windows`."""
+    return find_windows(features)[1]
+
+
 @check_arguments
-def window_vectors(
+def find_windows(
     features: FrameFeatures,
     *,
     similarity: float = 0.9,
@@ -248,15 +196,14 @@ def window_vectors(
     longest: float = 10.0,
     longest_of_parts: float = 30.0,
     least_information: float = 0.01,
-) -> WindowVectors:
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """Merge runs of similar frames, so that a still minute costs the first stage six vectors instead of sixty.
 
     A frame joins the open window if its vector (:func:`frame_vectors`) has a cosine of at least ``similarity``
     with the window's mean so far and the window stays within ``longest`` seconds; otherwise it opens the
     next one. A frame with less than ``least_information`` belongs to no window and closes the open one; frames in
     which a view was not described are skipped.
-    A window's vector is the normalized mean of its frames; it ends when the frame after its last begins
-    (the last frame of a video lasts as long as the one before). Every view has windows of its own, those of the whole
+    A window's vector is the normalized mean of its frames. Every view has windows of its own, those of the whole
     picture first.
 
     Args:
@@ -266,6 +213,9 @@ def window_vectors(
         longest: Maximum length of a window in seconds.
         longest_of_parts: The same for views of parts.
         least_information: Least information of a window, in [0, 1]; 0 gives black frames windows, too.
+
+    Returns:
+        The first and last frame [W, 2] of each window, and its unit vector [W, E].
     """
     starts = features.timestamps.astype(np.float64, copy=False)
     # The last frame stands as long as the one before it.
@@ -281,10 +231,7 @@ def window_vectors(
         np.where(views == 0, similarity, similarity_of_parts),
         np.where(views == 0, longest, longest_of_parts),
     )
-    if not len(spans):
-        return WindowVectors.empty(features.values.shape[-1])
-    first, last = np.ascontiguousarray(spans.T)
-    return WindowVectors(unit_vectors(sums), starts[first], ends[last], first, last)
+    return spans, unit_vectors(sums)
 
 
 def _spans(

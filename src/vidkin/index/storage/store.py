@@ -31,7 +31,6 @@ from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import (
     Entry,
     VideoRecord,
-    WindowVectors,
 )
 from vidkin.index.storage.video_table import REMEDY_OF_VIDEOS, VIDEOS_FILE, StoredVideo, VideoTable, WindowState
 from vidkin.index.storage.window_files import WindowFiles
@@ -46,7 +45,7 @@ _DEAD_SHARE, _DEAD_ROWS = 0.25, 1 << 14
 # Maximum number of attempts of a reader while a busy writer keeps replacing files.
 _MAX_READINGS = 10
 
-_WINDOW_FILE = re.compile(r"windows-(\d{1,9})\.(vectors|spans|index)")
+_WINDOW_FILE = re.compile(r"windows-(\d{1,9})\.(vectors|index)")
 
 
 @check_constructor
@@ -55,7 +54,7 @@ class DiskStore:
 
     * ``videos.sqlite``: one row a video (:mod:`vidkin.index.storage.video_table`). Written last and removed first: a
       video without a row here does not exist.
-    * ``windows-N.vectors`` and ``windows-N.spans``: see :mod:`vidkin.index.storage.window_files`; compared exactly in
+    * ``windows-N.vectors``: see :mod:`vidkin.index.storage.window_files`; compared exactly in
       memory while there are fewer than ``exact_below``, and beyond by ``windows-N.index``
       (:mod:`vidkin.index.storage.window_index`), with the vectors themselves of what that finds.
     * ``features``: one file a video.
@@ -117,7 +116,7 @@ class DiskStore:
         self,
         record: VideoRecord,
         features: FrameFeatures | None = None,
-        windows: WindowVectors | None = None,
+        windows: NDArray[np.floating] | None = None,
     ) -> VideoRecord:
         return self.append_many([Entry(record, features, windows)])[0]
 
@@ -163,11 +162,11 @@ class DiskStore:
 
         return self._again_if_outdated(read)
 
-    def read_windows(self, video_id: int) -> WindowVectors:
+    def read_windows(self, video_id: int) -> NDArray[np.float16]:
         return self.read_windows_many([video_id])[0]
 
-    def read_windows_many(self, video_ids: Sequence[int]) -> list[WindowVectors]:
-        def read() -> list[WindowVectors]:
+    def read_windows_many(self, video_ids: Sequence[int]) -> list[NDArray[np.float16]]:
+        def read() -> list[NDArray[np.float16]]:
             with self._lock:
                 for video_id in video_ids:
                     self._catalog.get_described(video_id, "windows")
@@ -227,7 +226,7 @@ class DiskStore:
             windows = self._windows
             try:
                 windows.read(run.video for run in windows.runs)
-                windows.check_index()
+                windows.open_index()
             except CollectionDamagedError as error:
                 windows.files.delete()
                 with suppress(FileNotFoundError):
@@ -290,14 +289,14 @@ class DiskStore:
             self._catalog.put(video.record)
             self._videos[video.record.id] = video
 
-    def _write_windows(self, windows: Sequence[tuple[VideoRecord, WindowVectors]]) -> dict[int, StoredVideo]:
+    def _write_windows(self, windows: Sequence[tuple[VideoRecord, NDArray[np.floating]]]) -> dict[int, StoredVideo]:
         """Write windows after all rows; the next commit says that they are taken.
 
         Returns:
             The videos that have any, with the places of these, by id.
         """
         filled = [(record, own) for record, own in windows if len(own)]
-        dimensions = {own.vectors.shape[1] for _, own in filled} | {self._state.dimension} - {0}
+        dimensions = {own.shape[1] for _, own in filled} | {self._state.dimension} - {0}
         if len(dimensions) > 1:
             raise InvalidArgumentError(f"windows of one store must have one dimension, got {sorted(dimensions)}")
         placed, first = {}, self._state.rows
@@ -308,7 +307,7 @@ class DiskStore:
         self._state = replace(self._state, rows=first, dimension=max(dimensions, default=0))
         return placed
 
-    def _replace_windows(self, rebuilt: Mapping[int, WindowVectors]) -> None:
+    def _replace_windows(self, rebuilt: Mapping[int, NDArray[np.floating]]) -> None:
         """Store windows of videos that have lost theirs."""
         windows = [(self._catalog.get(number), own) for number, own in rebuilt.items()]
         placed = self._write_windows(windows)
@@ -332,7 +331,7 @@ class DiskStore:
         if len(windows) < self._exact_below:
             return
         try:
-            index = windows.index
+            index = windows.open_index()
         except CollectionDamagedError:
             index = None  # it is rebuilt from the vectors
         if index is None or index.is_outgrown(rows):

@@ -1,4 +1,4 @@
-"""The windows of an index in two files that only grow: their vectors, and where in their videos they are.
+"""The vectors of the windows of an index in a file that only grows.
 
 Rows are named by the records of videos. A row is on the disk before a record names it and is never written again, so
 whoever has read the records can read their rows, whatever others write meanwhile. Rows that no record names any more
@@ -15,17 +15,14 @@ import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vidkin._base import disk
 from vidkin.index.storage.files import reading, writing
-from vidkin.index.storage.records import WindowVectors
 
-# Of one window: the seconds at which it starts and ends, its first and its last frame.
-_SPAN = np.dtype([("start", "<f8"), ("end", "<f8"), ("first", "<i8"), ("last", "<i8")])
 _VECTOR = np.dtype("<f2")
 # Bytes that are copied at a time.
 _CHUNK = 1 << 22
@@ -54,31 +51,29 @@ class WindowFiles:
         self.folder = folder
         self.generation = generation
         self.vector_path = folder / f"windows-{generation}.vectors"
-        self.span_path = folder / f"windows-{generation}.spans"
 
     def rows(self, dimension: int) -> int:
         """Number of rows that are there whole."""
-        sizes = [
-            _size(self.vector_path) // (dimension * _VECTOR.itemsize or 1),
-            _size(self.span_path) // _SPAN.itemsize,
-        ]
-        return min(sizes)
+        try:
+            size = self.vector_path.lstat().st_size
+        except FileNotFoundError:
+            return 0
+        return size // (dimension * _VECTOR.itemsize or 1)
 
-    def write(self, first: int, videos: Sequence[WindowVectors]) -> list[int]:
-        """Write the windows of videos from row ``first`` on, which no record names; they are on the disk afterwards.
+    def write(self, first: int, videos: Sequence[NDArray[np.floating]]) -> list[int]:
+        """Write the vectors [W, E] of videos from row ``first`` on, which no record names; they are on the disk
+        afterwards.
 
         Returns:
             The checksum of each video, for :meth:`read`.
         """
         if not videos:
             return []
-        vectors = [np.ascontiguousarray(windows.vectors, _VECTOR) for windows in videos]
-        spans = [_spans_of(windows) for windows in videos]
+        parts = [np.ascontiguousarray(vectors, _VECTOR).tobytes() for vectors in videos]
         with writing(self.vector_path):
-            for path, parts in ((self.vector_path, vectors), (self.span_path, spans)):
-                _write_at(path, first * parts[0][:1].nbytes, b"".join(part.tobytes() for part in parts))
+            _write_at(self.vector_path, first * videos[0].shape[1] * _VECTOR.itemsize, b"".join(parts))
             disk.sync_folder(self.folder)
-        return [_checksum(*parts) for parts in zip(vectors, spans, strict=True)]
+        return [zlib.crc32(part) for part in parts]
 
     def vectors(self, dimension: int, rows: int) -> NDArray[np.float16]:
         """The first ``rows`` vectors [N, E], mapped and not read.
@@ -86,79 +81,46 @@ class WindowFiles:
         Raises:
             CollectionDamagedError: The file is missing or shorter.
         """
-        return self._map(self.vector_path, _VECTOR, rows, dimension)
+        shape = (rows, dimension)
+        with reading(self.vector_path):
+            if 0 in shape:
+                return np.zeros(shape, _VECTOR)
+            if not stat.S_ISREG(os.lstat(self.vector_path).st_mode):
+                raise ValueError("it is not a file")
+            if os.path.getsize(self.vector_path) < rows * dimension * _VECTOR.itemsize:
+                raise ValueError("it is shorter than its list says")
+            return np.memmap(self.vector_path, _VECTOR, "r", shape=shape)
 
-    def spans(self, rows: int) -> NDArray[np.void]:
-        """Where the first ``rows`` windows are, mapped and not read.
-
-        Raises:
-            CollectionDamagedError: The file is missing or shorter.
-        """
-        return self._map(self.span_path, _SPAN, rows)
-
-    def read(self, vectors: NDArray[np.float16], spans: NDArray[np.void], run: WindowRun) -> WindowVectors:
-        """Windows of one video out of mapped files.
+    def read(self, vectors: NDArray[np.float16], run: WindowRun) -> NDArray[np.float16]:
+        """Windows of one video out of the mapped file.
 
         Raises:
             CollectionDamagedError: They are not what was written.
         """
         with reading(self.vector_path):
             rows = slice(run.first, run.first + run.length)
-            if run.first < 0 or rows.stop > min(len(vectors), len(spans)):
+            if run.first < 0 or rows.stop > len(vectors):
                 raise ValueError("it is shorter than its list says")
-            own, where = np.array(vectors[rows]), np.array(spans[rows])
-            if _checksum(own, where) != run.checksum:
+            own = np.array(vectors[rows])
+            if zlib.crc32(own.tobytes()) != run.checksum:
                 raise ValueError("the stored values are corrupted")
-        return WindowVectors(
-            own,
-            where["start"].astype(np.float64),
-            where["end"].astype(np.float64),
-            where["first"].astype(np.int64),
-            where["last"].astype(np.int64),
-        )
+        return own
 
     def copy_rows(self, runs: Sequence[WindowRun], dimension: int, target: WindowFiles) -> None:
-        """Copy runs of rows one after the other to the start of another generation's files."""
-        with writing(target.vector_path):
-            for source, copy, size in (
-                (self.vector_path, target.vector_path, dimension * _VECTOR.itemsize),
-                (self.span_path, target.span_path, _SPAN.itemsize),
-            ):
-                disk.before("write", str(copy))
-                with open(source, "rb") as old, open(copy, "wb") as new:
-                    for run in runs:
-                        _copy(old, run.first * size, run.length * size, new)
-                disk.sync_file(copy)
+        """Copy runs of rows one after the other to the start of another generation's file."""
+        size, copy = dimension * _VECTOR.itemsize, target.vector_path
+        with writing(copy):
+            disk.before("write", str(copy))
+            with open(self.vector_path, "rb") as old, open(copy, "wb") as new:
+                for run in runs:
+                    _copy(old, run.first * size, run.length * size, new)
+            disk.sync_file(copy)
             disk.sync_folder(self.folder)
 
     def delete(self) -> None:
-        """Delete the files of this generation."""
-        with writing(self.folder):
-            for path in (self.vector_path, self.span_path):
-                with suppress(FileNotFoundError):
-                    disk.unlink(path)
-
-    def _map(self, path: Path, dtype: np.dtype[Any], rows: int, *dimension: int) -> NDArray[Any]:
-        shape = (rows, *dimension)
-        with reading(path):
-            if 0 in shape:
-                return np.zeros(shape, dtype)
-            if not stat.S_ISREG(os.lstat(path).st_mode):
-                raise ValueError("it is not a file")
-            if os.path.getsize(path) < np.prod(shape, dtype=object) * dtype.itemsize:
-                raise ValueError("it is shorter than its list says")
-            return np.memmap(path, dtype, "r", shape=shape)
-
-
-def _spans_of(windows: WindowVectors) -> NDArray[np.void]:
-    spans = np.empty(len(windows), _SPAN)
-    spans["start"], spans["end"] = windows.starts, windows.ends
-    spans["first"], spans["last"] = windows.first_frames, windows.last_frames
-    return spans
-
-
-def _checksum(vectors: NDArray[np.float16], spans: NDArray[np.void]) -> int:
-    return zlib.crc32(spans.tobytes(), zlib.crc32(vectors.tobytes()))
+        """Delete the file of this generation."""
+        with writing(self.folder), suppress(FileNotFoundError):
+            disk.unlink(self.vector_path)
 
 
 def _write_at(path: Path, position: int, content: bytes) -> None:
@@ -179,10 +141,3 @@ def _copy(old: BinaryIO, position: int, count: int, new: BinaryIO) -> None:
             raise ValueError("it is shorter than its list says")
         new.write(part)
         count -= len(part)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except FileNotFoundError:
-        return 0

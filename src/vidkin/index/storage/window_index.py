@@ -1,10 +1,12 @@
 """An approximate index of many window vectors, kept as plain arrays beside the vectors and searched by FAISS.
 
-Vectors are in partitions around centroids, and a query looks into the nearest partitions only (inverted files, Jégou,
-Douze and Schmid, 2011). Each number of a vector is kept in a byte; who asks compares the candidates with the vectors
-themselves. The arrays are read by us and handed to FAISS, whose own files are not made for strangers.
+Vectors are in partitions around centroids, and a query looks into the nearest partitions only (inverted files). Of a
+vector each part of up to four numbers is kept as four bits, the nearest of 16 values of that part (product
+quantization, Jégou, Douze and Schmid, 2011), which processors compare fast by tables in registers (André, Kermarrec
+and Le Scouarnec, 2015). The caller compares the candidates with the vectors themselves. The arrays are read by us and
+handed to FAISS, whose own files are not made for untrusted input.
 
-Shape legend: N vectors, E dimension, P partitions, Q queries, K candidates.
+Shape legend: N vectors, E dimension, P partitions, M parts, Q queries, K candidates.
 """
 
 from __future__ import annotations
@@ -22,15 +24,14 @@ from vidkin.index.storage.files import reading, writing
 
 _logger = logging.getLogger(__name__)
 
-# Vectors of a partition, on average. Of 60,000 windows of real videos in 64 partitions the index with exact values
-# of the best found 99.95 % of the true 50 nearest.
-_ROWS_A_PARTITION = 1024
-_MAX_PARTITIONS = 4096
-# Vectors a partition that k-means sees.
-_SAMPLES_A_PARTITION = 64
-# Partitions that a query looks into. Where three million windows lie as narrowly as those of real videos, this finds
-# all that comparing all vectors finds.
-_PROBED = 256
+# Vectors of a partition, on average; research/results/scale_engines.json has figures of these numbers.
+_ROWS_A_PARTITION = 4096
+_MAX_PARTITIONS = 1024
+# Vectors a partition that k-means sees, and at least of all.
+_SAMPLES_A_PARTITION, _MIN_SAMPLES = 64, 1 << 14
+# Partitions that a query looks into.
+_PROBED = 64
+_VALUES_OF_PART = 16
 # Vectors that are added at a time.
 _ADDED_AT_ONCE = 1 << 16
 # An index of so many times as many vectors is made anew: its partitions have become long.
@@ -42,7 +43,7 @@ class WindowIndex:
     """The rows of one generation up to some row, searched approximately.
 
     Args:
-        index: ``faiss.IndexIVFScalarQuantizer`` over unit vectors, by inner product.
+        index: ``faiss.IndexIVFPQ`` over unit vectors, by inner product.
     """
 
     def __init__(self, index: Any) -> None:
@@ -62,7 +63,7 @@ class WindowIndex:
         index = _new_index(dimension, partitions)
         index.cp.seed = _SEED
         generator = np.random.default_rng(_SEED)
-        sample = min(count, _SAMPLES_A_PARTITION * partitions)
+        sample = min(count, max(_MIN_SAMPLES, _SAMPLES_A_PARTITION * partitions))
         index.train(vectors[np.sort(generator.choice(count, sample, replace=False))].astype(np.float32))
         made = cls(index)
         made.add(vectors)
@@ -77,6 +78,15 @@ class WindowIndex:
         """Whether so many rows should have an index of their own."""
         partitions = int(self._index.nlist)
         return partitions < _MAX_PARTITIONS and rows >= _GROWTH * partitions * _ROWS_A_PARTITION
+
+    def packed(self) -> WindowIndex:
+        """The same codes in the order in which they are compared fast; nothing can be added or saved."""
+        import faiss
+
+        index: Any = faiss.IndexIVFPQFastScan(self._index)
+        # The centroids, which only the other index keeps.
+        index.referenced_objects = self._index.referenced_objects
+        return WindowIndex(index)
 
     def search(self, queries: NDArray[np.float32], count: int) -> NDArray[np.int64]:
         """The rows [Q, K] that are nearest to each query [Q, E]; -1 where there are no more."""
@@ -101,7 +111,7 @@ class WindowIndex:
             at += size
         arrays = {
             "centroids": index.quantizer.reconstruct_n(0, index.nlist),
-            "ranges": faiss.vector_to_array(index.sq.trained),
+            "values": faiss.vector_to_array(index.pq.centroids),
             "codes": codes,
             "rows": rows,
             "sizes": sizes,
@@ -133,22 +143,22 @@ class WindowIndex:
                 return None
             try:
                 arrays = load(content)
-                names = ("centroids", "ranges", "codes", "rows", "sizes")
-                centroids, ranges, codes, rows, sizes = (arrays[name] for name in names)
+                names = ("centroids", "values", "codes", "rows", "sizes")
+                centroids, values, codes, rows, sizes = (arrays[name] for name in names)
             except SafetensorError as error:
                 raise ValueError(str(error)) from error
             count = len(rows)
             if (
                 centroids.dtype != np.float32
                 or centroids.shape != (len(sizes), dimension)
-                or ranges.dtype != np.float32
-                or ranges.shape != (2 * dimension,)
+                or values.dtype != np.float32
+                or values.shape != (_VALUES_OF_PART * dimension,)
                 or codes.dtype != np.uint8
-                or codes.shape != (count, dimension)
+                or codes.shape != (count, (_parts(dimension) + 1) // 2)
                 or rows.dtype != np.int64
                 or sizes.dtype != np.int64
                 or not np.isfinite(centroids).all()
-                or not np.isfinite(ranges).all()
+                or not np.isfinite(values).all()
                 or (sizes < 0).any()
                 or int(sizes.sum()) != count
                 or count > most
@@ -157,7 +167,7 @@ class WindowIndex:
                 raise ValueError("the stored values are corrupted")
         index = _new_index(dimension, len(sizes))
         index.quantizer.add(centroids)
-        faiss.copy_array_to_vector(ranges, index.sq.trained)
+        faiss.copy_array_to_vector(values, index.pq.centroids)
         at = 0
         for number, size in enumerate(sizes.tolist()):
             if size:
@@ -173,17 +183,20 @@ def _new_index(dimension: int, partitions: int) -> Any:
     import faiss
 
     # In Python an index keeps a reference to the one that it is given.
-    return faiss.IndexIVFScalarQuantizer(
-        faiss.IndexFlatIP(dimension),
-        dimension,
-        partitions,
-        faiss.ScalarQuantizer.QT_8bit,
-        faiss.METRIC_INNER_PRODUCT,
-        False,
-    )
+    quantizer, bits = faiss.IndexFlatIP(dimension), int(math.log2(_VALUES_OF_PART))
+    parts, metric = _parts(dimension), faiss.METRIC_INNER_PRODUCT
+    index = faiss.IndexIVFPQ(quantizer, dimension, partitions, parts, bits, metric)
+    index.by_residual = False
+    return index
+
+
+def _parts(dimension: int) -> int:
+    """M, parts of a vector: of the most numbers, four at most, that divide it evenly."""
+    return next(dimension // size for size in (4, 3, 2, 1) if dimension % size == 0)
 
 
 def _max_bytes(dimension: int, rows: int) -> int:
     """Bytes of the largest file that an index of so many rows can have."""
     partitions = min(_MAX_PARTITIONS, math.ceil(rows / _ROWS_A_PARTITION) + 1)
-    return (1 << 16) + rows * (dimension + 8) + partitions * (4 * dimension + 8) + 8 * dimension
+    values = 4 * _VALUES_OF_PART * dimension
+    return (1 << 16) + rows * (dimension + 8) + partitions * (4 * dimension + 8) + values

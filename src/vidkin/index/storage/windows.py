@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from vidkin.errors import CollectionDamagedError
 from vidkin.index.storage.contract import NearestWindows, WindowMatrix, check_dimension, no_windows
 from vidkin.index.storage.files import REMEDY
-from vidkin.index.storage.records import WindowVectors
 from vidkin.index.storage.video_table import StoredVideo, WindowState
 from vidkin.index.storage.window_files import WindowFiles, WindowRun
 from vidkin.index.storage.window_index import WindowIndex
 
-# Requested in addition, as rows of videos that are gone are dropped, and codes are a little off.
-_SPARE = 64
+# Candidates by codes for each one wanted, as codes are off; and in addition, as rows of removed videos are dropped.
+_CANDIDATES, _SPARE = 4, 64
 # Candidates that are compared with their vectors at a time.
 _PAIRS_AT_ONCE = 1 << 15
 
@@ -60,14 +59,15 @@ class StoredWindows:
         left = np.clip(there - self._firsts, 0, self._counts)
         return dict(zip(self._ids.tolist(), left.tolist(), strict=True))
 
-    def read(self, video_ids: Iterable[int]) -> list[WindowVectors]:
-        """The windows of these videos; none of a video that has none.
+    def read(self, video_ids: Iterable[int]) -> list[NDArray[np.float16]]:
+        """The vectors [W, E] of the windows of these videos; none of a video that has none.
 
         Raises:
             CollectionDamagedError: They are missing or not what was written.
         """
         runs = [self._run_of.get(video_id) for video_id in video_ids]
-        return [WindowVectors.empty() if run is None else self.files.read(*self._mapped, run) for run in runs]
+        none = np.zeros((0, self._state.dimension), np.float16)
+        return [none if run is None else self.files.read(self._mapped, run) for run in runs]
 
     def nearest(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
         """The ``limit`` windows nearest to each of ``queries`` [Q, E], exactly or by the approximate index."""
@@ -86,26 +86,27 @@ class StoredWindows:
 
     @cached_property
     def index(self) -> WindowIndex | None:
-        """The approximate index; None if there is none.
+        """The approximate index, ready to be searched; None if there is none.
 
         Raises:
             CollectionDamagedError: It is not what was written.
         """
-        return WindowIndex.open(self.index_path, self._state.dimension, self._state.rows)
+        index = self.open_index()
+        return None if index is None else index.packed()
 
-    def check_index(self) -> None:
-        """Read the approximate index, if there is one; :class:`CollectionDamagedError` if it cannot be read."""
-        WindowIndex.open(self.index_path, self._state.dimension, self._state.rows)
+    def open_index(self) -> WindowIndex | None:
+        """Read the approximate index, to which rows can be added; see :attr:`index`."""
+        return WindowIndex.open(self.index_path, self._state.dimension, self._state.rows)
 
     def vectors(self, first: int) -> NDArray[np.float16]:
         """The vectors [N, E] of all rows from ``first`` on, those of videos that are gone as well."""
-        return self._mapped[0][first:]
+        return self._mapped[first:]
 
     @cached_property
-    def _mapped(self) -> tuple[NDArray[np.float16], NDArray[np.void]]:
+    def _mapped(self) -> NDArray[np.float16]:
         state = self._state
         try:
-            return self.files.vectors(state.dimension, state.rows), self.files.spans(state.rows)
+            return self.files.vectors(state.dimension, state.rows)
         except CollectionDamagedError as error:
             raise CollectionDamagedError(
                 f"{self.files.vector_path} is damaged: it has {sum(self.counts().values())} of the {len(self)} windows "
@@ -122,7 +123,7 @@ class StoredWindows:
         result = no_windows(len(queries), limit)
         # What was added since is compared exactly.
         tail = self._tail(index.rows)
-        wanted = min(limit + _SPARE, index.rows)
+        wanted = min(_CANDIDATES * limit + _SPARE, index.rows)
         rows = index.search(queries, wanted)
         while wanted < index.rows and not self._are_enough(rows, limit):
             wanted = min(4 * wanted, index.rows)
@@ -160,5 +161,5 @@ class StoredWindows:
     def _compare(self, query: NDArray[np.float32], rows: NDArray[np.int64]) -> NDArray[np.float32]:
         """The cosines [K] of a query and the vectors of rows."""
         parts = [rows[at : at + _PAIRS_AT_ONCE] for at in range(0, len(rows), _PAIRS_AT_ONCE)]
-        scores = [self._mapped[0][part].astype(np.float32) @ query for part in parts]
+        scores = [self._mapped[part].astype(np.float32) @ query for part in parts]
         return np.concatenate(scores) if scores else np.zeros(0, np.float32)
