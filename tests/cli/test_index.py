@@ -148,7 +148,7 @@ def test_what_is_left_out_is_listed_on_request(library: Library, tmp_path: Path)
     (folder / "link").symlink_to(shutil.copytree(library.folder, tmp_path / "elsewhere"))
     shown = run("index", folder, "--index", index, "--exclude", "proxies/", "--list-skipped", "--workers", "1")
     assert "excluded by proxies/" in shown.out
-    assert "not a video file name" in shown.out
+    assert "not a video file extension" in shown.out
     shown = run("index", folder, "--index", index)  # the pattern is remembered
     assert "1 link to a folder was not followed; --follow-links follows it" in shown.err
     words = ("index", folder, "--index", index, "--workers", "1", "-f", "json")

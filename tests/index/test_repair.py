@@ -154,7 +154,7 @@ def test_features_whose_numbers_were_never_written_are_taken_out(folder: Path) -
     whole = ("values", "timestamps", "information", "baseline")
     save_file({name: tensors[name][:-1] for name in whole}, features_of(folder, "coffee"))
     (part,) = repair(open_place(folder))
-    assert "it has features of 7 frames instead of 8" in part.cause
+    assert "it has features for 7 frames instead of 8" in part.cause
 
 
 @pytest.mark.thorough

@@ -69,7 +69,7 @@ def test_a_stored_verifier_is_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"numbers": ["evidence"]}, "no verifier of the numbers that this version measures"),
+        ({"numbers": ["evidence"]}, "is not a verifier for the pair features of this version"),
         ({"mean": [0.0]}, rf"mean must be \[{COUNT}\] finite numbers"),
         ({"out": "abc"}, "is not a verifier"),
         ({"out_bias": None}, "is not a verifier"),

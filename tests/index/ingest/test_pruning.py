@@ -67,9 +67,9 @@ def test_videos_on_an_unmounted_share_are_kept(index: Index, videos: Path) -> No
     (videos / "README").touch()
     report = add(index, videos, prune=True)
     assert report.prune_refused == (
-        f"nothing was pruned: {videos} no longer contains videos, as if its drive or share were not connected, and "
-        "4 videos of the index were in it; connect it and run this again, or add --prune-anyway if they were deleted "
-        "on purpose"
+        f"nothing was pruned: {videos} no longer contains videos, as if its drive or share were disconnected, and 4 "
+        "videos in the index were in it; connect it and run the command again, or add --prune-anyway if they were "
+        "deleted intentionally"
     )
     assert (report.removed, len(report.missing), len(index)) == ((), 4, 4)
     # Connected again, pruning is quiet.
@@ -170,8 +170,8 @@ def test_more_than_half_of_the_videos_are_pruned_only_on_request(index: Index, v
         (videos / name).unlink()
     report = add(index, videos, prune=True)
     assert report.prune_refused == (
-        "nothing was pruned: 3 of 4 videos of the index in these folders are gone or excluded, more than half; check "
-        "the folders and options, or add --prune-anyway to forget them"
+        "nothing was pruned: 3 of 4 videos indexed from these folders are gone or excluded, more than half; check the "
+        "folders and options, or add --prune-anyway to remove them from the index"
     )
     assert len(index) == 4
     assert len(add(index, videos, prune="anyway").removed) == 3
@@ -227,7 +227,7 @@ def test_files_moved_away_by_a_plan_are_pruned_without_confirmation(index: Index
 def test_damaged_device_list_is_reported_with_the_remedy(index: Index, videos: Path) -> None:
     for content in ("{", '{"devices": {"/v": {"mount": 3}}}', '{"devices": []}'):
         (index.path / "devices.json").write_text(content)
-        with pytest.raises(CollectionDamagedError, match=r"devices\.json is damaged .*; delete it; the next"):
+        with pytest.raises(CollectionDamagedError, match=r"devices\.json is damaged .*; delete it and run"):
             add(index, videos)
         with pytest.raises(CollectionDamagedError, match=r"devices\.json"):
             check_files(index.place)

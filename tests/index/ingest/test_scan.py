@@ -95,7 +95,7 @@ def test_unreadable_paths_are_reported(tmp_path: Path, monkeypatch: pytest.Monke
     assert [os.path.basename(file.path) for file in scanned.files] == ["a.mp4"]
     assert dict(scanned.problems) == {
         str(tmp_path / "locked"): "cannot be listed: permission denied",
-        str(tmp_path / "pipe.mp4"): "is neither a file nor a folder",
+        str(tmp_path / "pipe.mp4"): "is neither a regular file nor a folder",
         str(tmp_path / "missing"): "there is no such file or folder",
     }
 
@@ -160,7 +160,7 @@ def test_skipped_files_have_a_reason(tmp_path: Path) -> None:
         "a proxy.mp4": "excluded by *proxy*",
         "code.ts": "TypeScript",
         "link.mp4": f"a link to {tmp_path / 'a.mp4'}, which is already included",
-        "notes.txt": "not a video file name",
+        "notes.txt": "not a video file extension",
     }
 
 

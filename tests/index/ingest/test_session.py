@@ -171,7 +171,7 @@ def test_file_that_changes_while_being_read_is_read_again(
     other = video(collection.folder.parent / "other.mp4", seed=7, frames=20)
     report = collection.add(executor=Replacing())
     assert [(os.path.basename(o.path), o.cause) for o in report.broken] == [
-        ("a.mp4", "it changed while it was being read; index it again")
+        ("a.mp4", "the file changed while it was being read; index it again")
     ]
     twin = collection.store.find(str(collection.folder / "z.mp4"))
     assert twin is not None
@@ -472,7 +472,7 @@ def test_file_of_a_killed_worker_is_read_by_the_next_run(collection: Collection,
 def test_file_that_crashes_its_decoder_is_recorded_as_broken(collection: Collection) -> None:
     color_video(collection.folder / "z.mp4", "segfault")
     report = collection.add(executor=ProcessExecutor(FATAL, workers=1))
-    assert report.broken[0].cause == "decoder process died with signal SIGSEGV"
+    assert report.broken[0].cause == "decoder process was killed by signal SIGSEGV"
     again = collection.add()
     assert collection.read == []
     assert again.broken[0].cause == report.broken[0].cause

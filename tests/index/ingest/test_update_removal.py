@@ -44,7 +44,7 @@ def test_names_that_are_not_utf8_are_stored(tmp_path: Path) -> None:
 def test_damaged_removal_list_error_says_what_to_do(content: str, tmp_path: Path) -> None:
     (tmp_path / RemovedPaths.FILE).write_text(content)
     with pytest.raises(
-        CollectionDamagedError, match=r"removed.json is damaged \(.*\); delete it to let `vidkin index`"
+        CollectionDamagedError, match=r"removed.json is damaged \(.*\); delete it, but note that `vidkin index`"
     ):
         RemovedPaths.open(open_place(tmp_path))
 
@@ -110,7 +110,7 @@ def test_scan_reports_removed_files_as_skipped(films: Path) -> None:
     removed = RemovedPaths(frozenset({str(films / "old")}))
     kept = leave_out_removed(scan([films]), removed, lambda path: False)
     assert names(kept, films) == ["a.mp4"]
-    reason = "removed from the index; name it to add it again"
+    reason = "removed from the index; pass its path to add it again"
     assert kept.skipped == tuple((str(films / "old" / name), reason) for name in ("b.mp4", "c.mp4"))
 
 

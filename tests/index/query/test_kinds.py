@@ -84,7 +84,7 @@ def test_manifest_names_the_model_it_was_made_with(kinds: Kinds, collection: Pat
         assert index.recall(queries=2).recall == 1.0
         with pytest.raises(
             CollectionMismatchError,
-            match="whose scores order kinds of videos and cannot identify copies",
+            match="whose scores rank videos by kind and cannot identify copies",
         ):
             index.duplicates()
 

@@ -40,7 +40,9 @@ def test_index_is_opened_with_its_own_store(tmp_path: Path) -> None:
 
 def test_different_store_is_refused(tmp_path: Path) -> None:
     Index.open(tmp_path, extractor="classical", create=True).close()
-    with pytest.raises(CollectionMismatchError, match="has the store disk, got stand-in; leave it out, or make"):
+    with pytest.raises(
+        CollectionMismatchError, match="was created with store disk, got stand-in; omit the store, or create"
+    ):
         Index.open(tmp_path, store="stand-in")
 
 
