@@ -70,7 +70,7 @@ def test_the_list_of_videos_says_what_sound_a_file_has(tmp_path: Path) -> None:
         "sound",
         "2 tracks: eng (default), fra",
         "silence",
-        "only 2.0 s of sound: 3 s are needed to match reliably",
+        "only 2.0 s of sound; 3 s are needed to match reliably",
         "no sound",
         "",
     ]

@@ -36,7 +36,7 @@ def test_index_and_search_with_a_model(kinds: Kinds, tmp_path: Path) -> None:
     assert "model:" in info.out
     assert "kinds" in info.out
     refused = run("duplicates", "--index", index, status=2)
-    assert "make another index with --extractor classical" in refused.err
+    assert "create another index with --extractor classical" in refused.err
 
 
 def test_doctor_misses_a_model_that_has_moved(kinds: Kinds, tmp_path: Path) -> None:

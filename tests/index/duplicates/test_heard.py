@@ -110,7 +110,9 @@ def test_a_rule_that_asks_for_sound_needs_an_index_with_sound(library: Path, tmp
     with Index.open(tmp_path / "library.vidkin", create=True) as index:
         index.use_sound(False)
         index.add([tmp_path], workers=1)
-        with pytest.raises(InvalidArgumentError, match="by is 'both', but the sound of the index is not known"):
+        with pytest.raises(
+            InvalidArgumentError, match="by='both' needs audio fingerprints, which the index does not have"
+        ):
             index.duplicates(by="both")
         with pytest.raises(InvalidArgumentError, match="by must be picture, sound, either or both, got 'smell'"):
             index.duplicates(by="smell")  # type: ignore[arg-type]

@@ -135,7 +135,10 @@ def test_a_machine_without_the_file_refuses_instead_of_answering_otherwise(copie
 def test_a_machine_with_another_extractor_refuses(copies: Copies) -> None:
     with (
         Index.open(copies.folder / "one", read_only=True) as index,
-        pytest.raises(ClusterError, match=r"another extractor than this one \(plain-1 and plain-2\); give every"),
+        pytest.raises(
+            ClusterError,
+            match=r"different extractor than this machine \(plain-1 and plain-2\); install the same weights on every",
+        ),
     ):
         job("plain-2").start(index.place, index.store)
 

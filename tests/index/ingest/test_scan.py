@@ -230,7 +230,7 @@ def test_file_with_the_name_of_a_bin_is_not_a_bin(tmp_path: Path) -> None:
 
 def test_pipe_in_a_folder_is_skipped(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.mp4")
-    assert scan([tmp_path]).skipped == ((str(tmp_path / "a.mp4"), "neither a file nor a folder"),)
+    assert scan([tmp_path]).skipped == ((str(tmp_path / "a.mp4"), "neither a regular file nor a folder"),)
 
 
 def test_named_files_are_included_despite_exclusions(tmp_path: Path) -> None:

@@ -114,7 +114,9 @@ def test_index_without_sound_works_until_sound_is_required(library: Path, tmp_pa
         index.use_sound(False)
         index.add([tmp_path], workers=1)
         assert index.search(tmp_path / "rocket.mp4")[0].sound is None
-        with pytest.raises(InvalidArgumentError, match="by='sound' needs sound, which the index does not have"):
+        with pytest.raises(
+            InvalidArgumentError, match="by='sound' needs audio fingerprints, which the index does not have"
+        ):
             index.search(tmp_path / "rocket.mp4", by="sound")
         with pytest.raises(MediaError, match="only sound"):
             index.search(song)
