@@ -395,7 +395,7 @@ def test_decisions_are_listed_and_undone(own: Library, tmp_path: Path) -> None:
     assert "decision undone" in run("decisions", "--index", index, "--undo", *pair).out
     assert len(run("duplicates", "--index", index, "-f", "json").json["groups"]) == 1
     outcome = run("decisions", "--index", index, "--undo", *pair, status=2)
-    assert "there is no decision on these two videos" in outcome.err
+    assert "there is no decision about these two videos" in outcome.err
 
 
 @pytest.mark.large

@@ -73,7 +73,7 @@ def test_a_path_that_is_not_there_is_named(library: Library, tmp_path: Path) -> 
 def test_an_index_refuses_another_extractor(library: Library, tmp_path: Path) -> None:
     outcome = run("index", library.folder, "--index", library.index, "--extractor", "classical", status=2)
     assert outcome.out == ""
-    assert "was made with extractor frame-encoder-" in outcome.err
+    assert "was created with extractor frame-encoder-" in outcome.err
     assert outcome.err.startswith("Error: ")
     assert outcome.err.count("\n") == 1
 

@@ -37,7 +37,7 @@ def test_a_pair_without_sound_has_no_score_by_it(sounds: Path) -> None:
     words = ("match", sounds / "rocket.mp4", sounds / "quiet.mp4", "--index", sounds / "none", "--by", "either")
     said = " ".join(run(*words, status=2).err.split())
     assert "--by either needs the sound of both files, and one has none" in said
-    assert "add it with `vidkin index PATH --sound`" in said
+    assert "add sound with `vidkin index PATH --sound`" in said
 
 
 def test_a_silent_track_has_no_score_and_is_said_to_be_silent(sounds: Path) -> None:

@@ -195,5 +195,6 @@ def test_index_without_sound_offers_no_choice_of_evidence(connect: Connect, inde
     assert '<select name="by"' not in client.get("/recurring").text
     job = finish_job(client, client.post("/api/recurring", json={"by": "either"}).json())
     assert job["error"] == (
-        "by='either' needs audio fingerprints, which the index does not have; add them with `vidkin index PATH --sound`"
+        "by='either' needs audio fingerprints, which the index does not have; "
+        "add sound with `vidkin index PATH --sound`"
     )

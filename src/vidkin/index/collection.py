@@ -48,8 +48,8 @@ from vidkin.index.storage.manifest import (
     count_contents,
     create_index,
     open_index_extractor,
-    remember_places,
     resolve_spec,
+    save_model_paths,
 )
 from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Location, Place
@@ -181,7 +181,7 @@ class Index:
             # Open the extractor now, so that a wrong one is reported here and not by the first search.
             _logger.debug("%s: features by %s", place.uri, index.extractor.fingerprint)
             if not read_only:
-                index.manifest = remember_places(place, manifest, spec)
+                index.manifest = save_model_paths(place, manifest, spec)
         return index
 
     @property

@@ -128,7 +128,7 @@ def job(fingerprint: str = "plain-1") -> PairJob:
 def test_a_machine_without_the_file_refuses_instead_of_answering_otherwise(copies: Copies) -> None:
     with Index.open(copies.folder / "one", read_only=True) as index:
         scores = job().start(index.place, index.store)
-        with pytest.raises(ClusterError, match=r"does not see /nowhere/a\.mp4; mount the folder at the same path"):
+        with pytest.raises(ClusterError, match=r"cannot access /nowhere/a\.mp4; mount the folder at the same path"):
             scores.read(*RECORDS)
 
 

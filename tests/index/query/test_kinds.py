@@ -116,7 +116,7 @@ def test_moved_model_can_be_given_again(kinds: Kinds, collection: Path, tmp_path
         build_model(EncoderConfig(kind="clip", size=32, width=0.5, hidden=16, lstm=8, frames=4), seed=5),
         tmp_path / "other",
     )
-    with pytest.raises(CollectionMismatchError, match="was made with extractor model-clip-"):
+    with pytest.raises(CollectionMismatchError, match="was created with extractor model-clip-"):
         Index.open(copy, extractor=str(other))
 
 

@@ -96,7 +96,7 @@ def test_arguments_are_checked(index: Index, tmp_path: Path) -> None:
         index.recurring(least=1)
     with pytest.raises(InvalidArgumentError, match="shortest"):
         index.recurring(shortest=1.0)
-    with pytest.raises(InvalidArgumentError, match="longest must be at least shortest, 9 s, got 5 s"):
+    with pytest.raises(InvalidArgumentError, match=r"longest must be at least shortest \(9 s\), got 5 s"):
         index.recurring(shortest=9, longest=5)
     with pytest.raises(NotIndexedError):
         index.recurring(tmp_path)

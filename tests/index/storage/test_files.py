@@ -37,7 +37,7 @@ def test_full_disk_error_says_that_finished_work_is_saved() -> None:
     [
         (errno.EROFS, "read-only file system"),
         (errno.EACCES, "permission denied"),
-        (errno.EDQUOT, "disk quota used up"),
+        (errno.EDQUOT, "disk quota exceeded"),
     ],
 )
 @pytest.mark.parametrize("doing", [reading, writing])

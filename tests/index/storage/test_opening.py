@@ -30,7 +30,7 @@ def test_address_without_a_package_says_what_to_install() -> None:
     for name in ("s3://bucket/x", "http://host/x"):
         with pytest.raises(
             MissingPartError,
-            match=rf'^{name}: an index at an address needs the package vidkin-scale, .* pip install .*/scale"',
+            match=rf'^{name}: an index at a URL needs the package vidkin-scale, .* pip install .*/scale"',
         ):
             open_place(name)
 

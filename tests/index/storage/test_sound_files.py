@@ -61,8 +61,8 @@ def part_files(folder: Path) -> list[Path]:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Merge parts from a few tracks on, instead of from thousands."""
-    monkeypatch.setattr(sound_files, "_FEW_PAIRS", 2_000)
-    monkeypatch.setattr(sound_files, "_FILES_A_PART", 16)
+    monkeypatch.setattr(sound_files, "_MIN_PAIRS", 2_000)
+    monkeypatch.setattr(sound_files, "_FILES_PER_PART", 16)
 
 
 @pytest.mark.thorough
@@ -221,8 +221,8 @@ def test_update_without_changes_writes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "cause"),
     [
-        (["0" * 32], "it names a part that is missing"),
-        (["../../etc/passwd"], "it names a part that cannot be"),
+        (["0" * 32], "it refers to a missing part"),
+        (["../../etc/passwd"], "it refers to a part with an invalid name"),
     ],
 )
 def test_table_with_missing_parts_is_damaged(tmp_path: Path, names: list[str], cause: str) -> None:
@@ -247,7 +247,7 @@ def test_table_of_another_version_is_rebuilt_and_such_a_part_is_damage(
     assert SoundTable.open(LocalPlace(tmp_path / "other")) is None
     (own,), (others,) = part_files(tmp_path), part_files(tmp_path / "other")
     own.write_bytes(others.read_bytes())
-    with pytest.raises(CollectionDamagedError, match="it names a part of another version"):
+    with pytest.raises(CollectionDamagedError, match="it refers to a part with a different version"):
         SoundTable.open(LocalPlace(tmp_path))
     SoundFiles(LocalPlace(tmp_path / "other")).update(map(name_of, range(2)))
     assert table_of(tmp_path / "other").read == {name_of(0), name_of(1)}

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 By = Literal["picture", "sound", "either", "both"]
 """Basis of a score: ``picture`` (the frames), ``sound``, the higher of the two (``either``) or the lower (``both``)."""
 
-ADD_SOUND = "add it with `vidkin index PATH --sound`"
+ADD_SOUND = "add sound with `vidkin index PATH --sound`"
 """Advice given if an index has no audio fingerprints."""
 
 SHORTEST_SOUND = 3.0

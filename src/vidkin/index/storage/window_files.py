@@ -1,10 +1,10 @@
-"""The windows of an index in two files that only grow: their vectors, and where in their videos they are.
+"""The windows of an index in two append-only files: their vectors, and their spans in the videos.
 
-Rows are named by the records of videos. A row is on the disk before a record names it and is never written again, so
-whoever has read the records can read their rows, whatever others write meanwhile. Rows that no record names any more
-are left out when the store is copied into files of the next generation.
+Video records refer to rows. A row is on disk before a record refers to it, and is not rewritten afterward, so readers
+can read the rows of the records they have, whatever is written in the meantime. Rows that no record refers to are
+dropped when the windows are copied to the files of a new generation.
 
-Shape legend: N rows, E dimension of a vector.
+Shapes: N rows, E dimensions of a vector.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from vidkin._base import disk
 from vidkin.index.storage.files import reading, writing
 from vidkin.index.storage.records import WindowVectors
 
-# Of one window: the seconds at which it starts and ends, its first and its last frame.
+# Start and end of a window in seconds, and its first and last frame.
 _SPAN = np.dtype([("start", "<f8"), ("end", "<f8"), ("first", "<i8"), ("last", "<i8")])
 _VECTOR = np.dtype("<f2")
-# Bytes that are copied at a time.
+# Number of bytes copied at a time.
 _CHUNK = 1 << 22
 
 _NEW = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 class WindowRun(NamedTuple):
-    """The rows of one video: the first one, their number, whose they are, and their checksum."""
+    """The rows of one video: first row, number of rows, id of the video, and checksum."""
 
     first: int
     length: int
@@ -43,11 +43,11 @@ class WindowRun(NamedTuple):
 
 
 class WindowFiles:
-    """The rows of one generation.
+    """The window files of one generation.
 
     Args:
         folder: Folder of the store.
-        generation: Its number; another one has other files.
+        generation: Number of the generation, which is part of the file names.
     """
 
     def __init__(self, folder: Path, generation: int) -> None:
@@ -57,7 +57,7 @@ class WindowFiles:
         self.span_path = folder / f"windows-{generation}.spans"
 
     def rows(self, dimension: int) -> int:
-        """Number of rows that are there whole."""
+        """Number of complete rows on disk."""
         sizes = [
             _size(self.vector_path) // (dimension * _VECTOR.itemsize or 1),
             _size(self.span_path) // _SPAN.itemsize,
@@ -65,10 +65,10 @@ class WindowFiles:
         return min(sizes)
 
     def write(self, first: int, videos: Sequence[WindowVectors]) -> list[int]:
-        """Write the windows of videos from row ``first`` on, which no record names; they are on the disk afterwards.
+        """Write the windows of videos, starting at row ``first``, to which no record may refer; then sync to disk.
 
         Returns:
-            The checksum of each video, for :meth:`read`.
+            The checksum of each video's windows, for :meth:`read`.
         """
         if not videos:
             return []
@@ -81,31 +81,31 @@ class WindowFiles:
         return [_checksum(*parts) for parts in zip(vectors, spans, strict=True)]
 
     def vectors(self, dimension: int, rows: int) -> NDArray[np.float16]:
-        """The first ``rows`` vectors [N, E], mapped and not read.
+        """Memory-map the first ``rows`` vectors [N, E].
 
         Raises:
-            CollectionDamagedError: The file is missing or shorter.
+            CollectionDamagedError: The file is missing or too short.
         """
         return self._map(self.vector_path, _VECTOR, rows, dimension)
 
     def spans(self, rows: int) -> NDArray[np.void]:
-        """Where the first ``rows`` windows are, mapped and not read.
+        """Memory-map the spans [N] of the first ``rows`` windows.
 
         Raises:
-            CollectionDamagedError: The file is missing or shorter.
+            CollectionDamagedError: The file is missing or too short.
         """
         return self._map(self.span_path, _SPAN, rows)
 
     def read(self, vectors: NDArray[np.float16], spans: NDArray[np.void], run: WindowRun) -> WindowVectors:
-        """Windows of one video out of mapped files.
+        """Read the windows of one video from mapped files.
 
         Raises:
-            CollectionDamagedError: They are not what was written.
+            CollectionDamagedError: The windows are missing or corrupted.
         """
         with reading(self.vector_path):
             rows = slice(run.first, run.first + run.length)
             if run.first < 0 or rows.stop > min(len(vectors), len(spans)):
-                raise ValueError("it is shorter than its list says")
+                raise ValueError("it is shorter than expected")
             own, where = np.array(vectors[rows]), np.array(spans[rows])
             if _checksum(own, where) != run.checksum:
                 raise ValueError("the stored values are corrupted")
@@ -118,7 +118,7 @@ class WindowFiles:
         )
 
     def copy_rows(self, runs: Sequence[WindowRun], dimension: int, target: WindowFiles) -> None:
-        """Copy runs of rows one after the other to the start of another generation's files."""
+        """Copy runs of rows to the files of another generation, consecutively from the start."""
         with writing(target.vector_path):
             for source, copy, size in (
                 (self.vector_path, target.vector_path, dimension * _VECTOR.itemsize),
@@ -144,9 +144,9 @@ class WindowFiles:
             if 0 in shape:
                 return np.zeros(shape, dtype)
             if not stat.S_ISREG(os.lstat(path).st_mode):
-                raise ValueError("it is not a file")
+                raise ValueError("it is not a regular file")
             if os.path.getsize(path) < np.prod(shape, dtype=object) * dtype.itemsize:
-                raise ValueError("it is shorter than its list says")
+                raise ValueError("it is shorter than expected")
             return np.memmap(path, dtype, "r", shape=shape)
 
 
@@ -176,7 +176,7 @@ def _copy(old: BinaryIO, position: int, count: int, new: BinaryIO) -> None:
     while count > 0:
         part = old.read(min(count, _CHUNK))
         if not part:
-            raise ValueError("it is shorter than its list says")
+            raise ValueError("it is shorter than expected")
         new.write(part)
         count -= len(part)
 
