@@ -21,7 +21,7 @@ from vidkin.index.collection import Index
 from vidkin.index.ingest.executor import Executor
 from vidkin.index.ingest.pruning import Prune
 from vidkin.index.ingest.report import IngestReport, OnProgress
-from vidkin.index.ingest.scan import Scan, VideoFile, scan, scan_again
+from vidkin.index.ingest.scan import Scan, VideoFile, rescan, scan
 from vidkin.index.storage.folder_rules import FolderRules
 from vidkin.index.storage.manifest import MANIFEST_FILE
 
@@ -258,7 +258,7 @@ def _rescan(files: Scan, changed: Collection[str], rules: FolderRules) -> Scan |
         files = replace(files, files=tuple(grown.get(file.path, file) for file in files.files))
     # Ignore folders that the scan skipped; new folders are read recursively.
     folders &= files.listed
-    return scan_again(files, folders, rules) if folders else files
+    return rescan(files, folders, rules) if folders else files
 
 
 def _has_indexed_extension(path: str, rules: FolderRules) -> bool:

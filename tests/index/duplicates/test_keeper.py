@@ -18,9 +18,9 @@ from vidkin.index.duplicates.keeper import (
     Candidate,
     Choice,
     check_preferences,
-    choose_staying,
-    put_in_order,
+    choose_kept,
     rank_by_folders,
+    sort_by_preference,
 )
 
 
@@ -41,7 +41,7 @@ def candidate(
 def order_of(*candidates: Candidate, prefer: Collection[str] = DEFAULT_ORDER) -> list[tuple[str, str]]:
     """Name and reason of each candidate in their order, whatever the order that they are given in."""
     orders = {
-        tuple((Path(one.file.record.path).name, why) for one, why in put_in_order(given, tuple(prefer)))
+        tuple((Path(one.file.record.path).name, why) for one, why in sort_by_preference(given, tuple(prefer)))
         for given in permutations(candidates)
     }
     (order,) = orders
@@ -209,7 +209,7 @@ def staying(
         asked.append((keeper, file))
         return (keeper, file) in held
 
-    choice = choose_staying(count, holds, lambda *pair: pair not in impossible, fixed=fixed, ranks=ranks)
+    choice = choose_kept(count, holds, lambda *pair: pair not in impossible, fixed=fixed, ranks=ranks)
     assert len(set(asked)) == len(asked)
     return choice, asked
 

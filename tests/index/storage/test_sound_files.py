@@ -111,7 +111,7 @@ def test_joined_parts_equal_a_part_of_all_their_tracks() -> None:
             tuple(map(name_of, numbers)),
         )
 
-    joined, whole = part_of([1, 2]).with_tracks(part_of([3])), part_of([1, 2, 3])
+    joined, whole = part_of([1, 2]).merged_with(part_of([3])), part_of([1, 2, 3])
     assert (joined.tracks, joined.read) == (whole.tracks, whole.read)
     for name in ("offsets", "positions", "starts"):
         assert getattr(joined.pairs, name).tobytes() == getattr(whole.pairs, name).tobytes()
@@ -190,7 +190,7 @@ def test_reopening_a_table_does_not_reread_its_parts(tmp_path: Path) -> None:
     assert second.read == {name_of(number) for number in range(3)}
 
 
-def write_whole(folder: Path, numbers: Sequence[int]) -> None:
+def write_atomically(folder: Path, numbers: Sequence[int]) -> None:
     """The table as earlier versions wrote it: one file, with whatever steps between tracks."""
     tracks = [(name_of(number), 0, sound_of(number)) for number in numbers]
     table = PairTable.of([track for _, _, track in tracks])

@@ -17,7 +17,7 @@ from vidkin._base.values import LONG_JSON_LIMITS, parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.files.proof_record import PROOF_REVISION, Proof
 from vidkin.index.duplicates.traits import Traits
-from vidkin.index.storage.files import write_whole
+from vidkin.index.storage.files import write_atomically
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import UNRELATED, Box, Segment
@@ -100,13 +100,13 @@ def relation_of(result: PairResult, lengths: tuple[float, float] = (0.0, 0.0)) -
     return "excerpt" if first else "contains" if second else "overlaps"
 
 
-def least_lacking(duration: float) -> float:
+def min_missing_seconds(duration: float) -> float:
     """Return how many seconds must be missing from a video of this duration to matter: 5 %, but at least 1 and at most
     10 seconds."""
     return max(1.0, min(10.0, 0.05 * duration))
 
 
-def stretch_of(relation: Relation, result: PairResult) -> tuple[float | None, float | None]:
+def matched_span(relation: Relation, result: PairResult) -> tuple[float | None, float | None]:
     """Return start and end of the part of the longer file that the shorter one shows; None if both match as a whole."""
     if relation == "whole" or not result.segments:
         return None, None
@@ -222,7 +222,7 @@ class Comparisons:
             _logger.info("%s: %s; comparing all pairs again", place.address(cls.FILE), error)
             return cls(place, state)
 
-    def save_now_and_then(self) -> None:
+    def save_if_due(self) -> None:
         """Call :meth:`save` unless it was called recently."""
         if time.monotonic() - self._written >= max(_PAUSE, self._seconds / _MAX_SAVING_RATIO):
             self.save()
@@ -248,7 +248,7 @@ class Comparisons:
             "proofs": [[*pair, proof.to_dict()] for pair, proof in self._proofs.items()],
             "scoped": {key: sorted(positions[name] for name in found) for key, found in self.scoped.items()},
             "differences": self.differences,
-            "sounds": {"made": _made_of_sounds(), "pairs": self.sounds},
+            "sounds": {"made": _sound_fingerprint(), "pairs": self.sounds},
             "pairs": [
                 [
                     *(positions[first], positions[second], result.score, result.fine, result.covered),
@@ -258,7 +258,7 @@ class Comparisons:
             ],
         }
         try:
-            write_whole(self.place, self.FILE, json.dumps(table, separators=(",", ":")).encode())
+            write_atomically(self.place, self.FILE, json.dumps(table, separators=(",", ":")).encode())
         except CollectionError as error:
             _logger.info("%s", error)
         self._written = time.monotonic()
@@ -274,7 +274,7 @@ def _key(first: str, second: str) -> tuple[str, str]:
     return (first, second) if first < second else (second, first)
 
 
-def _made_of_sounds() -> str:
+def _sound_fingerprint() -> str:
     # Imported late because it loads decoders, which callers that only read records do not need.
     from vidkin.index.storage.sound_files import fingerprint_of_sounds
 
@@ -283,7 +283,7 @@ def _made_of_sounds() -> str:
 
 def _sounds(table: Mapping[str, Any]) -> dict[str, float]:
     """Parse stored sound scores; empty if they come from a different version of the fingerprints."""
-    if table.get("made") != _made_of_sounds():
+    if table.get("made") != _sound_fingerprint():
         return {}
     return {str(key): float(score) for key, score in table["pairs"].items()}
 

@@ -33,7 +33,7 @@ _MAX_GAP = 3
 
 
 @dataclass(frozen=True, slots=True)
-class LaidOver:
+class Overlay:
     """An overlay that only one of two copies has.
 
     Attributes:
@@ -45,7 +45,7 @@ class LaidOver:
     box: tuple[float, float, float, float]
 
 
-def find_overlays(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> tuple[LaidOver, ...]:
+def find_overlays(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> tuple[Overlay, ...]:
     """Find overlays that only one of two copies has, largest first.
 
     Args:
@@ -68,19 +68,19 @@ def find_overlays(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> tuple[
     # Compensate for a copy that is blurred everywhere.
     other = other * float(one[~lasting].mean()) / max(float(other[~lasting].mean()), 1e-6)
     height, width = lasting.shape
-    found: list[tuple[int, LaidOver]] = []
-    for rows, columns in _connected(lasting):
+    found: list[tuple[int, Overlay]] = []
+    for rows, columns in _connected_groups(lasting):
         edge, edge_there = float(one[rows, columns].mean()), float(other[rows, columns].mean())
         # The copy with clearly more edges in these blocks has the overlay.
         if len(rows) < _MIN_AREA * lasting.size or max(edge, edge_there) <= _MORE_EDGES * min(edge, edge_there):
             continue
         box = columns.min() / width, rows.min() / height, (columns.max() + 1) / width, (rows.max() + 1) / height
         left, top, right, bottom = map(float, box)
-        found.append((len(rows), LaidOver("first" if edge > edge_there else "second", (left, top, right, bottom))))
+        found.append((len(rows), Overlay("first" if edge > edge_there else "second", (left, top, right, bottom))))
     return tuple(overlay for _, overlay in sorted(found, key=lambda item: -item[0]))
 
 
-def _connected(blocks: NDArray[np.bool_]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _connected_groups(blocks: NDArray[np.bool_]) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Rows and columns of each connected group of blocks; letters in a line of text may be up to two blocks apart."""
     left = {(int(row), int(column)) for row, column in np.argwhere(blocks)}
     groups = []

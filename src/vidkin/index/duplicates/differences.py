@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result, check_choice
 from vidkin.errors import InvalidArgumentError
-from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of, least_lacking
+from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of, min_missing_seconds
 from vidkin.index.duplicates.detail import block_means, find_overlays, measure_edges
 from vidkin.index.duplicates.placement import PlacedFrames, fit_line, part_of, place_frames
 from vidkin.match.lines import SPEED_LIMITS
@@ -144,7 +144,7 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
     segment, placed = _place(first.record.path, second.record.path, segment, lengths)
     found: list[Difference] = []
     if not are_pictures:
-        found += _find_time_differences(_follow_moments(segment, placed), result, lengths)
+        found += _find_time_differences(_fit_to_moments(segment, placed), result, lengths)
     if segment.mirrored:
         found.append(Difference("mirrored"))
     if segment.turned:
@@ -181,7 +181,7 @@ def _place(
     return segment, placed
 
 
-def _follow_moments(segment: Segment, placed: PlacedFrames | None) -> Segment:
+def _fit_to_moments(segment: Segment, placed: PlacedFrames | None) -> Segment:
     """Return the segment with its line fitted to the aligned moments."""
     if placed is None:
         return segment
@@ -207,7 +207,7 @@ def _find_time_differences(
         first = segment.target_start - segment.speed * segment.query_start if start is None else start
         first, last = max(0.0, first), min(lengths[1], first + segment.speed * lengths[0])
         # Derive trimmed parts from the line and the durations, because black ends have no matching frames.
-        allowed = least_lacking(lengths[1])
+        allowed = min_missing_seconds(lengths[1])
         if last - first < lengths[1] - allowed and max(first, lengths[1] - last) > allowed / 2:
             yield Difference("trimmed", start=first, end=last)
     if abs(segment.speed - 1) > _MIN_SPEED_CHANGE:
@@ -287,14 +287,14 @@ def _surroundings(images: NDArray[np.uint8], part: Box) -> Literal["border", "fr
     more of the same scene."""
     luma = images.mean(axis=-1, dtype=np.float32)
     outside, inside = _outside(luma, part, _MARGIN), ~_outside(luma, part, -_MARGIN)
-    if not outside.any() or not inside.any() or _strength_of_lines(luma, part) < _FRAMED:
+    if not outside.any() or not inside.any() or _outline_strength(luma, part) < _FRAMED:
         return "scene"
     edges = measure_edges(luma).mean(axis=0)
     is_plain = float(luma[:, outside].std(axis=1).mean()) < _PLAIN
     return "border" if is_plain or edges[outside].mean() < _BLURRED * edges[inside].mean() else "frame"
 
 
-def _strength_of_lines(luma: NDArray[np.float32], box: Box) -> float:
+def _outline_strength(luma: NDArray[np.float32], box: Box) -> float:
     """Ratio of the brightness step at the sides of a box to the steps nearby; the weakest side counts."""
     strengths = []
     for axis, images in ((0, luma), (1, luma.swapaxes(1, 2))):

@@ -314,11 +314,11 @@ def _describe_elsewhere(
     known, heard, tasks = pairs.search.known, pairs.heard, []
     for files in copies:
         contents = {content_of(file.record) for file in files}
-        given = files, known.part(contents), heard.found_of(contents)
+        given = files, known.part(contents), heard.known_matches(contents)
         tasks.append(Task("describe", given, about=files[0].record.path))
     for group, found in mapper.run(job, tasks):
         known.merge(found)
-        known.save_now_and_then()
+        known.save_if_due()
         yield group
 
 

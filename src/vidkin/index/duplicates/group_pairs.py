@@ -126,7 +126,7 @@ class GroupPairs:
             return ()
         with self.heard.lock:
             known.differences[key] = [difference.to_dict() for difference in differences]
-            known.save_now_and_then()
+            known.save_if_due()
         return differences
 
     def traits(self, file: FileRecord, prover: Prover) -> Traits | None:
@@ -162,10 +162,10 @@ class GroupPairs:
                 result = self.seen(removed, kept, finely=True)
             proof = prover.prove(*paths, result.segments, on_progress=on_progress)
             # Cache the proof only if both files still have the contents that were indexed.
-            if not (has_other_state(kept) or has_other_state(removed)):
+            if not (has_changed(kept) or has_changed(removed)):
                 with self.heard.lock:
                     known.put_proof(*contents, proof)
-                    known.save_now_and_then()
+                    known.save_if_due()
         return None if proof is None else replace(proof, kept=paths[0], removed=paths[1])
 
     def findings(self, kept: FileRecord, removed: FileRecord, proof: Proof) -> tuple[Finding, ...]:
@@ -178,7 +178,7 @@ class GroupPairs:
         return proof.missing(self.rules.accepted | confirmed)
 
 
-def has_other_state(file: FileRecord) -> bool:
+def has_changed(file: FileRecord) -> bool:
     """Whether the size or modification time of a file has changed since it was indexed."""
     try:
         state = os.stat(file.record.path)

@@ -82,7 +82,7 @@ class HeardPairs:
                 self.known.sounds[key] = score
         return score
 
-    def found_of(self, contents: Iterable[str]) -> dict[ContentPair, SoundScore]:
+    def known_matches(self, contents: Iterable[str]) -> dict[ContentPair, SoundScore]:
         """Return the known sound matches between these contents."""
         pairs = permutations(contents, 2) if self.found else ()
         return {pair: self.found[pair] for pair in pairs if pair in self.found}
@@ -145,7 +145,7 @@ class HeardPairs:
         met: dict[str, set[str]] = {content: {content} for content in contents}
         for content in sorted(set(contents) - self._looked_up):
             tracks = self._tracks(content)
-            for other, score in self.sound.find(tracks, list(map(piece_of, tracks)), skip=met[content]).items():
+            for other, score in self.sound.find(tracks, list(map(select_pieces, tracks)), skip=met[content]).items():
                 if other in met and score.score >= UNRELATED:
                     met[other].add(content)
                     self.found[content, other] = score
@@ -175,7 +175,7 @@ def _warn_once(message: str) -> None:
     _logger.warning("%s", message)
 
 
-def piece_of(track: SoundFeatures) -> SoundFeatures:
+def select_pieces(track: SoundFeatures) -> SoundFeatures:
     """Select the part of a track to look up: pieces with a total of half a minute, spread over the track and without
     quiet passages.
 

@@ -21,7 +21,7 @@ from vidkin.files.journal import Journal, StepState
 from vidkin.files.plan import DuplicatePlan, FileAction, PlannedGroup, read_plan, write_plan
 from vidkin.files.undo import undo_plan
 from vidkin.index.duplicates.members import DuplicateGroup
-from vidkin.index.duplicates.planning import plan_removal, why_files_stay
+from vidkin.index.duplicates.planning import plan_removal, reasons_to_keep
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 
@@ -147,7 +147,7 @@ class Removals:
                     found = plan_removal([group], records=members).groups
                     planned += found
                     if not found:
-                        reasons = why_files_stay(group, known=known)
+                        reasons = reasons_to_keep(group, known=known)
                 except MediaError as error:
                     reasons = {member.path: str(error) for member in group.members if not member.best}
                 skipped += [FileAction(path, "skipped", cause=why) for path, why in reasons.items() if why]

@@ -55,7 +55,7 @@ class Candidate:
 
 _VALUES: Mapping[str, tuple[str, Callable[[Candidate], float]]] = {
     "frame-rate": ("highest frame rate", lambda one: one.traits.frame_rate),
-    "dynamic-range": ("highest dynamic range", lambda one: _range_of(one.traits.dynamic_range)),
+    "dynamic-range": ("highest dynamic range", lambda one: _rank_dynamic_range(one.traits.dynamic_range)),
     "sound": ("most audio channels", lambda one: one.traits.channels),
     "streams": ("most subtitles and other tracks", lambda one: one.traits.streams),
     "metadata": (
@@ -76,7 +76,7 @@ COLUMNS = ("picture", *_VALUES)
 DEFAULT_ORDER = COLUMNS[:9]
 
 
-def _range_of(name: str) -> int:
+def _rank_dynamic_range(name: str) -> int:
     return 2 if "HDR" in name or "HLG" in name else int("bit" in name)
 
 
@@ -111,32 +111,32 @@ def is_folder(name: str) -> bool:
 
 def rank_by_folders(file: FileRecord, order: Sequence[str]) -> tuple[bool, ...]:
     """For each folder in the order, whether it prefers the file."""
-    return tuple(_is_first(file, name) for name in order if is_folder(name))
+    return tuple(_is_preferred(file, name) for name in order if is_folder(name))
 
 
-def _is_first(file: FileRecord, name: str) -> bool:
+def _is_preferred(file: FileRecord, name: str) -> bool:
     folder = os.path.normcase(os.path.join(name.removeprefix(_OUTSIDE), ""))
     return os.path.normcase(file.record.path).startswith(folder) != name.startswith(_OUTSIDE)
 
 
-def put_in_order(candidates: Sequence[Candidate], order: Sequence[str]) -> list[tuple[Candidate, str]]:
+def sort_by_preference(candidates: Sequence[Candidate], order: Sequence[str]) -> list[tuple[Candidate, str]]:
     """Sort candidates, best first, each with a description of the column that ranks it above the next."""
     left, result = list(candidates), []
     while left:
-        first, reason = _first_of(left, order)
+        first, reason = _pick_best(left, order)
         result.append((first, reason))
         left.remove(first)
     return result
 
 
-def _first_of(candidates: Sequence[Candidate], order: Sequence[str]) -> tuple[Candidate, str]:
+def _pick_best(candidates: Sequence[Candidate], order: Sequence[str]) -> tuple[Candidate, str]:
     chosen, reason = list(candidates), "first by name"
     for name in order:
         if len(chosen) == 1:
             break
-        fewer = [one for one in chosen if _is_first(one.file, name)] if is_folder(name) else _best_by(chosen, name)
+        fewer = [one for one in chosen if _is_preferred(one.file, name)] if is_folder(name) else _best_by(chosen, name)
         if fewer and len(fewer) < len(chosen):
-            chosen, reason = fewer, _reason_of(name)
+            chosen, reason = fewer, _describe_reason(name)
     if len(chosen) > 1:
         # Removing one name of a file with hard links would not free any space.
         names = max(len(one.file.links) for one in chosen)
@@ -146,7 +146,7 @@ def _first_of(candidates: Sequence[Candidate], order: Sequence[str]) -> tuple[Ca
     return min(chosen, key=lambda one: one.file.record.path), reason
 
 
-def _reason_of(name: str) -> str:
+def _describe_reason(name: str) -> str:
     if name in COLUMNS:
         return "best frames" if name == "picture" else _VALUES[name][0]
     return f"outside {name.removeprefix(_OUTSIDE)}" if name.startswith(_OUTSIDE) else f"in {name}"
@@ -181,10 +181,10 @@ class Choice:
     removable: Mapping[int, int]
 
 
-def choose_staying(
+def choose_kept(
     count: int,
-    holds: Callable[[int, int], bool],
-    could_hold: Callable[[int, int], bool],
+    contains: Callable[[int, int], bool],
+    may_contain: Callable[[int, int], bool],
     *,
     fixed: Collection[int] = (),
     ranks: Sequence[tuple[bool, ...]] = (),
@@ -193,9 +193,9 @@ def choose_staying(
 
     Args:
         count: Number of files, in order of preference.
-        holds: Returns whether the first file is proven to contain everything in the second; called as rarely as
+        contains: Returns whether the first file is proven to contain everything in the second; called as rarely as
             possible, because it is slow.
-        could_hold: Fast check; returns False if the first file is known not to contain everything in the second.
+        may_contain: Fast check; returns False if the first file is known not to contain everything in the second.
         fixed: Positions of files that must be kept.
         ranks: Rank of each file by folders; a file is never removed in favor of one with a lower rank.
     """
@@ -204,7 +204,7 @@ def choose_staying(
     best = None
 
     def allowed(keeper: int, file: int) -> bool:
-        if file == keeper or file in fixed or (keeper, file) in refuted or not could_hold(keeper, file):
+        if file == keeper or file in fixed or (keeper, file) in refuted or not may_contain(keeper, file):
             return False
         return not ranks or ranks[keeper] >= ranks[file]
 
@@ -217,7 +217,7 @@ def choose_staying(
         if keeper is None or not open_files[keeper]:
             break
         for file in open_files[keeper]:
-            if holds(keeper, file):
+            if contains(keeper, file):
                 removable[file] = keeper
                 left.discard(file)
                 staying.add(keeper)

@@ -84,7 +84,7 @@ class PairScorer:
         # direction, so they are not scored again.
         if UNRELATED <= best.score < _SURE_AS_STORED:
             best = score_pair(one, target, self.scorer)
-        result = result_of(best, one, target)
+        result = to_pair_result(best, one, target)
         return self.read(record, other) if is_in_doubt(result, parts) and self.can_refine(record, other) else result
 
     def can_refine(self, *records: VideoRecord) -> bool:
@@ -102,7 +102,7 @@ class PairScorer:
         if self.is_elsewhere:  # a missing file would change the result
             check_files_here((record.path, other.path))
         one, target = self.readings.finest(record), self.readings.finest(other)
-        return result_of(score_pair(one, target, self.scorer), one, target, fine=True)
+        return to_pair_result(score_pair(one, target, self.scorer), one, target, fine=True)
 
 
 def is_in_doubt(result: PairResult, parts: bool) -> bool:
@@ -151,7 +151,7 @@ class PairJob:
         return PairScorer(store, self.scorer, readings, is_elsewhere=True)
 
 
-def result_of(score: PairScore, first: FrameFeatures, second: FrameFeatures, *, fine: bool = False) -> PairResult:
+def to_pair_result(score: PairScore, first: FrameFeatures, second: FrameFeatures, *, fine: bool = False) -> PairResult:
     """Convert a score to a pair result: compute the covered fractions, and drop redundant segments and the map."""
     segments: list[Segment] = []
     for segment in score.segments:  # strongest first

@@ -110,7 +110,7 @@ class PairSearch:
                         searched.add([content_of(record)])
                         wholes.add([content_of(record)])
                     done += 1
-                    self.known.save_now_and_then()
+                    self.known.save_if_due()
                     if on_progress is not None:
                         on_progress(done, len(by_content))
             searched.settle(by_content, pending)

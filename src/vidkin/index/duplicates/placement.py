@@ -105,7 +105,7 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
     moments = _moments(segment, lengths[1])
     there = segment.query_start + (moments - segment.target_start) / segment.speed
     images, times = read_moments(first, there, lengths[0], short_side=_SHORT_SIDE)
-    pose = pose_of(segment)
+    pose = pose_from_segment(segment)
     own = _Frames(np.asarray(pose.apply(images), np.uint8), times)
     status = os.stat(second)
     others = _read_around(second, status.st_size, status.st_mtime_ns, tuple(moments.tolist()), lengths[1])
@@ -138,7 +138,7 @@ def place_frames(first: str, second: str, segment: Segment, lengths: tuple[float
     )
 
 
-def pose_of(segment: Segment) -> Pose:
+def pose_from_segment(segment: Segment) -> Pose:
     """Pose from the orientation of a segment's query frames to that of its target frames."""
     return Pose(segment.mirrored, segment.turned // 90)
 

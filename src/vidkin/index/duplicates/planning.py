@@ -49,7 +49,7 @@ def plan_removal(
     known = {record.path: record for record in records or ()}
     planned = []
     for group in groups:
-        reasons = why_files_stay(group, protected=folders, known=known)
+        reasons = reasons_to_keep(group, protected=folders, known=known)
         members = {member.path: member for member in group.members}
         keepers = dict.fromkeys(members[path].kept_by or "" for path, why in reasons.items() if why is None)
         kept = {path: FileState.of(path) for path in keepers}
@@ -74,7 +74,7 @@ def plan_removal(
     return DuplicatePlan(tuple(planned), datetime.now().astimezone().isoformat(timespec="seconds"))
 
 
-def why_files_stay(
+def reasons_to_keep(
     group: DuplicateGroup, *, protected: Sequence[str] = (), known: Mapping[str, VideoRecord]
 ) -> dict[str, str | None]:
     """Return, for each file of a group except the best one, the reason to keep it; None if it is removable.
@@ -87,13 +87,13 @@ def why_files_stay(
     return {
         member.path: "it has changed since it was indexed; run `vidkin index` again"
         if _has_changed(member.path, known.get(member.path))
-        else _why_it_stays(member, protected) or _why_not_for(member.kept_by or group.best.path, known)
+        else _reason_to_keep(member, protected) or _reason_against_keeper(member.kept_by or group.best.path, known)
         for member in group.members
         if not member.best
     }
 
 
-def _why_not_for(kept: str, known: Mapping[str, VideoRecord]) -> str | None:
+def _reason_against_keeper(kept: str, known: Mapping[str, VideoRecord]) -> str | None:
     """Return why no file can be removed in favor of this file; None if files can be."""
     if os.path.islink(kept):  # its target may be the other file
         return "the file to keep is a symbolic link"
@@ -129,7 +129,7 @@ def _state_with_companions(path: str) -> FileState:
     return replace(FileState.of(path), companions=tuple(companions))
 
 
-def _why_it_stays(member: DuplicateMember, protected: Sequence[str]) -> str | None:
+def _reason_to_keep(member: DuplicateMember, protected: Sequence[str]) -> str | None:
     """Return the reason to keep a file; None if it can be removed."""
     for folder in protected:
         if is_within(member.path, folder):

@@ -15,14 +15,14 @@ from vidkin.index.duplicates.comparisons import (
     FileRecord,
     PairResult,
     content_of,
-    least_lacking,
+    matched_span,
+    min_missing_seconds,
     relation_of,
-    stretch_of,
 )
 from vidkin.index.duplicates.differences import INVERSE, Difference
-from vidkin.index.duplicates.group_pairs import GroupPairs, has_other_state
+from vidkin.index.duplicates.group_pairs import GroupPairs, has_changed
 from vidkin.index.duplicates.heard import ONLY_SOUND
-from vidkin.index.duplicates.keeper import Candidate, Choice, choose_staying, put_in_order, rank_by_folders
+from vidkin.index.duplicates.keeper import Candidate, Choice, choose_kept, rank_by_folders, sort_by_preference
 from vidkin.index.duplicates.members import DuplicateGroup, DuplicateMember
 from vidkin.index.duplicates.traits import Traits
 
@@ -56,7 +56,7 @@ class _Roles:
     def __init__(self, files: Sequence[FileRecord], pairs: GroupPairs, prover: Prover) -> None:
         self.pairs, self.rules, self.prover = pairs, pairs.rules, prover
         self.traits = {file.record.id: pairs.traits(file, prover) for file in files}
-        ranked = put_in_order(self._candidates(files), self.rules.order)
+        ranked = sort_by_preference(self._candidates(files), self.rules.order)
         decisions, longest = self.rules.decisions, max(file.record.duration for file in files)
         # Rank the user's choice first, library files before new files, and whole files before their excerpts.
         ranked.sort(
@@ -69,7 +69,7 @@ class _Roles:
         )
         self.files = [candidate.file for candidate, _ in ranked]
         self.reasons = [reason for _, reason in ranked]
-        self.stays = [self._why_stays(file) for file in self.files]
+        self.stays = [self._reason_to_keep(file) for file in self.files]
         self.is_first_choice = decisions.prefers(self.files[0].record)
 
     def describe(self, on_progress: Callable[[float], None]) -> DuplicateGroup:
@@ -101,7 +101,7 @@ class _Roles:
         wholes = sum(file.record.duration >= WHOLE * longest for file in self.files)
         return "longest" if wholes == 1 else self.reasons[choice.best]
 
-    def _why_stays(self, file: FileRecord) -> str:
+    def _reason_to_keep(self, file: FileRecord) -> str:
         """Return why a file is never removed, regardless of the others; empty if it may be removed."""
         if self.rules.scope.is_library(file):
             return "it is in the library"
@@ -136,7 +136,7 @@ class _Roles:
         if not self.rules.prove and all(known.proof(one, two) is None for one in contents for two in contents):
             return Choice(0, {})
 
-        def holds(kept: int, removed: int) -> bool:
+        def contains(kept: int, removed: int) -> bool:
             nonlocal asked
 
             def report(fraction: float) -> None:
@@ -151,10 +151,10 @@ class _Roles:
         ranks = [rank_by_folders(file, self.rules.order) for file in self.files]
         # The user's choice is kept, and is the best file even if another contains more of the files.
         fixed |= {0} if self.is_first_choice else set()
-        choice = choose_staying(len(self.files), holds, self._could_hold, fixed=fixed, ranks=ranks)
+        choice = choose_kept(len(self.files), contains, self._may_contain, fixed=fixed, ranks=ranks)
         return Choice(0, choice.removable) if self.is_first_choice else choice
 
-    def _could_hold(self, kept: int, removed: int) -> bool:
+    def _may_contain(self, kept: int, removed: int) -> bool:
         """Whether a file could contain everything in another, judging by what is known without decoding."""
         one, other = self.files[kept], self.files[removed]
         scope = self.rules.scope
@@ -201,7 +201,7 @@ class _Roles:
             # Stored features may miss matching ends that denser sampling finds.
             seen = result = pairs.seen(file, reference, finely=True)
         relation = relation_of(result, lengths)
-        start, end = stretch_of(relation, result)
+        start, end = matched_span(relation, result)
         differences = pairs.differences(file, reference) if is_seen else ()
         trimmed = next((difference for difference in differences if difference.kind == "trimmed"), None)
         if trimmed is not None and relation in ("whole", "excerpt"):
@@ -248,7 +248,7 @@ class _Roles:
         known = self.pairs.search.known.proof(content_of(kept.record), content_of(file.record))
         if is_removable or known is not None or not self.rules.prove:
             return self.pairs.proof(kept, file, self.prover)
-        if self._could_hold(self.files.index(kept), self.files.index(file)):
+        if self._may_contain(self.files.index(kept), self.files.index(file)):
             return None  # it is kept for another reason, such as a preferred folder
         findings = self._compare_metadata(kept, file)
         longer = file.record.duration - kept.record.duration
@@ -269,7 +269,7 @@ def _describe_findings(findings: Sequence[Finding]) -> str:
 
 
 def _why_unproven(file: FileRecord, kept: FileRecord) -> str:
-    if has_other_state(file) or has_other_state(kept):
+    if has_changed(file) or has_changed(kept):
         return "it or the file to keep has changed since it was indexed; run `vidkin index` again"
     return "no kept file is proven to contain everything in it"
 
@@ -277,4 +277,4 @@ def _why_unproven(file: FileRecord, kept: FileRecord) -> str:
 def _uncovered_seconds(result: PairResult, duration: float) -> float:
     """Seconds of the first video that the second does not show; 0 if they are too few to matter."""
     unseen = (1.0 - result.covered[0]) * duration
-    return unseen if unseen > least_lacking(duration) else 0.0
+    return unseen if unseen > min_missing_seconds(duration) else 0.0

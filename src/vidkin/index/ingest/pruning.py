@@ -15,7 +15,7 @@ from typing import Literal
 from vidkin._base.values import parse_json
 from vidkin.errors import CollectionDamagedError
 from vidkin.index.ingest.scan import CHANGING, Scan
-from vidkin.index.storage.files import NamedFolders, is_gone, write_whole
+from vidkin.index.storage.files import NamedFolders, is_gone, write_atomically
 from vidkin.index.storage.folder_rules import FolderRules
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
@@ -205,9 +205,9 @@ class PruneGuard:
         moved = self._removed_by_plan() if lost else ()
         return [record for record in lost if record.path in moved]
 
-    def why_refused(self, losses: Losses) -> str:
+    def refusal_reason(self, losses: Losses) -> str:
         """Return the reason not to remove these videos, with advice; empty if they may be removed."""
-        cause = _why_refused(losses, self._devices)
+        cause = _refusal_reason(losses, self._devices)
         return f"nothing was pruned: {cause}" if cause else ""
 
     def record_devices(self, scan: Scan, missing: Sequence[VideoRecord]) -> None:
@@ -221,26 +221,26 @@ class PruneGuard:
             return
         files = [file.path for file in scan.files]
         lost = sorted(record.path for record in missing)
-        named = {os.path.dirname(path) for path in scan.named if _has_item(files, path)}
+        named = {os.path.dirname(path) for path in scan.named if _contains(files, path)}
         scanned = {*scan.folders, *scan.mounts, *named}
         roots = NamedFolders(scan.folders)
         devices: dict[str, Device] = {}
         for folder in sorted({*scanned, *self._devices}, key=len):
-            stays = _has_below(lost, folder) or (folder not in scanned and roots.holding(folder) is None)
+            stays = _contains_below(lost, folder) or (folder not in scanned and roots.holding(folder) is None)
             if stays and folder in self._devices:
                 devices[folder] = self._devices[folder]
-            elif folder in scanned and _has_below(files, folder):
+            elif folder in scanned and _contains_below(files, folder):
                 device = identify_device(folder)
                 if device != _device_of(folder, devices):
                     devices[folder] = device
         if devices != self._devices:
             table = {folder: asdict(devices[folder]) for folder in sorted(devices)}
             # JSON escapes non-ASCII characters, which preserves names that are not valid UTF-8.
-            write_whole(self._place, self.FILE, json.dumps({"devices": table}, indent=2).encode())
+            write_atomically(self._place, self.FILE, json.dumps({"devices": table}, indent=2).encode())
             self._devices = devices
 
 
-def _why_refused(losses: Losses, devices: Mapping[str, Device]) -> str:
+def _refusal_reason(losses: Losses, devices: Mapping[str, Device]) -> str:
     if not losses.records:
         return ""
     scan = losses.scan
@@ -248,8 +248,8 @@ def _why_refused(losses: Losses, devices: Mapping[str, Device]) -> str:
     unreachable = [record.path for record in losses.unreachable]
     if missing := losses.missing_folders:
         return (
-            f"{missing[0]} is missing, and {_lost_count(_count_below(missing[0], unreachable))}; connect its drive or "
-            "share and run the command again, or add --prune-anyway if it was deleted intentionally"
+            f"{missing[0]} is missing, and {_describe_losses(_count_below(missing[0], unreachable))}; connect its drive "
+            "or share and run the command again, or add --prune-anyway if it was deleted intentionally"
         )
     present = [*losses.staying, *(record.path for record in losses.excluded)]
     present += [path for path, reason in scan.skipped if reason == CHANGING]
@@ -257,7 +257,7 @@ def _why_refused(losses: Losses, devices: Mapping[str, Device]) -> str:
         if (count := _count_below(root, gone)) and not _count_below(root, present):
             return (
                 f"{root} no longer contains videos, as if its drive or share were disconnected, and "
-                f"{_lost_count(count)}; connect it and run the command again, or add --prune-anyway if they were "
+                f"{_describe_losses(count)}; connect it and run the command again, or add --prune-anyway if they were "
                 "deleted intentionally"
             )
     roots = NamedFolders(scan.folders)
@@ -271,8 +271,8 @@ def _why_refused(losses: Losses, devices: Mapping[str, Device]) -> str:
         if now is None or now.differs_from(before):
             state = "is missing" if now is None else f"is on another drive or share ({now}) than before ({before})"
             return (
-                f"{folder} {state}, and {_lost_count(count)}; connect its drive or share and run the command again, or "
-                "add --prune-anyway to remove them from the index"
+                f"{folder} {state}, and {_describe_losses(count)}; connect its drive or share and run the command "
+                "again, or add --prune-anyway to remove them from the index"
             )
     # Missing files named individually do not count: presumably they were deleted intentionally.
     count = sum(roots.holding(path) is not None for path in gone) + len(losses.excluded)
@@ -300,12 +300,12 @@ def _device_of(folder: str, devices: Mapping[str, Device]) -> Device | None:
     return devices[folder]
 
 
-def _has_item(paths: Sequence[str], path: str) -> bool:
+def _contains(paths: Sequence[str], path: str) -> bool:
     position = bisect_left(paths, path)
     return position < len(paths) and paths[position] == path
 
 
-def _has_below(paths: Sequence[str], folder: str) -> bool:
+def _contains_below(paths: Sequence[str], folder: str) -> bool:
     """Whether any of these sorted paths is in the folder."""
     inside = os.path.join(folder, "")
     position = bisect_left(paths, inside)
@@ -316,5 +316,5 @@ def _videos(count: int) -> str:
     return "1 video" if count == 1 else f"{count:,} videos"
 
 
-def _lost_count(count: int) -> str:
+def _describe_losses(count: int) -> str:
     return f"{_videos(count)} in the index {'was' if count == 1 else 'were'} in it"

@@ -97,7 +97,7 @@ def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = No
     return walk.result()
 
 
-def scan_again(before: Scan, folders: Iterable[str], rules: FolderRules) -> Scan | None:
+def rescan(before: Scan, folders: Iterable[str], rules: FolderRules) -> Scan | None:
     """Update a scan after changes in some folders by listing only these folders.
 
     Args:
@@ -336,7 +336,7 @@ def _cause(path: str, error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
-def use_known_names(scan: Scan, paths: Iterable[str]) -> Scan:
+def use_indexed_paths(scan: Scan, paths: Iterable[str]) -> Scan:
     """Rename scanned files to their paths in the index, so that no file is added twice through a link.
 
     Names that differ only in case are also matched on case-insensitive file systems.

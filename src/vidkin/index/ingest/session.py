@@ -85,20 +85,20 @@ def ingest(
         session.read(executor, Plan(store.videos(), retry_broken=retry_broken, heard=heard).steps(scan.files))
         if unmatched := session.copy():
             session.read(executor, unmatched)
-        _settle_losses(store, find_losses(store.videos(), scan, rules or FolderRules()), tally, prune, guard)
+        _handle_losses(store, find_losses(store.videos(), scan, rules or FolderRules()), tally, prune, guard)
     except KeyboardInterrupt:
         raise IngestInterrupted(tally.report()) from None
     return tally.report()
 
 
-def _settle_losses(store: VectorStore, losses: Losses, tally: Tally, prune: Prune, guard: PruneGuard | None) -> None:
+def _handle_losses(store: VectorStore, losses: Losses, tally: Tally, prune: Prune, guard: PruneGuard | None) -> None:
     """Remove records of files moved away by plans, and remove missing files if allowed or report them otherwise."""
     guard = guard or PruneGuard()
     moved = guard.moved_away(losses)
     store.remove([record.id for record in moved])
     tally.remove([record.path for record in moved])
     losses = losses.without({record.path for record in moved})
-    refusal = guard.why_refused(losses) if prune and prune != "anyway" else ""
+    refusal = guard.refusal_reason(losses) if prune and prune != "anyway" else ""
     if prune and not refusal:
         store.remove([record.id for record in losses.records])
         tally.remove([record.path for record in losses.records], folders=losses.missing_folders)

@@ -13,11 +13,11 @@ from vidkin.errors import CollectionDamagedError, CollectionError
 from vidkin.index.ingest.executor import Executor
 from vidkin.index.ingest.pruning import Prune, PruneGuard
 from vidkin.index.ingest.report import IngestInterrupted, IngestReport, OnProgress
-from vidkin.index.ingest.scan import Scan, use_known_names
+from vidkin.index.ingest.scan import Scan, use_indexed_paths
 from vidkin.index.ingest.session import ERRORS_FILE, ingest
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import find_records
-from vidkin.index.storage.files import NamedFolders, is_same_file, write_whole
+from vidkin.index.storage.files import NamedFolders, is_same_file, write_atomically
 from vidkin.index.storage.manifest import MANIFEST_FILE, Manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.sound_files import SoundFiles
@@ -64,7 +64,7 @@ class RemovedPaths:
     def save(self, place: Place) -> None:
         """Save the paths, atomically."""
         # JSON escapes non-ASCII characters, which preserves names that are not valid UTF-8.
-        write_whole(place, self.FILE, json.dumps({"removed": sorted(self.paths)}, indent=2).encode())
+        write_atomically(place, self.FILE, json.dumps({"removed": sorted(self.paths)}, indent=2).encode())
 
     def with_paths(self, paths: Iterable[str]) -> RemovedPaths:
         """Return a copy with these paths added."""
@@ -119,7 +119,7 @@ def remove_records(place: Place, store: VectorStore, names: Iterable[str | os.Pa
     return len(records)
 
 
-def leave_out_removed(scan: Scan, removed: RemovedPaths, known: Callable[[str], bool]) -> Scan:
+def drop_removed(scan: Scan, removed: RemovedPaths, known: Callable[[str], bool]) -> Scan:
     """Drop removed files from a scan, except files that were named or are already back in the index.
 
     Args:
@@ -182,8 +182,8 @@ def update_index(
     sounds = SoundFiles(place)
     report = ingest(
         store,
-        use_known_names(
-            leave_out_removed(scan, removed, lambda path: store.find(path) is not None),
+        use_indexed_paths(
+            drop_removed(scan, removed, lambda path: store.find(path) is not None),
             (record.path for record in store.videos()),
         ),
         executor,

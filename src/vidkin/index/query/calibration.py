@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vidkin._base.arguments import check_constructor
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.features import FrameExtractor, background_frames
-from vidkin.index.storage.files import read_units, write_units
+from vidkin.index.storage.files import read_unit_vectors, write_unit_vectors
 from vidkin.index.storage.place import Place
 from vidkin.match import levels, scorer_of
 from vidkin.similarity import FrameFeatures
@@ -76,7 +76,7 @@ class Calibration:
         Raises:
             CollectionDamagedError: The file exists but cannot be read.
         """
-        vectors = read_units(place, file, "background")
+        vectors = read_unit_vectors(place, file, "background")
         return None if vectors is None else cls(vectors)
 
     @classmethod
@@ -99,4 +99,4 @@ class Calibration:
 
     def save(self, place: Place, name: str = FILE) -> None:
         """Save the background descriptors in the index, atomically."""
-        write_units(place, name, "background", self.background)
+        write_unit_vectors(place, name, "background", self.background)

@@ -16,7 +16,7 @@ import numpy as np
 from vidkin._base.values import parse_json
 from vidkin.errors import CollectionMismatchError
 from vidkin.index.storage.contract import VectorStore
-from vidkin.index.storage.files import reading, write_whole
+from vidkin.index.storage.files import reading, write_atomically
 from vidkin.index.storage.place import Place
 from vidkin.match import LearnedScorer, open_scorer
 from vidkin.similarity import FrameFeatures
@@ -86,7 +86,7 @@ class LearnedScale:
 
     def save(self, place: Place) -> None:
         """Save the scale in the index, atomically."""
-        write_whole(place, self.FILE, json.dumps(asdict(self)).encode())
+        write_atomically(place, self.FILE, json.dumps(asdict(self)).encode())
 
 
 def require_proven(scale: LearnedScale | None, threshold: float, index: str) -> None:

@@ -49,7 +49,7 @@ class _Moment:
     time: float
 
 
-def is_picture(query: FrameFeatures) -> bool:
+def is_single_frame(query: FrameFeatures) -> bool:
     """Whether the query is a single frame, which matches at a moment rather than over a duration."""
     return len(query) == 1
 
@@ -102,7 +102,7 @@ def find_moments(
     return [(record.id, compared.result(row)) for row, record in enumerate(records)]
 
 
-def drop_length(segment: Segment, *, query: bool, target: bool) -> Segment:
+def drop_image_durations(segment: Segment, *, query: bool, target: bool) -> Segment:
     """Set the duration of images in a segment to zero.
 
     Args:

@@ -15,7 +15,7 @@ from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index.query.candidates import find_candidates
-from vidkin.index.query.moments import ReadStretch, drop_length, find_moments, is_picture
+from vidkin.index.query.moments import ReadStretch, drop_image_durations, find_moments, is_single_frame
 from vidkin.index.query.stored import FeatureCache
 from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.storage.files import content_hash, has_same_bytes
@@ -84,7 +84,7 @@ def find_matches(
         raise InvalidArgumentError(f"threshold must be in [0, 1], got {threshold}")
 
     def score(ids: Sequence[int]) -> list[tuple[int, PairScore]]:
-        if read is not None and is_picture(query) and scorer.has_segments:
+        if read is not None and is_single_frame(query) and scorer.has_segments:
             return find_moments(store, query, ids, scorer, read)
         if rank is not None:
             return rank(store, query, ids, scorer)
@@ -134,7 +134,7 @@ def score_candidates(
     if scorer.has_segments:
         for position, target in enumerate(targets):
             if found[position].score >= UNRELATED and len(target) < len(query):
-                found[position] = _better(swap_sides(scorer.score(target, [query])[0]), found[position])
+                found[position] = _combine_directions(swap_sides(scorer.score(target, [query])[0]), found[position])
     return list(zip(readable, found, strict=True))
 
 
@@ -183,8 +183,8 @@ def find_identical(records: Iterable[VideoRecord], path: str | os.PathLike[str])
 
 
 def _match(record: VideoRecord, query: FrameFeatures, pair: PairScore) -> Match:
-    images = {"query": is_picture(query), "target": record.is_photograph}
-    segments = tuple(drop_length(segment, **images) for segment in pair.segments)
+    images = {"query": is_single_frame(query), "target": record.is_photograph}
+    segments = tuple(drop_image_durations(segment, **images) for segment in pair.segments)
     return Match(record.path, pair.score, segments, record.id)
 
 
@@ -357,8 +357,8 @@ def _edits(segment: Segment) -> str:
 def compare_pair(first: FrameFeatures, second: FrameFeatures, scorer: Scorer) -> Comparison:
     """Compare two videos, see :func:`score_pair`; in segments, images have zero duration."""
     best = score_pair(first, second, scorer)
-    images = {"query": is_picture(first), "target": is_picture(second)}
-    segments = tuple(drop_length(segment, **images) for segment in best.segments)
+    images = {"query": is_single_frame(first), "target": is_single_frame(second)}
+    segments = tuple(drop_image_durations(segment, **images) for segment in best.segments)
     return Comparison(best.score, segments, best.map, first.timestamps, second.timestamps, scorer.name)
 
 
@@ -377,10 +377,10 @@ def score_pair(first: FrameFeatures, second: FrameFeatures, scorer: Scorer) -> P
     back = swap_sides(scorer.score(second, [first])[0])
     if len(first) == len(second):
         return max(forth, back, key=lambda result: result.score)
-    return _better(forth, back) if len(first) < len(second) else _better(back, forth)
+    return _combine_directions(forth, back) if len(first) < len(second) else _combine_directions(back, forth)
 
 
-def _better(along_shorter: PairScore, along_longer: PairScore) -> PairScore:
+def _combine_directions(along_shorter: PairScore, along_longer: PairScore) -> PairScore:
     """Return the higher score, with the segments along the shorter video unless the other direction scores much higher.
 
     Along the frames of the longer video, a slow shot around an excerpt looks like a slowed-down excerpt.

@@ -16,7 +16,7 @@ from vidkin._base.arguments import check_arguments
 from vidkin._base.files import read_regular_file
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import CollectionDamagedError
-from vidkin.index.storage.files import write_whole
+from vidkin.index.storage.files import write_atomically
 from vidkin.index.storage.place import Place
 
 _FILE = "companions.json"
@@ -57,7 +57,7 @@ def write_companions(contents: Mapping[str, str], place: Place | None = None) ->
     outcomes, planned = [], dict(known)
     for path, text in contents.items():
         content = text.encode("utf-8", "surrogateescape")
-        cause = _obstacle(path, content, known)
+        cause = _refusal_reason(path, content, known)
         if not cause:
             # Keep the previous hash as well, so that the file is recognized even after a crash before it is replaced.
             held = _digest_file(path)
@@ -65,7 +65,7 @@ def write_companions(contents: Mapping[str, str], place: Place | None = None) ->
         outcomes.append(Companion(path, not cause, cause))
     if place is not None and planned != known:
         # Write the hashes before the files, because a file with an unknown hash would never be replaced again.
-        write_whole(place, _FILE, json.dumps(planned, indent=1).encode())
+        write_atomically(place, _FILE, json.dumps(planned, indent=1).encode())
     written = []
     for outcome in outcomes:
         if outcome.written:
@@ -89,7 +89,7 @@ def _write(companion: Companion, content: bytes, known: Mapping[str, str]) -> Co
         with open(temporary, "xb") as file:
             file.write(content)
         disk.sync_file(temporary)
-        cause = _obstacle(companion.path, content, known)
+        cause = _refusal_reason(companion.path, content, known)
         if cause:
             return Companion(companion.path, False, cause)
         if os.path.lexists(companion.path):
@@ -111,7 +111,7 @@ def _digest_file(path: str) -> str:
         return ""
 
 
-def _obstacle(path: str, content: bytes, known: Mapping[str, str]) -> str:
+def _refusal_reason(path: str, content: bytes, known: Mapping[str, str]) -> str:
     """Return why a file must not be replaced; empty if it may be written."""
     file = Path(path)
     if not os.path.lexists(file):

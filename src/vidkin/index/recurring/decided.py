@@ -12,8 +12,8 @@ from vidkin.index.recurring.groups import (
     RecurringGroup,
     RecurringKind,
     natural_order,
+    set_shortfalls,
     sort_groups,
-    with_lengths,
 )
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
@@ -95,7 +95,7 @@ def _decided_group(
         return None
     occurrences.sort(key=lambda one: (one.source, natural_order(one.path), one.start))
     kind: RecurringKind = next((name for name in get_args(RecurringKind) if name == decision.kind), "inside")
-    whole = tuple(occurrences) if kind == "recap" else with_lengths(occurrences)
+    whole = tuple(occurrences) if kind == "recap" else set_shortfalls(occurrences)
     return RecurringGroup(whole, kind, files, decision.name, True, decision.found_by)
 
 
@@ -134,10 +134,10 @@ def decide_group(
     ]
     decision = RecurringDecision(verdict, group.name, group.kind, tuple(stretches), group.found_by)
     with changing(place, wait) as decisions:
-        decisions.recurring = [*_others(decisions, group, stretches), decision]
+        decisions.recurring = [*_other_decisions(decisions, group, stretches), decision]
 
 
-def _others(
+def _other_decisions(
     decisions: Decisions, group: RecurringGroup, stretches: Sequence[DecidedStretch]
 ) -> list[RecurringDecision]:
     """Return the decisions that do not concern a group with these segments."""
@@ -158,7 +158,7 @@ def forget_group(place: Place, store: VectorStore, group: RecurringGroup, *, wai
     records = {record.path: record for record in store.videos()}
     stretches = [_stretch(records, one, belongs=True) for one in group.occurrences]
     with changing(place, wait) as decisions:
-        kept = _others(decisions, group, stretches)
+        kept = _other_decisions(decisions, group, stretches)
         if len(kept) == len(decisions.recurring):
             raise InvalidArgumentError("there is no decision about this group")
         decisions.recurring = kept

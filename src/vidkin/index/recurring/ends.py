@@ -434,7 +434,7 @@ def _inside(one: _View, other: _View, line: TimeLine, side: StretchEnd) -> tuple
         bound = max(0.8 * _BOUND, float(np.median(values[:count][is_shown[:count]])) / 2 + 0.05)
     cells, others = one.cells.means[rows], other.cells.means[columns]
     count = _count_without_lookalike(values[:count], cells, others)
-    dim = count_with_dim(count, cells, others, one.clip.step)
+    dim = extend_by_dim_frames(count, cells, others, one.clip.step)
     return int(rows[dim - 1]), float(values[:count].mean())
 
 
@@ -540,7 +540,7 @@ def covered_fraction(pairs: Sequence[tuple[Floats, Floats]]) -> float:
     return fraction if agreement >= 0.9 and fraction >= 1 / 25 else 0.0
 
 
-def count_with_dim(count: int, cells: Floats, others: Floats, step: float) -> int:
+def extend_by_dim_frames(count: int, cells: Floats, others: Floats, step: float) -> int:
     """Extend a number of matching frames by following frames that match but are too dim to be recognized by themselves.
 
     Args:

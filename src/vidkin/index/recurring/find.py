@@ -35,7 +35,7 @@ from vidkin.index.recurring.stretches import (
     is_same_span,
 )
 from vidkin.index.storage.contract import VectorStore
-from vidkin.index.storage.files import write_whole
+from vidkin.index.storage.files import write_atomically
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.index.storage.tasks import MapHere, Mapper, Task, check_files_here
@@ -114,7 +114,7 @@ class Findings:
                     pair = names[first], names[second], RoughStretch(*map(float, numbers))
                     findings.add(*pair[:2], pair[2:])
                     if link:
-                        findings.links[pair] = None if link[0] is None else _fitted(link[0])
+                        findings.links[pair] = None if link[0] is None else _parse_link(link[0])
             findings.searched = [{names[at] for at in held} for held in table["searched"]]
             findings.searched_inside = {names[at] for at in table["searched_inside"]}
         except (OSError, ValueError, LookupError, TypeError, AttributeError, VidkinError) as error:
@@ -141,13 +141,13 @@ class Findings:
             "pairs": [[*pair, held] for pair, held in rows.items()],
         }
         try:
-            write_whole(self.place, self.FILE, json.dumps(table, separators=(",", ":")).encode())
+            write_atomically(self.place, self.FILE, json.dumps(table, separators=(",", ":")).encode())
         except CollectionError as error:
             _logger.info("%s", error)
         self._written = time.monotonic()
 
 
-def _fitted(row: Sequence[float]) -> FittedStretch:
+def _parse_link(row: Sequence[float]) -> FittedStretch:
     """Parse a stored row.
 
     Raises:

@@ -233,8 +233,8 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
         members.setdefault(names.find(number), []).append(span._replace(look=looks.find(number)))
     speeds = _speeds(links)
     order = {path: position for position, path in enumerate(sorted(lengths, key=natural_order))}
-    parts = [_occurrences(group, speeds, order) for group in members.values()]
-    parts = _without_parts(_join_variants([part for part in parts if len(part) > 1]))
+    parts = [_to_occurrences(group, speeds, order) for group in members.values()]
+    parts = _drop_parts(_join_variants([part for part in parts if len(part) > 1]))
     recaps, rest = _find_recaps(parts, lengths, order)
     groups = recaps + [_classify(part, lengths) for part in rest]
     # A group that is merely part of another opening or closing is not one itself.
@@ -357,7 +357,7 @@ def _known_speed(link: FittedStretch) -> float:
     return 1 / link.speed if link.speed and abs(other / link.speed - length) <= 2 * _LACKING else length / other
 
 
-def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Mapping[str, int]) -> list[Occurrence]:
+def _to_occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Mapping[str, int]) -> list[Occurrence]:
     """Convert the spans of a group to occurrences, joining consecutive parts."""
     joined: list[tuple[_Span, float]] = []  # spans with the seconds missing between their parts
     for span in sorted(spans, key=lambda span: (order[span.path], span.start)):
@@ -448,7 +448,7 @@ def covers(group: Sequence[Occurrence], part: Sequence[Occurrence], ratio: float
     return count_inside(part, group, ratio) == len(part)
 
 
-def _without_parts(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
+def _drop_parts(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
     """Drop groups that are merely part of another group, or only look similar to such a part.
 
     Footage from an opening that is also shown elsewhere matches the openings of all files. Footage that matches the
@@ -538,10 +538,10 @@ def _classify(part: Sequence[Occurrence], lengths: Mapping[str, float]) -> Recur
             kind = "opening"
         elif ends >= _LATE and starts > _EARLY:
             kind = "closing"
-    return RecurringGroup(with_lengths(part), kind, len(lengths))
+    return RecurringGroup(set_shortfalls(part), kind, len(lengths))
 
 
-def with_lengths(part: Sequence[Occurrence]) -> tuple[Occurrence, ...]:
+def set_shortfalls(part: Sequence[Occurrence]) -> tuple[Occurrence, ...]:
     """Set ``shorter`` for each occurrence: how many seconds it lacks compared with the longest one."""
     longest = max(one.duration * one.speed for one in part)
     lacking = [longest / one.speed - one.duration for one in part]

@@ -91,12 +91,12 @@ def find_recurring_by(
         )
         groups = [
             _replace_occurrences(group, lambda one: replace(one, picture=one.score))
-            for group in with_sounds(groups, present, sound)
+            for group in add_sound_scores(groups, present, sound)
         ]
     if rule == "both":
         groups = [same for group in groups if (same := _keep_same_sound(group)) is not None]
     elif rule != "picture" and sound is not None:
-        heard = find_heard(present, sound, options, on_progress)
+        heard = find_by_sound(present, sound, options, on_progress)
         new = [
             group
             for group in heard
@@ -121,7 +121,7 @@ def _keep_same_sound(group: RecurringGroup) -> RecurringGroup | None:
     return replace(group, occurrences=tuple(same)) if len(same) > 1 else None
 
 
-def find_heard(
+def find_by_sound(
     records: Sequence[VideoRecord],
     sound: SoundSearch,
     options: RecurringOptions,
@@ -205,7 +205,7 @@ def _score_pictures(
     return seen
 
 
-def with_sounds(
+def add_sound_scores(
     groups: Sequence[RecurringGroup], records: Sequence[VideoRecord], sound: SoundSearch | None
 ) -> list[RecurringGroup]:
     """Set the sound score of each occurrence against the majority of its group, and mark those with different sound.

@@ -14,7 +14,7 @@ from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.storage.contract import VectorStore
-from vidkin.index.storage.files import NamedFolders, write_whole
+from vidkin.index.storage.files import NamedFolders, write_atomically
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 
@@ -201,7 +201,7 @@ class Decisions:
             ]
         if self.recurring:
             table["recurring"] = [asdict(decision) for decision in self.recurring]
-        write_whole(place, self.FILE, json.dumps(table, indent=1).encode())
+        write_atomically(place, self.FILE, json.dumps(table, indent=1).encode())
 
 
 def _recurring_decision(row: Mapping[str, Any]) -> RecurringDecision:

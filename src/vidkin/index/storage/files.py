@@ -114,7 +114,7 @@ def _panics_as_errors() -> Iterator[None]:
         raise OSError(str(error)) from error
 
 
-def read_units(place: Place, file: str, name: str) -> NDArray[np.floating] | None:
+def read_unit_vectors(place: Place, file: str, name: str) -> NDArray[np.floating] | None:
     """Read an array of unit vectors from a safetensors file; None if the file is missing.
 
     Raises:
@@ -136,15 +136,15 @@ def read_units(place: Place, file: str, name: str) -> NDArray[np.floating] | Non
         return vectors
 
 
-def write_units(place: Place, file: str, name: str, vectors: NDArray[np.floating]) -> None:
-    """Write unit vectors for :func:`read_units`, in half precision and atomically."""
+def write_unit_vectors(place: Place, file: str, name: str, vectors: NDArray[np.floating]) -> None:
+    """Write unit vectors for :func:`read_unit_vectors`, in half precision and atomically."""
     from safetensors.numpy import save
 
     # safetensors writes raw memory, so the array must be contiguous.
-    write_whole(place, file, save({name: vectors.astype("float16", order="C")}))
+    write_atomically(place, file, save({name: vectors.astype("float16", order="C")}))
 
 
-def write_whole(place: Place, name: str, content: bytes) -> None:
+def write_atomically(place: Place, name: str, content: bytes) -> None:
     """Write a small file of an index, atomically.
 
     Raises:

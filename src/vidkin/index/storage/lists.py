@@ -10,7 +10,7 @@ from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index.storage.contract import VectorStore
-from vidkin.index.storage.files import write_whole
+from vidkin.index.storage.files import write_atomically
 from vidkin.index.storage.place import Place
 
 FAVORITES = "favorites"
@@ -120,7 +120,7 @@ class SavedLists:
     def save(self, place: Place) -> None:
         """Save the lists in the index, atomically."""
         rows = [{"name": name, "videos": list(listed)} for name, listed in self.contents.items()]
-        write_whole(place, self.FILE, json.dumps({"lists": rows}, indent=1).encode())
+        write_atomically(place, self.FILE, json.dumps({"lists": rows}, indent=1).encode())
 
 
 def check_list_name(name: str) -> None:

@@ -24,7 +24,7 @@ from vidkin.errors import (
     UnknownExtractorError,
 )
 from vidkin.features import FrameExtractor, absolute_name, default_extractor, open_extractor
-from vidkin.index.storage.files import is_gone, write_whole
+from vidkin.index.storage.files import is_gone, write_atomically
 from vidkin.index.storage.folder_rules import FolderRules
 from vidkin.index.storage.opening import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
 from vidkin.index.storage.place import Place
@@ -202,7 +202,7 @@ class Manifest:
 
     def write(self, place: Place) -> None:
         """Save the manifest, atomically."""
-        write_whole(place, MANIFEST_FILE, json.dumps(asdict(self), indent=2).encode())
+        write_atomically(place, MANIFEST_FILE, json.dumps(asdict(self), indent=2).encode())
 
     def check(self, place: Place, fingerprint: str) -> None:
         """Check that the index was created with the extractor that has this fingerprint.

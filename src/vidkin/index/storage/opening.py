@@ -273,7 +273,7 @@ def _acquire(lock: BaseFileLock, folder: Path, wait: float) -> bool:
             lock.acquire(timeout=0)
             return True
         deadline = time.monotonic() + wait
-        with stand_in_queue(folder) as is_next:
+        with wait_in_queue(folder) as is_next:
             while not is_next():
                 if time.monotonic() >= deadline:
                     return False
@@ -293,7 +293,7 @@ _ATTEMPTS = 5
 
 
 @contextmanager
-def stand_in_queue(folder: Path) -> Iterator[Callable[[], bool]]:
+def wait_in_queue(folder: Path) -> Iterator[Callable[[], bool]]:
     """Wait in the queue; yield a function that returns whether this writer is the next.
 
     Every waiting writer has a file named by its time of arrival, and holds a lock on a hidden file next to it, so that

@@ -281,7 +281,7 @@ class TablePart:
             place.write(_part_file(name), _HEAD.pack(_PART_MARK, len(header), zlib.crc32(header)) + body)
         return replace(self, name=name)
 
-    def with_tracks(self, other: TablePart) -> TablePart:
+    def merged_with(self, other: TablePart) -> TablePart:
         """Merge two parts; the result equals a part built from the tracks of both."""
         own, others = self.pairs, other.pairs
         moved = others.positions + own.starts[-1:].astype(np.uint32)
@@ -291,7 +291,7 @@ class TablePart:
         pairs = PairTable(own.offsets + others.offsets, np.insert(own.positions, behind, moved), starts)
         return TablePart(pairs, self.tracks + other.tracks, self.read + other.read)
 
-    def can_hold(self, other: TablePart) -> bool:
+    def can_merge(self, other: TablePart) -> bool:
         """Whether the time steps and pairs of both parts fit in 32-bit integers."""
         own, others = self.pairs, other.pairs
         most = max(int(own.starts[-1] + others.starts[-1]), len(own.positions) + len(others.positions))
@@ -300,11 +300,11 @@ class TablePart:
 
 def _join_small(parts: list[TablePart]) -> None:
     """Merge the last parts until each is much smaller than the one before it."""
-    while len(parts) > 1 and parts[-2].can_hold(parts[-1]):
+    while len(parts) > 1 and parts[-2].can_merge(parts[-1]):
         before, last = (len(part.pairs.positions) for part in parts[-2:])
         if before >= max(_MIN_PAIRS, _MIN_PART_RATIO * last):
             return
-        parts[-2:] = [parts[-2].with_tracks(parts[-1])]
+        parts[-2:] = [parts[-2].merged_with(parts[-1])]
 
 
 def _part_file(name: str) -> str:

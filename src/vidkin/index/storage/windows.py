@@ -126,10 +126,10 @@ class StoredWindows:
     def _approximate(self, index: WindowIndex, queries: NDArray[np.float32], limit: int) -> NearestWindows:
         result = no_windows(len(queries), limit)
         # Rows added after the index was last updated are compared exactly.
-        tail = self._tail(index.rows)
+        tail = self._unindexed_rows(index.rows)
         wanted = min(limit + _SPARE, index.rows)
         rows = index.search(queries, wanted)
-        while wanted < index.rows and not self._are_enough(rows, limit):
+        while wanted < index.rows and not self._has_enough(rows, limit):
             wanted = min(4 * wanted, index.rows)
             rows = index.search(queries, wanted)
         for number, (query, found) in enumerate(zip(queries, rows, strict=True)):
@@ -142,13 +142,13 @@ class StoredWindows:
             result.put(place, videos[alive][best], windows[alive][best], scores[best].clip(-1.0, 1.0))
         return result
 
-    def _are_enough(self, rows: NDArray[np.int64], limit: int) -> bool:
+    def _has_enough(self, rows: NDArray[np.int64], limit: int) -> bool:
         """Whether, for each query, ``limit`` of the rows [Q, K] belong to videos, or all rows were found (padding with
         -1)."""
         alive = self._owners(rows)[0] >= 0
         return bool(((alive.sum(axis=1) >= limit) | (rows < 0).any(axis=1)).all())
 
-    def _tail(self, first: int) -> NDArray[np.int64]:
+    def _unindexed_rows(self, first: int) -> NDArray[np.int64]:
         """Rows starting at ``first`` that belong to a video."""
         rows = [
             np.arange(max(run.first, first), run.first + run.length)
