@@ -50,7 +50,7 @@ class VerifiedScorer:
             results.append(self._score(views, target.once(_views_of, partial(_views_of, target))))
         return results
 
-    def _score(self, query: Sequence[_View], target: Sequence[_View]) -> PairScore:
+    def _score(self, query: Sequence[_ViewFrames], target: Sequence[_ViewFrames]) -> PairScore:
         first, second = query[0].frames, target[0].frames
         whole = np.clip(frame_map(first.vectors, second.vectors, first.levels, second.levels), 0.0, 1.0)
         compared, scores = [], []
@@ -77,14 +77,14 @@ def _evidence_in_frames(measured: Measured, query: Sequenced, target: Sequenced)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _View:
+class _ViewFrames:
     """The frames of one view and their clock."""
 
     frames: Sequenced
     clock: Clock
 
 
-def _views_of(features: FrameFeatures) -> list[_View]:
+def _views_of(features: FrameFeatures) -> list[_ViewFrames]:
     """Views with features in at least one frame; the whole frames come first and are always included."""
     vectors, views = features.vectors, []
     for view in range(vectors.shape[1]):
@@ -100,11 +100,11 @@ def _views_of(features: FrameFeatures) -> list[_View]:
             features.box(view, rows) if view and features.boxes is not None else WHOLE,
             None if features.thumbnails is None else features.thumbnails[rows, view],
         )
-        views.append(_View(frames, Clock(times, frames.period, features.end)))
+        views.append(_ViewFrames(frames, Clock(times, frames.period, features.end)))
     return views
 
 
-def _segments(measured: Measured, query: _View, target: _View) -> tuple[Segment, ...]:
+def _segments(measured: Measured, query: _ViewFrames, target: _ViewFrames) -> tuple[Segment, ...]:
     """Convert the lines of a comparison to segments, each with the pose found from its frames."""
     segments = []
     for line, similarity in zip(measured.lines, measured.similarities, strict=True):

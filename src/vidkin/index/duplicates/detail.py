@@ -33,7 +33,7 @@ _MAX_GAP = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Overlay:
+class CopyOverlay:
     """An overlay that only one of two copies has.
 
     Attributes:
@@ -45,7 +45,7 @@ class Overlay:
     box: tuple[float, float, float, float]
 
 
-def find_overlays(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> tuple[Overlay, ...]:
+def find_overlays(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> tuple[CopyOverlay, ...]:
     """Find overlays that only one of two copies has, largest first.
 
     Args:
@@ -68,7 +68,7 @@ def find_overlays(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> tuple[
     # Compensate for a copy that is blurred everywhere.
     other = other * float(one[~lasting].mean()) / max(float(other[~lasting].mean()), 1e-6)
     height, width = lasting.shape
-    found: list[tuple[int, Overlay]] = []
+    found: list[tuple[int, CopyOverlay]] = []
     for rows, columns in _connected_groups(lasting):
         edge, edge_there = float(one[rows, columns].mean()), float(other[rows, columns].mean())
         # The copy with clearly more edges in these blocks has the overlay.
@@ -76,7 +76,7 @@ def find_overlays(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> tuple[
             continue
         box = columns.min() / width, rows.min() / height, (columns.max() + 1) / width, (rows.max() + 1) / height
         left, top, right, bottom = map(float, box)
-        found.append((len(rows), Overlay("first" if edge > edge_there else "second", (left, top, right, bottom))))
+        found.append((len(rows), CopyOverlay("first" if edge > edge_there else "second", (left, top, right, bottom))))
     return tuple(overlay for _, overlay in sorted(found, key=lambda item: -item[0]))
 
 

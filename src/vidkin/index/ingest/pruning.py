@@ -248,8 +248,8 @@ def _refusal_reason(losses: Losses, devices: Mapping[str, Device]) -> str:
     unreachable = [record.path for record in losses.unreachable]
     if missing := losses.missing_folders:
         return (
-            f"{missing[0]} is missing, and {_describe_losses(_count_below(missing[0], unreachable))}; connect its drive "
-            "or share and run the command again, or add --prune-anyway if it was deleted intentionally"
+            f"{missing[0]} is missing, and {_describe_losses(_count_below(missing[0], unreachable))}; connect its "
+            "drive or share and run the command again, or add --prune-anyway if it was deleted intentionally"
         )
     present = [*losses.staying, *(record.path for record in losses.excluded)]
     present += [path for path, reason in scan.skipped if reason == CHANGING]
