@@ -62,7 +62,7 @@ _POSES = tuple(Pose(flip, quarter) for flip in (False, True) for quarter in rang
 # Maximum number of evenly spaced frames used to find the pose.
 _MAX_FRAMES = 8
 # Minimum lead of another pose's correlation over the identity. It keeps nearly all upright copies upright (except
-# insets, which have boxes for this purpose) and still finds mirrored and rotated copies.
+# insets, which are matched by their own boxes) and still finds mirrored and rotated copies.
 _MARGIN = 0.15
 # Sizes of windows of a frame that a crop may show, as fractions of the frame size, and their positions as fractions of
 # the remaining space. The whole frame is tried as well.

@@ -325,7 +325,7 @@ def content_of(record: VideoRecord) -> str:
 
 
 def present_files(records: Iterable[VideoRecord]) -> list[FileRecord]:
-    """Return existing files with features, each once; log a warning about missing files.
+    """Return the existing files with features, without duplicates; log a warning about missing files.
 
     Hard and symbolic links are additional names of a file, not copies; symbolic links come last.
     """

@@ -121,7 +121,7 @@ def _has_changed(path: str, record: VideoRecord | None) -> bool:
 
 
 def _state_with_companions(path: str) -> FileState:
-    """Return the states of a file and its companions; unreadable companions are left out, and thus kept."""
+    """Return the state of a file and its companions; unreadable companions are omitted and therefore kept."""
     companions = []
     for companion in find_companions(path):
         with suppress(MediaError):

@@ -41,7 +41,7 @@ _BOUND = 0.5  # minimum correlation of frames that may be the same; a lower corr
 _LOOKALIKE = 0.04  # minimum drop in correlation where footage only looks similar
 _SHIFT, _STEP = 1.6, 0.02  # maximum error of stored times, and step between shifts, in seconds
 _NEAR_CUT = 0.5  # maximum distance in seconds by which an end is moved to a cut
-# Minimum correlation of the changes in two videos for them to show the same, and for this to be certain.
+# Minimum correlation of the changes in two videos to count as the same footage, and to be certain of it.
 _SAME_CHANGES, _SURE = 0.75, 0.95
 _MIN_STILL_RATIO = 0.75  # minimum fraction of similar frames in a title card or a shot from a fixed camera
 _MIN_CHANGE = 1.0  # minimum RMS change in gray levels
