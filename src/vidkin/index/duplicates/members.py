@@ -126,8 +126,8 @@ class DuplicateGroup(Result):
     def __post_init__(self) -> None:
         if len(self.members) < 2 or sum(member.best for member in self.members) != 1:
             raise InvalidArgumentError(
-                f"a group must have at least 2 members, exactly one of which is the best, got {len(self.members)} members "
-                f"with {sum(member.best for member in self.members)} best"
+                f"a group must have at least 2 members, exactly one of which is the best, got "
+                f"{len(self.members)} members with {sum(member.best for member in self.members)} best"
             )
 
     @property
