@@ -95,7 +95,7 @@ def test_folder_copied_to_a_bucket_is_an_index(videos: Path, tmp_path: Path, s3:
 def test_disk_store_copied_to_a_bucket_is_rejected_with_the_cause(tmp_path: Path, s3: S3Server) -> None:
     Index.open(tmp_path / "index", extractor="classical", create=True).close()
     s3.put("bucket/collection.json", (tmp_path / "index" / "collection.json").read_bytes(), None, None)
-    with pytest.raises(CollectionError, match=r"s3://bucket is not a local folder; copy the index into one"):
+    with pytest.raises(CollectionError, match=r"s3://bucket is not a local folder; copy the index to one"):
         Index.open("s3://bucket")
 
 
@@ -115,12 +115,12 @@ def test_damage_is_found_and_repaired(videos: Path, s3: S3Server) -> None:
 
 
 def test_missing_bucket_or_index_and_foreign_folder_are_named(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(CollectionNotFoundError, match="there is no index at s3://bucket/index; make one with"):
+    with pytest.raises(CollectionNotFoundError, match="there is no index at s3://bucket/index; create one with"):
         Index.open(INDEX)
     with pytest.raises(CollectionError, match="s3://none/index: there is no such bucket"):
         Index.open("s3://none/index", extractor="classical", create=True)
     s3.put("bucket/index/notes.txt", b"mine", None, None)
-    with pytest.raises(CollectionError, match=r"is not an index and is not empty \(it holds 'notes.txt'\)"):
+    with pytest.raises(CollectionError, match=r"is not an index and is not empty \(it contains 'notes.txt'\)"):
         Index.open(INDEX, extractor="classical", create=True)
     # Where the storage fails in the middle, that is not taken for damage.
     store = LanceStore(open_place("s3://bucket/other"))

@@ -75,7 +75,7 @@ def test_damage_in_one_shard_is_removed_without_affecting_others(tmp_path: Path)
 
 
 def test_number_of_shards_never_changes(folders: tuple[Path, Path, Path]) -> None:
-    with pytest.raises(CollectionMismatchError, match="has the store shards:3, got shards:2; leave it out"):
+    with pytest.raises(CollectionMismatchError, match="was created with store shards:3, got shards:2; omit the store"):
         Index.open(folders[1], store="shards:2")
     for name in ("shards", "shards:0", "shards:5000", "shards:two"):
         got = name.partition(":")[2] or None

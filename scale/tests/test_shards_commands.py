@@ -27,7 +27,7 @@ def test_search_of_a_sharded_index_equals_one_store(library: Library, tmp_path: 
     assert [score for _, score in three] == pytest.approx([score for _, score in one], abs=1e-6)
     # The number of shards is decided when an index is made.
     again = run("index", library.folder, "--index", sharded, "--shards", "2", status=2)
-    assert "has the store shards:3, got shards:2; leave it out" in " ".join(again.err.split())
+    assert "was created with store shards:3, got shards:2; omit the store" in " ".join(again.err.split())
 
 
 def test_zero_shards_create_a_plain_store(library: Library, tmp_path: Path) -> None:

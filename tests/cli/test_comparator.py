@@ -40,7 +40,7 @@ def test_a_comparator_indexes_searches_matches_and_finds_duplicates_where_its_sc
     assert scores[0] != scores[1]
 
     refused = run("duplicates", "--index", index, status=2)
-    assert "too few to measure the model's scores of unrelated videos" in " ".join(refused.err.split())
+    assert "too few to calibrate the model's scores" in " ".join(refused.err.split())
     # As if it had been measured on twelve videos that share nothing.
     scale = index / LearnedScale.FILE
     scale.write_text(json.dumps(json.loads(scale.read_text()) | {"videos": 12, "pairs": 66, "highest": 0.1}))

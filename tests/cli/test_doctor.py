@@ -66,7 +66,7 @@ def test_missing_and_damaged_parts_of_an_index_are_listed_and_repaired(library: 
     repaired = run("doctor", "--index", index, "--repair", "-f", "json", status=1).json  # files are to be read
     assert [part["cause"].partition("safetensors")[2] for part in repaired["taken_out"]] == [
         " is missing or incomplete",
-        " is damaged (10 bytes are missing at its end)",
+        " is damaged (the last 10 bytes are missing)",
     ]
     assert (repaired["index"]["videos"], repaired["index"]["broken"]) == (2, 2)
     # Until then whoever searches is told.

@@ -151,11 +151,11 @@ def test_only_the_folders_that_are_named_are_compared(own: Library, tmp_path: Pa
     assert run(*words, "--across", own.folder, tmp_path / "new").json["groups"] == []
     said = run(*words, "--incoming", tmp_path / "new")
     assert said.json["groups"] == []
-    assert "the index has no video in" in " ".join(said.err.split())
+    assert "the index has no videos in" in " ".join(said.err.split())
     # All of the index is new: there is no library to compare it with.
     assert run(*words, "--incoming", own.folder).json["groups"] == []
     both = run(*words, "--incoming", tmp_path, "--across", own.folder, tmp_path, status=2).json["error"]["message"]
-    assert both == "across and incoming exclude each other; choose one of them"
+    assert both == "across and incoming are mutually exclusive; choose one of them"
 
 
 def test_a_person_may_configure_folders_and_rules(
@@ -304,7 +304,7 @@ def test_a_plan_is_made_with_proofs(own: Library, tmp_path: Path) -> None:
     assert "--plan FILE decodes the copies to prove" in " ".join(said.err.split())
     words = ("duplicates", "--index", index, "--plan", tmp_path / "plan.json", "--prefer", "smallest", "-f", "json")
     (group,) = run(*words).json["groups"]
-    assert group["reason"] == "holds the most of the others"
+    assert group["reason"] == "contains the most other files"
     assert [(Path(item["path"]).name, item["is_proven"]) for item in group["members"]] == [
         ("coffee.mp4", False),
         ("coffee small [1].mp4", True),
@@ -395,7 +395,7 @@ def test_decisions_are_listed_and_undone(own: Library, tmp_path: Path) -> None:
     assert "decision undone" in run("decisions", "--index", index, "--undo", *pair).out
     assert len(run("duplicates", "--index", index, "-f", "json").json["groups"]) == 1
     outcome = run("decisions", "--index", index, "--undo", *pair, status=2)
-    assert "there is no decision on these two videos" in outcome.err
+    assert "there is no decision about these two videos" in outcome.err
 
 
 @pytest.mark.large

@@ -73,7 +73,7 @@ def test_a_path_that_is_not_there_is_named(library: Library, tmp_path: Path) -> 
 def test_an_index_refuses_another_extractor(library: Library, tmp_path: Path) -> None:
     outcome = run("index", library.folder, "--index", library.index, "--extractor", "classical", status=2)
     assert outcome.out == ""
-    assert "was made with extractor frame-encoder-" in outcome.err
+    assert "was created with extractor frame-encoder-" in outcome.err
     assert outcome.err.startswith("Error: ")
     assert outcome.err.count("\n") == 1
 
@@ -148,7 +148,7 @@ def test_what_is_left_out_is_listed_on_request(library: Library, tmp_path: Path)
     (folder / "link").symlink_to(shutil.copytree(library.folder, tmp_path / "elsewhere"))
     shown = run("index", folder, "--index", index, "--exclude", "proxies/", "--list-skipped", "--workers", "1")
     assert "excluded by proxies/" in shown.out
-    assert "not a video file name" in shown.out
+    assert "not a video file extension" in shown.out
     shown = run("index", folder, "--index", index)  # the pattern is remembered
     assert "1 link to a folder was not followed; --follow-links follows it" in shown.err
     words = ("index", folder, "--index", index, "--workers", "1", "-f", "json")

@@ -37,7 +37,7 @@ def test_a_pair_without_sound_has_no_score_by_it(sounds: Path) -> None:
     words = ("match", sounds / "rocket.mp4", sounds / "quiet.mp4", "--index", sounds / "none", "--by", "either")
     said = " ".join(run(*words, status=2).err.split())
     assert "--by either needs the sound of both files, and one has none" in said
-    assert "add it with `vidkin index PATH --sound`" in said
+    assert "add sound with `vidkin index PATH --sound`" in said
 
 
 def test_a_silent_track_has_no_score_and_is_said_to_be_silent(sounds: Path) -> None:
@@ -70,7 +70,7 @@ def test_the_list_of_videos_says_what_sound_a_file_has(tmp_path: Path) -> None:
         "sound",
         "2 tracks: eng (default), fra",
         "silence",
-        "only 2.0 s of sound: 3 s are needed to match reliably",
+        "only 2.0 s of sound; 3 s are needed to match reliably",
         "no sound",
         "",
     ]

@@ -36,7 +36,7 @@ def test_index_and_search_with_a_model(kinds: Kinds, tmp_path: Path) -> None:
     assert "model:" in info.out
     assert "kinds" in info.out
     refused = run("duplicates", "--index", index, status=2)
-    assert "make another index with --extractor classical" in refused.err
+    assert "create another index with --extractor classical" in refused.err
 
 
 def test_doctor_misses_a_model_that_has_moved(kinds: Kinds, tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_doctor_misses_a_model_that_has_moved(kinds: Kinds, tmp_path: Path) -> N
     model.rename(tmp_path / "elsewhere")
     part = run("doctor", "--index", index, "-f", "json", status=1).json["parts"][-1]
     assert part["state"] == "broken"
-    assert "if it has moved, name its new location" in part["detail"]
+    assert "if it has moved, specify its new location" in part["detail"]
 
 
 def test_match_with_a_model(kinds: Kinds, tmp_path: Path) -> None:

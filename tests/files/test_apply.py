@@ -168,7 +168,7 @@ def test_only_what_is_spare_is_planned(folder: Path) -> None:
     (group,) = plan_removal([proven_group(members)]).groups
     assert [Path(file.path).name for file in group.remove] == ["other.mp4"]
     assert [(Path(file.path).name, file.why) for file in group.stay] == [
-        ("spare.mp4", "it has other names, as /videos/name.mp4")
+        ("spare.mp4", "it has other names, such as /videos/name.mp4")
     ]
     assert plan_removal([proven_group(members)], protected=[folder]).groups == ()
 

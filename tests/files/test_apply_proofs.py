@@ -71,10 +71,10 @@ def test_each_file_goes_for_the_one_that_is_proven_to_hold_it(members: tuple[Dup
     best, spare, other = members
     last = replace(other, kept_by=spare.path, proof=proof_of(spare.path, other.path))
     (group,) = plan_removal([DuplicateGroup((best, spare, last), "most sound")]).groups
-    assert (group.keep.path, group.reason) == (spare.path, "holds all of the others of it")
+    assert (group.keep.path, group.reason) == (spare.path, "contains everything in the removed files")
     assert [file.path for file in group.remove] == [other.path]
     assert [(file.path, file.why) for file in group.stay] == [
-        (spare.path, "nothing proves that the kept file holds everything in it")
+        (spare.path, "the kept file is not proven to contain everything in it")
     ]
 
 
@@ -89,7 +89,7 @@ def test_a_file_that_changed_since_it_was_decoded_is_not_planned(
         [] if name == "best.mp4" else ["other.mp4"]
     )
     stay = [file.why for each in planned for file in each.stay]
-    assert set(stay) <= {"it or the file to keep changed since they were decoded"}
+    assert set(stay) <= {"it or the file to keep has changed since they were decoded"}
     assert len(stay) == len(planned)
 
 

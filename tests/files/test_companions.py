@@ -116,4 +116,4 @@ def test_a_plan_names_companions_and_leaves_the_movie_of_a_photograph(tmp_path: 
     assert [Path(item.path).name for item in file.companions] == ["spare.en.srt", "spare.nfo"]
     assert [item.size for item in file.companions] == [12, 9]
     (stays,) = group.stay
-    assert stays.why == f"it is the movie of a photograph, {tmp_path / 'live.heic'}"
+    assert stays.why == f"it is the video part of a photograph, {tmp_path / 'live.heic'}"

@@ -178,19 +178,19 @@ def test_more_pixels_are_found_but_padding_is_ignored(plain: FileFacts) -> None:
 
 
 def test_channels_beyond_stereo_are_found_in_each_language(plain: FileFacts) -> None:
-    def with_sounds(*sounds: tuple[str, int, str]) -> FileFacts:
+    def add_sound_scores(*sounds: tuple[str, int, str]) -> FileFacts:
         tracks = (
             SoundFacts(n, "ac3", channels, layout, 48000, language)
             for n, (language, channels, layout) in enumerate(sounds)
         )
         return replace(plain, sounds=tuple(tracks))
 
-    surround = with_sounds(("ger", 2, "stereo"), ("eng", 6, "5.1"))
-    other_way = with_sounds(("de", 6, "5.1"), ("en", 2, "stereo"))
+    surround = add_sound_scores(("ger", 2, "stereo"), ("eng", 6, "5.1"))
+    other_way = add_sound_scores(("de", 6, "5.1"), ("en", 2, "stereo"))
     assert texts(other_way, surround) == ["5.1 sound in English, the kept file has stereo"]
-    assert texts(surround, surround) == texts(with_sounds(("", 6, "5.1")), surround) == []
+    assert texts(surround, surround) == texts(add_sound_scores(("", 6, "5.1")), surround) == []
     # Stereo and missing tracks are left to the comparison of the sound itself.
-    assert texts(with_sounds(("eng", 1, "mono")), with_sounds(("eng", 2, "stereo"))) == []
+    assert texts(add_sound_scores(("eng", 1, "mono")), add_sound_scores(("eng", 2, "stereo"))) == []
     assert texts(plain, surround) == []
 
 

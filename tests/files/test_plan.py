@@ -47,10 +47,10 @@ def test_a_copy_stays_for_each_reason(tmp_path: Path) -> None:
     (group,) = plan.groups
     assert [Path(file.path).name for file in group.remove] == ["spare.mp4"]
     assert {Path(file.path).name: file.why for file in group.stay} == {
-        "longer.mp4": "nothing proves that the kept file holds everything in it",
+        "longer.mp4": "the kept file is not proven to contain everything in it",
         "doubt.mp4": "doubtful: little detail",
         "link.mp4": "it is a symbolic link",
-        "names.mp4": "it has other names, as /other/name.mp4",
+        "names.mp4": "it has other names, such as /other/name.mp4",
         "kept.mp4": f"it is in {tmp_path / 'safe'}, which is protected",
     }
     assert (group.keep.size, group.reason, plan.savings) == (80, "most detail", 90)

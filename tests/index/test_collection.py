@@ -104,7 +104,7 @@ def test_an_index_that_is_not_there(tmp_path: Path) -> None:
     read_only = {"extractor": "classical", "create": True, "read_only": True}
     for options in ({}, {"extractor": "classical"}, {"whitening": tmp_path / "w.safetensors"}, read_only):
         with pytest.raises(
-            CollectionNotFoundError, match=r"there is no index at .*none; make one with .*create=True"
+            CollectionNotFoundError, match=r"there is no index at .*none; create one with .*create=True"
         ) as told:
             Index.open(tmp_path / "none", **options)
         assert str(told.value).count(str(tmp_path)) == 1
@@ -118,7 +118,9 @@ def test_another_extractor_is_refused(folder: Path) -> None:
     path = folder / "collection.json"
     manifest = json.loads(path.read_text())
     path.write_text(json.dumps({**manifest, "fingerprint": "classical-0-000000000000"}))
-    with pytest.raises(CollectionMismatchError, match=r"made with extractor classical-0-000000000000, got classical-1"):
+    with pytest.raises(
+        CollectionMismatchError, match=r"created with extractor classical-0-000000000000, got classical-1"
+    ):
         Index.open(folder, extractor="classical")
     # Without an extractor, lists can be read; operations that need it report the same error.
     with Index.open(folder) as index:
@@ -229,7 +231,7 @@ def test_a_moved_whitening_is_remembered_after_it_was_named_once(tmp_path: Path)
     first.rename(second)
     with (
         Index.open(tmp_path / "c", read_only=True) as index,
-        pytest.raises(CollectionError, match=r"which no longer exists; .*--whitening FILE.*the index remembers"),
+        pytest.raises(CollectionError, match=r"which no longer exists; .*--whitening FILE.*to save it in the index"),
     ):
         index.search(clip)
     with Index.open(tmp_path / "c", whitening=second, read_only=True) as index:

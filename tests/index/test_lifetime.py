@@ -130,7 +130,7 @@ def test_adds_of_two_threads_follow_each_other(tmp_path: Path, clips: list[Path]
 def test_a_lock_that_this_process_holds_is_not_said_to_be_another_process_s(tmp_path: Path, clips: list[Path]) -> None:
     with opened(tmp_path) as index, index.place.exclusive():
         other = opened(tmp_path)
-        with pytest.raises(CollectionLockedError, match="is being written to by this process since"):
+        with pytest.raises(CollectionLockedError, match="is being written to by this process, since"):
             other.remove(clips[0])
 
 

@@ -85,16 +85,16 @@ def test_umap_is_used_where_it_is_installed_and_named_where_it_is_not(monkeypatc
 
 
 def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"points must be \[2, 2\] and clusters \[2\], as there are"):
+    with pytest.raises(InvalidArgumentError, match=r"points must be \[2, 2\] and clusters \[2\] for 2 videos"):
         CollectionMap("pca", np.arange(2), np.zeros((3, 2), np.float32), np.zeros(2, np.int64), ())
     empty = Index.open(tmp_path / "i", extractor="classical", create=True)
     with empty, pytest.raises(InvalidArgumentError, match="'tsne', 'pacmap', 'umap', got 'isomap'"):
         map_collection(empty, method="isomap")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match=r"spans must be \[1, 2\], as there are 1 shots, got \[2, 2\]"):
+    with pytest.raises(InvalidArgumentError, match=r"spans must be \[1, 2\] for 1 shots, got \[2, 2\]"):
         CollectionMap(
             "pca", np.arange(1), np.zeros((1, 2), np.float32), np.zeros(1, np.int64), (), spans=np.zeros((2, 2))
         )
-    message = "a shot must start at 0 or later and end later, got 3 to 3"
+    message = "a shot must start at 0 or later and end after it, got 3 to 3"
     with Index.open(tmp_path / "i") as empty, pytest.raises(InvalidArgumentError, match=message):
         map_shots(empty, {1: [(3, 3)]})
 

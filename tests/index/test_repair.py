@@ -80,7 +80,7 @@ def test_missing_windows_are_reported_and_rebuilt_from_features(folder: Path, ma
     (folder / "windows-1.vectors").unlink()
     with pytest.raises(
         CollectionDamagedError,
-        match=r"windows-1\.vectors is damaged: it has 0 of the \d+ windows of the videos; run",
+        match=r"windows-1\.vectors is damaged: it has only 0 of \d+ windows; run",
     ):
         found(folder, made)
     with Index.open(folder, read_only=True) as index:
@@ -137,8 +137,8 @@ def test_features_whose_numbers_were_never_written_are_taken_out(folder: Path) -
     sector = content[:middle] + b"\xff" * 64 + content[middle + 64 :]
     times = save({**tensors, "timestamps": tensors["timestamps"][::-1].copy()})
     for damaged, cause in (
-        (header, "its header is not what was written"),
-        (times, "its times or weights are not what was written"),
+        (header, "its header is corrupted"),
+        (times, "its times or weights are corrupted"),
         (sector, "the stored values are corrupted"),
     ):
         path.write_bytes(damaged)
@@ -150,11 +150,11 @@ def test_features_whose_numbers_were_never_written_are_taken_out(folder: Path) -
     chelsea = features_of(folder, "chelsea")
     save_file({**tensors, "part_views": np.append(tensors["part_views"], np.int32(4))}, chelsea)
     (part,) = repair(open_place(folder))
-    assert "its parts are not what was written" in part.cause
+    assert "its parts are corrupted" in part.cause
     whole = ("values", "timestamps", "information", "baseline")
     save_file({name: tensors[name][:-1] for name in whole}, features_of(folder, "coffee"))
     (part,) = repair(open_place(folder))
-    assert "it has features of 7 frames instead of 8" in part.cause
+    assert "it has features for 7 frames instead of 8" in part.cause
 
 
 @pytest.mark.thorough
@@ -238,7 +238,7 @@ def test_a_list_that_another_program_changed_is_not_read(folder: Path, change: s
     with connection:
         connection.execute(change)
     connection.close()
-    with pytest.raises(CollectionDamagedError, match=r"videos\.sqlite is damaged \(.* what was written|all that were"):
+    with pytest.raises(CollectionDamagedError, match=r"videos\.sqlite is damaged \(.* corrupted"):
         Index.open(folder, read_only=True)
 
 

@@ -96,7 +96,7 @@ def test_a_query_that_cannot_be_asked_is_refused_with_the_cause(index: Index, tm
         index.search(coffee, start=50)
     with pytest.raises(InvalidArgumentError, match="limit and candidates must be at least 1, got 0 and 100"):
         index.search(coffee, limit=0)
-    with pytest.raises(CollectionError, match="is a folder with 4 videos; name one file"):
+    with pytest.raises(CollectionError, match="is a folder with 4 videos; specify a single file"):
         index.confirm(coffee.parent, coffee)
 
 

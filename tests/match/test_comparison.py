@@ -120,7 +120,7 @@ def test_numbers_near_the_offset_are_those_of_the_whole_map() -> None:
 
 @pytest.mark.parametrize("window", [MapWindow(0, 99, 0, 4), MapWindow(0, 4, 4, 4), MapWindow(-1, 4, 0, 4)])
 def test_windows_outside_of_the_videos_are_refused(window: MapWindow) -> None:
-    with pytest.raises(InvalidArgumentError, match="must lie in 8 and 8 frames"):
+    with pytest.raises(InvalidArgumentError, match="must lie within 8 query and 8 target frames"):
         compare(film((1, 0, 4, 1)), film((1, 0, 4, 1)), near=[window])
 
 

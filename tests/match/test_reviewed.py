@@ -102,11 +102,11 @@ def test_a_measure_comes_back_from_its_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"weights": (1.0, -1.0)}, "must be finite, and its weights at least 0"),
-        ({"coefficients": (1.0, -0.1, 0.0)}, "must be finite, and its weights at least 0"),
+        ({"weights": (1.0, -1.0)}, "must be finite, and its weights and coefficients at least 0"),
+        ({"coefficients": (1.0, -0.1, 0.0)}, "must be finite, and its weights and coefficients at least 0"),
         ({"center": (float("nan"), 0.0)}, "center must be a list of numbers, got"),
-        ({"center": (0.0,)}, "center and weights must be of one length, coefficients of 3, got 1, 2 and 3"),
-        ({"kind": 3.0}, "threshold of the kind must be at most that of the same, got 3.0 and 2.0"),
+        ({"center": (0.0,)}, "center and weights must have the same length and coefficients length 3, got 1, 2 and 3"),
+        ({"kind": 3.0}, "threshold 'kind' must be at most threshold 'same', got 3.0 and 2.0"),
     ],
 )
 def test_numbers_that_make_no_sense_are_refused(changes: dict[str, object], message: str) -> None:
@@ -137,7 +137,7 @@ def test_numbers_that_make_no_sense_are_refused(changes: dict[str, object], mess
 )
 def test_a_damaged_file_says_so(content: str, tmp_path: Path) -> None:
     (tmp_path / "measure.json").write_text(content)
-    with pytest.raises(InvalidArgumentError, match=r"measure.json must hold a measure from `vidkin train review`"):
+    with pytest.raises(InvalidArgumentError, match=r"measure.json must contain a measure from `vidkin train review`"):
         ReviewMeasure.read(tmp_path / "measure.json")
-    with pytest.raises(InvalidArgumentError, match=r"none.json must hold a measure"):
+    with pytest.raises(InvalidArgumentError, match=r"none.json must contain a measure"):
         ReviewMeasure.read(tmp_path / "none.json")

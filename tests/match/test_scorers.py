@@ -36,7 +36,7 @@ def test_copies_have_segments_and_kinds_have_not() -> None:
     ("name", "message"),
     [
         ("twins", r"scorer must be one of copies, kinds, learned, got 'twins'"),
-        ("learned", r"scorer 'learned' is part of a trained comparator; open the comparator's folder as ext"),
+        ("learned", r"scorer 'learned' is part of a trained comparator; open the comparator's folder as an ext"),
         ("copies?speed=2", r"scorer must be one of copies, kinds, learned, got 'copies\?speed=2'"),
     ],
 )

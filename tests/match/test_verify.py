@@ -69,14 +69,14 @@ def test_a_stored_verifier_is_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"numbers": ["evidence"]}, "no verifier of the numbers that this version measures"),
+        ({"numbers": ["evidence"]}, "is not a verifier for the pair features of this version"),
         ({"mean": [0.0]}, rf"mean must be \[{COUNT}\] finite numbers"),
-        ({"out": "abc"}, "is no verifier"),
-        ({"out_bias": None}, "is no verifier"),
-        ({"deviation": [0.0] * COUNT}, "deviations above 0"),
-        ({"knots": [[0, 0], [0.5, 0.7], [0.6, 0.2], [1, 1]]}, "knots must be 2 to 64 pairs that increase"),
-        ({"knots": [[0, 0], [0.5, 0.7]]}, "knots must end at 1, 1"),
-        ({"hidden": [[float("1e400")] * COUNT] * UNITS}, "is no verifier|finite"),
+        ({"out": "abc"}, "is not a verifier"),
+        ({"out_bias": None}, "is not a verifier"),
+        ({"deviation": [0.0] * COUNT}, "positive deviations"),
+        ({"knots": [[0, 0], [0.5, 0.7], [0.6, 0.2], [1, 1]]}, "knots must be 2 to 64 nondecreasing pairs"),
+        ({"knots": [[0, 0], [0.5, 0.7]]}, r"knots must end at \(1, 1\)"),
+        ({"hidden": [[float("1e400")] * COUNT] * UNITS}, "is not a verifier|finite"),
     ],
 )
 def test_a_file_that_is_no_verifier_is_refused(tmp_path: Path, change: dict[str, object], words: str) -> None:
@@ -87,7 +87,7 @@ def test_a_file_that_is_no_verifier_is_refused(tmp_path: Path, change: dict[str,
 
 def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
     (tmp_path / "verify.json").write_bytes(b"\x00\xff")
-    with pytest.raises(InvalidArgumentError, match="is no verifier"):
+    with pytest.raises(InvalidArgumentError, match="is not a verifier"):
         read_verifier(tmp_path / "verify.json")
 
 

@@ -75,7 +75,7 @@ def test_too_few_verdicts_raise_an_error_with_advice(path: Path) -> None:
         pytest.raises(InvalidArgumentError, match=r"verdicts must be of two kinds or more .* judge more pairs"),
     ):
         train_measure(index)
-    with pytest.raises(InvalidArgumentError, match=r"must hold a measure from `vidkin train review`"):
+    with pytest.raises(InvalidArgumentError, match=r"must contain a measure from `vidkin train review`"):
         use_measure(open_place(path), use=True)
 
 

@@ -102,7 +102,7 @@ def test_rejected_group_is_hidden_until_undone(index: Path, connect: Connect) ->
     # A group of before, and nothing to take back.
     assert client.put("/api/recurring/groups/0000", json={"verdict": "recurs"}).status_code == 409
     answer = client.put(f"/api/recurring/groups/{again['key']}", json={"verdict": "forget"})
-    assert (answer.status_code, answer.json()["detail"]) == (422, "there is no decision on this group")
+    assert (answer.status_code, answer.json()["detail"]) == (422, "there is no decision about this group")
 
 
 @pytest.mark.thorough
@@ -183,7 +183,7 @@ def test_song_over_different_images_is_found_by_sound_and_confirmed(connect: Con
     assert ends(again) == ends(group)
     # A search inside single files compares pictures only, and `by` must be one of the known values.
     job = finish_job(client, client.post("/api/recurring", json={"by": "sound", "inside": True}).json())
-    assert job["error"] == "inside looks at pictures only; by must be 'picture', got 'sound'"
+    assert job["error"] == "with inside, by must be 'picture', got 'sound'"
     assert client.post("/api/recurring", json={"by": "smell"}).status_code == 422
 
 
@@ -195,5 +195,6 @@ def test_index_without_sound_offers_no_choice_of_evidence(connect: Connect, inde
     assert '<select name="by"' not in client.get("/recurring").text
     job = finish_job(client, client.post("/api/recurring", json={"by": "either"}).json())
     assert job["error"] == (
-        "by is 'either', but the sound of the index is not known; add it with `vidkin index PATH --sound`"
+        "by='either' needs audio fingerprints, which the index does not have; "
+        "add sound with `vidkin index PATH --sound`"
     )

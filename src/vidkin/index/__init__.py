@@ -1,4 +1,4 @@
-"""The video index: embedded store, ingest, two-stage search, duplicates.
+"""The video index: storage, ingest, two-stage search, duplicates, and recurring segments.
 
 Names are imported on first use, because worker processes and commands that only list videos need few of them.
 """

@@ -1,7 +1,7 @@
-"""Clusters of machines that work on an index: the contract of a cluster package, and names of clusters.
+"""Clusters of machines that work on an index: the interface a cluster package implements, and opening one by name.
 
-A name is an entry point of the group ``vidkin.clusters``, optionally with an address: ``ray``, ``ray:HOST:PORT``. The
-package vidkin-scale provides ``ray``.
+A name is an entry point in the group ``vidkin.clusters``, optionally followed by an address: ``ray``,
+``ray:HOST:PORT``. The package vidkin-scale provides ``ray``.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ from vidkin.index.storage.tasks import Mapper
 
 
 class ClusterSearch(Ranker, Mapper, Protocol):
-    """Machines of a cluster that search and compare the videos of one index."""
+    """Searches and compares the videos of one index on the machines of a cluster."""
 
     def attach(self, store: VectorStore) -> None:
-        """Make a store read its videos on the machines, if it supports that."""
+        """Make a store read its videos on the cluster machines, if it supports that."""
 
     def close(self) -> None:
-        """End the machines' work on this index."""
+        """Release the cluster's resources for this index."""
 
 
 class Cluster(Protocol):
-    """A connection to machines that work on indexes."""
+    """A connection to a cluster of machines."""
 
     def executor(self, spec: WorkerSpec, *, workers: int | None = None) -> Executor:
-        """Create an executor that describes videos on the machines, for :meth:`vidkin.Index.add`.
+        """Create an executor for :meth:`vidkin.Index.add` that extracts features on the cluster.
 
         Args:
             spec: Extractor and settings of the index, :attr:`vidkin.Index.worker_spec`.
-            workers: Maximum number of files described at a time; default: one per processor.
+            workers: Maximum number of files processed at a time; default: one per processor.
 
         Raises:
             ClusterError: The cluster does not answer.
         """
 
     def search(self, place: Place) -> ClusterSearch:
-        """Start searching and comparing on the machines, until the result is closed.
+        """Prepare the cluster to search and compare the videos of an index, until the returned object is closed.
 
         Args:
-            place: Location of the index, which all machines can reach.
+            place: Location of the index; all machines must be able to access it.
 
         Raises:
             ClusterError: The cluster does not answer.
@@ -55,16 +55,16 @@ class Cluster(Protocol):
 
 
 CLUSTERS: Registry[Callable[[str | None], Cluster]] = Registry("cluster", {}, group="vidkin.clusters")
-"""Functions that open a cluster at an address; None is the default address."""
+"""Functions that open a cluster at an address; None stands for the default address."""
 
 
 @check_arguments
 def open_cluster(name: str) -> Cluster:
-    """Open a cluster by name, without connecting yet.
+    """Open a cluster by name; the connection is made on first use.
 
     Raises:
         InvalidArgumentError: There is no such kind of cluster, or its address is malformed.
-        MissingPartError: The package that provides clusters is not installed.
+        MissingPartError: The package that provides this kind of cluster is not installed.
     """
     kind = parse_name(name)
     opener = CLUSTERS.find(kind.prefix)

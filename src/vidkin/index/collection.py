@@ -1,4 +1,4 @@
-"""The class `Index`, through which most programs use vidkin."""
+"""The class `Index`, the main entry point of the library."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ from vidkin.index.storage.manifest import (
     count_contents,
     create_index,
     open_index_extractor,
-    remember_places,
     resolve_spec,
+    save_model_paths,
 )
 from vidkin.index.storage.opening import folder_of, open_place
 from vidkin.index.storage.place import Location, Place
@@ -84,14 +84,14 @@ _logger = logging.getLogger(__name__)
 @check_all_arguments
 @check_constructor
 class Index:
-    """A searchable index of videos and a context manager. Open it with :meth:`open`.
+    """A searchable index of videos. Open it with :meth:`open`, for example in a ``with`` statement.
 
-    One process writes at a time, any number read. A reader sees the state of the index when it opened, last searched or
-    last called :meth:`refresh`.
+    One process can write at a time; any number can read. A reader sees the state of the index as of when it was opened,
+    last searched, or last refreshed with :meth:`refresh`.
 
-    Any number of threads may use it. After :meth:`close` every method raises
-    :class:`~vidkin.errors.IndexClosedError`. Running calls can be canceled with :func:`vidkin.stopping_when`, or by an
-    exception from their ``on_progress``; finished work is kept.
+    An index is thread-safe. After :meth:`close`, every method raises :class:`~vidkin.errors.IndexClosedError`. Running
+    calls can be canceled with :func:`vidkin.stopping_when`, or by raising an exception from their ``on_progress``;
+    finished work is saved.
 
     Attributes:
         place: Location of the index: a folder, or a prefix on object storage.
@@ -113,7 +113,7 @@ class Index:
         self._cluster: ClusterSearch | None = None
         self._closing = threading.Event()
         self._adding = threading.Lock()
-        # The thread that adds files.
+        # Id of the thread that is adding files.
         self._adder: int | None = None
 
     @classmethod
@@ -134,30 +134,29 @@ class Index:
         """Open an index, or create one with ``create=True``.
 
         Args:
-            path: Folder of the index, or an address as text, for example ``s3://bucket/films``, which needs the
-                package vidkin-scale.
+            path: Folder of the index, or a URL such as ``s3://bucket/films``, which needs the package vidkin-scale.
             extractor: Name of the extractor, see :func:`vidkin.features.open_extractor`; default: the extractor of the
-                index, or ``vidkin`` for a new one (``classical`` with a whitening). A different extractor than the
-                index has is an error.
-            weights: The network's weights, a safetensors file; for a new index, or if the file has moved (the new
-                location is stored unless ``read_only``).
+                index, or ``vidkin`` for a new one (``classical`` with a whitening). Raises an error if the index was
+                created with a different extractor.
+            weights: Safetensors file with the network's weights, for a new index or if the file has moved (the new
+                location is saved unless ``read_only``).
             whitening: Safetensors file with the whitening of the features, under the same conditions.
-            rate: Frames per second sampled from ordinary videos in a new index; default 1.
+            rate: Sampling rate of ordinary videos in a new index, in frames per second; default 1.
             create: Create the index if it does not exist; otherwise a missing index is an error.
-            read_only: Refuse to write; never creates an index.
-            remember: Store comparisons made by searches for duplicates and recurring segments in the index, even with
-                ``read_only``; False changes no file of the index.
-            store: Storage of records, features and windows. For a new index a name, which never changes: ``disk`` in a
-                folder, or a store of another package, such as ``shards:16`` for millions of videos. Or a custom store
-                object: settings, calibration and decisions are still stored at ``path``, so always open an index with
-                the store it was filled with.
-            device: Device for computing features: ``cpu``, ``cuda``, ``cuda:1``, or ``auto`` for CUDA if available.
+            read_only: Refuse to write, and never create an index.
+            remember: Save comparisons made by searches for duplicates and recurring segments in the index, even with
+                ``read_only``. With False, no file of the index is changed.
+            store: Storage of records, features and windows. For a new index, a name, which cannot be changed later:
+                ``disk`` in a folder, or a store from another package, such as ``shards:16`` for millions of videos. Or
+                a custom store object: settings, calibration and decisions are still stored at ``path``, so always open
+                the index with the same store.
+            device: Device for feature extraction: ``cpu``, ``cuda``, ``cuda:1``, or ``auto`` for CUDA if available.
 
         Raises:
             CollectionNotFoundError: There is no index, and ``create`` is False.
-            CollectionMismatchError: The index was made with a different extractor, weights, rate or store.
-            CollectionError: The index is damaged or was made by another version of vidkin, or the folder contains other
-                files.
+            CollectionMismatchError: The index was created with a different extractor, weights, rate or store.
+            CollectionError: The index is damaged or was created by another version of vidkin, or the folder contains
+                other files.
             ExtractorError: The extractor cannot be opened.
         """
         place = open_place(path)
@@ -172,30 +171,35 @@ class Index:
         manifest = Manifest.read(place)
         if isinstance(store, str) and store != manifest.store:
             raise CollectionMismatchError(
-                f"{place.uri} has the store {manifest.store}, got {store}; leave it out, or make a new index"
+                f"{place.uri} was created with store {manifest.store}, got {store}; omit the store, or create a new "
+                "index"
             )
         spec = resolve_spec(manifest, extractor, weights, whitening, rate, device)
         if store is None or isinstance(store, str):
             store = open_store(place, manifest)
         index = cls(place, manifest, store, spec, read_only=read_only, remember=remember)
         if extractor is not None or weights is not None or whitening is not None:
-            # Open the extractor now, so that a wrong one is an error here and not in the first search.
+            # Open the extractor now, so that a wrong one is reported here and not by the first search.
             _logger.debug("%s: features by %s", place.uri, index.extractor.fingerprint)
             if not read_only:
-                index.manifest = remember_places(place, manifest, spec)
+                index.manifest = save_model_paths(place, manifest, spec)
         return index
 
     @property
     def store(self) -> VectorStore:
-        """Records, features and windows; :class:`~vidkin.errors.IndexClosedError` after :meth:`close`."""
+        """Store of records, features and windows.
+
+        Raises:
+            IndexClosedError: The index was closed.
+        """
         if self._closing.is_set():
-            raise self._closed()
+            raise self._closed_error()
         return self._store
 
     @property
     def _parts(self) -> SearchParts:
         if self._closing.is_set():
-            raise self._closed()
+            raise self._closed_error()
         return self._opened_parts
 
     @cached_property
@@ -209,7 +213,12 @@ class Index:
         return SearchParts(self.place, self.manifest, self._store, opened)
 
     def use_sound(self, sound: bool, *, wait: float = 0.0) -> None:
-        """Turn audio fingerprints on or off; the next :meth:`add` reads files with sound again."""
+        """Turn audio fingerprints on or off; when turned on, the next :meth:`add` rereads files with sound.
+
+        Args:
+            sound: Whether to store audio fingerprints.
+            wait: Seconds to wait for another writer.
+        """
         self._check_writable()
         with self.place.exclusive(wait):
             self.manifest = self.manifest.with_sound(self.place, sound)
@@ -217,7 +226,11 @@ class Index:
 
     @property
     def path(self) -> Path:
-        """Folder of the index; :class:`CollectionError` if it is on object storage."""
+        """Folder of the index.
+
+        Raises:
+            CollectionError: The index is on object storage.
+        """
         return folder_of(self.place)
 
     @property
@@ -227,12 +240,12 @@ class Index:
 
     @property
     def extractor(self) -> FrameExtractor:
-        """The extractor, opened on first use because listing videos needs none."""
+        """The extractor, opened on first use because listing videos does not need it."""
         return self._parts.extractor
 
     @property
     def scorer(self) -> Scorer:
-        """The scorer, which turns two videos into a score."""
+        """The scorer, which computes the score of two videos."""
         return self._parts.scorer
 
     @one_blas_thread()
@@ -254,29 +267,29 @@ class Index:
     ) -> IngestReport:
         """Update the index with folders and files; only new and changed files are read.
 
-        Each video is written when it is complete, so after an interruption the next call resumes. A file that cannot be
-        read is listed with its cause; if the cause may be temporary (a killed worker, a hung drive, no memory, an
-        internal error, whose traceback is in ``errors.log`` of the index), the next call reads it again.
+        Each video is saved as soon as it is complete, so after an interruption the next call resumes. Files that cannot
+        be read are listed with the cause. If the cause may be temporary (a killed worker, an unresponsive drive, lack
+        of memory, or an internal error, whose traceback is in the index's ``errors.log``), the next call retries them.
 
         Args:
             paths: Folders, files or patterns, see :func:`vidkin.index.ingest.scan.scan`.
             workers: Number of decoding processes; default: one per processor.
-            prune: Remove videos of these folders from the index whose files are gone or excluded. If their drive or
-                share may not be connected, or more than half would go, ``prune_refused`` of the report says so and
-                nothing is removed; ``"anyway"`` removes them.
+            prune: Remove videos in these folders from the index if their files are gone or excluded. If a drive or
+                network share may be disconnected, or more than half of the videos would be removed, nothing is removed
+                and ``prune_refused`` of the report gives the reason; ``"anyway"`` skips this check.
             exclude, follow_links, images, include_bins: Rules for files in folders, see
-                :class:`vidkin.index.FolderRules`; stored in the index. None keeps the current setting.
+                :class:`vidkin.index.FolderRules`; saved in the index. None keeps the current setting.
             on_progress: Callback for each finished file and at intervals in between.
             retry_broken: Read broken files again even if they have not changed.
             wait: Seconds to wait for another writer.
-            executor: Computes the features (see :attr:`worker_spec`); default: processes on this machine.
-            found: Scan of ``paths`` by a caller that scans repeatedly (:func:`vidkin.index.watch_folders`); default:
-                scan now.
+            executor: Extracts the features (see :attr:`worker_spec`); default: processes on this machine.
+            found: Result of scanning ``paths``, for callers that scan repeatedly
+                (:func:`vidkin.index.watch_folders`); default: scan now.
 
         Raises:
-            CollectionLockedError: Another process is writing. Calls of several threads wait for each other.
-            IngestInterrupted: On Ctrl-C, with the report so far.
-            IndexClosedError: Another thread closed the index; complete videos are in it.
+            CollectionLockedError: Another process is writing. Calls from several threads wait for each other.
+            IngestInterrupted: Ctrl-C was pressed; contains the report so far.
+            IndexClosedError: Another thread closed the index; completed videos are saved.
         """
         from vidkin.index.ingest.processes import ProcessExecutor
         from vidkin.index.ingest.update import update_index
@@ -303,14 +316,14 @@ class Index:
 
     @contextmanager
     def _serialize_adds(self) -> Iterator[None]:
-        """Make other threads that add files wait, and close the index at the end if that was requested meanwhile."""
+        """Let one thread add files at a time; afterward, close the index if that was requested in the meantime."""
         with self._adding:
             self._adder = threading.get_ident()
             try:
                 yield
             except IngestInterrupted as interrupted:
                 if self._closing.is_set():
-                    raise self._closed() from interrupted
+                    raise self._closed_error() from interrupted
                 raise
             finally:
                 self._adder = None
@@ -319,20 +332,22 @@ class Index:
 
     def _report(self, on_progress: OnProgress | None, progress: Progress) -> None:
         if self._closing.is_set():
-            raise KeyboardInterrupt  # ends like Ctrl-C, with all complete work written
+            raise KeyboardInterrupt  # stop as for Ctrl-C, saving all completed work
         check_wanted()
         if on_progress is not None:
             on_progress(progress)
 
     def remove(self, paths: PathLike | Iterable[PathLike], *, wait: float = 0.0) -> int:
-        """Remove files, and all files in folders, until :meth:`add` names them again.
+        """Remove files and folders from the index until :meth:`add` is called with exactly these paths.
 
-        Adding the folder of a removed file does not restore it. Returns the number of records removed, including broken
-        files.
+        Adding the parent folder of a removed file does not restore it.
 
         Args:
             paths: Files and folders.
             wait: Seconds to wait for another writer.
+
+        Returns:
+            The number of records removed, including broken files.
 
         Raises:
             NotIndexedError: A path is not in the index; nothing is removed.
@@ -363,34 +378,34 @@ class Index:
     ) -> Results[Match]:
         """Find the videos that match a query, best first, and where they match.
 
-        An index made with a trained model ranks by kind instead, on its own scale and without segments
-        (:class:`vidkin.similarity.KindScorer`). A file with the same bytes always scores 1, even if it is black.
+        An index whose extractor ranks by kind (a trained model) returns scores on the model's own scale and no segments
+        (:class:`vidkin.match.KindScorer`). A byte-identical file always scores 1, even if all its frames are black.
 
         Args:
             query: A video or an image, which need not be in the index, see :data:`vidkin.media.Source`: a path, bytes,
-                an open binary file, a PIL image, an array, frames. For an image, segments have no length in the query;
-                they show the matching moment of each video.
-            start, end: Limits of the clip to use, in seconds or as ``"1:02:03.5"``.
+                an open binary file, a PIL image, an array, or frames. If it is an image, segments have zero length in
+                the query and give the matching moment in each video.
+            start, end: Start and end of the clip to use, in seconds or as ``"1:02:03.5"``.
             frame_rate: Frames per second of an array or an iterator of frames.
             limit: Maximum number of matches.
             offset: Skip this many of the best matches.
             threshold: Drop scores below this; 0.2 drops nearly all unrelated videos.
-            candidates: Number of videos compared exactly; raise it if recall is low (`vidkin doctor`).
-            by: Basis of the score: ``picture`` (reads no sound), ``sound``, ``either`` or ``both``. None: the picture,
-                reporting the sound score as well; for an audio file its sound.
+            candidates: Number of videos to compare exactly; raise it if recall is low (`vidkin doctor --recall`).
+            by: Basis of the score: ``picture`` (sound is not read), ``sound``, ``either`` or ``both``. None ranks by
+                picture and reports the sound score as well; audio files are ranked by sound.
             own: Whether to report the query itself if it is in the index.
             on_progress: Callback that receives (steps done, total number of steps).
 
         Raises:
             MediaError: The query cannot be read.
-            InvalidArgumentError: A number is out of its range.
+            InvalidArgumentError: A number is out of range.
         """
         from vidkin.index.query.sound import SearchLimits, search_file
         from vidkin.media.sources import open_source
 
         if offset < 0:
             raise InvalidArgumentError(f"offset must be at least 0, got {offset}")
-        start, end = _seconds(start), _seconds(end)
+        start, end = _parse_time(start), _parse_time(end)
         most = limit + offset + (not own) if limit > 0 else limit
         limits = SearchLimits(start, end, most, threshold, candidates)
         report = report_to(on_progress)
@@ -414,16 +429,16 @@ class Index:
         own: bool = False,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Iterator[Results[Match] | MediaError]:
-        """Search for many files, such as all files of the index, one after another.
+        """Search for many files, such as all files in the index, one at a time.
 
         Args:
             queries: Videos and images, which need not be in the index.
             limit, threshold, candidates, by: As for :meth:`search`.
-            own: Whether to report files of the index as matches of themselves.
+            own: Whether a query that is in the index is reported as a match of itself.
             on_progress: Callback that receives (queries done, total number of queries).
 
         Yields:
-            For each query in order: its matches, or the error if the file cannot be read.
+            For each query, in order, its matches, or the error if the file cannot be read.
         """
         report, names = report_to(on_progress), list(queries)
         for done, query in enumerate(names, start=1):
@@ -450,20 +465,20 @@ class Index:
         end: float | str | None = None,
         frame_rate: float | None = None,
     ) -> Comparison:
-        """Compare a video with one video of the index; the same score as :func:`vidkin.compare`.
+        """Compare a video with one video in the index; the score is the same as that of :func:`vidkin.compare`.
 
-        The target is read again at the query's sampling rate. Stored features are used if they are as fine (videos of
-        more than 60 s) or if the file is gone.
+        The target is decoded again at the query's sampling rate, unless its stored features already have this rate
+        (videos longer than 60 s) or its file is gone.
 
         Args:
             query: A video or an image, as for :meth:`search`; it need not be in the index.
-            target: A file of the index.
-            start, end: Limits of the clip of the query to use, in seconds or as ``"1:02:03.5"``.
+            target: A file in the index.
+            start, end: Start and end of the query clip to use, in seconds or as ``"1:02:03.5"``.
             frame_rate: Frames per second of an array or an iterator of frames.
 
         Raises:
             MediaError: The query cannot be read.
-            NotIndexedError: The target is not in the index; :func:`vidkin.compare` takes any two files.
+            NotIndexedError: The target is not in the index; :func:`vidkin.compare` accepts any two files.
         """
         from vidkin.index.query.sound import add_sound
         from vidkin.index.query.stages import compare_pair
@@ -471,7 +486,7 @@ class Index:
 
         self.refresh()
         record = find_records(self.store, target)[0]
-        start, end = _seconds(start), _seconds(end)
+        start, end = _parse_time(start), _parse_time(end)
         with open_source(query, frame_rate, name="query") as path:
             described = self._describe(path, start, end)
             compared = compare_pair(described, self._parts.readings().finest(record), self.scorer)
@@ -503,40 +518,40 @@ class Index:
     ) -> Results[DuplicateGroup]:
         """Find groups of videos with the same footage, without comparing all pairs.
 
-        Uncertain pairs are read again and get the score of :func:`vidkin.compare`. Comparisons are stored in the index,
-        even after an interruption.
+        Pairs with an uncertain score are decoded again and scored as by :func:`vidkin.compare`. Comparisons are saved
+        in the index, even if the search is interrupted.
 
         Args:
             threshold: Minimum score of two videos in a group, in (0, 1].
-            parts: Also group excerpts, and videos that share a part, with the video they match best.
+            parts: Also group excerpts, and videos that share a segment, with the video they match best.
             prefer: Order of preference for the file to keep: columns, each of which breaks ties of the previous ones,
-                or folders whose files come first (after ``outside:``, last). Unnamed columns follow in the order
-                picture, frame-rate, dynamic-range, sound, streams, metadata, bit-rate, size, age; newest, longest and
-                smallest are also available.
-            prove: Decode the files of all groups to prove which can be removed; see :func:`vidkin.index.plan_removal`.
-                Proofs are stored.
+                and folders, whose files are preferred (with the prefix ``outside:``, avoided). Columns not listed
+                follow in the order picture, frame-rate, dynamic-range, sound, streams, metadata, bit-rate, size, age;
+                newest, longest and smallest are also available.
+            prove: Decode the files of all groups to prove which can be removed, see :func:`vidkin.index.plan_removal`.
+                Proofs are saved.
             accept: Kinds of findings that a proof may ignore, such as ``frame-rate`` or ``subtitles``.
             only: Compare only files in these folders.
-            across: Compare only files in different ones of these folders.
-            incoming: Compare only the files of these folders with all other files, the library. Library files always
-                stay, and the best file of a group is one of them.
+            across: Compare only files from different folders in this list.
+            incoming: Compare only files in these folders with all other files, the library. Library files are never
+                removed, and the best file of each group is one of them.
             ignore_start, ignore_end: Compare files without this many seconds at their start and end, such as a common
                 opening. Proofs still compare whole files, so such files are not removable unless they are whole copies.
-            known_only: Only group earlier comparisons; :meth:`uncompared` counts the videos they lack.
-            read_files: Open files to determine their traits and the kind of each copy. If False, nothing is stored.
-            workers: Number of groups whose files are read at the same time, at least 1; default: one per processor.
-                Does not change the result.
+            known_only: Only group earlier comparisons; :meth:`uncompared` counts the videos not yet compared.
+            read_files: Open files to determine their traits and the kind of each copy. With False, nothing is saved.
+            workers: Number of groups whose files are read in parallel, at least 1; default: one per processor. Does not
+                affect the result.
             by: Basis of the scores: ``picture``, ``sound``, the higher of the two (``either``) or the lower (``both``).
                 Files that match only by sound are doubtful and never removed.
             on_progress: Callback that receives (steps done, total number of steps).
             on_found: Callback that receives preliminary and final groups during the search; see :class:`FoundGroup`.
 
         Raises:
-            InvalidArgumentError: The threshold or the number of workers is out of its range, ``prefer`` or
-                ``accept`` has an unknown name, a folder does not exist, both ``across`` and ``incoming`` are given, or
-                ``by`` needs sound that the index does not have, or is not ``picture`` while seconds are ignored.
-            CollectionMismatchError: The index ranks by kind, so its scores cannot identify copies; or a trained
-                comparator scores unrelated videos of the index as high as copies.
+            InvalidArgumentError: The threshold or the number of workers is out of range, ``prefer`` or ``accept``
+                contains an unknown name, a folder does not exist, both ``across`` and ``incoming`` are given, or ``by``
+                needs audio fingerprints that the index does not have, or is not ``picture`` while seconds are ignored.
+            CollectionMismatchError: The index ranks by kind, so its scores cannot identify copies; or its trained
+                comparator scores unrelated videos as high as copies.
         """
         from vidkin.index.duplicates.find import find_duplicates
         from vidkin.index.duplicates.pairing import PairSearch
@@ -590,17 +605,17 @@ class Index:
         by: By = "picture",
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Results[DuplicateGroup]:
-        """Prove by decoding which files of some groups of :meth:`duplicates` can be removed.
+        """Decode the files of duplicate groups to prove which of them can be removed.
 
         Args:
-            groups: The groups; files that are gone, and groups with one file left, are dropped.
+            groups: Groups from :meth:`duplicates`; files that are gone, and groups with one file left, are dropped.
             chosen: Only these files may be removed; None for all.
             threshold, parts, prefer, accept, workers, by: As for the search that found the groups.
-            on_progress: Callback that receives (steps done, total number of steps). An exception from it ends the work;
-                proofs made so far are kept.
+            on_progress: Callback that receives (steps done, total number of steps). An exception from it stops the
+                work; proofs made so far are saved.
 
         Returns:
-            The groups in order; their members state what was proven.
+            The groups, in order, whose members contain the results of the proofs.
         """
         from vidkin.index.duplicates.find import prove_groups
         from vidkin.index.duplicates.pairing import PairSearch
@@ -639,13 +654,13 @@ class Index:
         candidates: int = 100,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Coverage:
-        """Find which parts of a video, which need not be in the index, other videos show, and which are unique.
+        """Find which parts of a video also occur in other videos, and which are unique.
 
         Args:
-            path: The video; the file itself and files with the same bytes do not count.
-            within: Only files in this folder count.
-            threshold: Minimum score of a match; below it, the same movements in both files make a match count.
-            candidates: As for :meth:`search`, applied to every two minutes of the video.
+            path: The video, which need not be in the index; the file itself and byte-identical files are ignored.
+            within: Only consider files in this folder.
+            threshold: Minimum score of a match; below it, a match counts if the same movements occur in both files.
+            candidates: As for :meth:`search`, for each two-minute chunk of the video.
             on_progress: Callback that receives (steps done, total number of steps).
         """
         from vidkin.index.duplicates.coverage import cover
@@ -671,23 +686,24 @@ class Index:
     ) -> Results[RecurringGroup]:
         """Find segments that several videos share, such as openings, recaps, bumpers and closings, with exact ends.
 
-        Stored features are compared; only the ends are decoded. Results are stored, even after an interruption. Copies
-        of whole videos come last, as groups of kind ``copy``; only the first file of each is compared with others, and
-        what it shares is also found in the others.
+        Stored features are compared; only the ends of segments are decoded. Results are saved, even if the search is
+        interrupted. Copies of whole videos come last, as groups of kind ``copy``; only the first file of each group is
+        compared with other videos, and its segments are then located in the others.
 
         Args:
             paths: Only consider these files and files in these folders; default: the whole index.
-            least: Minimum number of files that share a segment; with ``inside`` the number of times in one file.
-            shortest, longest: Bounds of the length of the longest occurrence, at least 2 s; by default there is no
-                upper bound.
-            inside: Find segments repeated within each file, such as advertisements in a recording.
+            least: Minimum number of files that share a segment; with ``inside``, the number of occurrences in one file.
+            shortest, longest: Bounds on the duration of the longest occurrence in seconds; ``shortest`` must be at
+                least 2, and by default there is no upper bound.
+            inside: Find segments repeated within a file, such as advertisements in a recording.
             by: ``picture``: segments that look the same; ``sound``: segments that sound the same, whatever they show;
-                ``either``: segments found by one of the two; ``both``: segments that look and sound the same.
-            remember: Use and store results of earlier calls.
+                ``either``: segments found by either; ``both``: segments that look and sound the same.
+            remember: Use and save cached results.
             on_progress: Callback that receives (steps done, total number of steps).
 
         Raises:
-            InvalidArgumentError: A number is out of range, or ``by`` needs sound that the index does not have.
+            InvalidArgumentError: A number is out of range, or ``by`` needs audio fingerprints that the index does not
+                have.
             NotIndexedError: A path is not in the index.
             CollectionMismatchError: The index ranks by kind, so its features cannot identify copies.
         """
@@ -713,37 +729,41 @@ class Index:
     def confirm_recurring(
         self, group: RecurringGroup, *, without: Sequence[Occurrence] = (), wait: float = 5.0
     ) -> None:
-        """Store a group of :meth:`recurring` as confirmed, with its ends and name and without some of its
-        occurrences."""
+        """Save a group from :meth:`recurring` as confirmed, with its current ends and name.
+
+        Args:
+            group: The group.
+            without: Occurrences to leave out.
+            wait: Seconds to wait for another writer.
+        """
         from vidkin.index.recurring.decided import decide_group
 
         self._check_writable()
         decide_group(self.place, self.store, group, "recurs", without=without, wait=wait)
 
     def reject_recurring(self, group: RecurringGroup, *, wait: float = 5.0) -> None:
-        """Store that a group of :meth:`recurring` is wrong, so that it is not reported again."""
+        """Save a group from :meth:`recurring` as wrong, so that it is not reported again."""
         from vidkin.index.recurring.decided import decide_group
 
         self._check_writable()
         decide_group(self.place, self.store, group, "does not recur", wait=wait)
 
     def forget_recurring(self, group: RecurringGroup, *, wait: float = 5.0) -> None:
-        """Undo :meth:`confirm_recurring` or :meth:`reject_recurring` of a group."""
+        """Undo :meth:`confirm_recurring` or :meth:`reject_recurring` for a group."""
         from vidkin.index.recurring.decided import forget_group
 
         self._check_writable()
         forget_group(self.place, self.store, group, wait=wait)
 
     def rejected_recurring(self) -> list[RecurringGroup]:
-        """Rejected groups of which at least two files are in the index."""
+        """Rejected groups with at least two files still in the index."""
         from vidkin.index.recurring.decided import paths_by_content, rejected_groups
 
         paths = paths_by_content([record for record in self.videos() if record.status == "ok"])
         return rejected_groups(self.place, paths, len(paths))
 
     def uncompared(self) -> tuple[int, int]:
-        """Number of videos that no search for duplicates has compared yet, and number of videos that can be
-        compared."""
+        """Return the number of videos not yet compared by a duplicate search, and the number that can be compared."""
         self.refresh()
         known = Comparisons.open(self.place, self._parts.state_of_scores())
         records = [record for record in self.videos() if record.status == "ok" and record.frames]
@@ -751,20 +771,20 @@ class Index:
         return len(contents - known.searched), len(contents)
 
     def embeddings(self, pool: str | None = "mean") -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Vectors of all videos, for clustering, plotting, or searching with another library.
+        """Embeddings of all videos, for clustering, plotting, or searching with another library.
 
-        A frame's vector is the descriptor of the whole frame, averaged over its regions to unit length; a video's
-        vector is the mean of its frames, weighted by their information, with unit length. Only stored values are read.
+        A frame's embedding is the mean of its whole-frame region descriptors, normalized to unit length; a video's
+        embedding is the normalized mean of its frame embeddings, weighted by information. Nothing is decoded.
 
         Args:
             pool: ``"mean"`` for one vector per video, None for one per frame.
 
         Returns:
-            Ids of videos [N] int64 in ascending order, repeated for each frame without pooling, and vectors [N, D]
+            Video ids [N] int64 in ascending order (without pooling, repeated for each frame), and vectors [N, D]
             float32. Videos without frames are omitted; frames without information have zero vectors.
 
         Raises:
-            InvalidArgumentError: ``pool`` has another value.
+            InvalidArgumentError: ``pool`` is neither ``"mean"`` nor None.
         """
         check_choice("pool", pool, ("mean", None))
         self.refresh()
@@ -772,14 +792,14 @@ class Index:
         return embed_videos(self.store, sorted(record.id for record in records), mean=pool is not None)
 
     def pairs(self, threshold: float = SURE) -> Results[IndexPair]:
-        """Pairs of matching videos from earlier searches for duplicates, best first, with their segments.
+        """Matching pairs from earlier duplicate searches, best first, with their segments.
 
-        Nothing is compared now: :meth:`duplicates` compares the videos that :meth:`uncompared` counts. Among files with
-        the same bytes, the first by name forms a pair of score 1 with each other file and represents them in other
-        pairs.
+        No new comparisons are made; :meth:`duplicates` compares the videos that :meth:`uncompared` counts. Among
+        byte-identical files, the first by name is paired with each of the others at score 1, and represents them in all
+        other pairs.
 
         Args:
-            threshold: Drop pairs with a lower score, in [0, 1]; pairs below 0.2, which are unrelated, are not stored.
+            threshold: Drop pairs with a lower score, in [0, 1]; pairs below 0.2 are unrelated and not saved.
         """
         check_share(threshold=threshold)
         self.refresh()
@@ -787,8 +807,10 @@ class Index:
         return Results(known_pairs(known, self.videos(), threshold))
 
     def on_cluster(self, cluster: str | ClusterSearch) -> Index:
-        """Run searches and comparisons on a cluster until the index is closed; results are the same. ``cluster`` is its
-        name (``ray:HOST:PORT``), or a shared connection, which stays open.
+        """Run searches and comparisons on a cluster until the index is closed; the results do not change.
+
+        Args:
+            cluster: Name of the cluster (``ray:HOST:PORT``), or a shared connection, which :meth:`close` leaves open.
         """
         from vidkin.index.clusters import open_cluster
 
@@ -808,12 +830,12 @@ class Index:
         seed: int = 0,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> RecallReport:
-        """Measure how many matches the first stage misses compared with exhaustive search.
+        """Measure the recall of the first search stage against exhaustive search.
 
         Args:
-            queries: Number of videos of the index to search for.
-            limit: Number of candidates of the first stage.
-            seed: Seed of the random choice of queries.
+            queries: Number of indexed videos to use as queries.
+            limit: Number of candidates from the first stage.
+            seed: Random seed for choosing the queries.
             on_progress: Callback that receives (queries done, total number of queries).
         """
         from vidkin.index.query.stage_recall import measure_recall
@@ -829,43 +851,43 @@ class Index:
         )
 
     def confirm(self, first: PathLike, second: PathLike, *, wait: float = 5.0) -> None:
-        """Store that two videos of the index match, regardless of their score."""
+        """Mark two videos in the index as a match, regardless of their score."""
         self._check_writable()
         decide_pair(self.place, self.store, first, second, "match", wait=wait)
 
     def reject(self, first: PathLike, second: PathLike, *, wait: float = 5.0) -> None:
-        """Store that two videos of the index are not duplicates, regardless of their score."""
+        """Mark two videos in the index as not duplicates, regardless of their score."""
         self._check_writable()
         decide_pair(self.place, self.store, first, second, "not a match", wait=wait)
 
     def forget_decision(self, first: PathLike, second: PathLike, *, wait: float = 5.0) -> None:
-        """Undo :meth:`confirm` or :meth:`reject` of two videos."""
+        """Undo :meth:`confirm` or :meth:`reject` for two videos."""
         self._check_writable()
         forget_pair(self.place, self.store, first, second, wait=wait)
 
     def prefer(self, path: PathLike, *, instead_of: Iterable[PathLike] = (), wait: float = 5.0) -> None:
-        """Store that a video is the copy to keep, regardless of the rule, instead of these other files."""
+        """Mark a video as the copy to keep instead of the given files, regardless of the order of preference."""
         self._check_writable()
         prefer_copy(self.place, self.store, path, instead_of, wait=wait)
 
     def decisions(self) -> list[Decision]:
-        """Confirmed and rejected pairs, with their files."""
+        """User decisions: confirmed and rejected pairs with their files."""
         return list_decisions(self.place, self.store)
 
     def lists(self) -> list[SavedList]:
-        """Saved lists of videos (favorites, tags), by name."""
+        """Saved lists of videos (favorites, tags), sorted by name."""
         return read_saved_lists(self.place, self.store)
 
     def change_list(
         self, name: str, *, add: Iterable[PathLike] = (), remove: Iterable[PathLike] = (), wait: float = 5.0
     ) -> None:
-        """Add videos of the index to a list, created if it does not exist, and remove others from it."""
+        """Add indexed videos to a list and remove others from it; the list is created if it does not exist."""
         self._check_writable()
         hashes = [[content_hash_of(self.store, path) for path in paths] for paths in (add, remove)]
         change_saved_list(self.place, name, add=hashes[0], remove=hashes[1], wait=wait)
 
     def rename_list(self, name: str, new_name: str | None, *, wait: float = 5.0) -> None:
-        """Rename a list; None deletes it, its videos stay."""
+        """Rename a list; with None, delete the list but not its videos."""
         self._check_writable()
         rename_saved_list(self.place, name, new_name, wait=wait)
 
@@ -878,14 +900,14 @@ class Index:
         return count_contents(self.place, self.manifest, self.videos())
 
     def refresh(self) -> bool:
-        """Load changes written by other processes; True if there are any."""
+        """Load changes written by other processes; return whether there were any."""
         return self._parts.refresh()
 
     def close(self) -> None:
-        """Release memory and files. Waits for a running :meth:`add`, which ends at the next file."""
+        """Release memory and files. Waits for a running :meth:`add`, which stops after the current file."""
         self._closing.set()
         if self._adder == threading.get_ident():
-            return  # called from its own progress callback; closes at its end
+            return  # called from the progress callback of `add`, which closes the index when it returns
         with self._adding:
             self._release()
 
@@ -894,7 +916,7 @@ class Index:
             self._cluster.close()
         self._store.close()
 
-    def _closed(self) -> IndexClosedError:
+    def _closed_error(self) -> IndexClosedError:
         return IndexClosedError(f"the index {self.place.uri} was closed; open it again with vidkin.Index.open")
 
     def __reduce__(self) -> NoReturn:
@@ -936,18 +958,18 @@ class Index:
     def _require_segments(self) -> None:
         if not self.scorer.has_segments:
             raise CollectionMismatchError(
-                f"{self.place.uri} was made with {self.manifest.extractor}, whose scores order kinds of videos and "
-                "cannot identify copies; make another index with --extractor classical"
+                f"{self.place.uri} was created with {self.manifest.extractor}, whose scores rank videos by kind and "
+                "cannot identify copies; create another index with --extractor classical"
             )
 
     def _check_writable(self) -> None:
         if self._closing.is_set():
-            raise self._closed()
+            raise self._closed_error()
         if self._read_only:
             raise CollectionError(f"{self.place.uri} was opened read-only; open it with read_only=False to change it")
 
 
-# Progress steps for reading a query; steps of the comparison follow.
+# Number of progress steps reserved for reading the query; the comparison adds its own steps.
 _READING = 100
 
 
@@ -959,6 +981,6 @@ def _report_comparing(report: Callable[[int, int], None], done: int, total: int)
     report(_READING + done, _READING + total)
 
 
-def _seconds(time: float | str | None) -> float | None:
-    """Convert a time given by a caller to seconds."""
+def _parse_time(time: float | str | None) -> float | None:
+    """Parse a time argument into seconds."""
     return float(Time.parse(time)) if isinstance(time, str) else time

@@ -27,7 +27,7 @@ class DamagedPart(Result):
 
     Attributes:
         part: Path of a video whose features were damaged, or of a file or folder of the index.
-        cause: One line.
+        cause: Description of the damage in one line.
     """
 
     part: str
@@ -41,10 +41,10 @@ def repair(
     wait: float = 0.0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[DamagedPart, ...]:
-    """Read all of an index and remove damaged parts.
+    """Check a whole index and remove damaged parts.
 
-    Windows are rebuilt at once. Videos whose features are lost become stale, and are read again by
-    the next :meth:`Index.add` of their files. User decisions on pairs of videos are never touched.
+    Windows are rebuilt immediately. Videos whose features were lost become stale, and the next :meth:`Index.add` of
+    their files reads them again. User decisions are never changed.
 
     Args:
         place: Location of the index, from :func:`vidkin.index.open_place`.
@@ -57,8 +57,8 @@ def repair(
     Raises:
         CollectionNotFoundError: There is no index.
         CollectionLockedError: Another process is writing.
-        CollectionDamagedError: A part that cannot be rebuilt is damaged: the list of videos, or user decisions. Nothing
-            is removed; the message says what to do.
+        CollectionDamagedError: A part that cannot be rebuilt is damaged: the list of videos, or user data. Nothing is
+            removed; the message says what to do.
     """
     manifest = Manifest.read(place)
     with place.exclusive(wait):
@@ -94,7 +94,7 @@ def _repair_store(
         try:
             frames = len(store.read(record.id))
             if frames != record.frames:
-                cause = f"it has features of {frames} frames instead of {record.frames}"
+                cause = f"it has features for {frames} frames instead of {record.frames}"
         except CollectionDamagedError as error:
             cause = _cause(error)
         if cause:
@@ -112,10 +112,10 @@ def _repair_store(
 
 @check_arguments
 def check_files(place: Place) -> None:
-    """Read the small files of an index outside its store.
+    """Check that the small files of an index outside its store are readable.
 
     Raises:
-        CollectionDamagedError: One of them exists but cannot be read.
+        CollectionDamagedError: One of the files exists but cannot be read.
     """
     readers = (
         Calibration.read,
@@ -131,5 +131,5 @@ def check_files(place: Place) -> None:
 
 
 def _cause(error: CollectionError) -> str:
-    """The cause, without the advice to run the repair, which is already running."""
+    """Return the cause without the advice to run a repair, because one is already running."""
     return str(error).partition("; ")[0]

@@ -1,4 +1,4 @@
-"""Compute features of any video's frames, as an index would store them."""
+"""Compute the features of a video as an index would store them."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def embed(
     weights: str | os.PathLike[str] | None = None,
     whitening: str | os.PathLike[str] | None = None,
 ) -> FrameFeatures:
-    """Describe the sampled frames of a video: one vector for each region of the whole frame.
+    """Extract features from the sampled frames of a video: one vector for each region of the whole frame.
 
     Args:
         source: A video or an image, see :data:`vidkin.media.Source`.
-        start, end: Limits of the clip to describe, in seconds or as ``"1:02:03.5"``.
+        start, end: Start and end of the clip to use, in seconds or as ``"1:02:03.5"``.
         frame_rate: Frames per second of an array or an iterator of frames.
-        rate: Frames per second to describe; default: 1, or more for short videos.
+        rate: Sampling rate in frames per second; default: 1, or more for short videos.
         extractor, weights, whitening: As in :func:`vidkin.features.open_extractor`.
 
     Returns:
@@ -45,8 +45,8 @@ def embed(
         [T] of each frame.
 
     Raises:
-        MediaError: The video cannot be read, or has no frame in the clip.
-        InvalidArgumentError: The source is not accepted, or ``end`` is not after ``start``.
+        MediaError: The video cannot be read, or has no frames in the clip.
+        InvalidArgumentError: The source has an unsupported type, or ``end`` is not after ``start``.
     """
     first, last = (float(Time.parse(time)) if isinstance(time, str) else time for time in (start, end))
     first = first or 0.0
@@ -64,5 +64,5 @@ def embed(
         # Process batches one at a time, so that only one batch of frames is in memory.
         parts = list(found)
         if not parts:
-            raise MediaError(path, f"there is no frame from {first:g} s to {'the end' if last is None else last}")
+            raise MediaError(path, f"it has no frames from {first:g} s to {'the end' if last is None else last}")
     return FrameFeatures.concatenate(parts)

@@ -1,4 +1,4 @@
-"""Compute maps of an index: every video or shot as a point close to similar ones, with clusters."""
+"""Two-dimensional maps of an index: each video or shot is a point near similar ones, and belongs to a cluster."""
 
 from __future__ import annotations
 
@@ -23,31 +23,34 @@ if TYPE_CHECKING:
 UsedMethod = Literal["pca", "tsne", "pacmap", "umap"]
 MapMethod = Literal["auto", "pca", "tsne", "pacmap", "umap"]
 
-# Dimensions for clustering and as input of the other methods, neighbors that they consider, minimum number of points.
+# Principal components used for clustering and as input to the other methods; number of neighbors these consider;
+# minimum number of points for methods other than PCA.
 _DIMENSIONS, _NEIGHBORS, _MIN_POINTS = 32, 15, 10
-_MAX_CLUSTERS, _ROUNDS, _CENTRAL = 24, 25, 8
+# Maximum number of clusters, maximum number of k-means iterations, and number of central points reported per cluster.
+_MAX_CLUSTERS, _MAX_ITERATIONS, _CENTRAL = 24, 25, 8
 # Number of videos whose features are in memory at a time.
-_AT_A_TIME = 32
-# Maximum number of shots on a map; more are sampled at random.
+_BATCH = 32
+# Maximum number of shots on a map; larger sets are subsampled at random.
 _MAX_SHOTS = 50_000
 _SEED = 0
-# Number of points placed by t-SNE; each remaining point is placed between its nearest landmarks.
+# Maximum number of points placed by t-SNE, and number of nearest landmarks that determine each remaining point.
 _LANDMARKS, _NEAREST_LANDMARKS = 800, 3
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True, eq=False)
 class CollectionMap(Result):
-    """Videos, or shots of them, as points in a square.
+    """A map of videos or shots as points in the unit square.
 
     Attributes:
-        method: ``pca``: the two directions of largest variance; ``tsne``, ``umap``, ``pacmap``: preserve neighborhoods.
-        videos: [N] int64, ids of the videos; for shots, the id of their video.
+        method: ``pca``: the two directions of largest variance; ``tsne``, ``umap``, ``pacmap``: neighborhood-preserving
+            layouts.
+        videos: [N] int64, video ids; for shots, the id of each shot's video.
         points: [N, 2] float32, positions in [0, 1]; only proximity is meaningful.
-        clusters: [N] int64, number of the cluster of each point, 0 for the largest.
-        central: For each cluster, positions in ``videos`` of some typical points, the most typical first.
+        clusters: [N] int64, cluster of each point, numbered from 0 by decreasing size.
+        central: For each cluster, positions in ``videos`` of its most typical points, most typical first.
         spans: [N, 2] float64, start and end of each shot in seconds; None for whole videos.
-        total: Number of videos or shots, more than N if shots were sampled.
+        total: Number of videos or shots; more than N if shots were subsampled.
     """
 
     method: UsedMethod
@@ -62,13 +65,11 @@ class CollectionMap(Result):
         count = len(self.videos)
         if self.points.shape != (count, 2) or self.clusters.shape != (count,):
             raise InvalidArgumentError(
-                f"points must be [{count}, 2] and clusters [{count}], as there are {count} videos, got "
+                f"points must be [{count}, 2] and clusters [{count}] for {count} videos, got "
                 f"{list(self.points.shape)} and {list(self.clusters.shape)}"
             )
         if self.spans is not None and self.spans.shape != (count, 2):
-            raise InvalidArgumentError(
-                f"spans must be [{count}, 2], as there are {count} shots, got {list(self.spans.shape)}"
-            )
+            raise InvalidArgumentError(f"spans must be [{count}, 2] for {count} shots, got {list(self.spans.shape)}")
         object.__setattr__(self, "total", max(self.total, count))
 
 
@@ -76,14 +77,14 @@ class CollectionMap(Result):
 def map_collection(
     index: Index, *, method: MapMethod = "auto", on_progress: Callable[[int, int], None] | None = None
 ) -> CollectionMap:
-    """Place the videos of an index so that similar ones are close together, and cluster them.
+    """Lay out the videos of an index so that similar ones are close together, and cluster them.
 
-    Each video is represented by the mean of its frames. The same videos give the same map.
+    Each video is represented by the mean descriptor of its frames. The result is deterministic.
 
     Args:
         index: The index.
-        method: ``auto`` is ``umap`` if umap-learn is installed, otherwise ``pacmap`` if that is (the extra ``map``),
-            otherwise ``tsne``; fewer than ten points are always placed by ``pca``.
+        method: ``auto`` selects ``umap`` if umap-learn is installed, otherwise ``pacmap`` if PaCMAP is installed (the
+            extra ``map``), otherwise ``tsne``. Fewer than ten points are always laid out by ``pca``.
         on_progress: Callback that receives (videos read, total number of videos).
 
     Raises:
@@ -105,26 +106,26 @@ def map_shots(
     method: MapMethod = "auto",
     on_progress: Callable[[int, int], None] | None = None,
 ) -> CollectionMap:
-    """Place shots of videos so that similar ones are close together, and cluster them.
+    """Lay out shots so that similar ones are close together, and cluster them.
 
-    Each shot is represented by the mean of its frames in the index or, if it contains none, by the frame nearest to its
-    middle. From more than 50,000 shots, that many are sampled at random. The same shots give the same map.
+    Each shot is represented by the mean descriptor of its indexed frames or, if it has none, by the frame nearest to
+    its middle. More than 50,000 shots are subsampled at random. The result is deterministic.
 
     Args:
         index: The index.
-        shots: Start and end of each shot in seconds, by id of the video; unknown ids are ignored.
+        shots: Start and end of each shot in seconds, keyed by video id; unknown ids are ignored.
         method: As in :func:`map_collection`.
         on_progress: Callback that receives (videos read, total number of videos).
 
     Raises:
-        InvalidArgumentError: There is no such method, or a shot ends before it starts.
+        InvalidArgumentError: There is no such method, or a shot has a negative start or does not end after it.
         MissingPartError: ``umap`` or ``pacmap`` was requested but is not installed.
     """
     check_choice("method", method, get_args(MapMethod))
     for spans in shots.values():
         for start, end in spans:
             if not 0 <= start < end:
-                raise InvalidArgumentError(f"a shot must start at 0 or later and end later, got {start} to {end}")
+                raise InvalidArgumentError(f"a shot must start at 0 or later and end after it, got {start} to {end}")
     index.refresh()
     videos = [
         record.id for record in index.videos() if record.frames and record.status == "ok" and shots.get(record.id)
@@ -132,8 +133,8 @@ def map_shots(
     rows = [(video, start, end) for video in videos for start, end in shots[video]]
     total = len(rows)
     if total > _MAX_SHOTS:
-        drawn = np.random.default_rng(_SEED).choice(total, _MAX_SHOTS, replace=False)
-        rows = [rows[position] for position in np.sort(drawn)]
+        sampled = np.random.default_rng(_SEED).choice(total, _MAX_SHOTS, replace=False)
+        rows = [rows[position] for position in np.sort(sampled)]
     chosen: dict[int, list[tuple[float, float]]] = {}
     for video, start, end in rows:
         chosen.setdefault(video, []).append((start, end))
@@ -151,10 +152,10 @@ def _describe(
     describe: Callable[[int, FrameFeatures], NDArray[np.float32]],
     on_progress: Callable[[int, int], None] | None,
 ) -> NDArray[np.float32]:
-    """Stack the results [K, D] of ``describe(video, features)`` for each video, with few videos in memory at a time."""
+    """Stack the results [K, D] of ``describe(video, features)`` for all videos, reading them in batches."""
     parts: list[NDArray[np.float32]] = []
-    for start in range(0, len(videos), _AT_A_TIME):
-        some = list(videos[start : start + _AT_A_TIME])
+    for start in range(0, len(videos), _BATCH):
+        some = list(videos[start : start + _BATCH])
         for video, features in zip(some, index.store.read_many(some), strict=True):
             parts.append(describe(video, features))
         if on_progress is not None:
@@ -163,15 +164,15 @@ def _describe(
 
 
 def lay_out(videos: NDArray[np.int64], vectors: NDArray[np.float32], *, method: MapMethod = "auto") -> CollectionMap:
-    """Compute the map of vectors [N, D], one for each video or shot; see :func:`map_collection`."""
+    """Compute a map from vectors [N, D], one for each video or shot; see :func:`map_collection`."""
     reduced = principal_components(vectors, min(_DIMENSIONS, *vectors.shape) if len(vectors) else 0)
     used = _choose_method(method, len(videos))
     if used == "umap":
-        umap = import_part("umap", extra="map", purpose="a map by UMAP")
+        umap = import_part("umap", extra="map", purpose="a UMAP map")
         neighbors = min(_NEIGHBORS, len(videos) - 1)
         placed = umap.UMAP(n_neighbors=neighbors, random_state=_SEED, n_jobs=1).fit_transform(reduced)
     elif used == "pacmap":
-        pacmap = import_part("pacmap", extra="map", purpose="a map by PaCMAP")
+        pacmap = import_part("pacmap", extra="map", purpose="a PaCMAP map")
         neighbors = min(_NEIGHBORS, len(videos) - 1)
         maker = pacmap.PaCMAP(n_components=2, n_neighbors=neighbors, random_state=_SEED, apply_pca=False)
         placed = maker.fit_transform(reduced.astype(np.float32))
@@ -190,7 +191,7 @@ def lay_out(videos: NDArray[np.int64], vectors: NDArray[np.float32], *, method: 
 
 
 def describe_spans(features: FrameFeatures, spans: Sequence[tuple[float, float]]) -> NDArray[np.float32]:
-    """Mean vectors [N, D] of a video's whole frames in time spans, weighted by their information."""
+    """Mean descriptors [N, D] of a video's whole frames in each time span, weighted by information."""
     times = np.asarray(features.timestamps, dtype=np.float64)
     values = features.whole.astype(np.float32).mean(1)
     weights = np.maximum(features.information.astype(np.float32), 1e-6)
@@ -206,14 +207,14 @@ def describe_spans(features: FrameFeatures, spans: Sequence[tuple[float, float]]
 
 
 def _choose_method(method: MapMethod, count: int) -> UsedMethod:
-    """Choose the method; few points are always laid out by PCA.
+    """Choose the layout method; always PCA if there are too few points for the others.
 
     Raises:
         MissingPartError: The requested method is not installed.
     """
     for name, module, title in (("umap", "umap", "UMAP"), ("pacmap", "pacmap", "PaCMAP")):
         if method == name:
-            import_part(module, extra="map", purpose=f"a map by {title}")
+            import_part(module, extra="map", purpose=f"a {title} map")
         if method == name or (method == "auto" and find_spec(module) is not None):
             return cast("UsedMethod", name) if count >= _MIN_POINTS else "pca"
     if method in ("auto", "tsne") and count >= _MIN_POINTS:
@@ -227,14 +228,14 @@ def place_neighbors(
     """Compute points [N, 2] by exact t-SNE, initialized with principal components; deterministic.
 
     Args:
-        vectors: [N, D], N of at least four.
-        landmarks: Maximum number of vectors placed by t-SNE; the others are placed between their nearest landmarks.
-        rounds: Steps of gradient descent.
+        vectors: [N, D] with N at least 4.
+        landmarks: Maximum number of vectors placed by t-SNE; the others are interpolated from their nearest landmarks.
+        rounds: Number of gradient descent steps.
     """
     if len(vectors) <= landmarks:
-        return _descend(vectors, rounds)
+        return _run_tsne(vectors, rounds)
     chosen = np.sort(np.random.default_rng(_SEED).choice(len(vectors), landmarks, replace=False))
-    anchors = _descend(vectors[chosen], rounds)
+    anchors = _run_tsne(vectors[chosen], rounds)
     points = np.empty((len(vectors), 2))
     for start in range(0, len(vectors), landmarks):
         distances = _distances(vectors[start : start + landmarks], vectors[chosen])
@@ -245,9 +246,9 @@ def place_neighbors(
     return points
 
 
-def _descend(vectors: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
-    """Run t-SNE on all vectors; the first quarter of the rounds exaggerates neighborhoods so that groups form early."""
-    wanted = _neighborhoods(vectors).astype(np.float32)
+def _run_tsne(vectors: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
+    """Run t-SNE on all vectors, with early exaggeration for the first quarter of the steps."""
+    wanted = _neighbor_probabilities(vectors).astype(np.float32)
     start = principal_components(vectors, 2)
     points = (1e-2 * start / max(float(start[:, 0].std()), 1e-12)).astype(np.float32)
     speed = np.zeros_like(points)
@@ -264,9 +265,8 @@ def _descend(vectors: NDArray[np.float64], rounds: int) -> NDArray[np.float64]:
     return points.astype(np.float64)
 
 
-def _neighborhoods(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Symmetric neighbor probabilities [N, N] that sum to 1, with about the same number of neighbors for each
-    vector."""
+def _neighbor_probabilities(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Symmetric neighbor probabilities [N, N] that sum to 1, with the same perplexity for each vector."""
     distances = _distances(vectors, vectors)
     np.fill_diagonal(distances, np.inf)
     distances -= distances.min(1)[:, None]
@@ -274,18 +274,18 @@ def _neighborhoods(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     low, high = np.zeros(len(vectors)), np.full(len(vectors), np.inf)
     sharpness = 1 / np.maximum(np.median(distances, axis=1), 1e-12)
     for _ in range(40):
-        shares = np.exp(-distances * sharpness[:, None])
-        shares /= shares.sum(1, keepdims=True)
-        is_wide = -(shares * np.log(np.maximum(shares, 1e-300))).sum(1) > target
+        weights = np.exp(-distances * sharpness[:, None])
+        weights /= weights.sum(1, keepdims=True)
+        is_wide = -(weights * np.log(np.maximum(weights, 1e-300))).sum(1) > target
         low, high = np.where(is_wide, sharpness, low), np.where(is_wide, high, sharpness)
         sharpness = np.where(np.isinf(high), 2 * sharpness, (low + high) / 2)
-    return np.maximum((shares + shares.T) / (2 * len(vectors)), 1e-12)
+    return np.maximum((weights + weights.T) / (2 * len(vectors)), 1e-12)
 
 
 def principal_components(vectors: NDArray[np.floating], count: int) -> NDArray[np.float64]:
-    """Coordinates [N, count] of vectors [N, D] along their principal components, largest variance first.
+    """Project vectors [N, D] onto their first principal components; return coordinates [N, count].
 
-    The sign of a component is chosen so that its largest coefficient is positive.
+    The sign of each component is chosen so that its coefficient with the largest magnitude is positive.
     """
     centered = np.asarray(vectors, dtype=np.float64)
     if not len(centered):
@@ -299,24 +299,24 @@ def principal_components(vectors: NDArray[np.floating], count: int) -> NDArray[n
 
 
 def cluster_vectors(vectors: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Cluster vectors by k-means; returns cluster numbers [N], 0 for the largest, and centers [K, D].
+    """Cluster vectors by k-means; return labels [N], numbered by decreasing size, and centers [K, D].
 
     K is the square root of half the number of vectors, at most 24.
     """
     if not len(vectors):
         return np.zeros(0, dtype=np.int64), vectors
     count = min(max(round((len(vectors) / 2) ** 0.5), 1), _MAX_CLUSTERS)
-    draw = np.random.default_rng(_SEED)
+    generator = np.random.default_rng(_SEED)
     centers = vectors[:1].copy()
     while len(centers) < count:  # k-means++: prefer vectors far from existing centers
         nearest = _distances(vectors, centers).min(1)
         if nearest.sum() <= 0:
             break
-        centers = np.concatenate([centers, vectors[draw.choice(len(vectors), p=nearest / nearest.sum())][None]])
+        centers = np.concatenate([centers, vectors[generator.choice(len(vectors), p=nearest / nearest.sum())][None]])
     clusters = np.zeros(len(vectors), dtype=np.int64)
-    for number_of_round in range(_ROUNDS):
+    for iteration in range(_MAX_ITERATIONS):
         chosen = _distances(vectors, centers).argmin(1)
-        if number_of_round and (chosen == clusters).all():
+        if iteration and (chosen == clusters).all():
             break
         clusters = chosen
         for number in range(len(centers)):
@@ -330,14 +330,14 @@ def cluster_vectors(vectors: NDArray[np.float64]) -> tuple[NDArray[np.int64], ND
 
 
 def _distances(vectors: NDArray[np.float64], centers: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Squared distances [N, K]."""
+    """Squared Euclidean distances [N, K]."""
     squares = (vectors**2).sum(1)[:, None] + (centers**2).sum(1)[None]
     distances: NDArray[np.float64] = np.maximum(squares - 2 * vectors @ centers.T, 0.0)
     return distances
 
 
 def _fit_square(points: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Scale points uniformly and center them, so that they fill [0, 1] in the wider direction."""
+    """Center points and scale them uniformly so that they span [0, 1] along the wider axis."""
     if not len(points):
         return np.zeros((0, 2), dtype=np.float32)
     low, high = points.min(0), points.max(0)

@@ -1,4 +1,4 @@
-"""Data for curating a collection: one vector per video, and the pairs of videos known to match."""
+"""Data for curating a collection: video and frame embeddings, and pairs known to match."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class IndexPair(Result):
     """Two videos of an index that have been compared.
 
     Attributes:
-        first, second: Their paths, in order of name.
+        first, second: Their paths, sorted by name.
         score: Confidence in [0, 1] that they show the same footage.
         segments: Matching segments, with the first video as the query.
     """
@@ -36,14 +36,14 @@ class IndexPair(Result):
     segments: tuple[Segment, ...]
 
     def cards(self, path: str = "") -> list[Card]:
-        """A frame of each video at the start of the longest segment."""
+        """One frame of each video, from the start of the longest segment."""
         longest = max(self.segments, key=lambda each: each.query_end - each.query_start, default=None)
         times = (None, None) if longest is None else (longest.query_start, longest.target_start)
         names = (self.first, self.second)
         return [Card(name, time, name, f"{self.score:.2f}") for name, time in zip(names, times, strict=True)]
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """One row: paths, score, number of segments."""
+        """One row with the paths, the score and the number of segments."""
         return [{"first": self.first, "second": self.second, "score": self.score, "segments": len(self.segments)}]
 
 
@@ -69,9 +69,9 @@ def embed_videos(
 
 
 def known_pairs(known: Comparisons, records: Iterable[VideoRecord], threshold: float) -> list[IndexPair]:
-    """Return the compared pairs of an index with at least this score, best first.
+    """Return all compared pairs that score at least ``threshold``, best first.
 
-    Among files with the same bytes the first by name represents all, and forms a pair with each other file.
+    Among byte-identical files, the first by name represents all, and is paired with each of the others.
     """
     paths: dict[str, str] = {}
     found = []
@@ -84,7 +84,7 @@ def known_pairs(known: Comparisons, records: Iterable[VideoRecord], threshold: f
             whole = (Segment(0.0, end, 0.0, end, 1.0),) if end > 0 else ()
             found.append(IndexPair(first, record.path, 1.0, whole))
     for one, other, result in known.pairs():
-        # Skip comparisons of a content with itself, which exist for files with the same bytes.
+        # Skip comparisons of byte-identical files, which were added above.
         if one != other and result.score >= threshold and one in paths and other in paths:
             in_order = paths[one] <= paths[other]
             first, second = (paths[one], paths[other]) if in_order else (paths[other], paths[one])

@@ -1,4 +1,4 @@
-"""Keep an index up to date with changing folders: new files are added once they are complete."""
+"""Keep an index up to date with folders that change; new files are added once they are complete."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from vidkin.index.collection import Index
 from vidkin.index.ingest.executor import Executor
 from vidkin.index.ingest.pruning import Prune
 from vidkin.index.ingest.report import IngestReport, OnProgress
-from vidkin.index.ingest.scan import Scan, VideoFile, scan, scan_again
+from vidkin.index.ingest.scan import Scan, VideoFile, rescan, scan
 from vidkin.index.storage.folder_rules import FolderRules
 from vidkin.index.storage.manifest import MANIFEST_FILE
 
 _logger = logging.getLogger(__name__)
 
 SETTLE = 3.0
-"""Seconds for which the size and modification time of a file must be unchanged before it is read."""
+"""A file is read once its size and modification time have not changed for this many seconds."""
 
-# Seconds between scans without a notification: the system reports no changes made by other computers.
+# Seconds between scans even without a notification, because the system does not report changes made by other computers.
 _RESCAN = 300.0
 _RESCAN_UNWATCHED = 30.0
 # Seconds to wait for another writer before scanning again.
 _WAIT = 10.0
-# Pauses while many notifications arrive, and while another process writes.
+# Pauses in seconds: between checks for notifications, and while another process is writing.
 _MIN_PAUSE = 0.25
 _LOCKED_PAUSE = 5.0
-# Pause after a full scan as a multiple of its duration, so that scans take at most a tenth of a processor.
+# Pause after a full scan as a multiple of its duration, so that scans use at most a tenth of one CPU core.
 _SCAN_PAUSE_FACTOR = 9.0
-# Reading files also causes notifications; only these kinds indicate changes.
+# Event types that indicate changes; merely reading a file causes other notifications.
 _CHANGES = frozenset({"created", "modified", "moved", "deleted", "closed"})
 
 
@@ -56,23 +56,26 @@ def watch_folders(
     on_progress: OnProgress | None = None,
     executor: Executor | None = None,
 ) -> Iterator[IngestReport]:
-    """Keep an index up to date with folders, yielding a report after each change until the caller stops.
+    """Keep an index up to date with folders until the caller stops iterating.
 
-    Files are handled as by :meth:`Index.add`, with the rules stored in the index, once they have stopped changing: size
-    and modification time have been the same for ``settle`` seconds, and no process of this account has them open for
-    writing (Linux). The first report comes after ``settle`` seconds. The index is not locked between updates; while
-    another process writes, this waits.
+    Files are added as by :meth:`Index.add`, with the rules saved in the index, once they have stopped changing: their
+    size and modification time have been the same for ``settle`` seconds, and no process of this user has them open for
+    writing (Linux only). The index is locked only during updates; while another process is writing, updates wait.
 
     Args:
-        index: The index, not opened read-only.
+        index: The index, which must not be read-only.
         paths: Folders, files or patterns.
-        settle: Seconds without change, more than 0.
-        stop: Ends the iteration soon after it is set, for example from another thread.
-        workers, prune, on_progress, executor: As of :meth:`Index.add`.
+        settle: How long a file must remain unchanged, in seconds; more than 0.
+        stop: Event that ends the iteration soon after it is set, for example from another thread.
+        workers, prune, on_progress, executor: As for :meth:`Index.add`.
+
+    Yields:
+        A report after each update; the first comes after ``settle`` seconds.
 
     Raises:
-        InvalidArgumentError: ``settle`` is not above 0.
-        IngestInterrupted: Ctrl-C during an update, with the report so far; at other times KeyboardInterrupt.
+        InvalidArgumentError: ``settle`` is not positive.
+        IngestInterrupted: Ctrl-C was pressed during an update; contains the report so far. Between updates, Ctrl-C
+            raises KeyboardInterrupt.
     """
     if not 0 < settle < math.inf:
         raise InvalidArgumentError(f"settle must be more than 0 s, got {settle}")
@@ -97,7 +100,7 @@ class Settling:
     """Tracks which files have stopped changing.
 
     Args:
-        seconds: How long a file must be unchanged.
+        seconds: How long a file must remain unchanged, in seconds.
     """
 
     seconds: float = SETTLE
@@ -106,19 +109,19 @@ class Settling:
     _done: dict[str, VideoFile] = field(default_factory=dict)
 
     def look(self, scan: Scan, now: float) -> bool:
-        """Record a scan at a time (seconds); return whether there is something to do."""
+        """Record a scan made at time ``now`` (seconds); return whether there is anything to update."""
         before, self._seen = self._seen, {}
         for file in scan.files:
             known = before.get(file.path)
             self._seen[file.path] = known if known is not None and known[0] == file else (file, now)
         gone = {path: self._gone.get(path, now) for path in self._done if path not in self._seen}
         self._gone = gone
-        # A moved file must settle under its new name before the old one counts as gone, so that its features move with
-        # it.
+        # A moved file must settle under its new name before the old one counts as gone; otherwise its features would be
+        # removed instead of moved.
         return any(now - since >= self.seconds for since in gone.values()) or bool(self.settled(now))
 
     def settled(self, now: float) -> dict[str, VideoFile]:
-        """Files that have stopped changing and have not been handled in their current state."""
+        """Files that have stopped changing but have not been processed in their current state."""
         waiting = {path: file for path, (file, _) in self._seen.items() if self._done.get(path) != file}
         return {path: file for path, file in waiting.items() if now - self._seen[path][1] >= self.seconds}
 
@@ -127,21 +130,21 @@ class Settling:
         return bool(self._gone) or any(self._done.get(path) != file for path, (file, _) in self._seen.items())
 
     def unsettled(self) -> set[str]:
-        """Files that have not been handled in their current state and may still be changing."""
+        """Files that have not been processed in their current state and may still be changing."""
         return {path for path, (file, _) in self._seen.items() if self._done.get(path) != file} | set(self._gone)
 
     def hold(self, paths: Collection[str], now: float) -> None:
-        """Mark files as still changing, regardless of their size and time."""
+        """Mark files as still changing, regardless of their size and modification time."""
         for path in paths:
             self._seen[path] = (self._seen[path][0], now)
 
     def finish(self, files: dict[str, VideoFile]) -> None:
-        """Mark files as handled in their current state, including missing ones."""
+        """Mark these files as processed in their current state, and missing files as handled."""
         self._done = {path: file for path, file in self._done.items() if path not in self._gone} | files
         self._gone = {}
 
     def is_finished(self, file: VideoFile) -> bool:
-        """Whether a file was handled in its current state."""
+        """Whether a file has been processed in its current state."""
         return self._done.get(file.path) == file
 
 
@@ -152,7 +155,7 @@ def _follow(
     settling: Settling,
     stop: threading.Event,
 ) -> Iterator[IngestReport]:
-    """Process changed files, and update the index with the ones that have settled."""
+    """Watch for changes and update the index with the files that have settled."""
     changed = ChangedPaths()
     with ExitStack() as stack:
         begun = time.monotonic()
@@ -191,13 +194,13 @@ def _follow(
             files = scan(names, index.manifest.rules)
             took, scanned = time.monotonic() - begun, time.monotonic()
             if (present := _identities(files)) != folders:
-                # Restart watching: for a folder that was recreated or mounted the system still watches the old one.
+                # Restart the observer: if a folder was recreated or mounted, it would still watch the old one.
                 stack.close()
                 folders, is_watched = present, _watch(files, changed, index.place.folder, stack)
 
 
 class ChangedPaths:
-    """Changed paths reported by the system, filled from another thread."""
+    """Thread-safe set of paths reported as changed by the operating system."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -220,10 +223,10 @@ class ChangedPaths:
 
 
 def _rescan(files: Scan, changed: Collection[str], rules: FolderRules) -> Scan | None:
-    """Update a scan after changes to some paths; None if all folders must be read.
+    """Update a scan after changes to some paths; return None if a full scan is necessary.
 
-    Only the size of a growing file is checked. Files that are neither videos nor folders, such as partial downloads,
-    are ignored. For new and missing files only their folder is read.
+    Known files are only checked for size and modification time. Files that are not videos, such as partial downloads,
+    are ignored. For new and missing files, only the containing folder is read.
     """
     known = {file.path: file for file in files.files}
     beside_named = {os.path.dirname(path) for path in files.named if path not in files.folders}
@@ -232,7 +235,7 @@ def _rescan(files: Scan, changed: Collection[str], rules: FolderRules) -> Scan |
     for path in changed:
         parent = os.path.dirname(path)
         if os.path.basename(path) == MANIFEST_FILE:
-            folders.add(os.path.dirname(parent))  # its folder has become an index, or no longer is one
+            folders.add(os.path.dirname(parent))  # the parent folder has become an index, or ceased to be one
             continue
         try:
             state = os.lstat(path)
@@ -241,30 +244,30 @@ def _rescan(files: Scan, changed: Collection[str], rules: FolderRules) -> Scan |
                 return None
             if path in known or path in files.listed:
                 folders.add(parent)
-            continue  # or it was not part of the scan
+            continue  # otherwise it was not part of the scan
         is_file = stat.S_ISREG(state.st_mode)
         if path in known and is_file:
             grown[path] = VideoFile(path, state.st_size, state.st_mtime_ns)
         elif path in files.listed and path not in files.named:
             folders.add(path)  # recreated
-        elif not is_file or _may_matter(path, rules):
+        elif not is_file or _has_indexed_extension(path, rules):
             if path in files.named or parent in beside_named:
                 return None
             folders.add(parent)
     if grown:
         files = replace(files, files=tuple(grown.get(file.path, file) for file in files.files))
-    # Ignore folders that the scan skipped; a new folder is read together with everything below it.
+    # Ignore folders that the scan skipped; new folders are read recursively.
     folders &= files.listed
-    return scan_again(files, folders, rules) if folders else files
+    return rescan(files, folders, rules) if folders else files
 
 
-def _may_matter(path: str, rules: FolderRules) -> bool:
-    """Whether a file with this name can be a video to index."""
+def _has_indexed_extension(path: str, rules: FolderRules) -> bool:
+    """Whether a file has an extension that is indexed."""
     return os.path.splitext(path)[1].lower() in rules.extensions
 
 
 def _identities(scan: Scan) -> dict[str, tuple[int, int]]:
-    """Identity (device and inode) of each existing folder of a scan, to notice folders that were replaced."""
+    """Device and inode of each existing folder of a scan, to detect folders that were replaced."""
     found = {}
     for folder in scan.folders:
         with suppress(OSError):
@@ -278,7 +281,7 @@ def _is_chosen(ready: Mapping[str, VideoFile], settling: Settling, file: VideoFi
 
 
 def open_for_writing(paths: Collection[str]) -> set[str]:
-    """Files that processes of this account have open for writing; empty if the system does not provide this."""
+    """Files that are open for writing in a process of this user; empty on systems other than Linux."""
     found: set[str] = set()
     names = {os.path.realpath(path): path for path in paths}
     if not names:
@@ -291,7 +294,7 @@ def open_for_writing(paths: Collection[str]) -> set[str]:
         folder = f"/proc/{process}/fd"
         try:
             descriptors = os.listdir(folder)
-        except OSError:  # the process ended, or belongs to another user
+        except OSError:  # the process has exited, or belongs to another user
             continue
         for descriptor in descriptors:
             try:
@@ -304,7 +307,10 @@ def open_for_writing(paths: Collection[str]) -> set[str]:
 
 
 def _watch(scan: Scan, changed: ChangedPaths, ignored: Path | None, stack: ExitStack) -> bool:
-    """Start recording file system changes outside the index in ``changed``; return whether all folders are watched."""
+    """Start recording file system changes in ``changed``; return whether all folders are watched.
+
+    Changes in the folder ``ignored``, the index itself, are not recorded.
+    """
     from watchdog.events import FileSystemEvent, FileSystemEventHandler
     from watchdog.observers import Observer
 
@@ -313,7 +319,7 @@ def _watch(scan: Scan, changed: ChangedPaths, ignored: Path | None, stack: ExitS
     class Handler(FileSystemEventHandler):
         def on_any_event(self, event: FileSystemEvent) -> None:
             if event.event_type not in _CHANGES or (event.is_directory and event.event_type == "modified"):
-                return  # entries of the folder have their own notifications
+                return  # changes to files in the folder are reported separately
             paths = [os.fsdecode(path) for path in (event.src_path, event.dest_path) if path]
             changed.add(path for path in paths if inside is None or not os.path.join(path, "").startswith(inside))
 
@@ -329,7 +335,9 @@ def _watch(scan: Scan, changed: ChangedPaths, ignored: Path | None, stack: ExitS
         observer.start()
     except OSError as error:
         _logger.warning(
-            "the system does not watch these folders (%s); they are scanned every %d s", error, _RESCAN_UNWATCHED
+            "these folders cannot be watched for changes (%s); scanning them every %d s instead",
+            error,
+            _RESCAN_UNWATCHED,
         )
         observer.unschedule_all()
         return False

@@ -1,6 +1,6 @@
-"""Find the segments that two videos share, the pose in which they match, and a score.
+"""Find the segments two videos share, the relative orientation of matching frames, and a similarity score.
 
-Each name is imported when it is first used.
+Names are imported on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Comparison of two videos: the frame map near the offsets with the most votes, its lines, and their numbers."""
+"""Comparison of two videos: the frame similarity map near the most-voted offsets, its lines, and pair features."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from vidkin.match.windows import MapWindow, find_windows
 __all__ = ["MIN_SIMILARITY", "compare", "compare_views"]
 
 MIN_SIMILARITY = 0.05
-"""Minimum calibrated similarity of two frames that counts as evidence of a match; unrelated frames are around 0."""
-# Minimum similarity of the frames of a plain copy. If even the best frames have less than twice this similarity, half
-# the similarity of the best frames is enough.
+"""Minimum calibrated similarity of two frames to count as evidence of a match; unrelated frames are around 0."""
+# Minimum frame similarity in an unedited copy. If even the most similar frames are below twice this value, the minimum
+# is half of their similarity instead.
 _PLAIN_SIMILARITY = 0.25
 
-# Number of pairs of views that are compared: those with the most similar frames.
+# Number of view pairs to compare in detail: those with the most similar frames.
 _MAX_VIEWS = 2
-# Number of frames of a side that must be similar.
+# Number of most similar frames that decide whether a view pair is worth comparing.
 _ALIKE_FRAMES = 4
 
 
@@ -33,22 +33,23 @@ _ALIKE_FRAMES = 4
 def compare_views(
     query: Sequence[Sequenced], target: Sequence[Sequenced], *, least_alike: float = 0.2
 ) -> Iterator[tuple[Measured, Sequenced, Sequenced]]:
-    """Compare the views of two videos: their whole frames, and boxes in them that may hold a video of their own.
+    """Compare the views of two videos: their whole frames, and boxes within them that may contain another video.
 
-    The two pairs of views with the most similar frames are compared, by the best match of each frame on the other side.
+    View pairs are ranked by the mean similarity of each frame to its best match in the other view; the top two are
+    compared in detail.
 
     Args:
-        query, target: The views of both videos.
-        least_alike: Minimum mean similarity of the four most similar frames of a side. Pairs of views below it are not
-            compared, because they hardly ever score .2.
+        query, target: The views of each video.
+        least_alike: Minimum mean similarity of the four most similar frames. View pairs below it are skipped, because
+            they rarely reach a score of 0.2.
 
     Yields:
-        The comparisons with the frames compared, the most promising first; none if hardly any frames are similar.
+        Each comparison with its query and target frames, most promising first; nothing if few frames are similar.
     """
     query, target = (tuple(side for side in sides if len(side)) for sides in (query, target))
     if not query or not target:
         return
-    # All views of the query in one product, because most views have few frames.
+    # Most views have few frames, so one matrix product over all query views is faster.
     vectors, levels = np.concatenate([one.vectors for one in query]), np.concatenate([one.levels for one in query])
     starts = np.cumsum([0, *map(len, query)])
     rows = []
@@ -68,7 +69,7 @@ def compare_views(
 
 
 def _means(best: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Means [V, 2] of similarities [T, V]: over all T frames, and over the most similar frames."""
+    """Mean similarity [V, 2] over all T frames, and over only the most similar ones, from values [T, V]."""
     alike = np.sort(best, axis=0)[-_ALIKE_FRAMES:]
     return np.stack([best.mean(axis=0), alike.mean(axis=0)], axis=1)
 
@@ -82,13 +83,13 @@ def compare(
     """Compare two videos.
 
     Args:
-        query: Frames of a video.
-        target: Frames of another one.
-        near: Windows to compare, see :func:`find_windows`, which bound the cost for long files; lines that continue in
-            the next window are joined. None compares every frame with every frame.
+        query: Frames of the first video.
+        target: Frames of the second video.
+        near: Windows to compare (see :func:`find_windows`), which bound the cost for long files. Lines that continue in
+            the next window are joined. None compares every pair of frames.
 
     Raises:
-        InvalidArgumentError: A video has no frames, or a window is empty or outside of the videos.
+        InvalidArgumentError: A video has no frames, or a window is empty or exceeds the videos.
     """
     if not len(query) or not len(target):
         raise InvalidArgumentError(f"both videos must have frames, got {len(query)} and {len(target)}")
@@ -99,7 +100,9 @@ def compare(
         if not (
             is_inside and 0 <= window.query_first < window.query_end and 0 <= window.target_first < window.target_end
         ):
-            raise InvalidArgumentError(f"{window} must lie in {len(query)} and {len(target)} frames")
+            raise InvalidArgumentError(
+                f"{window} must not be empty and must lie within {len(query)} query and {len(target)} target frames"
+            )
         part, lines = _compare_window(query, target, window)
         parts.append(part)
         pieces += [(part, line) for line in lines]
@@ -112,7 +115,7 @@ def compare(
 
 
 def _compare_window(query: Sequenced, target: Sequenced, window: MapWindow) -> tuple[Part, list[AlignedLine]]:
-    """The map in a window, and its lines in frame positions of the whole videos."""
+    """Return the similarity map of a window, and its lines with frame positions relative to the whole videos."""
     some = query.cut(window.query_first, window.query_end)
     other = target.cut(window.target_first, window.target_end)
     similarity = frame_map(some.vectors, other.vectors, some.levels, other.levels)
@@ -136,7 +139,7 @@ def _compare_window(query: Sequenced, target: Sequenced, window: MapWindow) -> t
 
 
 def _join(pieces: Sequence[tuple[Part, AlignedLine]], query: Sequenced, target: Sequenced) -> list[Chain]:
-    """Lines, strongest first, after joining lines that continue in neighboring windows."""
+    """Join lines that continue in neighboring windows; return the resulting lines, strongest first."""
     chains: list[list[tuple[Part, AlignedLine]]] = []
     for part, line in sorted(pieces, key=lambda piece: int(piece[1].rows[0])):
         for chain in chains:
@@ -145,7 +148,7 @@ def _join(pieces: Sequence[tuple[Part, AlignedLine]], query: Sequenced, target: 
                 break
         else:
             chains.append([(part, line)])
-    joined = [Chain(_as_one_line([line for _, line in chain], query, target), tuple(chain)) for chain in chains]
+    joined = [Chain(_merge_lines([line for _, line in chain], query, target), tuple(chain)) for chain in chains]
     return sorted(joined, key=lambda chain: -chain.line.evidence)
 
 
@@ -154,11 +157,11 @@ def _continues(line: AlignedLine, after: AlignedLine, query: Sequenced, target: 
     if not 0 < start - query.times[line.rows[-1]] <= MAX_GAP + query.period or line.speed * after.speed < 0:
         return False
     expected, actual = (each.offset + each.speed * start for each in (line, after))
-    # Either line may be off by a frame.
+    # Each line may be off by one frame.
     return abs(expected - actual) <= 2 * max(query.period, target.period)
 
 
-def _as_one_line(lines: Sequence[AlignedLine], query: Sequenced, target: Sequenced) -> AlignedLine:
+def _merge_lines(lines: Sequence[AlignedLine], query: Sequenced, target: Sequenced) -> AlignedLine:
     if len(lines) == 1:
         return lines[0]
     rows = np.concatenate([line.rows for line in lines])

@@ -1,6 +1,6 @@
-"""Score pairs of videos with a trained comparator, which evaluates the map of all frames.
+"""Score pairs of videos with a trained comparator, which evaluates their frame similarity map.
 
-Shapes: Tq, Tt frames; R regions; D dimension; a primed length belongs to the learned map.
+Shapes: Tq query frames, Tt target frames, R regions, D dimensions; primes mark the sizes of the learned map.
 """
 
 from __future__ import annotations
@@ -20,63 +20,63 @@ from vidkin.match.segments import Clock, segment_of
 from vidkin.similarity.contracts import FrameFeatures, PairScore, Segment
 from vidkin.similarity.scale import UNRELATED
 
-# Without type checks, because they are called for every pair of videos.
+# Called for every pair of videos, so argument checks would be too slow.
 _find_lines, _frame_map = unchecked(find_lines), unchecked(frame_map)
 
 LEARNED = "learned"
-"""Name of the scorer of a trained comparator."""
+"""Name of the scorer that uses a trained comparator."""
 
 LEAST_INFORMATION = 0.05
-"""Minimum information of a frame to be compared; other frames are blank, or show content that many videos share."""
+"""Frames with less information are not compared: they are blank, or show content common to many videos."""
 
-# Maximum number of shifts of the finer side to try, for copies that begin between two samples.
+# Maximum number of phase shifts to try on the more densely sampled side, for copies that start between two samples.
 _MAX_SHIFTS = 4
 
 
 class VideoComparator(Protocol):
-    """Interface this scorer needs from a trained comparator: float32 NumPy arrays in and out.
+    """Interface a trained comparator must implement: float32 NumPy arrays in and out, no gradients.
 
-    Implementations with torch or another library convert at this interface; gradients are not needed.
+    Implementations in torch or another library convert from and to NumPy.
     """
 
     @property
     def reduction(self) -> int:
-        """Frames for each row and column of the learned map, at least 1: ``Tq' = ceil(Tq / reduction)``, or one less if
-        the network drops the remainder."""
+        """Number of frames per row and column of the learned map, at least 1: ``Tq' = ceil(Tq / reduction)``, or one
+        less if the network drops the remainder."""
 
     def weigh(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Descriptors [T, R, D] float32, T may be 0, weighted for comparison: [T, R, D'] float32."""
+        """Weight descriptors [T, R, D] float32 for comparison; return [T, R, D'] float32. T may be 0."""
 
     def frame_map(self, query: NDArray[np.float32], target: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Similarities [Tq, Tt] float32 of weighed descriptors [Tq, R, D'] and [Tt, R, D']; at least one frame each."""
+        """Similarities [Tq, Tt] float32 of weighted descriptors [Tq, R, D'] and [Tt, R, D'], with Tq, Tt >= 1."""
 
     def learned_map(self, frame_map: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Learned map [Tq', Tt'] float32 in [-1, 1] of a contiguous map [Tq, Tt] float32 of any size."""
+        """Learned map [Tq', Tt'] float32 in [-1, 1] for a contiguous frame map [Tq, Tt] float32 of any size."""
 
     def video_score(self, learned_map: NDArray[np.float32]) -> float:
-        """Score in [-1, 1] of a learned map [Tq', Tt']."""
+        """Score in [-1, 1] for a learned map [Tq', Tt']."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedScorer:
-    """Scores how certain a trained comparator is that two videos show the same, and finds the segments.
+    """Scores how certain a trained comparator is that two videos share footage, and finds the shared segments.
 
-    The shorter video is searched for in the longer one, in stretches of up to three times its length. Frames without
-    information are left out, and the more densely sampled side is thinned to the period of the other. With s the
-    comparator's score of the pair, s0 the score of the shorter video with itself, and (m, u) the median and the 99th
-    percentile of unrelated videos:
-    ``score = .2 + .8 (s - u) / (s0 - u)`` above u, ``.2 (s - m) / (u - m)`` below, clipped to [0, 1]. So a video
-    scores 1 with itself, and unrelated videos score below .2.
+    The shorter video is searched for in the longer one, in windows of up to three times its length. Frames without
+    information are dropped, and the more densely sampled video is subsampled to the period of the other. With s the
+    comparator's score for the pair, s0 its score for the shorter video with itself, and (m, u) the median and the 99th
+    percentile of its scores for unrelated videos:
+    ``score = 0.2 + 0.8 (s - u) / (s0 - u)`` above u, ``0.2 (s - m) / (u - m)`` below, clipped to [0, 1]. A video
+    therefore scores 1 with itself, and 99 % of unrelated videos score below 0.2.
 
     Segments are lines through ``map = calibrated frame similarity x clamp(2 (l - m) / (s0 - m), 0, 1)`` with l the
-    learned map: a cell half as certain as the video compared with itself counts fully, because cells at the edge of a
-        match are less certain.
+    learned map. A cell counts fully at half the certainty of the video compared with itself, because cells at the edge
+    of a match are less certain.
 
     Attributes:
         comparator: The trained comparator.
-        unrelated: The raw scores m and u of unrelated videos.
-        identity: Identifies weights and settings: scorers with the same identity give the same scores.
-        threshold: Minimum value of the map at which frames count toward a segment.
+        unrelated: Median m and 99th percentile u of the raw scores of unrelated videos.
+        identity: Identifies weights and settings: scorers with the same identity return the same scores.
+        threshold: Minimum map value at which frames count toward a segment.
         maximum_segments: Maximum number of segments reported per pair.
     """
 
@@ -87,9 +87,8 @@ class LearnedScorer:
     maximum_segments: int = 8
 
     name: ClassVar[str] = LEARNED
-    # True: segments are read from a calibrated map.
+    # Segments are lines through a map calibrated by unrelated frames.
     needs_background: ClassVar[bool] = True
-    # Yes: lines through the map.
     has_segments: ClassVar[bool] = True
 
     def score(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> list[PairScore]:
@@ -98,7 +97,7 @@ class LearnedScorer:
         return [self._score(side, _InformativeFrames.of(target, self.comparator)) for target in targets]
 
     def raw_score(self, query: FrameFeatures, target: FrameFeatures) -> float:
-        """The comparator's own score in [-1, 1]; -1 if a side has no informative frame."""
+        """The comparator's raw score in [-1, 1]; -1 if a video has no informative frames."""
         sides = (
             _InformativeFrames.of(query, self.comparator),
             _InformativeFrames.of(target, self.comparator),
@@ -106,17 +105,17 @@ class LearnedScorer:
         return self._compare(*sorted(sides, key=lambda side: side.seconds))[0]
 
     def scaled(self, raw: float, itself: float) -> float:
-        """The score in [0, 1] of a comparator's own score.
+        """Rescale a raw score of the comparator to [0, 1].
 
         Args:
-            raw: s, its score of the pair.
-            itself: s0, its score of the shorter video with itself.
+            raw: s, the raw score of the pair.
+            itself: s0, the raw score of the shorter video with itself.
         """
         median, high = self.unrelated
         if raw <= high:
             return UNRELATED * min(1.0, max(0.0, (raw - median) / (high - median)))
         if itself <= high:
-            return UNRELATED  # the comparator does not even recognize the video itself
+            return UNRELATED  # the comparator fails to match the video even with itself
         return min(1.0, UNRELATED + (1.0 - UNRELATED) * (raw - high) / (itself - high))
 
     def _score(self, query: _InformativeFrames, target: _InformativeFrames) -> PairScore:
@@ -148,7 +147,8 @@ class LearnedScorer:
         return PairScore(score, segments, similarity)
 
     def _compare(self, shorter: _InformativeFrames, longer: _InformativeFrames) -> tuple[float, NDArray[np.float32]]:
-        """The raw score, and the learned map [Ts, Tl] spread over all frames, in [-1, 1]; empty without frames."""
+        """Return the raw score, and the learned map [Ts, Tl] in [-1, 1] upsampled to all frames; empty without
+        informative frames."""
         if not (len(shorter.rows) and len(longer.rows)):
             return -1.0, np.zeros((0, 0), np.float32)
         frame_map = self.comparator.frame_map(shorter.values, longer.values)
@@ -157,19 +157,19 @@ class LearnedScorer:
         spread = self.comparator.learned_map(frame_map)
         raw = self._best_stretch(frame_map)
         for axis, (side, places) in enumerate(((shorter, rows), (longer, columns))):
-            # Each frame gets the value of the last compared frame, which represents `reduction` frames.
+            # Each frame takes the cell of the last compared frame at or before it; a cell covers `reduction` frames.
             times = side.features.timestamps
             before = np.maximum(np.searchsorted(times[side.rows[places]], times, side="right") - 1, 0)
-            # A network may have no cell for the last few frames; they get the value of the last cell.
+            # A network that drops the remainder has no cell for the last few frames; they take the last cell.
             spread = spread.take(before // self.comparator.reduction, axis, mode="clip")
         return raw, spread
 
     def _best_stretch(self, frame_map: NDArray[np.float32]) -> float:
-        """The highest score of the shorter video with the most similar stretches of the longer one.
+        """Return the highest score of the shorter video with the most similar windows of the longer one.
 
-        Stretches are one, two and three times as long as the shorter video; for each length, the stretch with the most
-        similar frames (in both directions) is compared. Stretches are compared without their surroundings, which would
-        change the output of the network at the edges, and make the score depend on the rest of the video.
+        Windows are one, two and three times as long as the shorter video; for each length, the window with the highest
+        frame similarity in both directions is scored. Each window is cropped from the map, because the network's
+        receptive field would otherwise make the score depend on the rest of the video.
         """
         rows, columns = frame_map.shape
         best = -1.0
@@ -192,7 +192,7 @@ def _mean_along(line: AlignedLine, similarity: NDArray[np.float32]) -> float:
 
 
 def _sliding_maximum(values: NDArray[np.float32], width: int) -> NDArray[np.float32]:
-    """Maximum [N, M - width + 1] of every ``width`` neighboring columns, by doubling the width of windows."""
+    """Sliding maximum [N, M - width + 1] over ``width`` columns, computed by doubling the window width."""
     reach = 1
     while reach < width:
         step = min(reach, width - reach)
@@ -203,12 +203,12 @@ def _sliding_maximum(values: NDArray[np.float32], width: int) -> NDArray[np.floa
 
 @dataclass(slots=True)
 class _InformativeFrames:
-    """The informative frames of one of two videos, ready to be compared."""
+    """The informative frames of one video, with descriptors weighted for comparison."""
 
     features: FrameFeatures
     rows: NDArray[np.int64]  # [n] indices of informative frames
-    values: NDArray[np.float32]  # [n, R, D] weighed
-    itself: float | None = None  # raw score of the video with itself, computed when first needed
+    values: NDArray[np.float32]  # [n, R, D'] weighted descriptors
+    itself: float | None = None  # raw score of the video with itself, computed on first use
 
     @classmethod
     def of(cls, features: FrameFeatures, comparator: VideoComparator) -> _InformativeFrames:
@@ -223,10 +223,10 @@ class _InformativeFrames:
 def _common_clock(
     query: _InformativeFrames, target: _InformativeFrames, frame_map: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows and columns of the map [nq, nt] at the period of the coarser side.
+    """Rows and columns of the map [nq, nt] after subsampling the finer side to the period of the coarser one.
 
-    A comparator is trained on maps in which a copy is a diagonal. The shift of the finer side with the highest Chamfer
-    similarity is used.
+    The comparator is trained on maps in which a copy is a 45-degree diagonal. The phase shift of the finer side with
+    the highest Chamfer similarity is used.
     """
     periods = (query.features.period, target.features.period)
     step = round(max(periods) / min(periods))

@@ -1,4 +1,4 @@
-"""Straight lines in a map of frame similarities: stretches of one video that occur in another at constant speed."""
+"""Find straight lines in a frame similarity map: clips of one video that occur in another at constant speed."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ Map = NDArray[np.float32]
 Times = NDArray[np.float64]
 
 SPEEDS = (1.0, 0.5, 0.57, 0.66, 0.76, 0.87, 1.15, 1.32, 1.52, 1.74, 2.0, 2.4)
-"""Speeds to try, seconds of target per second of query; the speed of a line is then fitted."""
+"""Speeds to try, in seconds of target per second of query; the best ones are then refined."""
 SPEED_LIMITS = (0.45, 2.6)
-# A line at another speed, or backwards, needs this many times the evidence of the line at speed 1. Sampling alone, with
-# frames up to half a period apart, changes evidence by less.
-_OTHER_SPEED = 1.08
-# Its rows must also have more evidence by this many standard errors, because the best of many speeds gains by chance.
+# A line at a different speed, or in reverse, needs this many times the evidence of the line at speed 1. Sampling alone,
+# with frames up to half a period apart, changes the evidence by less.
+_MIN_GAIN = 1.08
+# The gain per row must also exceed zero by this many standard errors, because the best of many speeds gains by chance.
 _MIN_ERRORS = 3.0
-# Evidence of a mismatch; when lines are compared, removed cells and cells beyond the end count as mismatches.
+# Evidence of a mismatch. When lines are compared, cleared cells and cells outside the map count as mismatches.
 _MISMATCH = np.float32(-0.25)
 # Number of speeds other than 1 whose best line is fitted.
 _FITTED_SPEEDS = 2
 MAX_GAP = 1.6
-"""Seconds without evidence that end a line."""
+"""A line ends after this many seconds without evidence."""
 MAX_LINES = 8
 """Maximum number of lines in a map."""
-# Maximum factor by which fitting increases the evidence of a line of the grid, which has steps of half a frame.
+# Maximum factor by which fitting increases the evidence of a grid line; grid offsets are half a frame apart.
 _MAX_LIFT = 1.25
-# Frames around a line in which its peak is searched for.
+# Column offsets around a line at which its peak is searched for.
 _NEAR = np.arange(-2, 3)
 # Minimum number of frames to fit a speed.
 _MIN_FREE = 6
-# A fit is repeated until it no longer finds more evidence, at most this many times.
+# Maximum number of fitting iterations; a fit stops earlier when the evidence no longer increases.
 _MAX_FITS = 4
-# Minimum evidence of a line, as a share of the strongest line's evidence, and in seconds; maps of unrelated videos are
-# full of weaker lines.
-_MIN_SHARE, _MIN_EVIDENCE = 0.1, 0.15
-# Minimum evidence of a line as a share of a stronger line's evidence in the same frames of one side: repeated footage
-# is equally similar both times, while other moments of a scene are less similar.
-_MIN_AGAIN = 0.8
+# Minimum evidence of a line, as a fraction of the strongest line's evidence and in seconds; maps of unrelated videos
+# are full of weaker lines.
+_MIN_RATIO, _MIN_EVIDENCE = 0.1, 0.15
+# Minimum evidence of a line, as a fraction of a stronger line's evidence in the same query or target frames. Repeated
+# footage is equally similar each time it occurs, while other moments of a scene are less similar.
+_MIN_REPEAT_RATIO = 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedLine:
-    """A stretch of the query found in the target: target time = offset + speed * query time.
+    """A clip of the query found in the target: target time = offset + speed * query time.
 
     Attributes:
-        speed: Seconds of target per second of query; negative if the target runs backwards.
-        offset: Seconds of target at the start of the query.
-        rows: [N] frames of the query on the line, without gaps.
-        columns: [N] matching frame of the target for each row; -1 where the target has ended.
-        evidence: Sum of the map along the line, in seconds of a perfect match.
+        speed: Seconds of target per second of query; negative if the target plays in reverse.
+        offset: Target time in seconds at query time 0.
+        rows: [N] positions of the query frames on the line, consecutive.
+        columns: [N] position of the matching target frame for each row; -1 beyond the ends of the target.
+        evidence: Sum of the map along the line; one second of a perfect match adds 1.
     """
 
     speed: float
@@ -72,15 +72,14 @@ class AlignedLine:
 def find_lines(
     evidence: Map, query_times: Times, target_times: Times, *, max_lines: int = MAX_LINES
 ) -> list[AlignedLine]:
-    """Find the lines with the most evidence, strongest first, each outside of the stretches of stronger lines.
+    """Find the lines with the most evidence, strongest first; each lies outside the area covered by stronger lines.
 
-    A run on a line is the stretch with the largest sum of evidence, weighted by the duration of each query frame.
-    In frames of either side that a stronger line explains, another line counts only where it has at least .8 times as
-    much evidence.
+    Each line is cut to the run with the largest sum of evidence, weighted by the duration of the query frames.
+    In query or target frames that a stronger line already explains, cells with less than 0.8 times that line's mean
+    evidence count as mismatches.
 
     Args:
-        evidence: [Tq, Tt] similarity of frames minus the minimum for a match; negative values are evidence against a
-            match.
+        evidence: [Tq, Tt] frame similarity minus the minimum for a match; negative values are evidence against a match.
         query_times: [Tq] seconds, increasing.
         target_times: [Tt] seconds, increasing.
         max_lines: Maximum number of lines.
@@ -88,11 +87,11 @@ def find_lines(
     if not evidence.size or evidence.max() <= 0:
         return []
     forward = _Search(evidence.copy(), query_times, target_times)
-    # Lines that run backwards are forward lines in the reversed target; they need at least three frames.
+    # A reversed copy is a forward line in the reversed target. With fewer than three frames it is indistinguishable.
     backward = _Search(evidence[:, ::-1].copy(), query_times, -target_times[::-1]) if len(query_times) > 2 else None
     found: list[AlignedLine] = []
     for _ in range(max_lines):
-        least = max(_MIN_SHARE * found[0].evidence, _MIN_EVIDENCE) if found else 0.0
+        least = max(_MIN_RATIO * found[0].evidence, _MIN_EVIDENCE) if found else 0.0
         line = forward.find(over=least)
         reverse = backward.find(over=line.evidence if line is not None else least) if backward is not None else None
         if reverse is not None:
@@ -109,24 +108,24 @@ def find_lines(
 
 
 def _reverse(line: AlignedLine, count: int) -> AlignedLine:
-    """Convert a line in a reversed target of ``count`` frames to the original target."""
+    """Convert a line found in the reversed target, which has ``count`` frames, to the original target."""
     columns = np.where(line.columns >= 0, count - 1 - line.columns, -1)
     return AlignedLine(-line.speed, -line.offset, line.rows, columns, line.evidence)
 
 
 class _Search:
-    """The search for lines in one map; cells of lines that were found are removed from it.
+    """Searches one map for lines; `clear` removes the lines already found.
 
     Args:
-        left: [Tq, Tt] the map; changed in place.
-        query_times, target_times: Seconds.
+        left: [Tq, Tt] the remaining evidence; modified in place.
+        query_times, target_times: [Tq] and [Tt] seconds.
     """
 
     def __init__(self, left: Map, query_times: Times, target_times: Times) -> None:
         self._left, self._query_times, self._target_times = left, query_times, target_times
-        self._stays = _stays(query_times)
-        self._period = _usual_step(target_times)
-        self._gap = max(MAX_GAP, 2.5 * _usual_step(query_times))
+        self._durations = _frame_durations(query_times)
+        self._period = _median_step(target_times)
+        self._gap = max(MAX_GAP, 2.5 * _median_step(query_times))
         speeds = SPEEDS if len(query_times) > 2 else SPEEDS[:1]
         offsets = [self._offsets(speed) for speed in speeds]
         self._firsts = np.cumsum([0, *(len(part) for part in offsets)])[:-1]
@@ -141,8 +140,8 @@ class _Search:
         return np.arange(first, last, self._period / 2)
 
     def find(self, over: float = 0.0) -> AlignedLine | None:
-        """The best remaining line; None if fitting cannot raise any above this evidence."""
-        sums = np.cumsum(self._along(self._columns) * self._stays, axis=1)
+        """Return the best remaining line; None if fitting cannot raise the evidence of any line above ``over``."""
+        sums = np.cumsum(self._along(self._columns) * self._durations, axis=1)
         lowest = np.minimum(np.minimum.accumulate(sums, axis=1)[:, :-1], 0.0)
         before = np.concatenate([np.zeros((len(sums), 1), np.float32), lowest], axis=1)
         gains = (sums - before).max(axis=1)
@@ -151,8 +150,8 @@ class _Search:
             return None
         best: AlignedLine | None = None
         for number in [0, *(1 + np.argsort(-of_speeds[1:])[:_FITTED_SPEEDS]).tolist()]:
-            # A speed whose fit cannot exceed the best line so far is not fitted.
-            margin = _OTHER_SPEED if best is not None and best.speed == 1.0 else 1.0
+            # Skip speeds whose fit cannot exceed the best line so far.
+            margin = _MIN_GAIN if best is not None and best.speed == 1.0 else 1.0
             if of_speeds[number] <= 0 or (best is not None and _MAX_LIFT * of_speeds[number] <= margin * best.evidence):
                 continue
             last = self._firsts[number + 1] if number + 1 < len(self._firsts) else len(gains)
@@ -169,28 +168,28 @@ class _Search:
         return best
 
     def exceeds(self, line: AlignedLine, plain: AlignedLine) -> bool:
-        """Whether a line has more evidence than a line at normal speed by more than sampling and chance explain."""
-        if line.evidence <= _OTHER_SPEED * plain.evidence:
+        """Whether a line has significantly more evidence than ``plain``, beyond what sampling and chance explain."""
+        if line.evidence <= _MIN_GAIN * plain.evidence:
             return False
         rows = np.union1d(line.rows, plain.rows)
         values = []
         for each in (line, plain):
-            # Beyond its ends, a line has the evidence of the map, or a mismatch outside of the map.
+            # Extend both lines over the same rows; outside the map they get a mismatch.
             columns = self._nearest(each.offset + each.speed * self._query_times[rows])
             cells = np.where(columns >= 0, self._left[rows, columns], np.float32(-1.0))
-            values.append(np.maximum(cells, _MISMATCH) * self._stays[rows])
+            values.append(np.maximum(cells, _MISMATCH) * self._durations[rows])
         gain = values[0] - values[1]
         return bool(gain.mean() > _MIN_ERRORS * gain.std() / np.sqrt(len(gain)))
 
     def clear(self, line: AlignedLine) -> None:
-        """Remove a line from the map: its stretch of query and target, nearby moments, and cells less similar to the
-        line's frames than these are to each other.
+        """Remove a line from the map: its rows and columns with a margin of `MAX_GAP`, and any cells of its query or
+        target frames with clearly less evidence than the line.
 
-        In still footage all frames are similar, so other lines there would be redundant.
+        In still footage all frames are similar, so further lines there would be redundant.
         """
         inside = line.columns >= 0
         own, columns = line.rows[inside], line.columns[inside]
-        least = _MIN_AGAIN * float(self._left[own, columns].mean())
+        least = _MIN_REPEAT_RATIO * float(self._left[own, columns].mean())
         for explained in (own, (slice(None), columns)):
             cells = self._left[explained]
             self._left[explained] = np.where(cells < least, np.minimum(cells, _MISMATCH), cells)
@@ -214,16 +213,15 @@ class _Search:
         return columns
 
     def _along(self, columns: NDArray[np.intp]) -> Map:
-        """Values [..., Tq] of the map along lines; a frame beyond the end of the target is a mismatch that ends a
-        run."""
+        """Map values [..., Tq] along lines; beyond the ends of the target they are -1, which ends a run."""
         rows = np.arange(columns.shape[-1])
         return np.where(columns >= 0, self._left[rows, columns], np.float32(-1.0))
 
     def _run(self, columns: NDArray[np.intp]) -> tuple[int, int, float]:
-        """First row, one past the last row, and evidence of the best run on one line without gaps."""
-        values = self._along(columns) * self._stays
-        first, last, total = _best_sum(values)
-        # Rows with evidence; a gap between two of them that is too long divides the run.
+        """First row, row after the last, and evidence of the best run on a line without long gaps."""
+        values = self._along(columns) * self._durations
+        first, last, total = _find_max_run(values)
+        # Rows with evidence; gaps longer than `_gap` between them split the run.
         positive = first + np.flatnonzero(values[first:last] > 0)
         if len(positive) < 2:
             return first, last, total
@@ -237,7 +235,7 @@ class _Search:
         return int(chosen[0]), int(chosen[-1]) + 1, max(sums)
 
     def _fit(self, speed: float, offset: float, is_free: bool) -> AlignedLine | None:
-        """Move a line to the peaks of the map, as long as that loses no evidence.
+        """Fit a line to the peaks of the map, iterating as long as the evidence increases.
 
         Args:
             speed, offset: Initial values of the line.
@@ -263,13 +261,13 @@ class _Search:
         return best
 
 
-def _usual_step(times: Times) -> float:
-    """Median seconds between two frames; 1 for a single frame."""
+def _median_step(times: Times) -> float:
+    """Median seconds between consecutive frames; 1 for a single frame."""
     return float(np.median(times[1:] - times[:-1])) if len(times) > 1 else 1.0
 
 
-def _stays(times: Times) -> NDArray[np.float32]:
-    """Seconds [T] that each frame stays on screen; a frame that stays long, such as a slide, counts as two."""
+def _frame_durations(times: Times) -> NDArray[np.float32]:
+    """Duration [T] of each frame in seconds, capped at twice the median so that a slide does not outweigh the rest."""
     if len(times) < 2:
         return np.ones(1, np.float32)
     steps = np.diff(times)
@@ -277,7 +275,7 @@ def _stays(times: Times) -> NDArray[np.float32]:
     return np.asarray(np.minimum(np.append(steps, usual), 2 * usual), np.float32)
 
 
-def _best_sum(values: NDArray[np.float32]) -> tuple[int, int, float]:
+def _find_max_run(values: NDArray[np.float32]) -> tuple[int, int, float]:
     sums = np.concatenate([[0.0], np.cumsum(values, dtype=np.float64)])
     lowest = np.minimum.accumulate(sums)
     last = int(np.argmax(sums - lowest))
@@ -288,7 +286,8 @@ def _best_sum(values: NDArray[np.float32]) -> tuple[int, int, float]:
 def _peaks(
     left: Map, rows: NDArray[np.intp], columns: NDArray[np.intp], target_times: Times
 ) -> tuple[Times, NDArray[np.float64]]:
-    """Time [N] of the highest value of the map near a line in each row, and distinctness of the peak."""
+    """Time [N] of the map's peak near the line in each row, with subframe interpolation, and height [N] of the peak
+    above the mean of its neighborhood."""
     last = left.shape[1] - 1
     near = np.minimum(np.maximum(columns[:, None] + _NEAR, 0), last)
     values = left[rows[:, None], near].astype(np.float64)
@@ -310,7 +309,7 @@ def _peaks(
 def _regress(
     times: Times, peaks: Times, weights: NDArray[np.float64], speed: float, is_free: bool
 ) -> tuple[float, float] | None:
-    """Speed and offset by weighted least squares; the speed is unchanged if frames do not determine it."""
+    """Fit speed and offset by weighted least squares; the speed is kept if the frames do not determine it."""
     total = weights.sum()
     if total < 1e-3:
         return None

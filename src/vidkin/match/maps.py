@@ -1,4 +1,4 @@
-"""Similarity of the frames of two videos, calibrated by the similarity of unrelated frames to each of them."""
+"""Frame-to-frame similarity of two videos, calibrated by each frame's similarity to unrelated frames."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["Vectors", "frame_map", "levels"]
 
 Vectors = NDArray[np.float32]
 
-# The level of a frame is its mean similarity to this many nearest neighbors in the cohort.
+# Number of nearest neighbors in the cohort that are averaged to give a frame's level.
 _NEIGHBORS = 8
 
 
 @check_arguments
 def levels(vectors: Vectors, cohort: Vectors) -> NDArray[np.float32]:
-    """Mean cosine [T] of each frame to the most similar unrelated frames; high for common content.
+    """Mean cosine similarity [T] of each frame to its nearest unrelated frames; high for common content.
 
     Args:
         vectors: [T, D] unit vectors.
@@ -30,7 +30,7 @@ def levels(vectors: Vectors, cohort: Vectors) -> NDArray[np.float32]:
 
 @check_arguments
 def frame_map(query: Vectors, target: Vectors, query_levels: Vectors, target_levels: Vectors) -> NDArray[np.float32]:
-    """Cosines [Tq, Tt], rescaled so that the mean of both frames' levels becomes 0, and equality 1."""
+    """Cosine similarities [Tq, Tt], rescaled so that the mean level of the two frames maps to 0 and equality to 1."""
     level = (query_levels[:, None] + target_levels[None]) / 2
     cosines = query @ target.T
     return np.asarray((cosines - level) / np.maximum(1.0 - level, 0.05), np.float32)

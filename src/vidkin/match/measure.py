@@ -1,4 +1,4 @@
-"""Features of a comparison of two videos: some thirty named numbers along the matching lines."""
+"""Pair features of two compared videos: named statistics of the map and its matching lines."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from vidkin.similarity.contracts import WHOLE, Box
 
 __all__ = ["NUMBERS", "Chain", "Measured", "Part", "Sequenced", "measure_numbers"]
 
-# Seconds on both sides of a line that belong to it; frames farther away show another moment.
+# Frames within this many seconds of a line belong to it; frames farther away show a different moment.
 _NEARBY = 2.0
-# Number of frames of a line whose pairs are used to compare the changes of both sides; more would not change the mean.
-_PAIRS = 48
+# Number of frames sampled along a line to compare how both sides change over time; more would not change the mean.
+_SAMPLED_FRAMES = 48
 
 NUMBERS = (
     "evidence",
@@ -61,21 +61,21 @@ NUMBERS = (
     "query shapes change",
     "target shapes change",
 )
-"""Names of the numbers, in their order."""
+"""Names of the pair features, in the order of :attr:`Measured.numbers`."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sequenced:
-    """The frames of one video for a comparison.
+    """The frames of one view of a video, as input to a comparison.
 
     Attributes:
         vectors: [T, D] unit vectors.
         times: [T] seconds.
-        levels: [T] similarity of unrelated frames, see :func:`levels`.
+        levels: [T] mean similarity to unrelated frames, see :func:`levels`.
         information: [T] in [0, 1].
-        box: The part of each frame that the vectors describe. An inset or the area inside a border has vectors of its
-            own, in addition to those of the whole frame.
-        thumbnails: [T, 8, 8] luma of that part; None if not computed.
+        box: The region of the frame that the vectors describe. An inset, or the area inside a border, is a separate
+            view in addition to the whole frame.
+        thumbnails: [T, 8, 8] luma of that region; None if not computed.
     """
 
     vectors: Vectors
@@ -90,11 +90,11 @@ class Sequenced:
 
     @property
     def period(self) -> float:
-        """Seconds between two frames; 1 for a single frame."""
+        """Median seconds between consecutive frames; 1 for a single frame."""
         return float(np.median(np.diff(self.times))) if len(self.times) > 1 else 1.0
 
     def cut(self, first: int, end: int) -> Sequenced:
-        """The frames from ``first`` to ``end`` (exclusive)."""
+        """The frames from ``first`` (inclusive) to ``end`` (exclusive)."""
         return Sequenced(
             self.vectors[first:end],
             self.times[first:end],
@@ -107,12 +107,12 @@ class Sequenced:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measured:
-    """A comparison.
+    """Result of a comparison.
 
     Attributes:
         lines: Matching lines, strongest first.
         similarities: Mean calibrated similarity along each line.
-        numbers: [len(NUMBERS)] float32.
+        numbers: [len(NUMBERS)] float32, the pair features.
     """
 
     lines: tuple[AlignedLine, ...]
@@ -126,7 +126,7 @@ class Part:
 
     Attributes:
         similarity: [Tq, Tt] calibrated similarity.
-        first_row, first_column: First corner in the whole map.
+        first_row, first_column: Position of its top-left cell in the whole map.
     """
 
     similarity: NDArray[np.float32]
@@ -136,7 +136,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """A line, and its pieces in the parts of the map."""
+    """A line, and the pieces it was joined from, each with its part of the map."""
 
     line: AlignedLine
     pieces: tuple[tuple[Part, AlignedLine], ...]
@@ -148,12 +148,12 @@ def measure_numbers(
     query: Sequenced,
     target: Sequenced,
 ) -> NDArray[np.float32]:
-    """`NUMBERS` of a comparison: of the map, of all lines together, and along the strongest line.
+    """Compute the pair features `NUMBERS` from the map, from all lines, and along the strongest line.
 
     Args:
-        parts: The computed parts of the map; similarity elsewhere counts as 0, as for unrelated frames.
+        parts: The computed parts of the map; elsewhere, similarity counts as 0, the value for unrelated frames.
         chains: Lines, strongest first.
-        query, target: The videos.
+        query, target: The compared frames.
     """
     numbers = dict.fromkeys(NUMBERS, 0.0)
     numbers |= _describe_map(parts, query, target)
@@ -236,8 +236,8 @@ def _describe_best(chain: Chain, query: Sequenced, target: Sequenced) -> dict[st
 def _describe_shapes(
     query: Sequenced, rows: NDArray[np.intp], target: Sequenced, columns: NDArray[np.intp]
 ) -> dict[str, float]:
-    """Agreement of thumbnails along the line, and of their motion at the same moments: two takes by one camera look
-    similar at all moments, but their moving objects are in different positions."""
+    """Agreement of thumbnails along the line, and of their changes over time: two takes from the same camera always
+    look similar, but their moving objects are in different positions."""
     if query.thumbnails is None or target.thumbnails is None:
         return {}
     shapes = compare_shapes(query.thumbnails[rows], target.thumbnails[columns])
@@ -251,8 +251,9 @@ def _describe_shapes(
 
 
 def _describe_piece(part: Part, line: AlignedLine, query: Sequenced, target: Sequenced) -> tuple[NDArray[Any], ...]:
-    """Values along a line in one part, the highest values at other moments, whether there are other moments, the
-    highest value of each target frame, and whether the maximum of a row is on the line."""
+    """Five arrays for a line in one part of the map: similarity along the line; for each row, the highest similarity
+    far from the line, and whether there are such cells; the highest similarity of each target frame; and for each row,
+    whether its maximum is on the line."""
     inside = line.columns >= 0
     rows, columns = line.rows[inside] - part.first_row, line.columns[inside] - part.first_column
     similarity = part.similarity[rows]
@@ -268,8 +269,8 @@ def _describe_piece(part: Part, line: AlignedLine, query: Sequenced, target: Seq
 
 
 def _describe_changes(query: Vectors, target: Vectors) -> dict[str, float]:
-    """Change of each side along the line, and agreement of the changes in time and amount."""
-    picked = np.unique(np.linspace(0, len(query) - 1, _PAIRS).astype(np.intp))
+    """How much each side changes along the line, and how well the changes agree in timing and amount."""
+    picked = np.unique(np.linspace(0, len(query) - 1, _SAMPLED_FRAMES).astype(np.intp))
     first, second = np.triu_indices(len(picked), 1)
     if not len(first):
         return {"query still": 1.0, "target still": 1.0, "changes agree": 0.0, "changes differ": 0.0}

@@ -1,4 +1,4 @@
-"""Orientation of a copy, rotated by quarter turns and then mirrored, and how to find it."""
+"""Orientation of a copy (quarter turns, then a mirror flip) and how to find it from thumbnails."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["PLAIN", "Pose", "ShownShapes", "compare_shapes", "find_pose"]
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class Pose:
-    """The transform that brings a frame into the orientation of another one.
+    """The transform from the orientation of one frame to that of another.
 
     Attributes:
-        flip: Whether left and right are exchanged, after rotation.
+        flip: Whether the frame is mirrored left to right, after rotation.
         quarter: Number of clockwise quarter turns, 0 to 3.
     """
 
@@ -30,10 +30,10 @@ class Pose:
 
     def __post_init__(self) -> None:
         if self.quarter not in range(4):
-            raise InvalidArgumentError(f"quarter must be 0, 1, 2 or 3 quarter turns clockwise, got {self.quarter!r}")
+            raise InvalidArgumentError(f"quarter must be 0, 1, 2 or 3 clockwise quarter turns, got {self.quarter!r}")
 
     def compose(self, after: Pose) -> Pose:
-        """This pose followed by another one."""
+        """Return this pose followed by ``after``, as one pose."""
         # A rotation after a flip equals the opposite rotation before it.
         turn = -after.quarter if self.flip else after.quarter
         return Pose(self.flip != after.flip, (self.quarter + turn) % 4)
@@ -49,7 +49,7 @@ class Pose:
         return turned[..., ::-1, :] if self.flip else turned
 
     def apply_to_box(self, box: Box) -> Box:
-        """Transform a box (left, top, right, bottom, as shares of the sides) together with its frame."""
+        """Transform a box (left, top, right, bottom, as fractions of the frame size) along with its frame."""
         left, top, right, bottom = box
         for _ in range(self.quarter):
             left, top, right, bottom = 1 - bottom, left, 1 - top, right
@@ -57,16 +57,16 @@ class Pose:
 
 
 PLAIN = Pose()
-"""The unchanged pose."""
+"""The identity: neither rotated nor mirrored."""
 _POSES = tuple(Pose(flip, quarter) for flip in (False, True) for quarter in range(4))
-# Maximum number of evenly spread frames used to find the pose.
-_FRAMES = 8
-# Minimum lead of another pose's correlation over the unchanged pose. It keeps nearly all upright copies upright, except
-# insets, which are compared by their own boxes, and still finds mirrored and rotated copies.
+# Maximum number of evenly spaced frames used to find the pose.
+_MAX_FRAMES = 8
+# Minimum lead of another pose's correlation over the identity. It keeps nearly all upright copies upright (except
+# insets, which are matched by their own boxes) and still finds mirrored and rotated copies.
 _MARGIN = 0.15
-# Sizes and positions of windows of a frame that the other frame may show, as shares of its sides, in addition to the
-# whole frame.
-_SIZES, _PLACES = (0.8, 0.6, 0.4), (0.0, 0.5, 1.0)
+# Sizes of windows of a frame that a crop may show, as fractions of the frame size, and their positions as fractions of
+# the remaining space. The whole frame is tried as well.
+_SIZES, _POSITIONS = (0.8, 0.6, 0.4), (0.0, 0.5, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ class ShownShapes:
 
     Attributes:
         pose: Transform from the orientation of the query to that of the target.
-        agreement: Mean correlation of the thumbnails in this pose, in the window of one side that the other side shows.
-        upright: The same in the unchanged pose.
-        change: Correlation of their changes along the stretch; 0 for a single frame.
-        query_moves, target_moves: Mean change of a thumbnail pixel in gray levels.
+        agreement: Mean correlation of the thumbnails in this pose, over the best-matching window.
+        upright: Mean correlation without a change of pose.
+        change: Correlation of the changes over time; 0 for a single frame.
+        query_moves, target_moves: RMS change of a thumbnail pixel over time, in gray levels.
     """
 
     pose: Pose
@@ -93,17 +93,17 @@ class ShownShapes:
 def compare_shapes(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> ShownShapes:
     """Compare the thumbnails of matching frames.
 
-    The vectors of frames are the same in all poses, so the pose is found by thumbnails: the pose with the highest mean
-    correlation, over windows of one side that the other side may show.
+    Frame vectors are invariant to the pose, so thumbnails determine it: the pose with the highest mean correlation,
+    over windows of one frame that the other may show as a crop.
 
     Args:
         query: [N, 8, 8] thumbnails, N at least 1.
         target: [N, 8, 8] thumbnails of the matching frames.
     """
-    chosen = np.unique(np.linspace(0, len(query) - 1, _FRAMES).astype(np.intp))
+    chosen = np.unique(np.linspace(0, len(query) - 1, _MAX_FRAMES).astype(np.intp))
     own, other = (_windows_of(side[chosen].astype(np.float32)) for side in (query, target))
-    one, two, places = _normalize(own), _normalize(other), _places()
-    # Correlate the posed query with windows of the target, and the target with windows of the query.
+    one, two, places = _normalize(own), _normalize(other), _pose_sources()
+    # Correlate the transformed query with windows of the target, and vice versa.
     inside = _multiply(one[0][:, places], two) / len(chosen)
     around = _multiply(two[0][:, np.argsort(places, axis=1)], one) / len(chosen)
     best = np.maximum(inside.max(axis=1), around.max(axis=1))
@@ -120,49 +120,56 @@ def compare_shapes(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Shown
 
 
 def _multiply(posed: NDArray[np.float32], windows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Products [8, K] of thumbnails in all poses [N, 8, 64] with all windows [K, N, 64]."""
+    """Dot products [8, K] of thumbnails in all poses [N, 8, 64] with all windows [K, N, 64]."""
     return np.asarray(posed.transpose(1, 0, 2).reshape(len(_POSES), -1) @ windows.reshape(len(windows), -1).T)
 
 
 @cache
-def _places() -> NDArray[np.intp]:
+def _pose_sources() -> NDArray[np.intp]:
     """Source pixel [8, 64] of each pixel of a transformed thumbnail, for each of `_POSES`."""
-    places = np.arange(THUMBNAIL**2).reshape(THUMBNAIL, THUMBNAIL, 1)
-    return np.stack([np.asarray(pose.apply(places)[..., 0], np.intp).ravel() for pose in _POSES])
+    pixels = np.arange(THUMBNAIL**2).reshape(THUMBNAIL, THUMBNAIL, 1)
+    return np.stack([np.asarray(pose.apply(pixels)[..., 0], np.intp).ravel() for pose in _POSES])
 
 
 @check_arguments
 def find_pose(query: NDArray[np.uint8], target: NDArray[np.uint8]) -> Pose:
-    """The pose of :func:`compare_shapes`; unchanged if there are no frames."""
+    """Find the pose between matching frames, see :func:`compare_shapes`; the identity if there are no frames.
+
+    Args:
+        query: [N, 8, 8] thumbnails.
+        target: [N, 8, 8] thumbnails of the matching frames.
+
+    Raises:
+        InvalidArgumentError: The shapes differ or are not [N, 8, 8].
+    """
     if query.shape != target.shape or query.shape[1:] != (THUMBNAIL, THUMBNAIL):
         raise InvalidArgumentError(
-            f"both must be [N, {THUMBNAIL}, {THUMBNAIL}], got {list(query.shape)} and {list(target.shape)}"
+            f"query and target must be [N, {THUMBNAIL}, {THUMBNAIL}], got {list(query.shape)} and {list(target.shape)}"
         )
     return compare_shapes(query, target).pose if len(query) else PLAIN
 
 
 def _windows_of(frames: NDArray[np.float32]) -> NDArray[np.float32]:
     """Windows [K, N, 64] of frames [N, 8, 8]."""
-    rows, columns = _samplings()
+    rows, columns = _window_weights()
     windows = rows[:, None] @ frames[None] @ columns[:, None]
     return np.asarray(windows.reshape(*windows.shape[:2], -1), np.float32)
 
 
 def _normalize(windows: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Windows [K, N, 64] with zero mean and unit length."""
+    """Normalize windows [K, N, 64] to zero mean and unit length."""
     flat = windows - windows.mean(axis=2, keepdims=True)
     return np.asarray(flat / (np.linalg.norm(flat, axis=2, keepdims=True) + 1e-3 * THUMBNAIL), np.float32)
 
 
 @cache
-def _samplings() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Two arrays [K, 8, 8] that sample the rows and the columns of each window from a frame; the whole frame comes
-    first.
+def _window_weights() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Weights [K, 8, 8] that resample the rows, and weights that resample the columns, of each window to 8 pixels.
 
-    Windows have equal shares of the width and the height of the frame, or its full height or width.
+    The first window is the whole frame. Windows have the frame's aspect ratio, or its full height or width.
     """
-    spans = [(1.0, 0.0)] + [(size, (1 - size) * place) for size in _SIZES for place in _PLACES]
-    each = [_sampling(start, start + size) for size, start in spans]
+    spans = [(1.0, 0.0)] + [(size, (1 - size) * position) for size in _SIZES for position in _POSITIONS]
+    each = [_resampling_weights(start, start + size) for size, start in spans]
     pairs = [
         (one, other)
         for one, (height, _) in enumerate(spans)
@@ -173,10 +180,10 @@ def _samplings() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     return rows, np.ascontiguousarray(columns.transpose(0, 2, 1))
 
 
-def _sampling(first: float, last: float) -> NDArray[np.float32]:
-    """Weights [8, 8] that average a stretch of eight numbers in eight equal pieces."""
+def _resampling_weights(first: float, last: float) -> NDArray[np.float32]:
+    """Weights [8, 8] that resample the interval [first, last] of 8 pixels to 8 pixels by area averaging."""
     edges = (first + (last - first) * np.arange(THUMBNAIL + 1) / THUMBNAIL) * THUMBNAIL
-    places = np.arange(THUMBNAIL)
-    overlap = np.minimum(edges[1:, None], places + 1) - np.maximum(edges[:-1, None], places)
-    shares = np.maximum(overlap, 0.0)
-    return np.asarray(shares / shares.sum(axis=1, keepdims=True), np.float32)
+    pixels = np.arange(THUMBNAIL)
+    overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
+    weights = np.maximum(overlap, 0.0)
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True), np.float32)

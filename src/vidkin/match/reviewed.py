@@ -1,4 +1,4 @@
-"""A measure learned from user verdicts: another scorer's score combined with similarity of weighted features."""
+"""A score learned from user verdicts, which combines another scorer's score with a weighted feature similarity."""
 
 from __future__ import annotations
 
@@ -20,27 +20,32 @@ from vidkin.match.scorers import KindScorer
 from vidkin.similarity.contracts import FrameFeatures, PairScore, Scorer
 
 MEASURE_FILE = "review/measure.json"
-"""Path of the measure within an index folder."""
+"""Path of the review measure within an index folder."""
 
 PAIR_NUMBERS = ("score", "kinds", "weighted")
-"""Inputs of the measure for a pair: the other scorer's score, the score of :class:`KindScorer`, and the weighted
-cosine."""
+"""Inputs of the review measure for a pair: the inner scorer's score, the score of :class:`KindScorer`, and the cosine
+similarity of the weighted mean descriptors."""
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class ReviewMeasure:
-    """A small head on stored features, with two thresholds: same kind, and same.
+    """A small head on stored features: ordinal regression of the verdicts different, same kind, and same.
 
-    ``u = coefficients * numbers`` with `PAIR_NUMBERS`; the probability that a pair is the same or of the same kind is
-    ``sigmoid(u - kind)``, and that it is the same ``sigmoid(u - same)``. The score is the mean of both.
+    With ``u`` the dot product of `coefficients` and the pair's `PAIR_NUMBERS`, the probability that a pair is at least
+    of the same kind is ``sigmoid(u - kind)``, and the probability that it is the same is ``sigmoid(u - same)``. The
+    score is the mean of the two probabilities.
 
     Attributes:
         fingerprint: Fingerprint of the features the measure was trained on.
         center: [D], mean descriptor of the collection.
-        weights: [D], at least 0: how much each dimension counts in the weighted cosine.
-        coefficients: One coefficient for each of `PAIR_NUMBERS`, at least 0.
+        weights: [D], nonnegative weight of each dimension in the cosine similarity.
+        coefficients: One nonnegative coefficient for each of `PAIR_NUMBERS`.
         kind, same: The thresholds, ``kind <= same``.
+
+    Raises:
+        InvalidArgumentError: A value is not finite, a weight or coefficient is negative, lengths do not match, or
+            ``kind > same``.
     """
 
     fingerprint: str
@@ -53,30 +58,32 @@ class ReviewMeasure:
     def __post_init__(self) -> None:
         values = (*self.center, *self.weights, *self.coefficients, self.kind, self.same)
         if not all(math.isfinite(value) for value in values) or min((*self.weights, *self.coefficients)) < 0:
-            raise InvalidArgumentError("numbers of a review measure must be finite, and its weights at least 0")
+            raise InvalidArgumentError(
+                "values of a review measure must be finite, and its weights and coefficients at least 0"
+            )
         if len(self.center) != len(self.weights) or len(self.coefficients) != len(PAIR_NUMBERS):
             raise InvalidArgumentError(
-                f"center and weights must be of one length, coefficients of {len(PAIR_NUMBERS)}, got "
+                f"center and weights must have the same length and coefficients length {len(PAIR_NUMBERS)}, got "
                 f"{len(self.center)}, {len(self.weights)} and {len(self.coefficients)}"
             )
         if self.kind > self.same:
             raise InvalidArgumentError(
-                f"threshold of the kind must be at most that of the same, got {self.kind} and {self.same}"
+                f"threshold 'kind' must be at most threshold 'same', got {self.kind} and {self.same}"
             )
 
     def grade(self, numbers: Sequence[float]) -> tuple[float, float]:
-        """Probabilities (same or same kind, same) for the values of `PAIR_NUMBERS`."""
+        """Probabilities (at least same kind, same) for the `PAIR_NUMBERS` of one pair."""
         total = sum(factor * value for factor, value in zip(self.coefficients, numbers, strict=True))
         of_kind, of_same = (1 / (1 + math.exp(min(limit - total, 500.0))) for limit in (self.kind, self.same))
         return of_kind, of_same
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Store the measure as JSON, atomically."""
+        """Write the measure to a JSON file, atomically."""
         write_text(Path(path), json.dumps(asdict(self)) + "\n")
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> ReviewMeasure:
-        """Read a measure from a file.
+        """Read a measure from a JSON file.
 
         Raises:
             InvalidArgumentError: The file does not exist or is damaged.
@@ -94,16 +101,16 @@ class ReviewMeasure:
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InvalidArgumentError(
-                f"{os.fspath(path)} must hold a measure from `vidkin train review`: {error}; train it again"
+                f"{os.fspath(path)} must contain a measure from `vidkin train review`: {error}; train it again"
             ) from error
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewedScorer:
-    """The score of a review measure; segments and maps are those of the scorer that it builds on.
+    """Replaces the scores of another scorer with those of a review measure; segments and maps are unchanged.
 
     Attributes:
-        inner: The scorer it builds on.
+        inner: The scorer that finds segments, and whose score is an input to the measure.
         measure: The measure learned from verdicts.
     """
 
@@ -117,16 +124,16 @@ class ReviewedScorer:
 
     @property
     def needs_background(self) -> bool:
-        """Same as for the inner scorer."""
+        """As for the inner scorer."""
         return self.inner.needs_background
 
     @property
     def has_segments(self) -> bool:
-        """Same as for the inner scorer."""
+        """As for the inner scorer."""
         return self.inner.has_segments
 
     def score(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> list[PairScore]:
-        """The results of the inner scorer with the scores of the measure; see :class:`vidkin.similarity.Scorer`."""
+        """Results of the inner scorer, rescored by the measure; see :class:`vidkin.similarity.Scorer`."""
         scores = self.inner.score(query, targets)
         center, weights = (np.array(item, np.float32) for item in (self.measure.center, self.measure.weights))
         numbers = pair_numbers(query, targets, scores, center, weights)
@@ -135,7 +142,7 @@ class ReviewedScorer:
 
 
 def describe_video_whole(features: FrameFeatures) -> NDArray[np.float32]:
-    """Mean descriptor [D] float32 of a video's whole pictures, weighted by their information."""
+    """Mean descriptor [D] float32 of a video's whole frames, weighted by their information."""
     values = features.whole.astype(np.float32).mean(1)
     weights = np.maximum(features.information.astype(np.float32), 1e-6)
     mean: NDArray[np.float32] = (values * weights[:, None]).sum(0) / weights.sum()
@@ -149,12 +156,12 @@ def pair_numbers(
     center: NDArray[np.float32],
     weights: NDArray[np.float32],
 ) -> NDArray[np.float32]:
-    """`PAIR_NUMBERS` of a query with each target, [N, 3].
+    """Compute `PAIR_NUMBERS` for a query and each target; return [N, 3] float32.
 
     Args:
         query: Features of one video.
         targets: Features of N other videos.
-        scores: The inner scorer's scores of the targets.
+        scores: The inner scorer's results for the targets.
         center: [D], mean descriptor of the collection.
         weights: [D], weight of each dimension.
     """

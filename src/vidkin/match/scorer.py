@@ -1,4 +1,4 @@
-"""Score videos whose views have one vector per frame: the verifier judges the lines in their map."""
+"""Copy scorer for features with one vector per frame and view: a verifier scores the lines in the similarity map."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ __all__ = ["VerifiedScorer"]
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class VerifiedScorer:
-    """Scores how certain it is that two videos contain the same footage, and finds the segments.
+    """Scores how certain it is that two videos share footage, and finds the shared segments.
 
-    The views of both videos are compared, and the highest score of the verifier counts. The segments come from the
-    matching pair of views with the most matching frames, because crops of a query are described in few of its frames.
-    The baseline of the features is the level of unrelated frames, see :func:`vidkin.match.levels`.
+    The score is the verifier's highest score over all compared view pairs. The segments come from the matching view
+    pair with the most evidence in frames, because crops of a query have features in only a few of its frames.
+    The baselines in the features are the levels computed by :func:`vidkin.match.levels`.
 
     Attributes:
-        verifier: Judges a comparison.
+        verifier: Turns a comparison into a score.
     """
 
     verifier: Verifier
@@ -43,14 +43,14 @@ class VerifiedScorer:
     has_segments: ClassVar[bool] = True
 
     def score(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> list[PairScore]:
-        """Scores, segments, and maps of the whole frames; see :class:`vidkin.similarity.Scorer`."""
+        """Scores, segments, and whole-frame maps [Tq, Tt]; see :class:`vidkin.similarity.Scorer`."""
         views, results = query.once(_views_of, partial(_views_of, query)), []
         for target in targets:
             check_wanted()
             results.append(self._score(views, target.once(_views_of, partial(_views_of, target))))
         return results
 
-    def _score(self, query: Sequence[_Shown], target: Sequence[_Shown]) -> PairScore:
+    def _score(self, query: Sequence[_ViewFrames], target: Sequence[_ViewFrames]) -> PairScore:
         first, second = query[0].frames, target[0].frames
         whole = np.clip(frame_map(first.vectors, second.vectors, first.levels, second.levels), 0.0, 1.0)
         compared, scores = [], []
@@ -66,26 +66,26 @@ class VerifiedScorer:
         matching = [at for at, (measured, _, _) in enumerate(compared) if measured.lines and scores[at] >= UNRELATED]
         measured, one, other = compared[max(matching, key=lambda at: _evidence_in_frames(*compared[at]), default=best)]
         sides = (next(view for view in views if view.frames is side) for views, side in ((query, one), (target, other)))
-        # Identical frames get a score of 1, which a verifier never reaches.
+        # The verifier's output never reaches 1, so identical videos are given 1 here.
         score = 1.0 if np.array_equal(first.vectors, second.vectors) else scores[best]
         return PairScore(score, _segments(measured, *sides), whole)
 
 
 def _evidence_in_frames(measured: Measured, query: Sequenced, target: Sequenced) -> float:
-    """Evidence of the strongest line, in frames that match perfectly."""
+    """Evidence of the strongest line as an equivalent number of perfectly matching frames."""
     return measured.lines[0].evidence / max(query.period, target.period)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Shown:
-    """The frames of one view, and their times."""
+class _ViewFrames:
+    """The frames of one view and their clock."""
 
     frames: Sequenced
     clock: Clock
 
 
-def _views_of(features: FrameFeatures) -> list[_Shown]:
-    """The frames of each view that is described in at least one frame, the whole frames first."""
+def _views_of(features: FrameFeatures) -> list[_ViewFrames]:
+    """Views with features in at least one frame; the whole frames come first and are always included."""
     vectors, views = features.vectors, []
     for view in range(vectors.shape[1]):
         rows = np.flatnonzero(vectors[:, view].any(axis=1)) if view else np.arange(len(features))
@@ -100,12 +100,12 @@ def _views_of(features: FrameFeatures) -> list[_Shown]:
             features.box(view, rows) if view and features.boxes is not None else WHOLE,
             None if features.thumbnails is None else features.thumbnails[rows, view],
         )
-        views.append(_Shown(frames, Clock(times, frames.period, features.end)))
+        views.append(_ViewFrames(frames, Clock(times, frames.period, features.end)))
     return views
 
 
-def _segments(measured: Measured, query: _Shown, target: _Shown) -> tuple[Segment, ...]:
-    """The lines as segments of both videos, each in the pose found from its frames."""
+def _segments(measured: Measured, query: _ViewFrames, target: _ViewFrames) -> tuple[Segment, ...]:
+    """Convert the lines of a comparison to segments, each with the pose found from its frames."""
     segments = []
     for line, similarity in zip(measured.lines, measured.similarities, strict=True):
         inside = line.columns >= 0

@@ -1,4 +1,4 @@
-"""Open scorers by the names that manifests store and extractors declare; the scorers of kinds and of trained models."""
+"""Open scorers by name, as stored in manifests and declared by extractors; also the scorer for kinds of videos."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from vidkin.similarity.frame_maps import frame_similarity_many
 
 @dataclass(frozen=True, slots=True)
 class KindScorer:
-    """Scores similarity with a model trained to order videos: same thing, same kind of thing, something else.
+    """Scores similarity with a model trained to rank videos: same subject, same kind of subject, anything else.
 
     With unit descriptors the map is ``m = (1 + cos) / 2 = 1 - d^2 / 4``, where d is the Euclidean distance the model
-    was trained on. The side with fewer descriptors is the query: ``score = weighted mean over its frames of the
-    largest m with any frame of the other``, weighted by information; with equal numbers it is the mean of both
-    directions. So a clip matches the long video that contains it, no matter which one is the query.
+    was trained on. The score is a one-sided Chamfer similarity from the video with fewer frames: the mean, weighted by
+    information, of each frame's largest m. If both have the same number of frames, the two directions are averaged.
+    A clip therefore matches the long video that contains it, whichever is the query.
 
-    Scores are not calibrated by unrelated videos: they order the videos of a collection, and their scale is specific to
-    the model. Only whole pictures are compared, whatever other views there are.
+    Scores are not calibrated by unrelated videos: they rank the videos of a collection, and their scale is specific to
+    the model. Only whole frames are compared; other views are ignored.
     """
 
     name: ClassVar[str] = "kinds"
-    # No: scores are similarities as they are.
+    # Scores are raw similarities.
     needs_background: ClassVar[bool] = False
-    # No: videos of a kind have no moment in common.
+    # Videos of the same kind do not share any footage.
     has_segments: ClassVar[bool] = False
 
     def score(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> list[PairScore]:
@@ -67,7 +67,10 @@ def _mean(values: NDArray[np.float32], weights: NDArray[np.floating]) -> float:
 
 
 class DeclaresScorer(Protocol):
-    """An extractor that names the scorer its features are made for; ``open_scorer()`` opens one trained with it."""
+    """An extractor that names the scorer for its features.
+
+    It may also have a method ``open_scorer()`` that returns the scorer trained along with it.
+    """
 
     @property
     def scorer(self) -> str:
@@ -81,14 +84,14 @@ def available_scorers() -> tuple[str, ...]:
 
 @check_arguments
 def open_scorer(name: str) -> Scorer:
-    """Open the scorer with a name.
+    """Open a scorer by name.
 
     Raises:
         InvalidArgumentError: The scorer does not exist, or is part of a trained model (``learned``).
     """
     if name == LEARNED:
         raise InvalidArgumentError(
-            "scorer 'learned' is part of a trained comparator; open the comparator's folder as extractor"
+            "scorer 'learned' is part of a trained comparator; open the comparator's folder as an extractor"
         )
     if name not in _SCORERS:
         raise InvalidArgumentError(f"scorer must be one of {', '.join(available_scorers())}, got {name!r}")
@@ -97,7 +100,7 @@ def open_scorer(name: str) -> Scorer:
 
 @check_arguments
 def finds_segments(name: str) -> bool:
-    """Whether the scorer with a name reports matching segments; ``learned`` does not need its model for this.
+    """Whether a scorer reports matching segments; for ``learned``, the model need not be loaded.
 
     Raises:
         InvalidArgumentError: The scorer does not exist.
@@ -107,7 +110,7 @@ def finds_segments(name: str) -> bool:
 
 @check_arguments
 def scorer_of(extractor: DeclaresScorer) -> Scorer:
-    """The scorer that an extractor's features are made for: its own, or the one whose name it declares.
+    """Open the scorer for an extractor's features: the one trained along with it, or the one it names.
 
     Raises:
         InvalidArgumentError: The extractor names a scorer that does not exist.

@@ -20,8 +20,8 @@ class Clock:
 
     Attributes:
         times: [T] seconds.
-        period: Duration of the last frame of a stretch in seconds.
-        end: Time in seconds at which the video ends; None if unknown.
+        period: Duration of a segment's last frame in seconds.
+        end: End of the video in seconds; None if unknown.
     """
 
     times: NDArray[np.floating]
@@ -29,7 +29,7 @@ class Clock:
     end: float | None = None
 
     def span(self, frames: NDArray[np.intp]) -> tuple[float, float]:
-        """Start of the first and end of the last of these frames."""
+        """Start of the first and end of the last of these frames, in seconds."""
         start, end = float(self.times[frames.min()]), float(self.times[frames.max()]) + self.period
         return (start, end) if self.end is None else (min(start, self.end), min(end, self.end))
 
@@ -44,13 +44,13 @@ def segment_of(
     target_box: Box = WHOLE,
     pose: Pose = PLAIN,
 ) -> Segment:
-    """The segment of a line; each frame lasts until the next one.
+    """Convert a line to a segment.
 
     Args:
-        line: The line, of which at least one frame is in the target.
+        line: The line; at least one of its frames must be in the target.
         score: Mean similarity along the line; clipped to [0, 1].
         query, target: Times of the frames.
-        query_box, target_box: The parts of the frames that were compared.
+        query_box, target_box: The regions of the frames that were compared.
         pose: Transform from the orientation of the query to that of the target.
     """
     inside = line.columns >= 0

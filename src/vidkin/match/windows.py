@@ -1,4 +1,4 @@
-"""Choose the windows in which two long videos are compared: around the offsets with the most votes."""
+"""Choose the windows in which to compare two long videos: around the offsets with the most votes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from vidkin.match.measure import Sequenced
 
 __all__ = ["MapWindow", "find_windows"]
 
-# Number of query frames whose windows are found together: about a minute at two frames per second.
+# Number of query frames per chunk: about a minute at two frames per second.
 _CHUNK = 128
-# Maximum windows per chunk in one video; reordered footage occurs at several offsets.
+# Maximum number of windows per chunk; reordered footage occurs at several offsets.
 _MAX_WINDOWS = 4
-# Maximum pairs of frames for which the whole map is compared, because that is faster than finding windows.
+# Maximum size of a map that is compared as a whole, because that is faster than finding windows.
 _MAX_CELLS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class MapWindow:
-    """A range of query frames and a range of target frames that are compared.
+    """A range of query frames and a range of target frames to compare.
 
     Attributes:
-        query_first, query_end: Positions of the first frame and after the last frame.
-        target_first, target_end: The same in the target.
+        query_first, query_end: Position of the first query frame, and one past the last.
+        target_first, target_end: Position of the first target frame, and one past the last.
     """
 
     query_first: int
@@ -41,16 +41,16 @@ class MapWindow:
 def find_windows(
     query: Sequenced, target: Sequenced, similarity: NDArray[np.float32], least: float
 ) -> tuple[MapWindow, ...]:
-    """Choose where to compare two videos: the whole map of short videos, or the stretches of long videos with the most
-    votes.
+    """Choose the windows in which to compare two videos: the whole map of short videos, and the windows with the most
+    votes in long ones.
 
-    A frame of the query votes for its most similar frame of the target, weighted by how far the similarity exceeds
-    ``least``. The cost of the detailed comparison thus does not grow with the length of a file.
+    Each query frame votes for its most similar target frame, weighted by how far the similarity exceeds ``least``. Each
+    chunk of the query gets a limited number of windows, so the cost of the detailed comparison is not quadratic.
 
     Args:
-        query, target: The videos.
+        query, target: Frames of the videos.
         similarity: [Tq, Tt] calibrated similarity.
-        least: Similarity below which frames do not vote.
+        least: Minimum similarity for a frame to vote.
     """
     if similarity.size <= _MAX_CELLS:
         return (MapWindow(0, len(query), 0, len(target)),)
@@ -63,7 +63,7 @@ def find_windows(
 def _windows(
     query: Sequenced, target: Sequenced, rows: NDArray[np.intp], times: NDArray[np.float64], values: NDArray[np.float32]
 ) -> Iterator[MapWindow]:
-    """For each chunk of the query, the stretches of the target with the most votes, long enough for every speed."""
+    """Yield, for each chunk of the query, the windows of the target with the most votes, wide enough for any speed."""
     for first in range(0, len(query), _CHUNK):
         end = min(first + _CHUNK, len(query))
         inside = (rows >= first) & (rows < end)
@@ -71,7 +71,8 @@ def _windows(
         reach = SPEED_LIMITS[1] * (query.times[end - 1] - query.times[first]) + 2 * target.period
         spans: list[tuple[float, float]] = []
         while len(at) and len(spans) < _MAX_WINDOWS:
-            # Votes within half of the reach on either side; the window is centered on the votes near the best one.
+            # Take the vote with the most weight within half the reach on either side, and center the window on it and
+            # its neighbors.
             near = np.abs(at[:, None] - at[None]) <= reach / 2
             best = near[int(np.argmax(near @ weights))]
             middle = float((at[best] * weights[best]).sum() / weights[best].sum())
@@ -85,7 +86,7 @@ def _windows(
 
 
 def _merge(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Merge overlapping spans; returns them in order."""
+    """Merge overlapping spans and return them in ascending order."""
     merged: list[tuple[float, float]] = []
     for start, stop in sorted(spans):
         if merged and start <= merged[-1][1]:

@@ -79,7 +79,7 @@ def test_a_dictionary_has_what_is_derived() -> None:
 
 
 def test_stretches_that_end_before_they_start_are_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"a stretch must not end before it starts, got \[3, 2\]"):
+    with pytest.raises(InvalidArgumentError, match=r"a segment must not end before it starts, got \[3, 2\]"):
         SharedStretch(3, 2, "/a", 0, 1, 0.5)
     with pytest.raises(InvalidArgumentError, match=r"duration must be at least 0 s, got -1"):
         Coverage("/f", -1.0)

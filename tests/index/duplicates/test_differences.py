@@ -248,5 +248,5 @@ def test_what_shows_something_else_is_given_no_words(source: Path, tmp_path: Pat
 def test_a_difference_is_checked() -> None:
     with pytest.raises(InvalidArgumentError, match=r"kind must be one of 'identical', .*, got 'blue'"):
         Difference("blue")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="amount must be above 0, got 0"):
+    with pytest.raises(InvalidArgumentError, match="amount must be positive and finite, got 0"):
         Difference("speed", 0.0)

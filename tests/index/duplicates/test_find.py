@@ -127,8 +127,8 @@ def test_groups_are_told_while_pairs_are_compared_and_change_no_answer(
     alone = index.duplicates()
     compared = json.loads(stored.read_text(encoding="utf-8"))
     # A look after every step, however long the last one took.
-    monkeypatch.setattr(find, "_FIRST_LOOK", 0.0)
-    monkeypatch.setattr(find, "_SHARE_OF_LOOKS", float("inf"))
+    monkeypatch.setattr(find, "_FIRST_PREVIEW", 0.0)
+    monkeypatch.setattr(find, "_MAX_PREVIEW_RATIO", float("inf"))
     Comparisons(open_place(index.path)).save()
     told: list[FoundGroup | tuple[int, int]] = []
     groups = index.duplicates(on_found=told.append, on_progress=lambda done, total: told.append((done, total)))
@@ -210,7 +210,7 @@ def test_missing_files_are_left_out_of_groups_of_duplicates(
         assert len(index.duplicates()) == 1
         copies[0].unlink()
         assert index.duplicates() == []
-    assert "1 videos are left out because their files are gone, the first is" in caplog.text
+    assert "1 videos are left out because their files are gone, for example" in caplog.text
 
 
 @pytest.mark.thorough

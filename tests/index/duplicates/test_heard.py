@@ -14,7 +14,7 @@ from tests.support.sounds import Samples, tune, write_sounds
 from vidkin import Index
 from vidkin.errors import InvalidArgumentError
 from vidkin.index import By, plan_removal
-from vidkin.index.duplicates.heard import ONLY_SOUND, piece_of
+from vidkin.index.duplicates.heard import ONLY_SOUND, select_pieces
 from vidkin.media import iter_sound
 from vidkin.rendering import describe_member
 from vidkin.similarity import SOUND_RATE, SoundFeatures
@@ -110,7 +110,9 @@ def test_a_rule_that_asks_for_sound_needs_an_index_with_sound(library: Path, tmp
     with Index.open(tmp_path / "library.vidkin", create=True) as index:
         index.use_sound(False)
         index.add([tmp_path], workers=1)
-        with pytest.raises(InvalidArgumentError, match="by is 'both', but the sound of the index is not known"):
+        with pytest.raises(
+            InvalidArgumentError, match="by='both' needs audio fingerprints, which the index does not have"
+        ):
             index.duplicates(by="both")
         with pytest.raises(InvalidArgumentError, match="by must be picture, sound, either or both, got 'smell'"):
             index.duplicates(by="smell")  # type: ignore[arg-type]
@@ -120,7 +122,7 @@ def test_what_is_looked_up_of_a_long_sound_is_half_a_minute_from_all_over_it_whe
     times = np.sort(np.random.default_rng(0).integers(0, 600 * 62, 12_000)).astype(np.int32)
     times = times[(times < 62 * 100) | (times > 62 * 200)]  # a silent stretch
     sound = SoundFeatures(times, np.full(len(times), 60, np.uint8), np.ones(len(times), np.bool_), 600.0)
-    asked = piece_of(sound)
+    asked = select_pieces(sound)
     seconds = asked.times / 62.5
     assert seconds.min() < 10
     assert seconds.max() > 580

@@ -18,9 +18,9 @@ from vidkin.index.duplicates.keeper import (
     Candidate,
     Choice,
     check_preferences,
-    choose_staying,
-    put_in_order,
+    choose_kept,
     rank_by_folders,
+    sort_by_preference,
 )
 
 
@@ -41,7 +41,7 @@ def candidate(
 def order_of(*candidates: Candidate, prefer: Collection[str] = DEFAULT_ORDER) -> list[tuple[str, str]]:
     """Name and reason of each candidate in their order, whatever the order that they are given in."""
     orders = {
-        tuple((Path(one.file.record.path).name, why) for one, why in put_in_order(given, tuple(prefer)))
+        tuple((Path(one.file.record.path).name, why) for one, why in sort_by_preference(given, tuple(prefer)))
         for given in permutations(candidates)
     }
     (order,) = orders
@@ -56,7 +56,7 @@ def first_of(*candidates: Candidate, prefer: Collection[str] = DEFAULT_ORDER) ->
     ("better", "worse", "column", "reason"),
     [
         ({"width": 128, "height": 96}, {}, "picture", "best frames"),
-        ({"traits": Traits(frame_rate=50.0)}, {}, "frame-rate", "most frames a second"),
+        ({"traits": Traits(frame_rate=50.0)}, {}, "frame-rate", "highest frame rate"),
         (
             {"traits": Traits(25.0, "HDR10")},
             {"traits": Traits(25.0, "10 bit")},
@@ -65,9 +65,9 @@ def first_of(*candidates: Candidate, prefer: Collection[str] = DEFAULT_ORDER) ->
         ),
         ({"traits": Traits(25.0, "HLG")}, {}, "dynamic-range", "highest dynamic range"),
         ({"traits": Traits(25.0, "10 bit")}, {}, "dynamic-range", "highest dynamic range"),
-        ({"traits": Traits(25.0, channels=6)}, {"traits": Traits(25.0, channels=2)}, "sound", "most sound"),
+        ({"traits": Traits(25.0, channels=6)}, {"traits": Traits(25.0, channels=2)}, "sound", "most audio channels"),
         ({"traits": Traits(25.0, streams=2)}, {}, "streams", "most subtitles and other tracks"),
-        ({"traits": Traits(25.0, date="2020", camera="X")}, {}, "metadata", "date and place"),
+        ({"traits": Traits(25.0, date="2020", camera="X")}, {}, "metadata", "most metadata"),
         ({"size": 1100}, {}, "bit-rate", "highest bit rate"),
         ({"size": 1001}, {}, "size", "largest file"),  # bit rates that differ by a thousandth count as equal
         ({"mtime_ns": 4}, {}, "age", "oldest"),
@@ -95,7 +95,7 @@ def test_earlier_columns_outweigh_later_ones_and_can_be_put_first() -> None:
     sharp = candidate("sharp.mp4", width=128, height=96)
     loud = candidate("loud.mp4", traits=Traits(25.0, channels=2), size=9000)
     assert order_of(sharp, loud) == [("sharp.mp4", "best frames"), ("loud.mp4", "first by name")]
-    assert first_of(sharp, loud, prefer=check_preferences("sound")) == ("loud.mp4", "most sound")
+    assert first_of(sharp, loud, prefer=check_preferences("sound")) == ("loud.mp4", "most audio channels")
     assert first_of(sharp, loud, prefer=check_preferences("smallest,picture")) == ("sharp.mp4", "smallest file")
 
 
@@ -188,7 +188,8 @@ def test_preferences_are_completed_by_the_default_order(tmp_path: Path, monkeypa
 def test_what_is_neither_a_column_nor_a_folder_is_refused(wrong: str) -> None:
     name = wrong.split(",")[-1]
     with pytest.raises(
-        InvalidArgumentError, match=rf"prefer must be one of picture, .*, smallest or a folder, .*, got '{name}'"
+        InvalidArgumentError,
+        match=rf"prefer must be one of picture, .*, smallest, FOLDER or outside:FOLDER, got '{name}'",
     ):
         check_preferences([wrong])
 
@@ -208,7 +209,7 @@ def staying(
         asked.append((keeper, file))
         return (keeper, file) in held
 
-    choice = choose_staying(count, holds, lambda *pair: pair not in impossible, fixed=fixed, ranks=ranks)
+    choice = choose_kept(count, holds, lambda *pair: pair not in impossible, fixed=fixed, ranks=ranks)
     assert len(set(asked)) == len(asked)
     return choice, asked
 

@@ -16,7 +16,7 @@ from tests.support.videos import encode, pan
 from vidkin.errors import ClusterError
 from vidkin.files import Proof
 from vidkin.index import Calibration, Comparisons, Index, PairResult, Traits, VideoRecord
-from vidkin.index.duplicates.pair_scores import PairJob, is_in_doubt, result_of
+from vidkin.index.duplicates.pair_scores import PairJob, is_in_doubt, to_pair_result
 from vidkin.match import open_scorer
 from vidkin.similarity import FrameFeatures, PairScore, Segment
 
@@ -128,14 +128,17 @@ def job(fingerprint: str = "plain-1") -> PairJob:
 def test_a_machine_without_the_file_refuses_instead_of_answering_otherwise(copies: Copies) -> None:
     with Index.open(copies.folder / "one", read_only=True) as index:
         scores = job().start(index.place, index.store)
-        with pytest.raises(ClusterError, match=r"does not see /nowhere/a\.mp4; mount the folder at the same path"):
+        with pytest.raises(ClusterError, match=r"cannot access /nowhere/a\.mp4; mount the folder at the same path"):
             scores.read(*RECORDS)
 
 
 def test_a_machine_with_another_extractor_refuses(copies: Copies) -> None:
     with (
         Index.open(copies.folder / "one", read_only=True) as index,
-        pytest.raises(ClusterError, match=r"another extractor than this one \(plain-1 and plain-2\); give every"),
+        pytest.raises(
+            ClusterError,
+            match=r"different extractor than this machine \(plain-1 and plain-2\); install the same weights on every",
+        ),
     ):
         job("plain-2").start(index.place, index.store)
 
@@ -153,10 +156,10 @@ def test_moments_that_only_resemble_what_a_stronger_segment_shows_are_no_part_of
     shown, again, alike = (
         Segment(0, 3.4, start, start + 3.4, score) for start, score in ((4, 0.9), (10, 0.85), (12, 0.78))
     )
-    result = result_of(PairScore(0.8, (shown, alike), np.zeros((4, 16), np.float32)), part, film)
+    result = to_pair_result(PairScore(0.8, (shown, alike), np.zeros((4, 16), np.float32)), part, film)
     assert (result.segments, result.covered) == ((shown,), (1.0, 0.25))
     # Footage that is shown twice counts twice.
-    result = result_of(PairScore(0.8, (shown, again), np.zeros((4, 16), np.float32)), part, film)
+    result = to_pair_result(PairScore(0.8, (shown, again), np.zeros((4, 16), np.float32)), part, film)
     assert (result.segments, result.covered) == ((shown, again), (1.0, 0.5))
 
 

@@ -153,13 +153,13 @@ def test_a_folder_that_cannot_be_a_scope_is_refused(
         ({"incoming": [__file__]}, "incoming must be a folder or a list of folders; .* is a file"),
         ({"across": [root / "new"]}, "across must be two or more different folders"),
         ({"across": [root / "new", root / "new/../new"]}, "across must be two or more different folders"),
-        ({"across": [root, root / "new"], "incoming": root / "new"}, "across and incoming exclude each other"),
+        ({"across": [root, root / "new"], "incoming": root / "new"}, "across and incoming are mutually exclusive"),
     ):
         with pytest.raises(InvalidArgumentError, match=words):
             index.duplicates(**options)  # type: ignore[arg-type]
     monkeypatch.setattr(logging.getLogger("vidkin"), "propagate", True)
     assert index.duplicates(incoming=tmp_path) == []
-    assert f"the index has no video in {tmp_path}" in caplog.text
+    assert f"the index has no videos in {tmp_path}" in caplog.text
 
 
 # Which lookups are left to do.

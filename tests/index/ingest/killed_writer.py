@@ -84,7 +84,7 @@ def main(location: str, table: str = "", method: str = "", turn: str = "0", when
     if table:
         kill_at(table, method, int(turn), when)
     # Small enough for every step to be taken.
-    disk_store._DEAD_ROWS, disk_store._DEAD_SHARE = 0, 0.0
+    disk_store._MAX_DEAD_ROWS, disk_store._MAX_DEAD_RATIO = 0, 0.0
     store = DiskStore(open_place(location), exact_below=10)
     if table:
         write(store)

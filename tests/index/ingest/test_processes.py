@@ -58,9 +58,9 @@ def test_each_kind_of_worker_death_affects_one_file(videos: list[str], tmp_path:
     assert {path for path, event in outcomes.items() if isinstance(event, Described)} == set(videos)
     causes = {what: getattr(outcomes[path], "cause", None) for what, path in fatal.items()}
     assert causes == {
-        "segfault": "decoder process died with signal SIGSEGV",
-        "exit": "decoder process ended with exit status 3",
-        "killed": "decoder process died with signal SIGKILL, perhaps for lack of memory",
+        "segfault": "decoder process was killed by signal SIGSEGV",
+        "exit": "decoder process exited with status 3",
+        "killed": "decoder process was killed by signal SIGKILL, possibly for lack of memory",
     }
     # Only a crash is the file's doing; a process that was killed from outside is not.
     assert {what: getattr(outcomes[path], "temporary", None) for what, path in fatal.items()} == {
@@ -144,7 +144,7 @@ def test_extractor_that_cannot_be_opened_reports_the_cause(videos: list[str]) ->
 
 def test_worker_that_cannot_start_reports_the_cause(videos: list[str]) -> None:
     spec = WorkerSpec("plain", open_extractor=_open_in_a_way_that_exits)
-    with pytest.raises(RuntimeError, match=r"ended with status 7 before it could start"):
+    with pytest.raises(RuntimeError, match=r"exited with status 7 before it could start"):
         list(ProcessExecutor(spec, workers=1).run(videos))
 
 

@@ -67,9 +67,9 @@ def test_videos_on_an_unmounted_share_are_kept(index: Index, videos: Path) -> No
     (videos / "README").touch()
     report = add(index, videos, prune=True)
     assert report.prune_refused == (
-        f"nothing was pruned: {videos} no longer contains videos, as if its drive or share were not connected, and "
-        "4 videos of the index were in it; connect it and run this again, or add --prune-anyway if they were deleted "
-        "on purpose"
+        f"nothing was pruned: {videos} no longer contains videos, as if its drive or share were disconnected, and 4 "
+        "videos in the index were in it; connect it and run the command again, or add --prune-anyway if they were "
+        "deleted intentionally"
     )
     assert (report.removed, len(report.missing), len(index)) == ((), 4, 4)
     # Connected again, pruning is quiet.
@@ -93,7 +93,7 @@ def test_nothing_is_pruned_if_one_of_several_folders_is_missing(index: Index, vi
     shutil.rmtree(other)
     report = add(index, videos, other, prune=True)
     assert report.prune_refused.startswith(
-        f"nothing was pruned: {other} is missing, and 1 video of the index was in it; connect its drive or share"
+        f"nothing was pruned: {other} is missing, and 1 video in the index was in it; connect its drive or share"
     )
     assert (report.removed, len(index)) == ((), 4)
     report = add(index, videos, other, prune="anyway")
@@ -109,7 +109,7 @@ def test_different_drive_at_the_same_mount_point_is_noticed(
     add(index, videos)
     report = add(index, videos, prune=True)
     assert report.prune_refused.startswith(f"nothing was pruned: {videos} is on another drive or share (UUID=other at")
-    assert "1 video of the index was in it" in report.prune_refused
+    assert "1 video in the index was in it" in report.prune_refused
     assert (report.removed, len(index)) == ((), 4)
     assert names(add(index, videos, prune="anyway")) == ["a.mp4"]
     # From now on this is the drive of the folder.
@@ -152,7 +152,7 @@ def test_videos_on_a_missing_drive_below_a_folder_are_kept(index: Index, videos:
         assert f"{videos / 'sub'} is on another drive or share" in report.prune_refused
         (videos / "sub").rmdir()
         report = add(index, videos, prune=True)
-        assert f"{videos / 'sub'} is missing, and 1 video of the index was in it" in report.prune_refused
+        assert f"{videos / 'sub'} is missing, and 1 video in the index was in it" in report.prune_refused
         assert (report.removed, len(index)) == ((), 4)
     finally:
         shutil.rmtree(drive)
@@ -170,8 +170,8 @@ def test_more_than_half_of_the_videos_are_pruned_only_on_request(index: Index, v
         (videos / name).unlink()
     report = add(index, videos, prune=True)
     assert report.prune_refused == (
-        "nothing was pruned: 3 of 4 videos of the index in these folders are gone or excluded, more than half; check "
-        "the folders and options, or add --prune-anyway to forget them"
+        "nothing was pruned: 3 of 4 videos indexed from these folders are gone or excluded, more than half; check the "
+        "folders and options, or add --prune-anyway to remove them from the index"
     )
     assert len(index) == 4
     assert len(add(index, videos, prune="anyway").removed) == 3
@@ -187,7 +187,7 @@ def test_moved_videos_count_as_present(index: Index, videos: Path) -> None:
 
 def test_excluding_most_videos_needs_confirmation(index: Index, videos: Path) -> None:
     report = add(index, videos, prune=True, exclude="*.mp4")
-    assert "4 of 4 videos of the index in these folders are gone or excluded" in report.prune_refused
+    assert "4 of 4 videos indexed from these folders are gone or excluded" in report.prune_refused
     assert (len(report.excluded), len(index)) == (4, 4)
 
 
@@ -227,7 +227,7 @@ def test_files_moved_away_by_a_plan_are_pruned_without_confirmation(index: Index
 def test_damaged_device_list_is_reported_with_the_remedy(index: Index, videos: Path) -> None:
     for content in ("{", '{"devices": {"/v": {"mount": 3}}}', '{"devices": []}'):
         (index.path / "devices.json").write_text(content)
-        with pytest.raises(CollectionDamagedError, match=r"devices\.json is damaged .*; delete it; the next"):
+        with pytest.raises(CollectionDamagedError, match=r"devices\.json is damaged .*; delete it and run"):
             add(index, videos)
         with pytest.raises(CollectionDamagedError, match=r"devices\.json"):
             check_files(index.place)

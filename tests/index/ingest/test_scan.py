@@ -95,7 +95,7 @@ def test_unreadable_paths_are_reported(tmp_path: Path, monkeypatch: pytest.Monke
     assert [os.path.basename(file.path) for file in scanned.files] == ["a.mp4"]
     assert dict(scanned.problems) == {
         str(tmp_path / "locked"): "cannot be listed: permission denied",
-        str(tmp_path / "pipe.mp4"): "is neither a file nor a folder",
+        str(tmp_path / "pipe.mp4"): "is neither a regular file nor a folder",
         str(tmp_path / "missing"): "there is no such file or folder",
     }
 
@@ -160,7 +160,7 @@ def test_skipped_files_have_a_reason(tmp_path: Path) -> None:
         "a proxy.mp4": "excluded by *proxy*",
         "code.ts": "TypeScript",
         "link.mp4": f"a link to {tmp_path / 'a.mp4'}, which is already included",
-        "notes.txt": "not a video file name",
+        "notes.txt": "not a video file extension",
     }
 
 
@@ -230,7 +230,7 @@ def test_file_with_the_name_of_a_bin_is_not_a_bin(tmp_path: Path) -> None:
 
 def test_pipe_in_a_folder_is_skipped(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.mp4")
-    assert scan([tmp_path]).skipped == ((str(tmp_path / "a.mp4"), "neither a file nor a folder"),)
+    assert scan([tmp_path]).skipped == ((str(tmp_path / "a.mp4"), "neither a regular file nor a folder"),)
 
 
 def test_named_files_are_included_despite_exclusions(tmp_path: Path) -> None:

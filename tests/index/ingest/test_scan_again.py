@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from vidkin.index import FolderRules
-from vidkin.index.ingest.scan import Scan, scan, scan_again
+from vidkin.index.ingest.scan import Scan, rescan, scan
 
 RULES = FolderRules(exclude=("out", "*.skip.mp4"))
 
@@ -68,7 +68,7 @@ def test_partial_rescan_equals_a_full_scan(tmp_path: Path, seed: int) -> None:
         changed = _change(root, random_) | _change(root, random_)
         # As messages of the system come: also of folders that the scan left out or that are gone by now.
         changed = {path for path in changed if path in found.listed and os.path.isdir(path)}
-        again = scan_again(found, changed, RULES)
+        again = rescan(found, changed, RULES)
         whole = scan([root], RULES)
         if again is not None:
             used += 1
@@ -91,7 +91,7 @@ def test_rescan_reads_only_changed_folders(tmp_path: Path, monkeypatch: pytest.M
         return list_folder(path)
 
     monkeypatch.setattr(os, "scandir", noted)
-    again = scan_again(found, [str(tmp_path / "folder 3")], FolderRules())
+    again = rescan(found, [str(tmp_path / "folder 3")], FolderRules())
     assert sorted(read) == ["folder 3", os.path.join("folder 3", "new")]
     monkeypatch.undo()
     assert again == scan([tmp_path])
@@ -101,8 +101,8 @@ def test_links_and_unreadable_folders_require_a_full_scan(tmp_path: Path) -> Non
     _write(tmp_path / "a" / "a.mp4")
     _write(tmp_path / "b" / "b.mp4")
     found = scan([tmp_path])
-    assert scan_again(found, [str(tmp_path / "other")], FolderRules()) is None
+    assert rescan(found, [str(tmp_path / "other")], FolderRules()) is None
     (tmp_path / "b" / "link.mp4").symlink_to(tmp_path / "a" / "a.mp4")
-    assert scan_again(found, [str(tmp_path / "b")], FolderRules()) is None
+    assert rescan(found, [str(tmp_path / "b")], FolderRules()) is None
     shutil.rmtree(tmp_path / "a")
-    assert scan_again(found, [str(tmp_path / "a")], FolderRules()) is None
+    assert rescan(found, [str(tmp_path / "a")], FolderRules()) is None

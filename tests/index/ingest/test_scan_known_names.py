@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.videos import encode, pan
 from vidkin.index import Index, scan
-from vidkin.index.ingest.scan import use_known_names
+from vidkin.index.ingest.scan import use_indexed_paths
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_link_to_a_file_indexed_by_its_real_path_is_recognized(folder: Path) -> None:
     known = [str(folder / "real/a.mp4"), str(folder / "c.mp4")]
-    named = use_known_names(scan([folder / "link", folder / "c again.mp4"]), known)
+    named = use_indexed_paths(scan([folder / "link", folder / "c again.mp4"]), known)
     assert [file.path for file in named.files] == [
         str(folder / "c.mp4"),
         str(folder / "link/sub/b.mp4"),
@@ -35,14 +35,14 @@ def test_link_to_a_file_indexed_by_its_real_path_is_recognized(folder: Path) -> 
 
 def test_real_path_of_a_file_indexed_by_a_link_is_recognized(folder: Path) -> None:
     known = [str(folder / "link/a.mp4")]
-    named = use_known_names(scan([folder / "real"]), known)
+    named = use_indexed_paths(scan([folder / "real"]), known)
     assert [file.path for file in named.files] == [str(folder / "link/a.mp4"), str(folder / "real/sub/b.mp4")]
 
 
 def test_paths_that_are_both_indexed_stay(folder: Path) -> None:
     paths = [str(folder / "link/a.mp4"), str(folder / "real/a.mp4")]
     for path in paths:
-        assert [file.path for file in use_known_names(scan([path]), paths).files] == [path]
+        assert [file.path for file in use_indexed_paths(scan([path]), paths).files] == [path]
 
 
 def test_named_link_does_not_hide_a_named_folder(folder: Path) -> None:
@@ -68,7 +68,7 @@ def test_name_in_different_case_adds_no_file_twice_if_case_is_ignored(
     for path in (known, again, other):
         path.write_bytes(b"x")
     # Here they are files of their own.
-    assert [file.path for file in use_known_names(scan([again]), [str(known)]).files] == [str(again)]
+    assert [file.path for file in use_indexed_paths(scan([again]), [str(known)]).files] == [str(again)]
     monkeypatch.setattr(os.path, "samefile", lambda path, name: {path, name} == {str(known), str(again)})
-    assert [file.path for file in use_known_names(scan([again]), [str(known)]).files] == [str(known)]
-    assert [file.path for file in use_known_names(scan([other]), [str(known)]).files] == [str(other)]
+    assert [file.path for file in use_indexed_paths(scan([again]), [str(known)]).files] == [str(known)]
+    assert [file.path for file in use_indexed_paths(scan([other]), [str(known)]).files] == [str(other)]

@@ -98,7 +98,7 @@ def test_truncated_file_is_added_with_a_note(collection: Collection, caplog: pyt
     causes = {os.path.basename(outcome.path): outcome.cause for outcome in report.added if outcome.cause}
     assert list(causes) == ["e.mp4"]
     assert re.fullmatch(
-        r"the file is cut off: [3-8]\.\d s of 12\.0 s are there(; the file is damaged: [^;]*)?",
+        r"the file is cut off: it has [3-8]\.\d s of 12\.0 s(; the file is damaged: [^;]*)?",
         causes["e.mp4"],
     )
     assert causes["e.mp4"] in caplog.text
@@ -151,7 +151,7 @@ def test_bytes_missing_in_the_middle_of_a_webm_are_recorded_as_damage(collection
     record = collection.store.find(str(path))
     assert record is not None
     assert record.status == "ok"
-    assert record.damage == f"the file is cut off: {record.duration:.1f} s of 4.0 s are there"
+    assert record.damage == f"the file is cut off: it has {record.duration:.1f} s of 4.0 s"
 
 
 def test_file_that_changes_while_being_read_is_read_again(
@@ -171,7 +171,7 @@ def test_file_that_changes_while_being_read_is_read_again(
     other = video(collection.folder.parent / "other.mp4", seed=7, frames=20)
     report = collection.add(executor=Replacing())
     assert [(os.path.basename(o.path), o.cause) for o in report.broken] == [
-        ("a.mp4", "it changed while it was being read; index it again")
+        ("a.mp4", "the file changed while it was being read; index it again")
     ]
     twin = collection.store.find(str(collection.folder / "z.mp4"))
     assert twin is not None
@@ -472,7 +472,7 @@ def test_file_of_a_killed_worker_is_read_by_the_next_run(collection: Collection,
 def test_file_that_crashes_its_decoder_is_recorded_as_broken(collection: Collection) -> None:
     color_video(collection.folder / "z.mp4", "segfault")
     report = collection.add(executor=ProcessExecutor(FATAL, workers=1))
-    assert report.broken[0].cause == "decoder process died with signal SIGSEGV"
+    assert report.broken[0].cause == "decoder process was killed by signal SIGSEGV"
     again = collection.add()
     assert collection.read == []
     assert again.broken[0].cause == report.broken[0].cause

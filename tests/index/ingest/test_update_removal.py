@@ -10,7 +10,7 @@ import pytest
 from tests.index.storage.test_stores import entry
 from vidkin.errors import CollectionDamagedError, NotIndexedError
 from vidkin.index import MemoryStore, open_place, scan
-from vidkin.index.ingest.update import RemovedPaths, leave_out_removed, remove_records
+from vidkin.index.ingest.update import RemovedPaths, drop_removed, remove_records
 
 
 def test_removed_folder_covers_every_file_below_it() -> None:
@@ -44,7 +44,7 @@ def test_names_that_are_not_utf8_are_stored(tmp_path: Path) -> None:
 def test_damaged_removal_list_error_says_what_to_do(content: str, tmp_path: Path) -> None:
     (tmp_path / RemovedPaths.FILE).write_text(content)
     with pytest.raises(
-        CollectionDamagedError, match=r"removed.json is damaged \(.*\); delete it to let `vidkin index`"
+        CollectionDamagedError, match=r"removed.json is damaged \(.*\); delete it, but note that `vidkin index`"
     ):
         RemovedPaths.open(open_place(tmp_path))
 
@@ -108,21 +108,21 @@ def names(found: object, folder: Path) -> list[str]:
 
 def test_scan_reports_removed_files_as_skipped(films: Path) -> None:
     removed = RemovedPaths(frozenset({str(films / "old")}))
-    kept = leave_out_removed(scan([films]), removed, lambda path: False)
+    kept = drop_removed(scan([films]), removed, lambda path: False)
     assert names(kept, films) == ["a.mp4"]
-    reason = "removed from the index; name it to add it again"
+    reason = "removed from the index; pass its path to add it again"
     assert kept.skipped == tuple((str(films / "old" / name), reason) for name in ("b.mp4", "c.mp4"))
 
 
 def test_files_named_or_indexed_again_are_kept(films: Path) -> None:
     removed = RemovedPaths(frozenset({str(films / "old")}))
     # One file by its name, or a folder inside of the removed one.
-    both = leave_out_removed(scan([films, films / "old" / "b.mp4"]), removed, lambda path: False)
+    both = drop_removed(scan([films, films / "old" / "b.mp4"]), removed, lambda path: False)
     assert names(both, films) == ["a.mp4", "old/b.mp4"]
-    inside = leave_out_removed(scan([films / "old"]), removed, lambda path: False)
+    inside = drop_removed(scan([films / "old"]), removed, lambda path: False)
     assert names(inside, films) == ["old/b.mp4", "old/c.mp4"]
     # A file that another name brought back, such as a copy that took its path.
-    known = leave_out_removed(scan([films]), removed, lambda path: path.endswith("c.mp4"))
+    known = drop_removed(scan([films]), removed, lambda path: path.endswith("c.mp4"))
     assert names(known, films) == ["a.mp4", "old/c.mp4"]
     everything = scan([films])
-    assert leave_out_removed(everything, RemovedPaths(), lambda path: False) is everything
+    assert drop_removed(everything, RemovedPaths(), lambda path: False) is everything

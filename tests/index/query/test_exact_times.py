@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tests.support.videos import encode, pan
 from vidkin.index import refine_segment
-from vidkin.index.query.exact_times import _box_pairs, _middle
+from vidkin.index.query.exact_times import _box_pairs, _crop_to_ratio
 from vidkin.media import Frames
 from vidkin.similarity import Segment
 
@@ -150,7 +150,7 @@ def test_quarter_turn_swaps_the_aspect_ratio() -> None:
 @pytest.mark.parametrize(("wider", "middle"), [(0.5, (0.3, 0.2, 0.5, 0.6)), (2.0, (0.2, 0.3, 0.6, 0.5)), (1.0, None)])
 def test_center_of_a_box_takes_the_given_aspect_ratio(wider: float, middle: tuple[float, ...] | None) -> None:
     box = (0.2, 0.2, 0.6, 0.6)
-    assert _middle(box, wider) == pytest.approx(middle or box)
+    assert _crop_to_ratio(box, wider) == pytest.approx(middle or box)
 
 
 @pytest.mark.thorough

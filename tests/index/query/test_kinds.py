@@ -84,7 +84,7 @@ def test_manifest_names_the_model_it_was_made_with(kinds: Kinds, collection: Pat
         assert index.recall(queries=2).recall == 1.0
         with pytest.raises(
             CollectionMismatchError,
-            match="whose scores order kinds of videos and cannot identify copies",
+            match="whose scores rank videos by kind and cannot identify copies",
         ):
             index.duplicates()
 
@@ -116,7 +116,7 @@ def test_moved_model_can_be_given_again(kinds: Kinds, collection: Path, tmp_path
         build_model(EncoderConfig(kind="clip", size=32, width=0.5, hidden=16, lstm=8, frames=4), seed=5),
         tmp_path / "other",
     )
-    with pytest.raises(CollectionMismatchError, match="was made with extractor model-clip-"):
+    with pytest.raises(CollectionMismatchError, match="was created with extractor model-clip-"):
         Index.open(copy, extractor=str(other))
 
 

@@ -112,8 +112,8 @@ class TestDuplicates:
         parts = self.parts(tmp_path)
         with pytest.raises(
             CollectionMismatchError,
-            match=r"scores an unrelated pair of its videos 0\.74 \(highest of 66 pairs\), so 0\.7 "
-            r"does not mean a copy; choose a threshold above 0\.74, or index with the default extractor",
+            match=r"scores unrelated videos up to 0\.74 \(66 pairs\), so a score of 0\.7 does not identify a copy; "
+            r"choose a threshold above 0\.74, or index with the default extractor",
         ):
             parts.check_scale(0.7)
         parts.check_scale(0.75)
@@ -122,10 +122,10 @@ class TestDuplicates:
         measure_scale(one_camera(5), OF_PHOTOGRAPHS).save(open_place(tmp_path))
         with pytest.raises(
             CollectionMismatchError,
-            match=r"5 videos with 10 unrelated pairs are too few to measure .*; add videos \(12 are enough\)",
+            match=r"5 videos with 10 unrelated pairs are too few to calibrate .*; add videos \(at least 12 in total\)",
         ):
             self.parts(tmp_path).check_scale(0.7)
 
     def test_fail_if_nothing_was_measured(self, tmp_path: Path) -> None:
-        with pytest.raises(CollectionMismatchError, match=r"not been measured here.*; run `vidkin index`"):
+        with pytest.raises(CollectionMismatchError, match=r"not been calibrated on this index.*; run `vidkin index`"):
             self.parts(tmp_path).check_scale(0.7)

@@ -114,7 +114,9 @@ def test_index_without_sound_works_until_sound_is_required(library: Path, tmp_pa
         index.use_sound(False)
         index.add([tmp_path], workers=1)
         assert index.search(tmp_path / "rocket.mp4")[0].sound is None
-        with pytest.raises(InvalidArgumentError, match="by='sound' needs sound, which the index does not have"):
+        with pytest.raises(
+            InvalidArgumentError, match="by='sound' needs audio fingerprints, which the index does not have"
+        ):
             index.search(tmp_path / "rocket.mp4", by="sound")
         with pytest.raises(MediaError, match="only sound"):
             index.search(song)
@@ -176,7 +178,7 @@ def test_truncated_table_is_detected_and_rebuilt(library: Path, tmp_path: Path) 
     (table,) = (tmp_path / "library.vidkin").rglob("*.pairs")
     table.write_bytes(table.read_bytes()[:-100])
     with Index.open(tmp_path / "library.vidkin") as index:
-        with pytest.raises(CollectionDamagedError, match="its tables are not what was written"):
+        with pytest.raises(CollectionDamagedError, match="its tables are corrupted"):
             index.search(library / "rocket.mp4", by="sound")
         index.add([library], workers=1)
         assert index.search(library / "rocket.mp4", by="sound")[0].score > 0.9

@@ -109,7 +109,7 @@ def test_a_score_depends_on_no_decision_and_on_no_other_video(index: Path) -> No
         assert confirmed.name == "Song"
         opened.forget_recurring(confirmed)
         assert score(opened) == before
-        with pytest.raises(InvalidArgumentError, match="there is no decision on this group"):
+        with pytest.raises(InvalidArgumentError, match="there is no decision about this group"):
             opened.forget_recurring(confirmed)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tests.support.seasons import shots
 from tests.support.videos import encode
 from vidkin.index import VideoRecord
-from vidkin.index.recurring.ends import Clip, Clips, TimeLine, find_end, fit_stretch, share_covered
+from vidkin.index.recurring.ends import Clip, Clips, TimeLine, covered_fraction, find_end, fit_stretch
 from vidkin.index.recurring.stretches import RoughStretch
 
 STEP = 0.1
@@ -142,9 +142,9 @@ def test_another_shot_beyond_black_is_not_taken_for_the_same() -> None:
 def test_a_title_over_one_of_two_covers_as_many_cells_as_it_has() -> None:
     """The title covers 8 of 108 rows and 70 of 192 columns: parts of 2 of 12 rows and of 9 of 20 columns of cells."""
     plain, titled, darker = clip(COFFEE), clip(with_band(COFFEE)), clip([(image // 2) for image in COFFEE])
-    assert share_covered([(plain.cells().means, titled.cells().means)]) == pytest.approx(18 / 240, abs=6 / 240)
-    assert share_covered([(plain.cells().means, darker.cells().means)]) == 0
-    assert share_covered([(plain.cells().means, clip(ROCKET).cells().means)]) == 0
+    assert covered_fraction([(plain.cells().means, titled.cells().means)]) == pytest.approx(18 / 240, abs=6 / 240)
+    assert covered_fraction([(plain.cells().means, darker.cells().means)]) == 0
+    assert covered_fraction([(plain.cells().means, clip(ROCKET).cells().means)]) == 0
 
 
 @pytest.mark.thorough

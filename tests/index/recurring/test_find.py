@@ -21,7 +21,7 @@ from vidkin.features import describe_sound
 from vidkin.index import Index, Occurrence, RecurringGroup, SerialExecutor, VideoRecord, open_place
 from vidkin.index.recurring import find, stretches
 from vidkin.index.recurring.find import Findings, RecurringOptions
-from vidkin.index.recurring.heard import with_sounds
+from vidkin.index.recurring.heard import add_sound_scores
 from vidkin.media import read_frames
 from vidkin.similarity import SoundFeatures
 
@@ -97,7 +97,7 @@ def test_arguments_are_checked(index: Index, tmp_path: Path) -> None:
         index.recurring(least=1)
     with pytest.raises(InvalidArgumentError, match="shortest"):
         index.recurring(shortest=1.0)
-    with pytest.raises(InvalidArgumentError, match="longest must be at least shortest, 9 s, got 5 s"):
+    with pytest.raises(InvalidArgumentError, match=r"longest must be at least shortest \(9 s\), got 5 s"):
         index.recurring(shortest=9, longest=5)
     with pytest.raises(NotIndexedError):
         index.recurring(tmp_path)
@@ -292,9 +292,9 @@ def test_an_occurrence_with_other_sound_than_most_is_said_to_have_it(tmp_path: P
     spans = {"0": (6.0, 14.0), "1": (9.0, 17.0), "2": (6.0, 14.0)}
     records = [VideoRecord(path=f"e{number}", size=1, mtime_ns=1, content_hash=number) for number in spans]
     opening = RecurringGroup(tuple(Occurrence(f"e{n}", *times, 0.9) for n, times in spans.items()), "opening", 3)
-    (heard,) = with_sounds([opening], records, Sound())  # type: ignore[arg-type]
+    (heard,) = add_sound_scores([opening], records, Sound())  # type: ignore[arg-type]
     assert [one.other_sound for one in heard.occurrences] == [False, False, True]
     assert [one.sound is not None and one.sound > 0.7 for one in heard.occurrences] == [True, True, False]
     short = replace(opening, occurrences=tuple(replace(one, end=one.start + 3) for one in opening.occurrences))
-    assert with_sounds([short], records, Sound()) == [short]  # type: ignore[arg-type]
-    assert with_sounds([opening], records, None) == [opening]
+    assert add_sound_scores([short], records, Sound()) == [short]  # type: ignore[arg-type]
+    assert add_sound_scores([opening], records, None) == [opening]

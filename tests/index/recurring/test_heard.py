@@ -52,7 +52,7 @@ def test_a_song_over_other_pictures_does_not_recur_by_the_picture(season: Path, 
 def test_a_rule_of_recurring_is_checked(season: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="by must be picture, sound, either or both, got 'smell'"):
         find(season, "smell")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="inside looks at pictures only; by must be 'picture', got 'sound'"):
+    with pytest.raises(InvalidArgumentError, match="with inside, by must be 'picture', got 'sound'"):
         find(season, "sound", inside=True)
 
 

@@ -95,7 +95,7 @@ def test_only_known_windows_are_searched() -> None:
 
 
 def test_queries_of_a_different_dimension_are_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="must have dimension 5 as the index has, got 4"):
+    with pytest.raises(InvalidArgumentError, match="must have dimension 5, like the index, got 4"):
         random_matrix(3).nearest(np.zeros((1, 4), np.float32), 1)
 
 

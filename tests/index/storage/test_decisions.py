@@ -29,9 +29,11 @@ def test_last_verdict_on_an_unordered_pair_counts(tmp_path: Path) -> None:
 
 def test_invalid_decisions_raise_errors() -> None:
     decisions = Decisions()
-    with pytest.raises(InvalidArgumentError, match="the two videos must differ, got two files with the same"):
+    with pytest.raises(InvalidArgumentError, match="the two videos must differ, got byte-identical files"):
         decisions.decide("aa", "aa", "match")
-    with pytest.raises(InvalidArgumentError, match="there is no decision on these two videos; `vidkin dec"):
+    with pytest.raises(
+        InvalidArgumentError, match="there is no decision about these two videos; list all decisions with `vidkin dec"
+    ):
         decisions.forget("aa", "bb")
 
 
@@ -74,7 +76,7 @@ def test_decisions_are_listed_with_all_files_of_their_contents(store: MemoryStor
 
 
 def test_only_one_known_file_on_each_side_is_accepted(store: MemoryStore, tmp_path: Path) -> None:
-    with pytest.raises(CollectionError, match="/films is a folder with 4 videos; name one file"):
+    with pytest.raises(CollectionError, match="/films is a folder with 4 videos; specify a single file"):
         decide_pair(open_place(tmp_path), store, "/films", "/films/a.mp4", "match", wait=0)
     with pytest.raises(NotIndexedError, match=r"unknown\.mp4 changed while it was being read; index it again"):
         decide_pair(open_place(tmp_path), store, "/films/unknown.mp4", "/films/a.mp4", "match", wait=0)

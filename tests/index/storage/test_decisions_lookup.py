@@ -61,5 +61,7 @@ def test_unknown_path_is_named(tmp_path: Path) -> None:
     assert not has_record(store, missing)
     # A folder is not a record, although there are records below it.
     assert not has_record(store, "/films")
-    with pytest.raises(NotIndexedError, match=r"b\.mp4 is not in the index; `vidkin info --videos` lists"):
+    with pytest.raises(
+        NotIndexedError, match=r"b\.mp4 is not in the index; list indexed videos with `vidkin info --videos`"
+    ):
         find_records(store, missing)

@@ -89,5 +89,5 @@ def test_other_thumbnails_than_were_written_are_damage(
     if change in changed:
         tensors[name] = np.ascontiguousarray(changed[change])
     save_file(tensors, path)
-    with pytest.raises(CollectionDamagedError, match=r"is damaged \(its thumbnails are not what was written\)"):
+    with pytest.raises(CollectionDamagedError, match=r"is damaged \(its thumbnails are corrupted\)"):
         files.read(1)

@@ -15,7 +15,7 @@ from tests.index.helpers import units
 from vidkin.errors import CollectionDamagedError, CollectionError, CollectionLockedError
 from vidkin.index import LocalPlace, open_place
 from vidkin.index.storage.feature_files import FeatureFiles
-from vidkin.index.storage.files import NamedFolders, read_units, reading, write_whole, writing
+from vidkin.index.storage.files import NamedFolders, read_unit_vectors, reading, write_atomically, writing
 from vidkin.similarity import FrameFeatures
 
 
@@ -37,7 +37,7 @@ def test_full_disk_error_says_that_finished_work_is_saved() -> None:
     [
         (errno.EROFS, "read-only file system"),
         (errno.EACCES, "permission denied"),
-        (errno.EDQUOT, "disk quota used up"),
+        (errno.EDQUOT, "disk quota exceeded"),
     ],
 )
 @pytest.mark.parametrize("doing", [reading, writing])
@@ -75,7 +75,7 @@ def test_store_panic_is_reported_as_damage() -> None:
 
 def test_files_are_written_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, place = tmp_path / "a.json", LocalPlace(tmp_path)
-    write_whole(place, "a.json", b"one")
+    write_atomically(place, "a.json", b"one")
     assert path.read_bytes() == b"one"
 
     def full(descriptor: int) -> None:
@@ -83,25 +83,25 @@ def test_files_are_written_atomically(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CollectionError, match="no space left on the disk"):
-        write_whole(place, "a.json", b"two")
+        write_atomically(place, "a.json", b"two")
     assert path.read_bytes() == b"one"
     assert [item.name for item in tmp_path.iterdir()] == ["a.json"]
 
 
 def test_missing_tensor_is_reported_as_damage(tmp_path: Path) -> None:
     path, place = tmp_path / "a.safetensors", LocalPlace(tmp_path)
-    assert read_units(place, path.name, "vectors") is None
+    assert read_unit_vectors(place, path.name, "vectors") is None
     save_file({"other": np.zeros(2, np.float32)}, path)
     with pytest.raises(CollectionDamagedError, match=r"a\.safetensors is damaged \('vectors'\)"):
-        read_units(place, path.name, "vectors")
+        read_unit_vectors(place, path.name, "vectors")
     path.write_bytes(b"\xff" * 40)
     with pytest.raises(CollectionDamagedError, match="doctor --repair"):
-        read_units(place, path.name, "vectors")
+        read_unit_vectors(place, path.name, "vectors")
     save_file({"vectors": np.array([1.0, np.nan])}, path)
     with pytest.raises(CollectionDamagedError, match="the stored values are corrupted"):
-        read_units(place, path.name, "vectors")
+        read_unit_vectors(place, path.name, "vectors")
     save_file({"vectors": np.ones(2, np.float32)}, path)
-    vectors = read_units(place, path.name, "vectors")
+    vectors = read_unit_vectors(place, path.name, "vectors")
     assert vectors is not None
     assert vectors.tolist() == [1.0, 1.0]
 

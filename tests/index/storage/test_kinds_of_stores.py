@@ -40,15 +40,15 @@ def test_index_is_opened_with_its_own_store(tmp_path: Path) -> None:
 
 def test_different_store_is_refused(tmp_path: Path) -> None:
     Index.open(tmp_path, extractor="classical", create=True).close()
-    with pytest.raises(CollectionMismatchError, match="has the store disk, got stand-in; leave it out, or make"):
+    with pytest.raises(
+        CollectionMismatchError, match="was created with store disk, got stand-in; omit the store, or create"
+    ):
         Index.open(tmp_path, store="stand-in")
 
 
 def test_missing_store_package_is_named(tmp_path: Path) -> None:
     made = tmp_path / "made"
-    with pytest.raises(
-        MissingPartError, match=r"made: an index with the store shards:4 needs the package vidkin-scale"
-    ):
+    with pytest.raises(MissingPartError, match=r"made: an index with store shards:4 needs the package vidkin-scale"):
         Index.open(made, extractor="classical", create=True, store="shards:4")
     assert not made.exists()
     Index.open(made, extractor="classical", create=True).close()
@@ -61,7 +61,7 @@ def test_unknown_stores_and_addresses_are_named(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     for name, message in (
         ("tape", "'tape' is not a store; choose from disk, stand-in"),
-        ("disk:4", "the store disk has no address, got '4'"),
+        ("disk:4", "store 'disk' must not have an address, got '4'"),
         ("stand-in:2", "a stand-in has one part, got 2"),
     ):
         with pytest.raises(InvalidArgumentError, match=f"^{message}$"):

@@ -32,7 +32,7 @@ def test_list_is_renamed_and_deleted_and_never_overwritten(tmp_path: Path) -> No
     place = open_place(tmp_path)
     change_saved_list(place, "one", add=["11"])
     change_saved_list(place, "two", add=["22"])
-    with pytest.raises(InvalidArgumentError, match="there is a list 'two' already; choose another name"):
+    with pytest.raises(InvalidArgumentError, match="list 'two' already exists; choose another name"):
         rename_saved_list(place, "one", "two")
     rename_saved_list(place, "one", "uno")
     rename_saved_list(place, "two", None)
@@ -56,7 +56,7 @@ def test_number_of_lists_and_videos_is_limited(tmp_path: Path, monkeypatch: pyte
     change_saved_list(place, "two", add=["11"])
     with pytest.raises(InvalidArgumentError, match="at most 2 lists; delete one first"):
         change_saved_list(place, "three")
-    with pytest.raises(InvalidArgumentError, match="at most 3 videos in all"):
+    with pytest.raises(InvalidArgumentError, match="at most 3 videos in total"):
         change_saved_list(place, "two", add=["22"])
     assert SavedLists.open(place).contents == {"one": {"11": None, "22": None}, "two": {"11": None}}
 

@@ -39,7 +39,7 @@ def test_folder_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "holiday.mp4").write_bytes(b"")
     with pytest.raises(
         CollectionError,
-        match=r"is not an index and is not empty \(it holds 'holiday.mp4'\); choose",
+        match=r"is not an index and is not empty \(it contains 'holiday.mp4'\); choose",
     ):
         create_index(open_place(tmp_path), PLAIN)
     assert [path.name for path in tmp_path.iterdir()] == ["holiday.mp4"]
@@ -55,7 +55,7 @@ def test_file_at_the_path_of_an_index_is_refused(tmp_path: Path) -> None:
 
 def test_damaged_and_newer_manifests_raise_different_errors(tmp_path: Path) -> None:
     path = tmp_path / "collection.json"
-    with pytest.raises(CollectionNotFoundError, match=r"make one with `vidkin index FOLDER"):
+    with pytest.raises(CollectionNotFoundError, match=r"create one with `vidkin index FOLDER"):
         Manifest.read(open_place(tmp_path))
     good = {"format_version": 8, "extractor": "classical", "fingerprint": "classical-1"}
     wrong = [
@@ -77,7 +77,7 @@ def test_index_of_another_format_must_be_rebuilt(tmp_path: Path, version: int, a
     (tmp_path / "collection.json").write_text(json.dumps({"format_version": version}))
     with pytest.raises(
         CollectionError,
-        match=rf"was made by {age} version of vidkin \(format {version}, this version reads 8\); index the videos "
+        match=rf"was created by {age} version of vidkin \(format {version}, this version reads 8\); index the videos "
         "again: vidkin index FOLDER --index NEW_INDEX$",
     ):
         Manifest.read(open_place(tmp_path))
@@ -99,6 +99,6 @@ def test_features_of_another_extractor_are_refused(tmp_path: Path) -> None:
     manifest.check(open_place(tmp_path), "plain-1")
     with pytest.raises(
         CollectionMismatchError,
-        match=r"was made with extractor plain-1, got other-2: another .* make a new index in another folder",
+        match=r"was created with extractor plain-1, got other-2: a different .* create a new index in another folder",
     ):
         manifest.check(open_place(tmp_path), "other-2")

@@ -30,7 +30,7 @@ def test_address_without_a_package_says_what_to_install() -> None:
     for name in ("s3://bucket/x", "http://host/x"):
         with pytest.raises(
             MissingPartError,
-            match=rf'^{name}: an index at an address needs the package vidkin-scale, .* pip install .*/scale"',
+            match=rf'^{name}: an index at a URL needs the package vidkin-scale, .* pip install .*/scale"',
         ):
             open_place(name)
 
@@ -43,5 +43,5 @@ def test_other_addresses_are_refused(name: str, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_address_as_a_path_object_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"must have two slashes, s3://bucket/x: pass .* as text"):
+    with pytest.raises(InvalidArgumentError, match=r"must have two slashes, as in s3://bucket/x; pass URLs as str"):
         open_place(Path("s3://bucket/x"))

@@ -15,7 +15,7 @@ import pytest
 
 from vidkin.errors import CollectionError, CollectionLockedError
 from vidkin.index import open_place
-from vidkin.index.storage.opening import has_waiting_writer, stand_in_queue
+from vidkin.index.storage.opening import has_waiting_writer, wait_in_queue
 
 HOLD = """
 import sys, time
@@ -97,7 +97,7 @@ def test_writers_get_the_lock_in_order_of_arrival(tmp_path: Path) -> None:
 
 def test_new_writer_does_not_overtake_waiting_ones(tmp_path: Path) -> None:
     with (
-        stand_in_queue(tmp_path),
+        wait_in_queue(tmp_path),
         pytest.raises(CollectionLockedError, match="try again later"),
         open_place(tmp_path).exclusive(),
     ):
@@ -108,7 +108,7 @@ def test_new_writer_does_not_overtake_waiting_ones(tmp_path: Path) -> None:
 
 @pytest.mark.kill
 def test_writer_killed_in_the_queue_does_not_block_others(tmp_path: Path) -> None:
-    code = HOLD.replace("import open_place", "import stand_in_queue").replace(
+    code = HOLD.replace("import open_place", "import wait_in_queue").replace(
         "open_place(sys.argv[1]).exclusive()", "stand_in_queue(Path(sys.argv[1]))"
     )
     command = [sys.executable, "-c", code, str(tmp_path), "60"]

@@ -38,7 +38,7 @@ def test_short_videos_are_sampled_more_densely(duration: float, base: float, rat
 
 
 def test_sampling_rate_must_be_positive() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"base sampling rate must be above 0, got 0.0"):
+    with pytest.raises(InvalidArgumentError, match=r"base sampling rate must be positive, got 0.0"):
         sampling_rate(10, 0.0)
 
 
@@ -113,7 +113,7 @@ def test_queries_are_sampled_more_densely_up_to_120_frames() -> None:
     assert query_rate(7200, base=2.0) == 2.0
     assert query_rate(10, base=8.0) == 8.0
     assert query_rate(0) == 2.0
-    with pytest.raises(InvalidArgumentError, match="base sampling rate must be above 0, got 0"):
+    with pytest.raises(InvalidArgumentError, match="base sampling rate must be positive, got 0"):
         query_rate(10, base=0)
 
 

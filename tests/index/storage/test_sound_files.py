@@ -61,8 +61,8 @@ def part_files(folder: Path) -> list[Path]:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Merge parts from a few tracks on, instead of from thousands."""
-    monkeypatch.setattr(sound_files, "_FEW_PAIRS", 2_000)
-    monkeypatch.setattr(sound_files, "_FILES_A_PART", 16)
+    monkeypatch.setattr(sound_files, "_MIN_PAIRS", 2_000)
+    monkeypatch.setattr(sound_files, "_FILES_PER_PART", 16)
 
 
 @pytest.mark.thorough
@@ -111,7 +111,7 @@ def test_joined_parts_equal_a_part_of_all_their_tracks() -> None:
             tuple(map(name_of, numbers)),
         )
 
-    joined, whole = part_of([1, 2]).with_tracks(part_of([3])), part_of([1, 2, 3])
+    joined, whole = part_of([1, 2]).merged_with(part_of([3])), part_of([1, 2, 3])
     assert (joined.tracks, joined.read) == (whole.tracks, whole.read)
     for name in ("offsets", "positions", "starts"):
         assert getattr(joined.pairs, name).tobytes() == getattr(whole.pairs, name).tobytes()
@@ -190,7 +190,7 @@ def test_reopening_a_table_does_not_reread_its_parts(tmp_path: Path) -> None:
     assert second.read == {name_of(number) for number in range(3)}
 
 
-def write_whole(folder: Path, numbers: Sequence[int]) -> None:
+def write_atomically(folder: Path, numbers: Sequence[int]) -> None:
     """The table as earlier versions wrote it: one file, with whatever steps between tracks."""
     tracks = [(name_of(number), 0, sound_of(number)) for number in numbers]
     table = PairTable.of([track for _, _, track in tracks])
@@ -221,8 +221,8 @@ def test_update_without_changes_writes_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "cause"),
     [
-        (["0" * 32], "it names a part that is missing"),
-        (["../../etc/passwd"], "it names a part that cannot be"),
+        (["0" * 32], "it refers to a missing part"),
+        (["../../etc/passwd"], "it refers to a part with an invalid name"),
     ],
 )
 def test_table_with_missing_parts_is_damaged(tmp_path: Path, names: list[str], cause: str) -> None:
@@ -247,7 +247,7 @@ def test_table_of_another_version_is_rebuilt_and_such_a_part_is_damage(
     assert SoundTable.open(LocalPlace(tmp_path / "other")) is None
     (own,), (others,) = part_files(tmp_path), part_files(tmp_path / "other")
     own.write_bytes(others.read_bytes())
-    with pytest.raises(CollectionDamagedError, match="it names a part of another version"):
+    with pytest.raises(CollectionDamagedError, match="it refers to a part with a different version"):
         SoundTable.open(LocalPlace(tmp_path))
     SoundFiles(LocalPlace(tmp_path / "other")).update(map(name_of, range(2)))
     assert table_of(tmp_path / "other").read == {name_of(0), name_of(1)}

@@ -289,7 +289,7 @@ def test_nearest_windows_match_hand_computed_values(store: VectorStore) -> None:
 def test_nearest_refuses_invalid_queries(store: VectorStore) -> None:
     given = entry("/a.mp4")
     store.append(given.record, given.features, given.windows)
-    with pytest.raises(InvalidArgumentError, match="query vectors must have dimension 4 as the index has, got 3"):
+    with pytest.raises(InvalidArgumentError, match="query vectors must have dimension 4, like the index, got 3"):
         store.nearest(np.ones((1, 3), np.float32), 1)
     with pytest.raises(InvalidArgumentError, match=r"vectors must be \[Q, E\]"):
         store.nearest(np.ones(3, np.float32), 1)
@@ -320,7 +320,7 @@ def test_update_changes_the_path_of_a_record(store: VectorStore) -> None:
     assert moved is not None
     assert (moved.id, moved.mtime_ns, moved.frames) == (a.id, 9, 3)
     assert len(store.read(a.id)) == 3
-    with pytest.raises(InvalidArgumentError, match=f"cannot have the path /b.mp4: that is video {b.id}"):
+    with pytest.raises(InvalidArgumentError, match=f"cannot have the path /b.mp4, which belongs to video {b.id}"):
         store.update([VideoRecord(**{**_fields(moved), "path": "/b.mp4"})])
     with pytest.raises(NotIndexedError):
         store.update([VideoRecord(**{**_fields(moved), "id": 99})])
@@ -341,21 +341,21 @@ def test_ids_of_removed_videos_are_never_reused(store: VectorStore) -> None:
 
 def test_inconsistent_entries_are_refused(store: VectorStore) -> None:
     good = entry("/a.mp4")
-    with pytest.raises(InvalidArgumentError, match="must state its 4 frames and 1 windows, got 3 and 1"):
+    with pytest.raises(InvalidArgumentError, match="must have counts of 4 frames and 1 windows, got 3 and 1"):
         store.append(good.record, features(4), good.windows)
-    with pytest.raises(InvalidArgumentError, match="needs features and windows"):
+    with pytest.raises(InvalidArgumentError, match="must have features and windows"):
         store.append(good.record)
     with pytest.raises(InvalidArgumentError, match="broken and cannot have features"):
         store.append(record("/b.mp4", status="broken", cause="x"), good.features, good.windows)
     with pytest.raises(InvalidArgumentError, match=r"windows of /.* must be \[W, E\] floating point, got \[1\] int64"):
         store.append(good.record, good.features, np.ones(1, np.int64))
-    with pytest.raises(InvalidArgumentError, match="paths of entries must differ, got one path twice"):
+    with pytest.raises(InvalidArgumentError, match="entries must have distinct paths, got the same path twice"):
         store.append_many([good, good])
     assert store.count() == 0
 
 
 def test_records_are_validated() -> None:
-    with pytest.raises(InvalidArgumentError, match="cause must say why a video is broken or stale"):
+    with pytest.raises(InvalidArgumentError, match="cause must be given for a broken or stale video"):
         record("/a", status="broken")
     with pytest.raises(InvalidArgumentError, match="status must be 'ok', 'broken' or 'stale', got 'new'"):
         record("/a", status="new")
@@ -407,8 +407,8 @@ def test_reader_keeps_its_snapshot_until_refresh(disk: Callable[..., DiskStore])
 
 def remove_and_copy(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """Remove the first video, and copy the windows of the others into files without its rows."""
-    monkeypatch.setattr("vidkin.index.storage.store._DEAD_ROWS", 0)
-    monkeypatch.setattr("vidkin.index.storage.store._DEAD_SHARE", 0.1)
+    monkeypatch.setattr("vidkin.index.storage.store._MAX_DEAD_ROWS", 0)
+    monkeypatch.setattr("vidkin.index.storage.store._MAX_DEAD_RATIO", 0.1)
     store.remove([store.videos()[0].id])
     store.optimize()
 
@@ -480,7 +480,7 @@ def test_foreign_window_index_is_refused(disk: Callable[..., DiskStore]) -> None
     store = disk()
     store.append_many([entry("/a.mp4")])
     other = entry("/b.mp4", vectors=unit([1.0, 0]))
-    with pytest.raises(InvalidArgumentError, match=r"must have one dimension, got \[2, 4\]"):
+    with pytest.raises(InvalidArgumentError, match=r"must have the same dimension, got \[2, 4\]"):
         store.append_many([other])
     assert store.count() == 1
 
@@ -569,7 +569,7 @@ def test_approximate_index_returns_exact_cosines_after_additions(disk: Callable[
 
 
 def test_outgrown_approximate_index_is_rebuilt(disk: Callable[..., DiskStore], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vidkin.index.storage.window_index._ROWS_A_PARTITION", 64)
+    monkeypatch.setattr("vidkin.index.storage.window_index._ROWS_PER_PARTITION", 64)
     generator = np.random.default_rng(3)
     vectors = units(generator.standard_normal((3200, 16), np.float32))
     entries = [entry(f"/{n}.mp4", frames=1, vectors=part) for n, part in enumerate(np.split(vectors, 32))]
@@ -613,7 +613,7 @@ def test_neighbors_scattered_over_many_partitions_are_found(
     disk: Callable[..., DiskStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Without clusters, the nearest of 6,000 windows lie in most of the 187 partitions.
-    monkeypatch.setattr("vidkin.index.storage.window_index._ROWS_A_PARTITION", 32)
+    monkeypatch.setattr("vidkin.index.storage.window_index._ROWS_PER_PARTITION", 32)
     monkeypatch.setattr("vidkin.index.storage.window_index._PROBED", 128)
     generator = np.random.default_rng(0)
     vectors = units(generator.standard_normal((6000, 32), np.float32))

@@ -1,5 +1,5 @@
-"""Results of compared pairs and groups, stored in the index folder so that no pair is compared twice, and the files of
-an index that exist on disk."""
+"""Results for pairs and groups, saved in the index folder so that no pair is compared twice; and the indexed files that
+exist on disk."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from vidkin._base.values import LONG_JSON_LIMITS, parse_json
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.files.proof_record import PROOF_REVISION, Proof
 from vidkin.index.duplicates.traits import Traits
-from vidkin.index.storage.files import write_whole
+from vidkin.index.storage.files import write_atomically
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.similarity import UNRELATED, Box, Segment
 
 _logger = logging.getLogger(__name__)
 
-# Seconds between writes: the work lost if the process is killed.
+# Minimum seconds between writes; at most this much work is lost if the process is killed.
 _PAUSE = 20.0
-# Maximum share of the time spent on writes, which take long for many videos.
-_SHARE_OF_SAVING = 0.02
+# Maximum fraction of the time spent on writes, which take long for many videos.
+_MAX_SAVING_RATIO = 0.02
 
-# Increment it when the meaning of stored values changes. A change of the score changes the state by itself
-# (`vidkin.similarity.contracts.SCORE_REVISION`), and proofs have a revision of their own.
+# Increment when the meaning of stored values changes. This is not necessary if scores or proofs change, because these
+# have their own revisions (`vidkin.similarity.contracts.SCORE_REVISION`, `PROOF_REVISION`).
 _REVISION = 5
 
 
@@ -40,10 +40,10 @@ class PairResult:
     """Result of comparing two videos.
 
     Attributes:
-        score: In [0, 1].
-        fine: Both were sampled as densely as queries; otherwise the stored features were compared.
-        covered: Share of the first video's informative frames that the second shows, and the reverse.
-        segments: Where they match, the first video as the query.
+        score: Score in [0, 1].
+        fine: Whether both videos were sampled as densely as queries; otherwise, stored features were compared.
+        covered: Fraction of the first video's informative frames that the second shows, and vice versa.
+        segments: Matching segments, with the first video as the query.
     """
 
     score: float
@@ -57,16 +57,16 @@ class PairResult:
 
     @property
     def mirrored(self) -> bool:
-        """Whether one of the two is flipped left to right."""
+        """Whether one of the videos is flipped left to right."""
         return bool(self.segments) and self.segments[0].mirrored
 
     @property
     def turned(self) -> int:
-        """Degrees by which the first video must be rotated clockwise to match the second: 0, 90, 180 or 270."""
+        """Clockwise rotation of the first video in degrees that matches the second: 0, 90, 180 or 270."""
         return self.segments[0].turned if self.segments else 0
 
     def swapped(self) -> PairResult:
-        """The same result with the second video as the query."""
+        """Return the same result with the second video as the query."""
         return replace(
             self,
             covered=self.covered[::-1],
@@ -75,23 +75,22 @@ class PairResult:
 
 
 Relation = str
+"""``whole``: both videos match from start to end; ``excerpt``: the first is part of the second; ``contains``: the
+second is part of the first; ``overlaps``: they share a segment."""
 
-"""``whole``: both show the same from start to end; ``excerpt``: the first is a part of the second; ``contains``: the
-second is a part of the first; ``overlaps``: they share a part."""
-
-# A video counts as shown whole if at least this share of its informative frames is shown; its ends may be cut off.
+# Minimum fraction of a video's informative frames that must match for it to count as a whole; its ends may be trimmed.
 WHOLE = 0.7
 
 
 def relation_of(result: PairResult, lengths: tuple[float, float] = (0.0, 0.0)) -> Relation:
-    """Relation of the first video of a pair to the second.
+    """Return the relation of the first video of a pair to the second.
 
     Args:
-        result: Their comparison.
-        lengths: Durations of both in seconds, 0 if unknown. Half of a nearly still video can match all of it, so a
-            whole copy must also have about the same length.
+        result: Result of the comparison.
+        lengths: Durations of both videos in seconds, 0 if unknown. All of a nearly still video may match half of it, so
+            a whole copy must also have about the same duration.
     """
-    first, second = (share >= WHOLE for share in result.covered)
+    first, second = (fraction >= WHOLE for fraction in result.covered)
     if min(lengths) > 0:
         speed = max(result.segments, key=lambda item: item.query_end - item.query_start).speed if result.segments else 1
         own, other = lengths[0] * speed, lengths[1]
@@ -101,14 +100,14 @@ def relation_of(result: PairResult, lengths: tuple[float, float] = (0.0, 0.0)) -
     return "excerpt" if first else "contains" if second else "overlaps"
 
 
-def least_lacking(duration: float) -> float:
-    """Minimum number of missing seconds that count for a video of this length: a twentieth of it, between one and
-    ten."""
+def min_missing_seconds(duration: float) -> float:
+    """Return how many seconds must be missing from a video of this duration to matter: 5 %, but at least 1 and at most
+    10 seconds."""
     return max(1.0, min(10.0, 0.05 * duration))
 
 
-def stretch_of(relation: Relation, result: PairResult) -> tuple[float | None, float | None]:
-    """Start and end of the stretch of the longer file that the shorter one shows; none if both match as a whole."""
+def matched_span(relation: Relation, result: PairResult) -> tuple[float | None, float | None]:
+    """Return start and end of the part of the longer file that the shorter one shows; None if both match as a whole."""
     if relation == "whole" or not result.segments:
         return None, None
     if relation == "excerpt":
@@ -123,14 +122,16 @@ class Comparisons:
     """Results for pairs of contents; a content is identified by the hash of its bytes.
 
     Attributes:
-        place: Place of the index; None stores nothing.
-        state: Identifies what the results depend on besides the two files. Results of another state are dropped.
-        searched: Contents whose neighbors were compared, unless they cannot be copies as a whole.
-        searched_parts: Contents whose neighbors were compared, unless they cannot even share a part.
-        traits: Frame rate, sound tracks, date and the like of each content that was opened.
+        place: Location of the index; None to save nothing.
+        state: Identifies what the results depend on apart from the two files. Results with a different state are
+            discarded.
+        searched: Contents already compared with all neighbors that may be whole copies.
+        traits: Frame rate, audio tracks, date and similar properties of each content that was opened.
+        searched_parts: Contents already compared with all neighbors that may share a segment.
         scoped: Contents that were looked up only within a scope, see :class:`vidkin.index.duplicates.scope.Lookups`.
-        differences: How one content of a group differs from another, by pair of contents, see
-            :func:`vidkin.index.duplicates.differences.find_differences`; each as the fields of its differences.
+        differences: Differences between two contents of a group, keyed by pair, as dictionaries of their fields; see
+            :func:`vidkin.index.duplicates.differences.find_differences`.
+        sounds: Sound scores, keyed by pair of contents.
         file: Name of the file in the index.
     """
 
@@ -150,31 +151,31 @@ class Comparisons:
     _pairs: dict[tuple[str, str], PairResult] = field(default_factory=dict)
     file: str = FILE
     _written: float = field(default_factory=time.monotonic)
-    # Seconds that the last write took.
+    # Duration of the last write in seconds.
     _seconds: float = 0.0
 
     def get(self, first: str, second: str) -> PairResult | None:
-        """The result of a pair, with its first content as the query; None if there is none."""
+        """Return the result of a pair, with the first content as the query; None if it was not compared."""
         result = self._pairs.get(_key(first, second))
         return result.swapped() if result is not None and second < first else result
 
     def put(self, first: str, second: str, result: PairResult) -> None:
-        """Remember a result; segments of unrelated pairs are dropped."""
+        """Add a result; segments of unrelated pairs are dropped."""
         if result.score < UNRELATED:
             result = replace(result, segments=())
         self._pairs[_key(first, second)] = result.swapped() if second < first else result
 
     def proof(self, kept: str, removed: str) -> Proof | None:
-        """The proof from decoding two contents; None if they were not decoded, or by an earlier method."""
+        """Return the proof from decoding two contents; None if there is none, or only one from an earlier method."""
         return self._proofs.get((kept, removed))
 
     def put_proof(self, kept: str, removed: str, proof: Proof) -> None:
-        """Remember a proof, unless a file could not be read, because it may be readable next time."""
+        """Add a proof, unless a file could not be read, because it may be readable next time."""
         if all(finding.kind != "unreadable" for finding in proof.findings):
             self._proofs[kept, removed] = proof
 
     def part(self, contents: Iterable[str]) -> Comparisons:
-        """The results known for some contents and their pairs, without a storage place."""
+        """Return the results for some contents and their pairs, in memory only."""
         part, chosen = Comparisons(None, self.state), sorted(set(contents))
         part.traits = {content: self.traits[content] for content in chosen if content in self.traits}
         pairs = list(permutations(chosen, 2))
@@ -186,7 +187,7 @@ class Comparisons:
         return part
 
     def merge(self, part: Comparisons) -> None:
-        """Add the results of another part."""
+        """Add the results from a part."""
         self._pairs |= part._pairs
         self.traits |= part.traits
         self._proofs |= part._proofs
@@ -194,13 +195,13 @@ class Comparisons:
         self.sounds |= part.sounds
 
     def pairs(self) -> Iterator[tuple[str, str, PairResult]]:
-        """All results, sorted by content."""
+        """Yield all pairs with their results, sorted by content."""
         for first, second in sorted(self._pairs):
             yield first, second, self._pairs[first, second]
 
     @classmethod
     def open(cls, place: Place, state: str, file: str = FILE) -> Comparisons:
-        """Load the results of an index; empty if they belong to another state or cannot be read."""
+        """Load the results of an index; empty if they have a different state or cannot be read."""
         empty = cls(place, state, file=file)
         try:
             content = place.read(file)
@@ -224,16 +225,16 @@ class Comparisons:
                 file,
             )
         except (OSError, CollectionError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            _logger.info("%s: %s; all pairs are compared again", place.address(file), error)
+            _logger.info("%s: %s; comparing all pairs again", place.address(file), error)
             return empty
 
-    def save_now_and_then(self) -> None:
-        """Call :meth:`save`, unless it was called recently."""
-        if time.monotonic() - self._written >= max(_PAUSE, self._seconds / _SHARE_OF_SAVING):
+    def save_if_due(self) -> None:
+        """Call :meth:`save` unless it was called recently."""
+        if time.monotonic() - self._written >= max(_PAUSE, self._seconds / _MAX_SAVING_RATIO):
             self.save()
 
     def save(self) -> None:
-        """Write atomically; a failure only costs time later."""
+        """Save the results, atomically; failures are only logged, because the pairs can be compared again."""
         if self.place is None:
             return
         begun = time.monotonic()
@@ -241,29 +242,29 @@ class Comparisons:
         looked_up = self.searched, self.searched_parts, *self.scoped.values()
         names = sorted(compared.union(*looked_up))
         if not (names or self.traits or self.sounds or self.place.has_file(self.file)):
-            return  # a caller that only read has nothing to save, and may not be allowed to write
-        places = {name: place for place, name in enumerate(names)}
+            return  # a caller that only read has nothing to save, and may lack write permission
+        positions = {name: position for position, name in enumerate(names)}
         table = {
             "state": self.state,
             "revision": _REVISION,
             "contents": names,
-            "searched": sorted(places[name] for name in self.searched),
-            "searched_parts": sorted(places[name] for name in self.searched_parts),
+            "searched": sorted(positions[name] for name in self.searched),
+            "searched_parts": sorted(positions[name] for name in self.searched_parts),
             "traits": {content: traits.to_dict() for content, traits in self.traits.items()},
             "proofs": [[*pair, proof.to_dict()] for pair, proof in self._proofs.items()],
-            "scoped": {key: sorted(places[name] for name in found) for key, found in self.scoped.items()},
+            "scoped": {key: sorted(positions[name] for name in found) for key, found in self.scoped.items()},
             "differences": self.differences,
-            "sounds": {"made": _made_of_sounds(), "pairs": self.sounds},
+            "sounds": {"made": _sound_fingerprint(), "pairs": self.sounds},
             "pairs": [
                 [
-                    *(places[first], places[second], result.score, result.fine, result.covered),
+                    *(positions[first], positions[second], result.score, result.fine, result.covered),
                     [astuple(segment) for segment in result.segments],
                 ]
                 for first, second, result in self.pairs()
             ],
         }
         try:
-            write_whole(self.place, self.file, json.dumps(table, separators=(",", ":")).encode())
+            write_atomically(self.place, self.file, json.dumps(table, separators=(",", ":")).encode())
         except CollectionError as error:
             _logger.info("%s", error)
         self._written = time.monotonic()
@@ -279,16 +280,16 @@ def _key(first: str, second: str) -> tuple[str, str]:
     return (first, second) if first < second else (second, first)
 
 
-def _made_of_sounds() -> str:
-    # Imported here because it loads decoders, which readers of records do not need.
+def _sound_fingerprint() -> str:
+    # Imported late because it loads decoders, which callers that only read records do not need.
     from vidkin.index.storage.sound_files import fingerprint_of_sounds
 
     return fingerprint_of_sounds()
 
 
 def _sounds(table: Mapping[str, Any]) -> dict[str, float]:
-    """Stored sound scores; empty if another version made them."""
-    if table.get("made") != _made_of_sounds():
+    """Parse stored sound scores; empty if they come from a different version of the fingerprints."""
+    if table.get("made") != _sound_fingerprint():
         return {}
     return {str(key): float(score) for key, score in table["pairs"].items()}
 
@@ -313,11 +314,11 @@ def _box(values: list[Any]) -> Box:
 
 @dataclass(frozen=True, slots=True)
 class FileRecord:
-    """A file of an index, with all its names.
+    """An indexed file with all its names.
 
     Attributes:
-        record: Record of the file, under the first of its names.
-        links: Other names of the same file that are in the index.
+        record: Record of the file under its first name.
+        links: Other names of the same file in the index.
     """
 
     record: VideoRecord
@@ -325,14 +326,14 @@ class FileRecord:
 
 
 def content_of(record: VideoRecord) -> str:
-    """Identifier of the content of a file; files with the same bytes share it."""
+    """Identifier of the content of a file; byte-identical files share it."""
     return record.content_hash or f"video {record.id}"
 
 
 def present_files(records: Iterable[VideoRecord]) -> list[FileRecord]:
-    """Existing files with features, each once; logs a warning about missing files.
+    """Return the existing files with features, without duplicates; log a warning about missing files.
 
-    Hard links and symbolic links are names of a file, not copies; names of symbolic links come last.
+    Hard and symbolic links are additional names of a file, not copies; symbolic links come last.
     """
     names: dict[tuple[int, int], list[VideoRecord]] = {}
     gone = []
@@ -347,8 +348,8 @@ def present_files(records: Iterable[VideoRecord]) -> list[FileRecord]:
         names.setdefault((status.st_dev, status.st_ino), []).append(record)
     if gone:
         _logger.warning(
-            "%d videos are left out because their files are gone, the first is %s (`vidkin index PATH... --prune` "
-            "forgets them)",
+            "%d videos are left out because their files are gone, for example %s (`vidkin index PATH... --prune` "
+            "removes them from the index)",
             len(gone),
             gone[0],
         )

@@ -1,7 +1,7 @@
-"""Coverage: which stretches of a video exist in others, which are unique to it, and a few files that together have it.
+"""Coverage: which parts of a video occur in other files, which are unique, and a small set of files that covers it.
 
-Candidates come from the first stage of search, block by block, so that a long film finds short excerpts. Matches come
-from the scorer, and their ends, accurate to a frame or two, from comparing frames.
+Candidates come from the first search stage, applied block by block so that short excerpts of a long film are found.
+Matches come from the scorer; their ends are refined to within a frame or two by comparing frames.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from vidkin.similarity import EXCERPT, SURE, FrameFeatures, Segment
 
 _logger = logging.getLogger(__name__)
 
-# Length and overlap in seconds of the blocks in which the video is searched for.
+# Duration and overlap in seconds of the blocks into which the query is split.
 _BLOCK, _OVERLAP = 120.0, 20.0
-# Maximum distance in seconds between two segments of a pair and a common line.
+# Maximum deviation in seconds of two segments that are joined from a common line.
 _SAME_LINE = 1.0
-# Seconds around an approximate end in which the exact end is searched for, and frames per second compared there.
-_AROUND, _RATE = 1.6, 12.5
-# Two frames differ if their agreement is below this share of the agreement in the middle of the segment.
-_AGREES = 0.6
-# Minimum seconds of a reported piece and of a gap; shorter gaps are closed.
+# Search range in seconds on either side of an approximate end, and frames per second compared there.
+_END_REACH, _RATE = 1.6, 12.5
+# Frames differ if their agreement is below this fraction of the agreement in the middle of the segment.
+_AGREEING_RATIO = 0.6
+# Minimum duration in seconds of a reported piece and of a gap; shorter gaps are closed.
 _MIN_SECONDS, _MIN_GAP = 0.4, 0.3
 # Minimum number of frames of a part that is compared on its own, because fewer do not form a line.
 _MIN_FRAMES = 3
@@ -55,20 +55,20 @@ _EDGE_SIZE = (288, 384)
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class SharedStretch(Result):
-    """A stretch of a video that also occurs in another file.
+    """A segment of a video that also occurs in another file.
 
     Attributes:
-        start, end: Seconds of the video.
+        start, end: Start and end in the video, in seconds.
         path: The other file.
-        other_start, other_end: Seconds of the other file.
-        score: Similarity along the stretch, in [0, 1].
+        other_start, other_end: Start and end in the other file, in seconds.
+        score: Similarity along the segment, in [0, 1].
         speed: Seconds of the other file per second of the video.
-        mirrored: Whether one of them is flipped left to right.
+        mirrored: Whether one of the files is flipped left to right.
         turned: Degrees by which the video must be rotated clockwise to match: 0, 90, 180 or 270.
-        backwards: Whether the video shows the stretch of the other file from its end to its start.
+        backwards: Whether the video shows the segment of the other file from its end to its start.
         sharpness: Edges of the other file relative to those of the video, at the same size; 1 if unknown.
         pixels: Pixels of the other file that show the frame of the video.
-        exact: Whether the ends were found by comparing frames; otherwise they are as coarse as the index.
+        exact: Whether the ends were refined by comparing frames; otherwise they are only as precise as the index.
     """
 
     start: float
@@ -88,18 +88,18 @@ class SharedStretch(Result):
     def __post_init__(self) -> None:
         if self.end < self.start or self.other_end < self.other_start:
             raise InvalidArgumentError(
-                f"a stretch must not end before it starts, got [{self.start}, {self.end}] s and "
-                f"[{self.other_start}, {self.other_end}] s of the other file"
+                f"a segment must not end before it starts, got [{self.start}, {self.end}] s and "
+                f"[{self.other_start}, {self.other_end}] s in the other file"
             )
         check_share(score=self.score)
 
     @property
     def seconds(self) -> float:
-        """Length in seconds in the video."""
+        """Duration in the video in seconds."""
         return self.end - self.start
 
     def part(self, start: float, end: float) -> SharedStretch:
-        """The part of the stretch between two times of the video."""
+        """Return the part of the segment between two times in the video."""
         first, last = max(start, self.start), min(end, self.end)
         moved = [self.other_start + self.speed * (time - self.start) for time in (first, last)]
         if self.backwards:
@@ -115,12 +115,12 @@ class SharedStretch(Result):
 
 @dataclass(frozen=True, slots=True)
 class CoverStep(Result):
-    """One of the few files that together show most of a video.
+    """One step of a small set of files that together cover a video.
 
     Attributes:
         path: The file.
-        seconds: Seconds of the video that only this file adds to the files before it.
-        share: Share of the video shown by this file and those before it.
+        seconds: Seconds of the video that this file adds to those covered by the files before it.
+        share: Fraction of the video covered by this file and the files before it, in [0, 1].
     """
 
     path: str
@@ -131,12 +131,12 @@ class CoverStep(Result):
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class Coverage(Result):
-    """Which stretches of a video exist in other files.
+    """Which parts of a video occur in other files.
 
     Attributes:
         path: The video.
-        duration: Its length in seconds.
-        stretches: Every stretch that another file shows, sorted by start; several files may show the same stretch.
+        duration: Duration of the video in seconds.
+        stretches: All segments that occur in other files, sorted by start; segments of different files may overlap.
     """
 
     derived: ClassVar = ("share", "elsewhere", "only_here", "sources", "fewest")
@@ -151,26 +151,26 @@ class Coverage(Result):
 
     @property
     def elsewhere(self) -> tuple[tuple[float, float], ...]:
-        """Start and end in seconds of the parts that other files show, in order and without overlaps."""
+        """Start and end in seconds of the parts that occur in other files, in order and without overlaps."""
         return _union((stretch.start, stretch.end) for stretch in self.stretches)
 
     @property
     def only_here(self) -> tuple[tuple[float, float], ...]:
-        """Start and end in seconds of the parts that no other file shows."""
+        """Start and end in seconds of the parts that do not occur in any other file."""
         return _gaps(self.elsewhere, self.duration)
 
     @property
     def share(self) -> float:
-        """Share of the video that other files show, in [0, 1]."""
+        """Fraction of the video that occurs in other files, in [0, 1]."""
         return _share(self.elsewhere, self.duration)
 
     @property
     def sources(self) -> tuple[SharedStretch, ...]:
-        """The pieces of the video in order and without overlaps, each with the file that shows it best.
+        """The shared pieces of the video, in order and without overlaps, each with its most likely source.
 
-        Files that show a piece as it is come before mirrored, turned or reversed ones, then sharper ones and those with
-        more pixels. Among equal ones, the one with the longest stretch around the piece is chosen, because a source
-        contains more than a quotation; a tie goes to the higher score.
+        Files that show a piece unchanged come before mirrored, turned or reversed ones, then sharper ones and those
+        with more pixels. Among equal files, the one with the longest segment around the piece is chosen, because a
+        source contains more than a quotation; ties go to the higher score.
         """
         left = [(0.0, self.duration)]
         chosen = []
@@ -188,8 +188,8 @@ class Coverage(Result):
 
     @property
     def fewest(self) -> tuple[CoverStep, ...]:
-        """A small set of files that together show all shared parts: each file adds the most to those before it (greedy
-        set cover), at least .4 s."""
+        """A small set of files that together contain all shared parts, found by greedy set cover; each file adds at
+        least 0.4 s to the files before it."""
         spans = {path: self.of_file(path) for path in sorted({stretch.path for stretch in self.stretches})}
         steps: list[CoverStep] = []
         covered: tuple[tuple[float, float], ...] = ()
@@ -204,11 +204,11 @@ class Coverage(Result):
         return tuple(steps)
 
     def of_file(self, path: str) -> tuple[tuple[float, float], ...]:
-        """Start and end in seconds of the parts of the video that one file shows."""
+        """Start and end in seconds of the parts of the video that occur in one file."""
         return _union((stretch.start, stretch.end) for stretch in self.stretches if stretch.path == path)
 
     def cards(self, path: str = "") -> list[Card]:
-        """A picture from the middle of each source, for a notebook."""
+        """A frame from the middle of each source piece, for display in a notebook."""
         return [
             Card(
                 self.path,
@@ -220,11 +220,15 @@ class Coverage(Result):
         ]
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """One row per source: a stretch of the video and the file that shows it best."""
+        """One row per source piece, with the file it occurs in."""
         return [stretch.to_dict() for stretch in self.sources]
 
     def to_pandas(self) -> Any:
-        """The sources as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` if pandas is not installed."""
+        """Return the source pieces as a pandas DataFrame.
+
+        Raises:
+            MissingPartError: pandas is not installed.
+        """
         return data_frame(self.table_rows())
 
     def _repr_html_(self) -> str:
@@ -240,7 +244,7 @@ def _rank(stretch: SharedStretch) -> tuple[bool, int, int, float, float, str]:
 
 
 def _union(spans: Iterable[tuple[float, float]]) -> tuple[tuple[float, float], ...]:
-    """Spans in order, merging those less than .3 s apart."""
+    """Return spans in order, after merging those less than 0.3 s apart."""
     joined: list[tuple[float, float]] = []
     for start, end in sorted(spans):
         if joined and start <= joined[-1][1] + _MIN_GAP:
@@ -274,22 +278,22 @@ def cover(
     on_progress: Callable[[int, int], None] | None = None,
     rank: Ranker | None = None,
 ) -> Coverage:
-    """Find which stretches of a video occur in the videos of an index; see :meth:`vidkin.Index.coverage`.
+    """Find which parts of a video occur in the videos of an index; see :meth:`vidkin.Index.coverage`.
 
     Args:
-        path: The video; it and files with the same bytes do not count.
-        parts: Parts of the index.
+        path: The video; the file itself and byte-identical files are ignored.
+        parts: Shared parts of the index.
         query: Features of the video.
-        within: Only files in this folder count; None for all.
-        threshold: Score of a pair from which its segments count; below it, the same must change in both videos.
-        candidates: Number of videos compared with each block of two minutes.
-        on_progress: Callback that receives (steps done, total steps); the total grows when matches are known.
-        rank: Scores the candidates; None scores them in this process.
+        within: Only consider files in this folder; None for all.
+        threshold: Minimum score of a pair for its segments to count; below it, the same must change in both videos.
+        candidates: Number of videos compared with each two-minute block.
+        on_progress: Callback that receives (steps done, total steps); the total increases once matches are known.
+        rank: Scores the candidates; None to score them in this process.
 
     Raises:
-        CollectionMismatchError: The index ranks by kind, so its scores do not distinguish copies from other videos.
+        CollectionMismatchError: The index ranks by kind, so its scores cannot identify copies.
         InvalidArgumentError: A number is out of range.
-        NotIndexedError: Candidates were removed in the meantime.
+        NotIndexedError: A candidate was removed in the meantime.
         MediaError: The video cannot be read.
     """
     check_share(threshold=threshold)
@@ -297,8 +301,8 @@ def cover(
         raise InvalidArgumentError(f"candidates must be at least 1, got {candidates}")
     if not parts.scorer.has_segments:
         raise CollectionMismatchError(
-            "the scores of this index order kinds of videos and do not tell where they match; make another index with "
-            "--extractor vidkin"
+            "the scores of this index rank videos by kind and cannot identify matching segments; create another index "
+            "with --extractor vidkin"
         )
     name, store = os.path.abspath(os.path.expanduser(path)), parts.store
     folder = None if within is None else os.path.realpath(os.path.expanduser(within))
@@ -401,8 +405,8 @@ def _cut(query: FrameFeatures, rows: NDArray[np.int64]) -> FrameFeatures:
 
 
 def _blocks(query: FrameFeatures, duration: float) -> Iterator[FrameFeatures]:
-    """Split the query into overlapping stretches of two minutes, so that none of its parts is lost among the others."""
-    # The remainder after the last block does not form a block of its own.
+    """Split the query into overlapping two-minute blocks, so that short matches are not outvoted by the rest."""
+    # A short remainder is added to the last block.
     starts = np.arange(0.0, max(duration - 2 * _OVERLAP, 1.0), _BLOCK - _OVERLAP)
     for start in starts.tolist():
         end = duration + 1 if start == starts[-1] else start + _BLOCK
@@ -412,16 +416,16 @@ def _blocks(query: FrameFeatures, duration: float) -> Iterator[FrameFeatures]:
 
 
 def _merge_segments(segments: Sequence[Segment]) -> list[Segment]:
-    """Segments of one pair, merging overlapping segments on one line, which come from overlapping blocks."""
+    """Merge segments of one pair that overlap on a common line because they come from overlapping blocks."""
     joined: list[Segment] = []
     for segment in sorted(segments, key=lambda each: each.query_start):
-        for place, other in enumerate(joined):
+        for position, other in enumerate(joined):
             expected = other.target_start + other.speed * (segment.query_start - other.query_start)
             is_one_line = abs(expected - segment.target_start) <= _SAME_LINE and other.mirrored == segment.mirrored
             is_one_line &= not (other.backwards or segment.backwards)
             if is_one_line and segment.query_start <= other.query_end + _SAME_LINE:
                 last = max(other, segment, key=lambda each: each.query_end)
-                joined[place] = replace(
+                joined[position] = replace(
                     other,
                     query_end=last.query_end,
                     target_end=max(other.target_start, last.target_end),
@@ -436,8 +440,8 @@ def _merge_segments(segments: Sequence[Segment]) -> list[Segment]:
 def _refine_ends(
     path: str, duration: float, record: VideoRecord, segment: Segment, *, is_doubtful: bool = False
 ) -> SharedStretch | None:
-    """The stretch of a segment, with ends found by comparing frames; None if nothing is left of it, or if it is
-    doubtful and other things change in the other file."""
+    """Convert a segment to a shared segment with refined ends; return None if it is too short, or if it is doubtful and
+    other things change in the other file."""
     lengths = duration, record.duration
     placed: PlacedFrames | None = None
     ends: tuple[float, float, float, float] | None = None
@@ -447,7 +451,7 @@ def _refine_ends(
         if is_doubtful and (placed is None or ends is None or not _is_same(path, record, ends, placed, lengths)):
             return None
     except MediaError as error:
-        _logger.info("%s; ends of matches are those of the index", error)
+        _logger.info("%s; the ends of this match are not refined", error)
         if is_doubtful:
             return None
     times, there = (segment.query_start, segment.query_end), (segment.target_start, segment.target_end)
@@ -501,25 +505,26 @@ def _compare_edges(placed: PlacedFrames) -> float:
 def _find_ends(
     first: str, second: str, segment: Segment, placed: PlacedFrames, lengths: tuple[float, float]
 ) -> tuple[float, float, float, float] | None:
-    """Start and end in the first video, where frames cease to agree, and offset and speed of the line to the second."""
+    """Return start and end in the first video, where frames stop agreeing, and offset and speed of the line to the
+    second; None if the frames do not agree at all."""
     offset, speed = fit_line(placed, segment)
-    # Where one of the videos ends, so does the match.
+    # The match cannot extend beyond the ends of either video.
     edges = max(0.0, -offset / speed), min(lengths[0], (lengths[1] - offset) / speed)
     middle = (segment.query_start + segment.query_end) / 2
     ends = []
     for outwards, rough, edge in ((-1, segment.query_start, edges[0]), (1, segment.query_end, edges[1])):
-        # From the middle outwards: every frame inside agrees, every frame outside does not.
-        inner = outwards * max(outwards * middle, outwards * rough - _AROUND)
-        times = np.arange(inner, rough + outwards * _AROUND, outwards / _RATE)
+        # Going outward, frames agree up to the end and not beyond it, so the cumulative sum peaks at the end.
+        inner = outwards * max(outwards * middle, outwards * rough - _END_REACH)
+        times = np.arange(inner, rough + outwards * _END_REACH, outwards / _RATE)
         times = times[(times >= edges[0] - 1 / _RATE) & (times >= 0) & (times <= edges[1]) & (times < lengths[0])]
         if not len(times):
             ends.append(rough)
             continue
         agreement = follow_line(first, second, times, (offset, speed), placed, lengths)
-        sums = np.cumsum(agreement - _AGREES * placed.agreement)
+        sums = np.cumsum(agreement - _AGREEING_RATIO * placed.agreement)
         best = int(np.argmax(sums))
         if sums[best] <= 0:
-            return None  # not even the middle agrees, so the alignment is wrong
+            return None  # the frames do not agree even near the middle, so the alignment is wrong
         reached = float(times[best]) + max(0, outwards) / _RATE
         is_at_edge = best == len(times) - 1 and abs(edge - reached) < 2 / _RATE
         ends.append(edge if is_at_edge else min(max(reached, edges[0]), edges[1]))
@@ -527,7 +532,7 @@ def _find_ends(
 
 
 def _drop_repeats(stretches: Sequence[SharedStretch]) -> Iterator[SharedStretch]:
-    """Drop stretches that repeat another one of the same file; a still scene matches at many times."""
+    """Drop segments that mostly repeat a better one in the same file; a still scene matches at many times."""
     kept: list[SharedStretch] = []
     for stretch in sorted(stretches, key=lambda each: -each.score * each.seconds):
         covered = _union((each.start, each.end) for each in kept if each.path == stretch.path)

@@ -1,7 +1,7 @@
-"""The ways in which a copy differs from another file, measured on packets and frames.
+"""Differences between a copy and another file, measured on packets and frames.
 
-Every difference needs evidence: positions come from `place_frames`, colors and overlays from the aligned frames, and
-"the same picture" from the packets. If the frames agree nowhere, no difference of the picture is reported.
+Every difference needs evidence: geometry comes from `place_frames`, colors and overlays from the aligned frames, and an
+identical picture stream from the packets. If the frames do not agree, no difference in the picture is reported.
 
 Shapes: N moments; H, W pixels.
 """
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result, check_choice
 from vidkin.errors import InvalidArgumentError
-from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of, least_lacking
+from vidkin.index.duplicates.comparisons import FileRecord, PairResult, content_of, min_missing_seconds
 from vidkin.index.duplicates.detail import block_means, find_overlays, measure_edges
 from vidkin.index.duplicates.placement import PlacedFrames, fit_line, part_of, place_frames
 from vidkin.match.lines import SPEED_LIMITS
@@ -35,54 +35,56 @@ DifferenceKind = Literal[
     "contains it as a part",
     "caption", "no caption", "logo", "no logo", "without color", "in color", "brighter", "darker", "other colors",
 ]  # fmt: skip
-"""In which way a copy differs."""
+"""Kind of difference between a copy and the other file."""
 
 Where = Literal[
     "", "upper left", "top", "upper right", "left", "middle", "right", "lower left", "bottom", "lower right"
 ]
 """Position in the frame."""
 
-# Minimum share of the frame of a crop or a border.
-_SLIGHT = 0.04
-# Minimum deviation of a speed from 1, and ratios of pixels per length of the scene.
-_OTHER_SPEED, _FEWER, _FEWER_LINES = 0.03, 0.87, 0.93
-# Minimum relative difference of the aspect ratios of a squeezed copy.
+# Minimum area of a crop or a border, as a fraction of the frame.
+_MIN_AREA = 0.04
+# Minimum deviation from speed 1.
+_MIN_SPEED_CHANGE = 0.03
+# Maximum ratios of pixel density and of frame size for a lower resolution.
+_MAX_DENSITY_RATIO, _MAX_SIZE_RATIO = 0.87, 0.93
+# Minimum difference of log aspect ratios of a squeezed copy.
 _SQUEEZED = 0.06
-# A blurred border has less than the first value times the edges of the picture inside it; a border of one color
-# deviates by fewer gray levels than the second.
+# Maximum edge strength of a blurred border relative to the picture inside it, and maximum standard deviation in gray
+# levels of a plain border.
 _BLURRED, _PLAIN = 0.2, 6.0
 # Maximum mean gray level of black bars.
 _BLACK = 24.0
-# A frame within a frame: minimum ratio of the line around it to the lines next to it, and its tolerance in pixels.
+# Picture in picture: minimum ratio of the step at its outline to the steps nearby, and tolerance in pixels.
 _FRAMED, _MARGIN = 2.5, 3
-# Size at which parts of frames are compared.
+# Height and width at which the common regions of frames are compared.
 _COMMON = (192, 256)
-# A black-and-white copy has less than the first value times the colorfulness of the copy in color, which is at least
-# the second.
+# Maximum colorfulness of a black-and-white copy relative to the copy in color, and minimum colorfulness of the latter.
 _COLORLESS, _SOME_COLOR = 0.3, 6.0
-# Minimum gray levels by which a copy is brighter, and by which its colors differ after correcting for brightness.
+# Minimum difference in gray levels of a brighter copy, and of colors after correcting for brightness.
 _BRIGHTER, _RECOLORED = 14.0, 9.0
-# Share of the height that a caption, which takes the middle fifth of the width, does not exceed.
-_HIGH = 0.4
-# Seconds by which a later piece must come from an earlier time.
-_EARLIER = 0.5
+# Maximum height of a caption as a fraction of the frame height; it also covers the middle fifth of the width.
+_MAX_CAPTION_HEIGHT = 0.4
+# In a reordered copy, a later piece comes from an earlier time by at least this many seconds.
+_MIN_BACKSTEP = 0.5
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class Difference(Result):
-    """One way in which a file differs from the one that it is compared with.
+    """One difference between a file and the file it is compared with.
 
     Attributes:
-        kind: What it is. ``trimmed``, ``speed``, ``reordered``, ``backwards`` are about time; ``no logo``,
-            ``uncropped`` and the like mean that the other file has the logo or the crop.
-        amount: ``speed``: how many times as fast it runs; ``cropped``: share of the other file's area that it shows;
-            ``uncropped``: share of its own area that the other file shows; ``bars added``, ``borders added``: share of
-            its own area that they cover; ``... removed``: share of the other file's area; ``lower resolution``, ``more
-            pixels``: number of its pixels per pixel of the other file along a line of the scene; ``turned``: degrees by
-            which it must be rotated clockwise; None for other kinds.
-        where: Position of a caption or a logo in the frame; empty for other kinds.
-        start, end: ``trimmed``: the seconds of the other file that it shows; None for other kinds.
+        kind: Kind of difference. ``trimmed``, ``speed``, ``reordered`` and ``backwards`` concern time; ``no logo``,
+            ``uncropped`` and similar kinds mean that the other file has the logo or the crop.
+        amount: ``speed``: playback speed relative to the other file; ``cropped``: fraction of the other file's area
+            that this file shows; ``uncropped``: fraction of this file's area that the other shows; ``bars added``,
+            ``borders added``: fraction of this file's area that they cover; ``... removed``: fraction of the other
+            file's area; ``lower resolution``, ``more pixels``: pixels of this file per pixel of the other file along a
+            line in the scene; ``turned``: clockwise rotation in degrees that aligns it; None for other kinds.
+        where: Position of a caption or logo in the frame; empty for other kinds.
+        start, end: ``trimmed``: start and end in seconds of the part of the other file that this file shows; None for
+            other kinds.
     """
 
     kind: DifferenceKind
@@ -95,7 +97,7 @@ class Difference(Result):
         check_choice("kind", self.kind, get_args(DifferenceKind))
         check_choice("where", self.where, get_args(Where))
         if self.amount is not None and not (math.isfinite(self.amount) and self.amount > 0):
-            raise InvalidArgumentError(f"amount must be above 0, got {self.amount}")
+            raise InvalidArgumentError(f"amount must be positive and finite, got {self.amount}")
         if self.start is not None and self.end is not None and self.end < self.start:
             raise InvalidArgumentError(f"end must not be before start, got {self.start} and {self.end}")
 
@@ -108,18 +110,18 @@ INVERSE: Mapping[DifferenceKind, DifferenceKind] = {
     "borders removed": "borders added",
     "contains it as a part": "inside another picture",
 }
-"""Name of a difference as seen from the second file, by its name for the first."""
+"""Kind of a difference as seen from the second file, keyed by its kind as seen from the first."""
 
 
 def find_differences(first: FileRecord, second: FileRecord, result: PairResult) -> tuple[Difference, ...]:
-    """List the ways in which the first of two copies differs from the second; empty if none can be determined.
+    """List the differences between the first of two copies and the second; empty if none can be determined.
 
     Args:
         first, second: The files.
-        result: Their comparison, with the first as the query; frames are read from the longest segment.
+        result: Result of their comparison, with the first as the query; frames are read from the longest segment.
 
     Raises:
-        MediaError: One of the files cannot be read.
+        MediaError: A file cannot be read.
     """
     if content_of(first.record) == content_of(second.record):
         return (Difference("identical"),)
@@ -142,7 +144,7 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
     segment, placed = _place(first.record.path, second.record.path, segment, lengths)
     found: list[Difference] = []
     if not are_pictures:
-        found += _find_time_differences(_follow_moments(segment, placed), result, lengths)
+        found += _find_time_differences(_fit_to_moments(segment, placed), result, lengths)
     if segment.mirrored:
         found.append(Difference("mirrored"))
     if segment.turned:
@@ -153,7 +155,7 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
         sizes = upright, (second.record.width, second.record.height)
         found += _find_geometry_differences(placed, sizes)
         found += _find_picture_differences(placed)
-        # Every change of the picture implies re-encoding, so that is reported only if there is no other difference.
+        # Any change to the picture implies re-encoding, so that is reported only if there is no other difference.
         if all(difference.kind == "trimmed" for difference in found):
             found.append(Difference("re-encoded"))
     return tuple(found)
@@ -162,10 +164,13 @@ def find_differences(first: FileRecord, second: FileRecord, result: PairResult) 
 def _place(
     first: str, second: str, segment: Segment, lengths: tuple[float, float]
 ) -> tuple[Segment, PlacedFrames | None]:
-    """The match and its frames. For a copy of another length, the match from start to end at another speed is chosen if
-    its frames differ half as much, because lines at the usual speed cross other lines for some seconds."""
+    """Return the segment and its aligned frames.
+
+    If the durations differ, a match of both files from start to end at another speed is tried as well, because a line
+    at normal speed crosses the true one for a few seconds. It is chosen if its frames differ less than half as much.
+    """
     placed, speed = place_frames(first, second, segment, lengths), lengths[1] / max(lengths[0], 1e-3)
-    is_other = abs(speed / segment.speed - 1) > _OTHER_SPEED and SPEED_LIMITS[0] <= speed <= SPEED_LIMITS[1]
+    is_other = abs(speed / segment.speed - 1) > _MIN_SPEED_CHANGE and SPEED_LIMITS[0] <= speed <= SPEED_LIMITS[1]
     if placed is not None and is_other:
         whole = replace(
             segment, query_start=0.0, query_end=lengths[0], target_start=0.0, target_end=lengths[1], speed=speed
@@ -176,8 +181,8 @@ def _place(
     return segment, placed
 
 
-def _follow_moments(segment: Segment, placed: PlacedFrames | None) -> Segment:
-    """The segment with its line through the moments found to be the same."""
+def _fit_to_moments(segment: Segment, placed: PlacedFrames | None) -> Segment:
+    """Return the segment with its line fitted to the aligned moments."""
     if placed is None:
         return segment
     offset, speed = fit_line(placed, segment)
@@ -188,74 +193,74 @@ def _follow_moments(segment: Segment, placed: PlacedFrames | None) -> Segment:
 def _find_time_differences(
     segment: Segment, result: PairResult, lengths: tuple[float, float], start: float | None = None
 ) -> Iterator[Difference]:
-    """Differences in time: missing ends, another speed, another order."""
-    # Still footage also matches at other times.
+    """Yield differences in time: trimmed ends, a different speed, a different order."""
+    # Drop overlapping segments, because still footage also matches at other times.
     segments: list[Segment] = []
     for each in sorted(result.segments, key=lambda item: item.query_start - item.query_end):
         if not any(each.query_start < other.query_end and other.query_start < each.query_end for other in segments):
             segments.append(each)
     in_order = sorted(segments, key=lambda item: item.query_start)
     middles = [(each.target_start + each.target_end) / 2 for each in in_order]
-    if any(late < early - _EARLIER for early, late in pairwise(middles)):
+    if any(late < early - _MIN_BACKSTEP for early, late in pairwise(middles)):
         yield Difference("reordered")
     elif start is not None or len(in_order) == 1:
         first = segment.target_start - segment.speed * segment.query_start if start is None else start
         first, last = max(0.0, first), min(lengths[1], first + segment.speed * lengths[0])
-        # Missing parts follow from the lengths, because black ends match nothing.
-        allowed = least_lacking(lengths[1])
+        # Derive trimmed parts from the line and the durations, because black ends have no matching frames.
+        allowed = min_missing_seconds(lengths[1])
         if last - first < lengths[1] - allowed and max(first, lengths[1] - last) > allowed / 2:
             yield Difference("trimmed", start=first, end=last)
-    if abs(segment.speed - 1) > _OTHER_SPEED:
+    if abs(segment.speed - 1) > _MIN_SPEED_CHANGE:
         yield Difference("speed", segment.speed)
 
 
 def _find_geometry_differences(
     placed: PlacedFrames, sizes: tuple[tuple[int, int], tuple[int, int]]
 ) -> Iterator[Difference]:
-    """Differences in geometry: crops, borders, sizes and shapes."""
+    """Yield differences in geometry: crops, borders, aspect ratio and resolution."""
     placement = placed.placement
     shown, seen = placement.inside_box, placement.covered_box
     yield from _borders(placed.first, shown, placed.first_picture, added=True)
     yield from _borders(placed.second, seen, placed.second_picture, added=False)
-    # Number of pixels of the first per pixel of the second along a line of the scene.
+    # Pixels of the first file per pixel of the second along a line in the scene.
     ratios = [
         sizes[0][axis] * (shown[axis + 2] - shown[axis]) / (sizes[1][axis] * (seen[axis + 2] - seen[axis]))
         for axis in (0, 1)
     ]
     if abs(math.log(ratios[0] / ratios[1])) > _SQUEEZED:
         yield Difference("other aspect ratio")
-    # A squeezed picture has fewer lines along one side, which is reported already.
+    # Use the denser axis: a squeezed copy has fewer pixels along the other, which was reported above.
     density = max(ratios)
     frame = math.sqrt(sizes[0][0] * sizes[0][1] / (sizes[1][0] * sizes[1][1]))
-    if density < _FEWER and frame < _FEWER_LINES:
+    if density < _MAX_DENSITY_RATIO and frame < _MAX_SIZE_RATIO:
         yield Difference("lower resolution", density)
-    elif density > 1 / _FEWER and frame > 1 / _FEWER_LINES:
+    elif density > 1 / _MAX_DENSITY_RATIO and frame > 1 / _MAX_SIZE_RATIO:
         yield Difference("more pixels", density)
 
 
 def _borders(images: NDArray[np.uint8], part: Box, picture: Box, *, added: bool) -> Iterator[Difference]:
-    """Describe the surroundings of the common part in the frames of one of the videos.
+    """Describe the area around the common region in the frames of one of the videos.
 
     Args:
-        images: [N, H, W, 3].
-        part: The part that the other video shows, too.
-        picture: The part without bars.
-        added: Whether these are frames of the copy; otherwise the copy lacks the surroundings.
+        images: [N, H, W, 3] frames.
+        part: The region that the other video also shows.
+        picture: The region without bars.
+        added: Whether these are frames of the copy; otherwise the copy lacks this area.
     """
     around = 1.0 - _area(part)
-    if around < _SLIGHT:
+    if around < _MIN_AREA:
         return
     inside, bars = _overlap(part, picture), 1.0 - _area(picture)
-    if bars >= _SLIGHT / 2:
-        if _area(part) - inside < _SLIGHT / 2:  # they are outside of the part that the other video shows
+    if bars >= _MIN_AREA / 2:
+        if _area(part) - inside < _MIN_AREA / 2:  # the bars are outside the region that the other video shows
             outside = _outside(images, picture)
             if outside.any() and float(images[:, outside].mean()) < _BLACK:
                 yield Difference("bars added" if added else "bars removed", bars)
             else:
                 yield Difference("borders added" if added else "borders removed", bars)
-        # Between the bars, the videos may still show different parts.
+        # Between the bars, the videos may still show different regions.
         around = 1.0 - inside / _area(picture)
-        if around < _SLIGHT:
+        if around < _MIN_AREA:
             return
     what = _surroundings(images, part)
     if what == "border":
@@ -269,7 +274,7 @@ def _borders(images: NDArray[np.uint8], part: Box, picture: Box, *, added: bool)
 
 
 def _outside(images: NDArray[Any], box: Box, margin: int = 0) -> NDArray[np.bool_]:
-    """Mask [H, W] of the pixels outside of a box, except those near it."""
+    """Mask [H, W] of the pixels outside a box enlarged by ``margin`` pixels."""
     height, width = images.shape[1:3]
     outside = np.ones((height, width), dtype=bool)
     rows = max(0, round(box[1] * height) - margin), round(box[3] * height) + margin
@@ -278,34 +283,34 @@ def _outside(images: NDArray[Any], box: Box, margin: int = 0) -> NDArray[np.bool
 
 
 def _surroundings(images: NDArray[np.uint8], part: Box) -> Literal["border", "frame", "scene"]:
-    """Kind of the surroundings of a part of frames [N, H, W, 3]: a border without detail, other footage, or more of the
-    scene."""
+    """Classify the area around a region of frames [N, H, W, 3]: a border without detail, other footage ("frame"), or
+    more of the same scene."""
     luma = images.mean(axis=-1, dtype=np.float32)
     outside, inside = _outside(luma, part, _MARGIN), ~_outside(luma, part, -_MARGIN)
-    if not outside.any() or not inside.any() or _strength_of_lines(luma, part) < _FRAMED:
+    if not outside.any() or not inside.any() or _outline_strength(luma, part) < _FRAMED:
         return "scene"
     edges = measure_edges(luma).mean(axis=0)
     is_plain = float(luma[:, outside].std(axis=1).mean()) < _PLAIN
     return "border" if is_plain or edges[outside].mean() < _BLURRED * edges[inside].mean() else "frame"
 
 
-def _strength_of_lines(luma: NDArray[np.float32], box: Box) -> float:
-    """Ratio of the steps across the sides of a box to the steps next to them; the weakest side counts."""
+def _outline_strength(luma: NDArray[np.float32], box: Box) -> float:
+    """Ratio of the brightness step at the sides of a box to the steps nearby; the weakest side counts."""
     strengths = []
-    for axis, pictures in ((0, luma), (1, luma.swapaxes(1, 2))):
-        height, width = pictures.shape[1:]
+    for axis, images in ((0, luma), (1, luma.swapaxes(1, 2))):
+        height, width = images.shape[1:]
         low, high = round(box[1 - axis] * height), round(box[3 - axis] * height)
         for at in (round(box[axis] * width), round(box[axis + 2] * width)):
             if 4 <= at <= width - 4 and high - low >= 8:
                 # Step k is between k and k + 1.
-                steps = np.abs(np.diff(pictures[:, low:high], axis=2)).mean(axis=(0, 1))
-                beside = np.median(steps[max(0, at - 24) : at + 24])
-                strengths.append(float(steps[max(0, at - _MARGIN) : at + 2].max() / max(beside, 0.5)))
+                steps = np.abs(np.diff(images[:, low:high], axis=2)).mean(axis=(0, 1))
+                nearby = np.median(steps[max(0, at - 24) : at + 24])
+                strengths.append(float(steps[max(0, at - _MARGIN) : at + 2].max() / max(nearby, 0.5)))
     return min(strengths, default=0.0)
 
 
 def _find_picture_differences(placed: PlacedFrames) -> Iterator[Difference]:
-    """Differences in color and overlays, by the part of the frames that both show."""
+    """Yield differences in color and overlays, within the region that both videos show."""
     ones, others = (np.stack(images) for images in zip(*placed.common(_COMMON), strict=True))
     colors = [block_means(images) for images in (ones, others)]
     plain = np.ones(colors[0].shape[1:3], dtype=bool)
@@ -315,7 +320,7 @@ def _find_picture_differences(placed: PlacedFrames) -> Iterator[Difference]:
         kinds: tuple[DifferenceKind, DifferenceKind]
         kinds = ("caption", "no caption") if _is_caption(place) else ("logo", "no logo")
         yield Difference(kinds[overlay.side == "second"], where=_where(place))
-    # A colored logo does not turn a gray video into one in color.
+    # Exclude overlays, so that a colored logo does not make a black-and-white video count as one in color.
     one, other = (blocks[:, plain if plain.any() else ~plain].reshape(-1, 3) for blocks in colors)
     colorful, colorful_there = (float(np.ptp(blocks, axis=1).mean()) for blocks in (one, other))
     if colorful_there >= _SOME_COLOR and colorful < _COLORLESS * colorful_there:
@@ -327,15 +332,15 @@ def _find_picture_differences(placed: PlacedFrames) -> Iterator[Difference]:
 
 
 def _find_color_differences(one: NDArray[np.float32], other: NDArray[np.float32]) -> Iterator[Difference]:
-    """Differences in brightness or color.
+    """Yield differences in brightness or color.
 
-    Mean colors [blocks, 3] are compared, so that slightly misaligned edges do not count, and medians over blocks are
-    used, so that an overlay does not count.
+    Comparing mean block colors [blocks, 3] makes this robust to slight misalignment; medians over blocks make it robust
+    to overlays.
     """
     change = one - other
     brighter = float(np.median(change.mean(axis=1)))
-    # Changes that brightness and contrast explain are not changes of hue: fit one line through the levels of all
-    # channels.
+    # Fit one line through the levels of all channels, so that changes in brightness and contrast do not count as hue
+    # changes.
     spread = float(other.std())
     gain = float(np.cov(other.reshape(-1), one.reshape(-1))[0, 1]) / spread**2 if spread > 2 else 1.0
     hues = (one - one.mean(axis=1, keepdims=True)) - gain * (other - other.mean(axis=1, keepdims=True))
@@ -348,11 +353,11 @@ def _find_color_differences(one: NDArray[np.float32], other: NDArray[np.float32]
 
 
 def _is_caption(box: Box) -> bool:
-    return box[0] <= 0.4 and box[2] >= 0.6 and box[3] - box[1] <= _HIGH
+    return box[0] <= 0.4 and box[2] >= 0.6 and box[3] - box[1] <= _MAX_CAPTION_HEIGHT
 
 
 def _where(box: Box) -> Where:
-    """Third of the frame that contains the center of a box; a box as wide as the frame is in the middle."""
+    """Return which ninth of the frame contains the center of a box; a large box counts as centered."""
     across, down = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     column = 1 if box[2] - box[0] > 0.6 else min(2, int(3 * across))
     row = 1 if box[3] - box[1] > 0.6 else min(2, int(3 * down))
@@ -367,7 +372,7 @@ def _area(box: Box) -> float:
 
 
 def _overlap(one: Box, other: Box) -> float:
-    """Area that two boxes share."""
+    """Area of the intersection of two boxes."""
     width = min(one[2], other[2]) - max(one[0], other[0])
     height = min(one[3], other[3]) - max(one[1], other[1])
     return max(width, 0.0) * max(height, 0.0)

@@ -1,4 +1,4 @@
-"""Find groups of copies in an index, and report them while the search runs."""
+"""Find groups of copies in an index, and report preliminary groups while the search runs."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from vidkin.similarity.sound import SoundScore
 
 _Groups = Sequence[Sequence[FileRecord]]
 
-# Progress steps per group while its files are described and proven.
+# Number of progress steps per group while its files are read and proven.
 _STEPS = 100
-# Seconds between two progress reports while a group is proven.
+# Seconds between progress reports while a group is processed.
 _REPORT_EVERY = 0.5
-# Seconds until the first preview while pairs are compared, and maximum share of the time spent on previews.
-_FIRST_LOOK, _SHARE_OF_LOOKS = 1.0, 0.05
+# Seconds until the first preview while pairs are compared, and maximum fraction of the time spent on previews.
+_FIRST_PREVIEW, _MAX_PREVIEW_RATIO = 1.0, 0.05
 
 
 def find_duplicates(
@@ -62,35 +62,37 @@ def find_duplicates(
 ) -> list[DuplicateGroup]:
     """Find groups of copies.
 
-    Each video is compared with its nearest videos in the first stage. Pairs in doubt are read again, as finely as by
-    :func:`vidkin.compare`, and get its score. Rejected pairs are never in one group; confirmed pairs always are.
+    Each video is compared with its nearest videos from the first search stage. Pairs with an uncertain score are
+    decoded again and scored as by :func:`vidkin.compare`. Rejected pairs are never in the same group; confirmed pairs
+    always are.
 
     Args:
         files: Files of the index.
-        search: Compares pairs, and remembers the results.
-        decisions: Decisions stored in the index.
-        threshold: Minimum score of two videos in one group, in (0, 1].
+        search: Compares pairs and caches the results.
+        decisions: User decisions saved in the index.
+        threshold: Minimum score of two videos in a group, in (0, 1].
         parts: Also group excerpts with the video they were taken from.
-        prefer: Order of preference among the files that could stay, see
+        prefer: Order of preference for the file to keep, see
             :func:`vidkin.index.duplicates.keeper.check_preferences`.
-        prove: Decode all files of the groups to prove which of them can be removed; see
+        prove: Decode all files of the groups to prove which can be removed, see
             :meth:`vidkin.files.proof.Prover.prove`. Existing proofs are reused.
-        accept: Kinds of findings that do not matter.
-        scope: Which pairs are compared; None for all.
-        known_only: Only use pairs that earlier searches compared.
-        read_files: Read files for their traits and for the kind of each copy. Otherwise unknown values are left out.
-        workers: Number of groups whose files are read at the same time, at least 1; default one for each processor.
-        by: Evidence used for the score of a pair. In any case, only the picture makes a file removable.
-        on_progress: Called with (steps done, total steps).
-        on_found: Called with preliminary groups while pairs are compared, which takes at most a twentieth of the time,
-            and with each final group when its members and their roles are known.
+        accept: Kinds of findings to ignore.
+        scope: Which pairs to compare; None for all.
+        known_only: Only use results of earlier searches.
+        read_files: Open files to determine their traits and the kind of each copy; otherwise unknown values are
+            omitted.
+        workers: Number of groups whose files are read in parallel, at least 1; default: one per processor.
+        by: Basis of the scores. Files that match only by sound are never removable.
+        on_progress: Callback that receives (steps done, total number of steps).
+        on_found: Callback that receives preliminary groups while pairs are compared, at a cost of at most 5 % of the
+            time, and each final group.
 
     Returns:
         Groups sorted by the path of their best copy.
 
     Raises:
         InvalidArgumentError: The threshold or the number of workers is out of range, or ``by`` is unknown or needs
-            sound that the index does not have.
+            audio fingerprints that the index does not have.
     """
     if not 0.0 < threshold <= 1.0:
         raise InvalidArgumentError(f"threshold must be above 0 and at most 1, got {threshold}")
@@ -114,7 +116,7 @@ def find_duplicates(
         return heard.result(first, second, result, (lengths[first], lengths[second]))
 
     def group(compare: Callable[[str, str], PairResult | None]) -> list[list[FileRecord]]:
-        """Files of each group, using known results of pairs and ``compare`` for the others."""
+        """Return the files of each group, using known results and, for the other pairs, ``compare``."""
         seen = {
             (first, second): result
             for first, second, result in search.known.pairs()
@@ -143,12 +145,12 @@ def find_duplicates(
         copies = group(compare)
         numbers = preview.number(copies)
         steps = _Steps(on_progress, compared, len(copies))
-        # Closed before anything is saved, even after an error, so that no thread changes the results while they are
+        # Close the generator before saving, even after an error, so that no thread changes the results while they are
         # saved.
         with closing(_describe_groups(copies, pairs, workers, steps)) as described:
             for number, found in zip(numbers, described, strict=True):
                 groups.append(found)
-                preview.tell(number, found, is_final=True)
+                preview.report(number, found, is_final=True)
                 steps.finish(len(groups))
     finally:
         search.known.save()
@@ -169,18 +171,18 @@ def prove_groups(
     by: By = "picture",
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[DuplicateGroup]:
-    """Prove which files can be removed from groups that a search found.
+    """Prove which files can be removed from groups found by an earlier search.
 
     Args:
         groups: Files of each group.
-        search: Knows the results of that search, and receives the proofs.
-        decisions: Decisions stored in the index.
-        chosen: Paths of the files that may be removed; all others stay. None for all files.
+        search: Contains the results of the earlier search, and receives the proofs.
+        decisions: User decisions saved in the index.
+        chosen: Paths of the files that may be removed; None for all files.
         threshold, parts, prefer, accept, workers, by: As for :func:`find_duplicates`.
-        on_progress: Called with (steps done, total steps). An exception that it raises ends the work.
+        on_progress: Callback that receives (steps done, total number of steps). Raising an exception stops the work.
 
     Returns:
-        The groups in their order.
+        The groups in the given order.
     """
     search.pairs, search.parts = PairScope.of(Scope(), [file for group in groups for file in group]), parts
     heard = HeardPairs(search.sound, search.known, by)
@@ -201,26 +203,26 @@ def prove_groups(
 
 
 class _GroupPreview:
-    """Reports groups that changed since the last preview, if the caller wants them.
+    """Reports groups that have changed since the last preview.
 
     Args:
-        on_found: Receives the groups.
-        pairs: Results and doubts of pairs.
-        group: Returns the files of each group by the results known so far.
+        on_found: Callback that receives the groups; None for no previews.
+        pairs: Results for pairs of files.
+        group: Function that groups the files by the results known so far.
     """
 
     def __init__(
         self, on_found: Callable[[FoundGroup], None] | None, pairs: GroupPairs, group: Callable[[], _Groups]
     ) -> None:
         self._on_found, self._group = on_found, group
-        # Previews read no files and compare nothing, so they do not change the search.
+        # Previews must not affect the search, so they neither read files nor compare pairs.
         rules = replace(pairs.rules, prove=False)
         self._pairs = replace(pairs, rules=rules, read_files=False, is_known_only=True)
         self._ids, self._members = GroupIds(), dict[int, frozenset[str]]()
-        self._sequence, self._next = 0, time.monotonic() + _FIRST_LOOK
+        self._sequence, self._next = 0, time.monotonic() + _FIRST_PREVIEW
 
     def follow(self) -> None:
-        """Report the current groups, if the last preview is long enough ago."""
+        """Report the current groups if the last preview was long enough ago."""
         if self._on_found is None or time.monotonic() < self._next:
             return
         began = time.monotonic()
@@ -229,60 +231,60 @@ class _GroupPreview:
             members = frozenset(file.record.path for file in files)
             if self._members.get(number) != members:
                 self._members[number] = members
-                self.tell(number, describe_group(files, self._pairs))
+                self.report(number, describe_group(files, self._pairs))
         ended = time.monotonic()
-        self._next = ended + (ended - began) / _SHARE_OF_LOOKS
+        self._next = ended + (ended - began) / _MAX_PREVIEW_RATIO
 
-    def tell(self, number: int, group: DuplicateGroup | None, *, is_final: bool = False) -> None:
-        """Report a group by its number; None withdraws it."""
+    def report(self, number: int, group: DuplicateGroup | None, *, is_final: bool = False) -> None:
+        """Report a group under its number; None withdraws it."""
         self._sequence += 1
         if self._on_found is not None:
             self._on_found(FoundGroup(number, self._sequence, is_final, group))
 
     def number(self, copies: _Groups) -> list[int]:
-        """Numbers of the current groups; groups that no longer exist are withdrawn."""
+        """Return the numbers of the current groups, and withdraw groups that no longer exist."""
         numbers, gone = self._ids.assign([frozenset(file.record.path for file in files) for files in copies])
         for number in gone:
             self._members.pop(number, None)
-            self.tell(number, None, is_final=True)
+            self.report(number, None, is_final=True)
         return numbers
 
 
 class _Steps:
-    """Progress of several groups processed in parallel; each counts as a fixed number of steps."""
+    """Progress of groups processed in parallel; each group counts as `_STEPS` steps."""
 
     def __init__(self, on_progress: Callable[[int, int], None] | None, before: int, groups: int) -> None:
-        self._on_progress, self._before, self._shares = on_progress, before, [0.0] * groups
+        self._on_progress, self._before, self._fractions = on_progress, before, [0.0] * groups
         self.is_over = False
 
-    def advance(self, group: int, share: float) -> None:
-        """Report the share of a group, given by its number, that is done; called by several threads.
+    def advance(self, group: int, fraction: float) -> None:
+        """Record which fraction of a group is done; called from several threads.
 
         Raises:
-            CancelledError: The caller stopped waiting for the result.
+            CancelledError: The caller no longer waits for the result.
         """
         if self.is_over:
             raise CancelledError
-        self._shares[group] = share
+        self._fractions[group] = fraction
 
     def finish(self, groups: int) -> None:
-        """Report that this many groups are done, in order."""
-        self._shares[:groups] = [1.0] * groups
+        """Report that the first ``groups`` groups are done."""
+        self._fractions[:groups] = [1.0] * groups
         self.report()
 
     def report(self) -> None:
-        """Report the progress of all groups; called by the thread that asked for the groups."""
+        """Report the overall progress; must be called from the caller's thread."""
         if self._on_progress is not None:
-            total = self._before + _STEPS * len(self._shares)
-            self._on_progress(self._before + int(_STEPS * sum(self._shares)), total)
+            total = self._before + _STEPS * len(self._fractions)
+            self._on_progress(self._before + int(_STEPS * sum(self._fractions)), total)
 
 
 def _describe_groups(
     copies: _Groups, pairs: GroupPairs, workers: int | None, steps: _Steps
 ) -> Generator[DuplicateGroup, None, None]:
-    """Describe the groups in order. Most of the time is spent in decoders, which run in parallel threads."""
+    """Yield the described groups in order; files are decoded in parallel threads."""
     search, count = pairs.search, min(workers or processor_count(), len(copies))
-    if not (pairs.read_files and copies):  # a preview reads no files, so it needs no threads
+    if not (pairs.read_files and copies):  # without reading files, threads would not help
         yield from (describe_group(files, pairs) for files in copies)
     elif search.mapper is not None and search.job is not None:
         job = GroupJob(search.job, pairs.heard.sound is not None, pairs.rules)
@@ -308,24 +310,24 @@ def _describe_groups(
 def _describe_elsewhere(
     copies: _Groups, pairs: GroupPairs, job: GroupJob, mapper: Mapper
 ) -> Generator[DuplicateGroup, None, None]:
-    """Describe the groups in order, each on any worker of the mapper, and store the results."""
+    """Yield the described groups in order, using the workers of a mapper, and save their results."""
     known, heard, tasks = pairs.search.known, pairs.heard, []
     for files in copies:
         contents = {content_of(file.record) for file in files}
-        given = files, known.part(contents), heard.found_of(contents)
+        given = files, known.part(contents), heard.known_matches(contents)
         tasks.append(Task("describe", given, about=files[0].record.path))
     for group, found in mapper.run(job, tasks):
         known.merge(found)
-        known.save_now_and_then()
+        known.save_if_due()
         yield group
 
 
 @dataclass(frozen=True, slots=True)
 class GroupJob:
-    """A :class:`~vidkin.index.storage.tasks.MappedJob` that reads and describes groups of files.
+    """A :class:`~vidkin.index.storage.tasks.MappedJob` that reads the files of groups and describes the groups.
 
     Attributes:
-        pairs: The scorer of pairs.
+        pairs: Job that scores pairs.
         has_sound: Whether the index has audio fingerprints.
         rules: The caller's settings for groups.
     """
@@ -335,7 +337,7 @@ class GroupJob:
     rules: GroupRules
 
     def start(self, place: Place, store: VectorStore) -> GroupWorker:
-        """A worker that describes groups in one process."""
+        """Create a worker that describes groups in one process."""
         sound = SoundSearch(place) if self.has_sound else None
         return GroupWorker(self.pairs.start(place, store), sound, self.rules)
 
@@ -351,15 +353,15 @@ class GroupWorker:
     def describe(
         self, files: Sequence[FileRecord], known: Comparisons, found: Mapping[ContentPair, SoundScore]
     ) -> tuple[DuplicateGroup, Comparisons]:
-        """Describe a group of files; returns the group and the results known afterwards.
+        """Describe a group of files; return the group and all results known afterward.
 
         Args:
             files: The files.
-            known: The results known for them.
-            found: The results of comparing their sound.
+            known: Known results for these files.
+            found: Known sound scores of their pairs.
 
         Raises:
-            ClusterError: This machine cannot access one of them.
+            ClusterError: This machine cannot access one of the files.
         """
         check_files_here(file.record.path for file in files)
         scores = self.scores

@@ -1,4 +1,4 @@
-"""Facts about the pairs of files in a group, known or computed on demand."""
+"""Results for the pairs of files in a group, cached or computed on demand."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class GroupRules:
     """The caller's settings for groups.
 
     Attributes:
-        decisions: Decisions stored in the index.
-        order: Columns and folders that define which file is preferred.
-        threshold: Minimum score of two videos in one group.
-        parts: Whether excerpts count as copies.
-        prove: Whether files are decoded to prove which can be removed.
-        accepted: Kinds of findings that do not matter.
-        scope: Which pairs are compared.
-        by: Evidence used for the score of a pair.
+        decisions: User decisions saved in the index.
+        order: Columns and folders that determine which file is preferred.
+        threshold: Minimum score of two videos in a group.
+        parts: Whether to group excerpts as well.
+        prove: Whether to decode files to prove which can be removed.
+        accepted: Kinds of findings to ignore.
+        scope: Which pairs to compare.
+        by: Basis of the scores.
         chosen: Paths of the files that may be removed; None for all.
     """
 
@@ -55,15 +55,15 @@ class GroupRules:
 class GroupPairs:
     """Results, differences and proofs for the pairs of files in a group.
 
-    Several groups may use it in parallel: access to the results, the index and the extractor is serialized, decoding is
+    Groups may be processed in parallel: access to the results, the index and the extractor is serialized, decoding is
     not.
 
     Attributes:
-        search, heard: Compare pairs by picture and by sound, and remember the results.
+        search, heard: Compare pairs by picture and by sound, and cache the results.
         rules: The caller's settings.
-        read_files: Open files to determine unknown values.
-        is_known_only: Use known results only, and compare nothing.
-        threads: Threads that decode a file for a proof; 0 for one for each processor.
+        read_files: Whether to open files to determine unknown values.
+        is_known_only: Whether to use cached results only, without comparing further pairs.
+        threads: Number of decoder threads for proofs; 0 for one per processor.
     """
 
     search: PairSearch
@@ -78,7 +78,7 @@ class GroupPairs:
         return self.rules.decisions.verdict(content_of(first.record), content_of(second.record)) == "match"
 
     def seen(self, first: FileRecord, second: FileRecord, *, finely: bool = False) -> PairResult:
-        """The result by picture; with ``finely`` from frames sampled as densely as those of queries."""
+        """Return the result by picture; with ``finely``, from frames sampled as densely as those of queries."""
         one, other = content_of(first.record), content_of(second.record)
         if one == other:
             return PairResult(1.0, True, (1.0, 1.0))
@@ -91,7 +91,7 @@ class GroupPairs:
         return PairResult(1.0, True, (1.0, 1.0), result.segments) if self.is_confirmed(first, second) else result
 
     def ruled(self, first: FileRecord, second: FileRecord) -> PairResult:
-        """The result by the evidence that groups use: the picture, unless sound was requested."""
+        """Return the result on the basis requested for groups (``rules.by``)."""
         seen = self.seen(first, second)
         if self.rules.by == "picture" or self.is_confirmed(first, second):
             return seen
@@ -99,43 +99,46 @@ class GroupPairs:
         return self.heard.result(content_of(first.record), content_of(second.record), seen, lengths)
 
     def sound(self, first: FileRecord, second: FileRecord) -> float | None:
-        """The sound score of two files; None if it is unknown, or if nothing may be compared."""
+        """Return the sound score of two files; None if it is unknown, or if only cached results may be used."""
         return None if self.is_known_only else self.heard.score(content_of(first.record), content_of(second.record))
 
     def different_sound(self, first: FileRecord, second: FileRecord) -> str:
-        """A doubt if the sound of two files has nothing in common, unless the user confirmed that they are copies."""
+        """Return a doubt if two files have unrelated sound; empty otherwise, or if the user confirmed that they are
+        copies."""
         is_sure = self.is_known_only or self.is_confirmed(first, second)
         return "" if is_sure else self.heard.difference(content_of(first.record), content_of(second.record))
 
     def differences(self, first: FileRecord, second: FileRecord) -> tuple[Difference, ...]:
-        """How the first file differs from the second; determined once per pair, and only if files may be read."""
+        """Return the differences of the first file from the second, cached per pair; empty if they are unknown and
+        files must not be read."""
         known, key = self.search.known, f"{content_of(first.record)} {content_of(second.record)}"
         try:
             if key in known.differences:
                 return tuple(Difference(**fields) for fields in known.differences[key])
         except (TypeError, InvalidArgumentError) as error:
-            _logger.debug("%s; the kind of a copy is looked at again", error)
+            _logger.debug("%s; determining the kind of copy again", error)
         if self.search.readings is None or not self.read_files:
             return ()
         try:
             differences = find_differences(first, second, self.seen(first, second))
         except MediaError as error:
-            _logger.info("%s; what kind of copy it is was not looked at", error)
+            _logger.info("%s; the kind of copy was not determined", error)
             return ()
         with self.heard.lock:
             known.differences[key] = [difference.to_dict() for difference in differences]
-            known.save_now_and_then()
+            known.save_if_due()
         return differences
 
     def traits(self, file: FileRecord, prover: Prover) -> Traits | None:
-        """Frame rate, sound tracks, date and the like; None if the file was not opened and must not be."""
+        """Return frame rate, audio tracks, date and similar properties; None if they are unknown and the file cannot or
+        must not be read."""
         known, content = self.search.known, content_of(file.record)
         if content in known.traits or not self.read_files:
             return known.traits.get(content)
         try:
             traits = Traits.of(prover.facts(file.record.path))
         except MediaError as error:
-            _logger.info("%s; its tracks and tags are not known", error)
+            _logger.info("%s; its tracks and tags are unknown", error)
             return None
         with self.heard.lock:
             known.traits[content] = traits
@@ -148,7 +151,8 @@ class GroupPairs:
         prover: Prover,
         on_progress: Callable[[float], None] | None = None,
     ) -> Proof | None:
-        """The proof that everything in one file is in another; None if it is unknown and nothing may be decoded."""
+        """Return the proof that one file contains everything in another; None if it is unknown and files must not be
+        decoded."""
         contents, known = (content_of(kept.record), content_of(removed.record)), self.search.known
         paths = kept.record.path, removed.record.path
         proof = known.proof(*contents)
@@ -157,22 +161,25 @@ class GroupPairs:
             if result.score < self.rules.threshold or not result.segments:
                 result = self.seen(removed, kept, finely=True)
             proof = prover.prove(*paths, result.segments, on_progress=on_progress)
-            # A proof is stored only if both files still have the contents that were indexed.
-            if not (has_other_state(kept) or has_other_state(removed)):
+            # Cache the proof only if both files still have the contents that were indexed.
+            if not (has_changed(kept) or has_changed(removed)):
                 with self.heard.lock:
                     known.put_proof(*contents, proof)
-                    known.save_now_and_then()
+                    known.save_if_due()
         return None if proof is None else replace(proof, kept=paths[0], removed=paths[1])
 
     def findings(self, kept: FileRecord, removed: FileRecord, proof: Proof) -> tuple[Finding, ...]:
-        """The findings that matter: those of kinds that were not accepted. For two files that the user confirmed as
-        copies, findings that cannot be accepted do not matter either."""
+        """Return the findings whose kinds were not accepted.
+
+        If the user confirmed the files as copies, kinds that cannot normally be accepted are ignored as well, except
+        unreadable files.
+        """
         confirmed = NEVER_ACCEPTED - {"unreadable"} if self.is_confirmed(kept, removed) else frozenset[FindingKind]()
         return proof.missing(self.rules.accepted | confirmed)
 
 
-def has_other_state(file: FileRecord) -> bool:
-    """Whether the size or the date of a file has changed since it was indexed."""
+def has_changed(file: FileRecord) -> bool:
+    """Whether the size or modification time of a file has changed since it was indexed."""
     try:
         state = os.stat(file.record.path)
     except OSError:

@@ -1,4 +1,4 @@
-"""Groups of copies by the scores of pairs, without chains of weak links and without pairs that the user rejected."""
+"""Group copies by their pair scores, without chaining weak links and without joining pairs the user rejected."""
 
 from __future__ import annotations
 
@@ -9,25 +9,24 @@ from vidkin.index.duplicates.comparisons import PairResult, Relation, relation_o
 from vidkin.index.duplicates.scope import PairScope
 from vidkin.index.storage.decisions import Decisions
 
-# Two groups are joined if the mean score of pairs across them is at least this share of the threshold.
-_MEAN_SHARE = 0.7
+# Two groups are joined if the mean score of the pairs across them is at least this fraction of the threshold.
+_MIN_MEAN_RATIO = 0.7
 
-# Maximum number of videos of each group that are compared before two groups are joined.
+# Maximum number of videos per group that are compared before two groups are joined.
 _MAX_COMPARED = 6
 
 
 @dataclass(slots=True)
 class Grouping:
-    """Groups of contents.
+    """Groups contents by the results of their pairs.
 
     Attributes:
-        results: Pairs of contents -> result of their comparison, the first as the query.
-        compare: Returns the result of a pair that is not in ``results``; None if unknown, and then the pair does not
-            count.
+        results: Results keyed by pair of contents, with the first content as the query.
+        compare: Function that returns the result of a pair not in ``results``; None to ignore the pair.
         decisions: Pairs that the user confirmed or rejected.
-        threshold: Score from which two videos belong together.
-        lengths: Content -> duration in seconds.
-        pairs: Which pairs count.
+        threshold: Minimum score of two videos that belong together.
+        lengths: Durations in seconds, keyed by content.
+        pairs: Which pairs are considered.
     """
 
     results: Mapping[tuple[str, str], PairResult]
@@ -41,12 +40,12 @@ class Grouping:
     def groups(self, contents: Sequence[str], *, parts: bool) -> list[list[str]]:
         """Partition the contents into groups; contents without a copy form groups of one.
 
-        The strongest pairs are joined first. Two groups are merged if the pairs across them score at least .7 times the
-        threshold on average, so that a chain of look-alikes does not become one group.
+        The strongest pairs are joined first. Two groups are joined if the mean score across them is at least 0.7 times
+        the threshold, so that a chain of look-alikes does not become one group.
 
         Args:
-            contents: Hashes.
-            parts: Also join excerpts, and videos that share a part, with the video they match best.
+            contents: Identifiers of the contents.
+            parts: Also join excerpts, and videos that share a segment, with the video they match best.
         """
         self._home = {content: [content] for content in contents}
         for pair, verdict in sorted(self.decisions.verdicts.items(), key=lambda item: sorted(item[0])):
@@ -64,7 +63,7 @@ class Grouping:
         for (first, second), result in links:
             if self._relation(first, second, result) == "whole" and self._is_close(first, second):
                 self._join(first, second)
-        # Join each group that is a part with the group that shows most of it; only once, so that compilations do not
+        # Join each excerpt's group with the group that shows most of it, but only once, so that compilations do not
         # merge groups.
         attached: set[str] = set()
         for (first, second), result in links if parts else ():
@@ -83,7 +82,7 @@ class Grouping:
         one, other = self._home[first], self._home[second]
         if one is other:
             return False
-        # This pair is in scope, others may not be.
+        # This pair is in scope, but the others may not be.
         scores = [self.threshold] if self.pairs.scope.is_between else []
         for left in one[:_MAX_COMPARED]:
             for right in other[:_MAX_COMPARED]:
@@ -92,7 +91,7 @@ class Grouping:
                 result = self.results.get((left, right)) or self.results.get((right, left)) or self.compare(left, right)
                 if result is not None:
                     scores.append(result.score)
-        return not scores or sum(scores) / len(scores) >= _MEAN_SHARE * self.threshold
+        return not scores or sum(scores) / len(scores) >= _MIN_MEAN_RATIO * self.threshold
 
     def _join(self, first: str, second: str) -> None:
         one, other = self._home[first], self._home[second]
@@ -101,28 +100,28 @@ class Grouping:
         parted = any(self.decisions.verdict(left, right) == "not a match" for left in one for right in other)
         if parted:
             return
-        # The members that were joined first come first, because others are compared with them.
+        # Members that were joined first come first, because only the first few are compared with other groups.
         one.extend(other)
         for content in other:
             self._home[content] = one
 
 
 class GroupIds:
-    """Numbers of groups that change while pairs are compared: a group keeps its number while it grows, and gives it up
-    when it joins another group."""
+    """Assigns stable numbers to groups while pairs are being compared: a group keeps its number while it grows, and
+    loses it when it joins another group."""
 
     def __init__(self) -> None:
         self._of_member: dict[str, int] = {}
         self._last = 0
 
     def assign(self, groups: Sequence[frozenset[str]]) -> tuple[list[int], list[int]]:
-        """The number of each group, and the numbers no longer in use.
+        """Return the number of each group, and the numbers no longer in use.
 
         Args:
-            groups: The members of each group; the groups are disjoint.
+            groups: The members of each group; groups must be disjoint.
         """
         before, numbers = set(self._of_member.values()), dict[frozenset[str], int]()
-        # The largest part of a group keeps its number.
+        # If a group was split, its largest part keeps the number.
         for group in sorted(groups, key=len, reverse=True):
             known = {self._of_member[member] for member in group if member in self._of_member}
             if not (known := known - set(numbers.values())):

@@ -1,6 +1,6 @@
-"""Sound of pairs of files: evidence in addition to the picture, and groups formed by sound.
+"""Sound scores for pairs of files, as evidence in addition to the picture or as the basis of groups.
 
-Sound alone never makes a file removable: a match found only by sound is in doubt.
+Sound alone never makes a file removable: a match found only by sound is doubtful.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ _logger = logging.getLogger(__name__)
 ContentPair = tuple[str, str]
 
 DIFFERENT_SOUND = "different sound"
-"""Doubt about two files that look alike but sound different, such as two takes of one scene or two talks over one still
-card."""
+"""Doubt about two files that look alike but sound different, such as two takes of a scene, or two talks over the same
+title card."""
 
 ONLY_SOUND = "only the sound is the same"
 """Doubt about two files that sound alike but look different: sharing a song does not make two videos copies."""
 
-# Minimum landmarks of a sound to be called different: about three seconds.
-_LEAST_LANDMARKS = 60
-# Pieces of a sound that are looked up: their number, their length, and the minimum number of landmarks of each.
-_PIECES, _SECONDS_A_PIECE, _LANDMARKS_A_PIECE = 4, 8.0, 80
+# Minimum number of landmarks in each track for sounds to be called different: about three seconds.
+_MIN_LANDMARKS = 60
+# Pieces of a track that are looked up: their number, their duration in seconds, and the minimum number of landmarks.
+_PIECES, _PIECE_SECONDS, _MIN_PIECE_LANDMARKS = 4, 8.0, 80
 
 
 @dataclass(slots=True)
 class HeardPairs:
-    """Sound scores of pairs of contents; each pair is compared once, and its score is stored with the others.
+    """Computes and caches sound scores of pairs of contents.
 
     Attributes:
         sound: Audio fingerprints of the index; None if it has none.
-        known: Receives the scores.
-        by: Evidence used for the score of a pair.
-        lock: Held while ``known`` is changed or stored, because several groups may use it in parallel.
-        found: Sound matches by pair of contents, in the order in which they were compared.
+        known: Cache that receives the scores.
+        by: Basis of the score of a pair.
+        lock: Held while ``known`` is modified or saved, because groups may be processed in parallel.
+        found: Sound matches keyed by pair of contents, with the first content as the query.
     """
 
     sound: SoundSearch | None
@@ -60,10 +60,12 @@ class HeardPairs:
     def __post_init__(self) -> None:
         check_by(self.by)
         if self.sound is None and self.by != "picture":
-            raise InvalidArgumentError(f"by is {self.by!r}, but the sound of the index is not known; {ADD_SOUND}")
+            raise InvalidArgumentError(
+                f"by={self.by!r} needs audio fingerprints, which the index does not have; {ADD_SOUND}"
+            )
 
     def score(self, first: str, second: str) -> float | None:
-        """Sound score of two contents, in [0, 1]; None if it is unknown or one of them has no sound."""
+        """Return the sound score of two contents in [0, 1]; None if it is unknown or a content has no sound."""
         if self.sound is None:
             return None
         if first == second:
@@ -80,29 +82,31 @@ class HeardPairs:
                 self.known.sounds[key] = score
         return score
 
-    def found_of(self, contents: Iterable[str]) -> dict[ContentPair, SoundScore]:
-        """The sound matches of pairs of these contents."""
+    def known_matches(self, contents: Iterable[str]) -> dict[ContentPair, SoundScore]:
+        """Return the known sound matches between these contents."""
         pairs = permutations(contents, 2) if self.found else ()
         return {pair: self.found[pair] for pair in pairs if pair in self.found}
 
     def difference(self, first: str, second: str) -> str:
-        """A doubt if the sound of two contents has nothing in common; empty otherwise. Equal sound does not remove a
-        doubt: two takes with the same song are not copies."""
+        """Return a doubt if two contents have unrelated sound, and an empty string otherwise.
+
+        Equal sound does not remove other doubts: two takes with the same song are not copies.
+        """
         if self.sound is None or first == second:
             return ""
         tracks = [*self._tracks(first), *self._tracks(second)]
-        if min(map(len, tracks), default=0) < _LEAST_LANDMARKS:
+        if min(map(len, tracks), default=0) < _MIN_LANDMARKS:
             return ""
         score = self.score(first, second)
         return DIFFERENT_SOUND if score is not None and score < UNRELATED else ""
 
     def result(self, first: str, second: str, seen: PairResult, lengths: tuple[float, float]) -> PairResult:
-        """The result of a pair by the evidence that ``by`` names.
+        """Return the result of a pair on the basis given by ``by``.
 
         Args:
             first, second: Contents.
-            seen: The result by picture, with the first as the query.
-            lengths: Durations of both, seconds.
+            seen: The result by picture, with the first content as the query.
+            lengths: Durations of both contents in seconds.
         """
         if self.by == "picture" or first == second:
             return seen
@@ -110,7 +114,7 @@ class HeardPairs:
         if self.by == "both" or seen.score >= heard:
             return replace(seen, score=score_by(self.by, seen.score, heard))
         found = self.found.get((first, second)) or self._compare(first, second)
-        return seen if found is None else _as_result(found, lengths)
+        return seen if found is None else _to_pair_result(found, lengths)
 
     def results(
         self,
@@ -118,15 +122,15 @@ class HeardPairs:
         lengths: Mapping[str, float],
         is_allowed: Callable[[str, str], bool],
     ) -> dict[ContentPair, PairResult]:
-        """Results of all pairs of contents that may belong together.
+        """Return the results of all pairs of contents that may belong together.
 
         Args:
             seen: Results by picture.
-            lengths: Content -> duration in seconds, of all contents.
-            is_allowed: Whether two contents may be compared.
+            lengths: Durations in seconds of all contents, keyed by content.
+            is_allowed: Function that returns whether two contents may be compared.
         """
         pairs = dict(seen)
-        if self.by in ("sound", "either"):  # pairs that only share sound are found by sound
+        if self.by in ("sound", "either"):  # add pairs that only share sound
             for first, second in self._find(lengths):
                 if (second, first) not in seen and is_allowed(first, second):
                     pairs.setdefault((first, second), PairResult(0.0))
@@ -136,12 +140,12 @@ class HeardPairs:
         }
 
     def _find(self, contents: Collection[str]) -> list[ContentPair]:
-        """Pairs of these contents that may share a sound; each content is looked up in the full table only once."""
+        """Return pairs of these contents that may share sound; each content is looked up in the full table once."""
         assert self.sound is not None  # checked above
         met: dict[str, set[str]] = {content: {content} for content in contents}
         for content in sorted(set(contents) - self._looked_up):
             tracks = self._tracks(content)
-            for other, score in self.sound.find(tracks, list(map(piece_of, tracks)), skip=met[content]).items():
+            for other, score in self.sound.find(tracks, list(map(select_pieces, tracks)), skip=met[content]).items():
                 if other in met and score.score >= UNRELATED:
                     met[other].add(content)
                     self.found[content, other] = score
@@ -158,11 +162,11 @@ class HeardPairs:
 
 
 def tracks_of(sound: SoundSearch, content: str) -> Sequence[SoundFeatures]:
-    """The sound tracks of a content; none if they are damaged."""
+    """Return the audio tracks of a content; empty if they are damaged."""
     try:
         return sound.tracks(content) or ()
     except CollectionError as error:
-        _warn_once(f"{error}; nothing is said of this sound")
+        _warn_once(f"{error}; this sound is ignored")
         return ()
 
 
@@ -171,14 +175,17 @@ def _warn_once(message: str) -> None:
     _logger.warning("%s", message)
 
 
-def piece_of(track: SoundFeatures) -> SoundFeatures:
-    """The pieces of a sound that are looked up: half a minute spread over the track, without quiet parts. A part is
-    enough, because a copy or an excerpt is contained in the other file as a whole."""
-    if track.length <= _PIECES * _SECONDS_A_PIECE:
+def select_pieces(track: SoundFeatures) -> SoundFeatures:
+    """Select the part of a track to look up: pieces with a total of half a minute, spread over the track and without
+    quiet passages.
+
+    A part is sufficient, because a copy or an excerpt is completely contained in the other file.
+    """
+    if track.length <= _PIECES * _PIECE_SECONDS:
         return track
-    count = int(track.length / _SECONDS_A_PIECE)
-    pieces = [track.between(at * _SECONDS_A_PIECE, (at + 1) * _SECONDS_A_PIECE) for at in range(count)]
-    loud = [piece for piece in pieces if len(piece) >= _LANDMARKS_A_PIECE] or pieces
+    count = int(track.length / _PIECE_SECONDS)
+    pieces = [track.between(at * _PIECE_SECONDS, (at + 1) * _PIECE_SECONDS) for at in range(count)]
+    loud = [piece for piece in pieces if len(piece) >= _MIN_PIECE_LANDMARKS] or pieces
     chosen = [loud[round(at)] for at in np.linspace(0, len(loud) - 1, _PIECES)]
     chosen = list({int(piece.times[0]): piece for piece in chosen if len(piece)}.values())
     if not chosen:
@@ -187,8 +194,8 @@ def piece_of(track: SoundFeatures) -> SoundFeatures:
     return SoundFeatures(columns[0], columns[1], columns[2], track.length, track.language, track.is_default)
 
 
-def _as_result(score: SoundScore, lengths: tuple[float, float]) -> PairResult:
-    """Convert a sound match to the form of a picture match."""
+def _to_pair_result(score: SoundScore, lengths: tuple[float, float]) -> PairResult:
+    """Convert a sound match to the result of a pair."""
     spans = (
         [(segment.query_start, segment.query_end) for segment in score.segments],
         [(segment.target_start, segment.target_end) for segment in score.segments],

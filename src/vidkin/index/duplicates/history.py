@@ -1,4 +1,4 @@
-"""Removals of an index: plans carried out from it, kept with their logs so that each can be undone."""
+"""Removal history of an index: executed plans, kept with their logs so that each can be undone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vidkin.files.journal import Journal, StepState
 from vidkin.files.plan import DuplicatePlan, FileAction, PlannedGroup, read_plan, write_plan
 from vidkin.files.undo import undo_plan
 from vidkin.index.duplicates.members import DuplicateGroup
-from vidkin.index.duplicates.planning import plan_removal, why_files_stay
+from vidkin.index.duplicates.planning import plan_removal, reasons_to_keep
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 
@@ -44,12 +44,12 @@ class RemovedFile(Result):
     """One file of a removal.
 
     Attributes:
-        path: Where it was.
+        path: Original path of the file.
         kept: The file that was kept instead.
-        size: Bytes.
-        fate: ``removed``; ``restored``: it was removed and is back; ``unfinished``: the machine stopped meanwhile;
-            ``stayed``: it was skipped.
-        place: Where it is now; empty if the trash does not report it, or it is where it was.
+        size: Size in bytes.
+        fate: ``removed``; ``restored``: removed and later moved back; ``unfinished``: the move was interrupted;
+            ``stayed``: the file was skipped.
+        place: Current path of a removed file; empty if the trash does not report it, or the file was not moved.
     """
 
     path: str
@@ -61,13 +61,13 @@ class RemovedFile(Result):
 
 @dataclass(frozen=True, slots=True)
 class Removal(Result):
-    """A plan that was carried out.
+    """An executed removal plan.
 
     Attributes:
         name: Identifies the removal within the index, for example ``2026-01-31-120000``.
-        created: ISO 8601 time.
-        plan: The plan's file; ``vidkin apply PLAN --undo`` undoes it, too.
-        files: The files of the plan, in its order.
+        created: When the plan was created, as an ISO 8601 time.
+        plan: Path of the plan file, which ``vidkin apply PLAN --undo`` also accepts.
+        files: The files of the plan, in order.
     """
 
     derived: ClassVar = ("can_undo",)
@@ -79,19 +79,19 @@ class Removal(Result):
 
     @property
     def can_undo(self) -> bool:
-        """Whether any of its files can be restored."""
+        """Whether any file of the removal can be restored."""
         return any(file.fate in ("removed", "unfinished") for file in self.files)
 
 
 @check_constructor
 class Removals:
-    """The removals of an index: each plan is in the folder ``removals`` of the index, with its log next to it.
+    """The removals of an index. Each plan is saved in the index's folder ``removals``, with its log next to it.
 
-    For a plan elsewhere that ``vidkin apply`` carries out, the folder has a file ``<name>.applied.json`` with its path,
-    so that each plan has a single log, next to it, wherever it is undone from.
+    If ``vidkin apply`` executes a plan from another folder, a file ``<name>.applied.json`` records its path, so that
+    every plan has a single log, next to the plan.
 
     Args:
-        place: Place of the index, a folder.
+        place: Location of the index, which must be a folder.
 
     Raises:
         InvalidArgumentError: The index is on object storage.
@@ -101,7 +101,7 @@ class Removals:
 
     def __init__(self, place: Place) -> None:
         if place.folder is None:
-            raise InvalidArgumentError(f"an index must be in a folder to remove files from it, got {place.uri}")
+            raise InvalidArgumentError(f"the index must be a folder to remove its files, got {place.uri}")
         self._place = place
         self._folder = place.folder / self.FOLDER
 
@@ -113,23 +113,22 @@ class Removals:
         records: Iterable[VideoRecord] | None = None,
         on_progress: Callable[[int, int, str], None] | None = None,
     ) -> tuple[Removal | None, list[FileAction]]:
-        """Plan the removal of the spare files of groups, store the plan, and carry it out.
+        """Plan the removal of the spare files in groups, save the plan, and execute it.
 
         Args:
-            groups: For each group, the best file and the files to remove, as proven by this process; files that are not
-                spare stay.
+            groups: Groups with the best file and the files to remove, as proven by this process; files that are not
+                spare are kept.
             folder: Destination of the files; None for the trash.
-            records: Records of the index; files that have changed since they were indexed stay.
-            on_progress: Callback that receives (steps done, total number of steps, what is being done): one step to
-                read each group, and one to move each file. An exception that it raises ends the run; moved files are in
-                the log.
+            records: Records of the index; files that have changed since they were indexed are kept.
+            on_progress: Callback that receives (steps done, total number of steps, description): one step to read each
+                group, and one to move each file. Raising an exception stops the run; files moved so far are logged.
 
         Returns:
-            The removal, or None if nothing could be planned; and the outcome for each file.
+            The removal (None if nothing could be planned), and the outcome for each file.
 
         Raises:
-            CollectionLockedError: Another process writes to the index.
-            InvalidArgumentError: The folder holds one of the files.
+            CollectionLockedError: Another process is writing to the index.
+            InvalidArgumentError: The folder contains one of the files.
             MediaError: The plan or its log cannot be written.
         """
         known = {record.path: record for record in records or ()}
@@ -148,7 +147,7 @@ class Removals:
                     found = plan_removal([group], records=members).groups
                     planned += found
                     if not found:
-                        reasons = why_files_stay(group, known=known)
+                        reasons = reasons_to_keep(group, known=known)
                 except MediaError as error:
                     reasons = {member.path: str(error) for member in group.members if not member.best}
                 skipped += [FileAction(path, "skipped", cause=why) for path, why in reasons.items() if why]
@@ -158,7 +157,7 @@ class Removals:
             plan = DuplicatePlan(tuple(planned), datetime.now().astimezone().isoformat(timespec="seconds"))
             name, path = self._new_file()
             write_plan(plan, path)
-            # Accepted findings are already in the plan, pair by pair for missing frames, so nothing else is missing.
+            # The plan already lists the accepted findings (for missing frames, pair by pair), so they are dropped here.
             proofs = {
                 (member.kept_by, member.path): replace(member.proof, findings=())
                 for group in groups
@@ -175,17 +174,16 @@ class Removals:
         return self._read(name), [*actions, *staying, *skipped]
 
     def remember(self, plan: Path) -> None:
-        """Record a plan stored elsewhere in the history, before it is carried out; do nothing if it is recorded
-        already.
+        """Add a plan from another folder to the history before it is executed, unless it was added already.
 
-        The caller holds the lock of the index.
+        The caller must hold the write lock of the index.
 
         Args:
-            plan: Path of the plan, without links.
+            plan: Path of the plan, with symbolic links resolved.
 
         Raises:
             MediaError: The plan cannot be read, or the index cannot be written.
-            InvalidArgumentError: It is not a plan, or the index has no folder for this.
+            InvalidArgumentError: The file is not a plan, or the history folder cannot be used.
         """
         if plan.parent == self._folder.resolve():
             return
@@ -199,11 +197,11 @@ class Removals:
 
         Args:
             name: Name of the removal.
-            paths: Only these files; None for all.
+            paths: Only restore these files; None for all.
 
         Raises:
             NotIndexedError: There is no such removal.
-            CollectionLockedError: Another process writes to the index.
+            CollectionLockedError: Another process is writing to the index.
             MediaError: The log cannot be read or written.
         """
         with self._place.exclusive():
@@ -224,7 +222,7 @@ class Removals:
         for name in sorted(self._names(), reverse=True)[:limit]:
             try:
                 removals.append(self._read(name))
-            except VidkinError as error:  # a plan elsewhere may have been deleted or replaced
+            except VidkinError as error:  # a plan in another folder may have been deleted or replaced
                 _logger.warning("%s", error)
         return removals
 
@@ -238,10 +236,10 @@ class Removals:
                 yield match[1]
 
     def _pointer(self, name: str) -> dict[str, str] | None:
-        """The path and the creation time of a plan elsewhere; None if the plan is in the index.
+        """Return path and creation time of a plan in another folder; None if the plan is in the index.
 
         Raises:
-            InvalidArgumentError: The file with the path is damaged.
+            InvalidArgumentError: The file that records the path is damaged.
         """
         path = self._folder / f"{name}.applied.json"
         if path.is_symlink() or not path.is_file():
@@ -251,11 +249,11 @@ class Removals:
             return {"plan": check_file_name("plan", table["plan"]), "created": str(table["created"])}
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise InvalidArgumentError(
-                f"{path} is damaged ({error}); delete it to leave it out of the history"
+                f"{path} is damaged ({error}); delete it to drop this removal from the history"
             ) from error
 
     def _new_file(self) -> tuple[str, Path]:
-        """An unused name for a removal, and the file of its plan."""
+        """Return an unused name for a removal, and the path for its plan."""
         self._folder.mkdir(exist_ok=True)
         if self._folder.is_symlink():
             raise InvalidArgumentError(f"{self._folder} must be a folder, got a symbolic link; remove it")
@@ -264,16 +262,16 @@ class Removals:
             path = self._folder / f"{name}.json"
             if name not in taken and not os.path.lexists(path) and not os.path.lexists(Journal.of_plan(path).path):
                 return name, path
-        raise InvalidArgumentError(f"{self._folder} must have room for a plan, got {_MAX_PER_SECOND} of one second")
+        raise InvalidArgumentError(f"{self._folder} already has {_MAX_PER_SECOND} plans from this second; try again")
 
     def _open(self, name: str) -> tuple[DuplicatePlan, Path]:
         if name not in self._names():
-            raise NotIndexedError(f"there is no removal {name!r} in this index; look at the history again")
+            raise NotIndexedError(f"there is no removal {name!r} in this index; reload the history")
         pointer = self._pointer(name)
         path = self._folder / f"{name}.json" if pointer is None else Path(pointer["plan"])
         plan = read_plan(path)
         if pointer is not None and plan.created != pointer["created"]:
-            raise InvalidArgumentError(f"{path} is another plan now than the one that was carried out")
+            raise InvalidArgumentError(f"{path} is no longer the plan that was executed; the file was replaced")
         return plan, path
 
     def _read(self, name: str) -> Removal:
@@ -291,4 +289,4 @@ class Removals:
 
 
 def _ignore(done: int, total: int, what: str) -> None:
-    """Ignore progress if the caller passes no callback."""
+    """Do nothing; used if the caller passes no progress callback."""

@@ -1,4 +1,4 @@
-"""Compare each video of an index with its nearest videos, in this process or in several."""
+"""Compare each video of an index with its nearest neighbors, in this process or in several."""
 
 from __future__ import annotations
 
@@ -24,30 +24,31 @@ from vidkin.similarity import Scorer
 
 _Answers = Iterator[tuple[VideoRecord, Mapping[str, PairResult] | None]]
 
-# Number of evenly spread frames looked up for a video; a whole copy shows all of them.
+# Number of evenly spaced frames looked up per video; few are enough, because a whole copy contains all of them.
 _FRAMES_LOOKED_UP = 16
-# Maximum attempts to compare a video whose neighbors are removed in the meantime.
+# Maximum number of attempts to compare a video if neighbors are removed by other processes.
 _MAX_ATTEMPTS = 5
 # The search for neighbors in scope is widened up to this multiple of the number of neighbors.
-_MAX_WIDENED = 16
-# Number of videos per process whose pairs are scored together.
-_VIDEOS_A_PROCESS = 8
+_MAX_WIDENING = 16
+# Number of videos per process in a block whose pairs are scored together.
+_VIDEOS_PER_PROCESS = 8
 
 
 @dataclass(slots=True)
 class PairSearch:
-    """Compares each video with its nearest videos.
+    """Compares each video with its nearest neighbors.
 
     Attributes:
         store, scorer: Store and scorer of the index.
-        known: Receives the results; known pairs are not compared again.
-        readings: Reads files again; None to compare stored features only.
-        parts: Also find excerpts, and videos that share a part.
-        neighbors: Number of videos with which each video is compared.
-        pairs: Which pairs are compared.
+        known: Cache of results; cached pairs are not compared again.
+        readings: Decodes files again; None to compare stored features only.
+        parts: Whether to find excerpts, and videos that share a segment, as well.
+        neighbors: Number of neighbors with which each video is compared.
+        pairs: Which pairs to compare.
         sound: Audio fingerprints of the index; None if it has none.
         ignored: The ends of each file that are not compared.
         mapper, job: The mapper that scores the pairs, and its job; None to score them in this process.
+        scores: Scores pairs in this process.
     """
 
     store: VectorStore
@@ -67,11 +68,11 @@ class PairSearch:
         self.scores = PairScorer(self.store, self.scorer, self.readings, ignored=self.ignored)
 
     def share_work(self, mapper: Mapper | None, spec: WorkerSpec) -> None:
-        """Have a mapper score the pairs in blocks; None to score them in this process.
+        """Let a mapper score the pairs in blocks.
 
         Args:
-            mapper: Scores the pairs.
-            spec: Specification for opening the extractor there.
+            mapper: Scores the pairs; None to score them in this process.
+            spec: Specification for opening the extractor in the mapper's workers.
         """
         if mapper is not None and self.readings is not None:
             readings = self.readings
@@ -79,11 +80,12 @@ class PairSearch:
             self.mapper, self.job = mapper, PairJob(self.scorer, *parts, self.ignored)
 
     def run(self, videos: Sequence[VideoRecord], *, on_progress: Callable[[int, int], None] | None = None) -> None:
-        """Compare the pairs; results are stored even if this is interrupted.
+        """Compare each video with its neighbors; results are saved even if the run is interrupted.
 
         Args:
-            videos: Videos with frames; only one of each set with the same bytes.
-            on_progress: Called with (videos done, total videos), the first time with the number done by earlier runs.
+            videos: Videos with frames, only one of each set of byte-identical files.
+            on_progress: Callback that receives (videos done, total number of videos); the first call reports the number
+                done by earlier runs.
         """
         by_content = {content_of(record): record for record in videos}
         wholes = Lookups(self.pairs, self.known.searched, self.known.scoped, "searched")
@@ -93,7 +95,7 @@ class PairSearch:
         done = len(by_content) - len(waiting)
         if on_progress is not None and done:
             on_progress(done, len(by_content))
-        size = 1 if self.mapper is None else _VIDEOS_A_PROCESS * self.mapper.width
+        size = 1 if self.mapper is None else _VIDEOS_PER_PROCESS * self.mapper.width
         try:
             while waiting:
                 block, waiting = waiting[:size], waiting[size:]
@@ -110,7 +112,7 @@ class PairSearch:
                         searched.add([content_of(record)])
                         wholes.add([content_of(record)])
                     done += 1
-                    self.known.save_now_and_then()
+                    self.known.save_if_due()
                     if on_progress is not None:
                         on_progress(done, len(by_content))
             searched.settle(by_content, pending)
@@ -118,19 +120,18 @@ class PairSearch:
             self.known.save()
 
     def compare(self, first: VideoRecord, second: VideoRecord) -> PairResult:
-        """The result of a pair, compared if it is not known."""
+        """Return the result of a pair, comparing it if it is not cached."""
         contents = content_of(first), content_of(second)
         result = self.known.get(*contents)
         if result is None:
             self.known.put(*contents, self.scores.score(first, second, parts=self.parts))
-            # Exactly the value that the next run will load, because results that depend on it are stored, too.
+            # Return exactly the value that later runs will load, because results that depend on it are saved as well.
             result = self.known.get(*contents)
             assert result is not None
         return result
 
     def refine(self, first: VideoRecord, second: VideoRecord) -> PairResult:
-        """The result of a pair from both files sampled as densely as queries, unless it is known or that is
-        impossible."""
+        """Return the result of a pair from both files sampled as densely as queries, if that is possible."""
         result = self.compare(first, second)
         if result.fine or not self.scores.can_refine(first, second):
             return result
@@ -139,8 +140,8 @@ class PairSearch:
         return self.compare(first, second)
 
     def _compare(self, block: Sequence[VideoRecord], others: Mapping[str, VideoRecord]) -> _Answers:
-        """Each video of a block with its new results by content of the neighbor; None if one of the videos was removed
-        in the meantime."""
+        """Yield each video of a block with its new results, keyed by the neighbor's content; None instead of results if
+        any of the videos was removed in the meantime."""
         seen: set[frozenset[int]] = set()
         asked: list[tuple[VideoRecord, list[VideoRecord] | None]] = []
         for record in block:
@@ -166,12 +167,12 @@ class PairSearch:
             yield record, None if results is None else dict(zip(map(content_of, found or ()), results, strict=True))
 
     def _is_known(self, first: VideoRecord, second: VideoRecord) -> bool:
-        """Whether two videos were compared as densely as needed."""
+        """Whether the result of two videos is cached and cannot be improved by denser sampling."""
         known = self.known.get(content_of(first), content_of(second))
         return known is not None and not (is_in_doubt(known, self.parts) and self.scores.can_refine(first, second))
 
     def _look_up(self, record: VideoRecord, others: Mapping[str, VideoRecord]) -> list[VideoRecord]:
-        """The nearest videos of a video, as many as it is compared with.
+        """Return the nearest neighbors of a video that are in scope.
 
         Raises:
             NotIndexedError: The video was removed in the meantime.
@@ -180,15 +181,15 @@ class PairSearch:
         if not len(features):
             return []
         if not self.parts and len(features) > _FRAMES_LOOKED_UP:
-            spread = np.linspace(0, len(features) - 1, _FRAMES_LOOKED_UP)
-            features = features.frames(np.rint(spread).astype(np.int64))
+            rows = np.linspace(0, len(features) - 1, _FRAMES_LOOKED_UP)
+            features = features.frames(np.rint(rows).astype(np.int64))
         by_id = {other.id: other for name, other in others.items() if self.pairs.allows(content, name)}
         enough = min(self.neighbors, len(by_id) - (record.id in by_id))
         count = self.neighbors + 1
         while True:
             candidates = find_candidates(self.store, features, count)
             found = [by_id[other] for other in candidates if other in by_id and other != record.id]
-            # Copies out of scope may be nearer than those in scope.
-            if self.pairs.scope.is_everything or len(found) >= enough or count > _MAX_WIDENED * self.neighbors:
+            # Copies that are out of scope may be nearer than those in scope, so widen the search if too few are found.
+            if self.pairs.scope.is_everything or len(found) >= enough or count > _MAX_WIDENING * self.neighbors:
                 return found[: self.neighbors]
             count *= 4

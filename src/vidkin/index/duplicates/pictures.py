@@ -1,4 +1,4 @@
-"""Read frames of a video at given times, and find the bars around them."""
+"""Read frames of a video at given times, and detect bars around the picture."""
 
 from __future__ import annotations
 
@@ -8,25 +8,24 @@ from numpy.typing import NDArray
 from vidkin.features import bar_boxes
 from vidkin.media import iter_frames_at
 
-# Minimum gray levels by which a pixel changes, and maximum share of a bar that changes because of subtitles.
+# Minimum change of a pixel in gray levels, and maximum fraction of changing pixels in a bar, which may have subtitles.
 _CHANGE = 48
+_MAX_CHANGING = 0.3
 
-_MOST_CHANGES = 0.3
-
-# Seconds before the end of a video at which its last frame is certainly on screen, and frames decoded at a time.
+# Seconds before the end of a video at which its last frame is certainly on screen, and number of frames per batch.
 _BEFORE_END, _BATCH = 0.05, 8
 
 
 def read_moments(
     path: str, times: NDArray[np.float64], length: float, *, short_side: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
-    """Read the frames [T, H, W, 3] on screen at these times, each once, and their own times [T].
+    """Read the frames [T, H, W, 3] on screen at these times, without duplicates; return them and their times [T].
 
     Args:
         path: The file.
-        times: Seconds, in any order; times beyond the ends are moved to the ends.
+        times: Seconds, in any order; times beyond the ends are clipped.
         length: Duration of the file in seconds.
-        short_side: Pixels at the shorter side.
+        short_side: Shorter side of the frames in pixels.
 
     Raises:
         MediaError: The file cannot be read.
@@ -36,7 +35,7 @@ def read_moments(
     images: NDArray[np.uint8] = np.empty(0, np.uint8)
     shown: list[float] = []
     for chosen in (wanted, [0.0]):
-        # Written in place, because concatenating at the end would hold them twice.
+        # Fill a preallocated array, because concatenating would need twice the memory.
         for batch in iter_frames_at(path, chosen, short_side=short_side, batch=_BATCH, threads=1):
             if not shown:
                 images = np.empty((len(chosen), *batch.images.shape[1:]), np.uint8)
@@ -48,9 +47,9 @@ def read_moments(
 
 
 def find_bars(images: NDArray[np.uint8]) -> tuple[int, int, int, int]:
-    """Top, bottom, left and right of the content area between the bars of frames [T, H, W, 3] of one video, in
-    pixels."""
-    # Use the brightest and darkest values over time: bars never change, so a dark scene is not mistaken for a bar.
+    """Return top, bottom, left and right, in pixels, of the content area without bars in frames [T, H, W, 3] of a
+    video."""
+    # Use the brightest and darkest values over time, so that a dark scene is not mistaken for bars, which never change.
     brightest, darkest = images.max(axis=0), images.min(axis=0)
     height, width = brightest.shape[:2]
     top, bottom, left, right = 0, height, 0, width
@@ -59,8 +58,8 @@ def find_bars(images: NDArray[np.uint8]) -> tuple[int, int, int, int]:
             continue
         outside = np.ones((height, width), dtype=bool)
         outside[box[0] : box[1], box[2] : box[3]] = False
-        # An area that is dark only at some moments is not a bar; a bar may contain subtitles.
+        # An area that is dark only at some moments is not a bar, but a bar may contain subtitles.
         changes = (brightest[outside] - darkest[outside]).max(axis=-1) > _CHANGE
-        if changes.mean() < _MOST_CHANGES:
+        if changes.mean() < _MAX_CHANGING:
             top, bottom, left, right = box
     return top, bottom, left, right

@@ -1,4 +1,4 @@
-"""Plan the removal of files whose content is proven to be in a file that stays."""
+"""Plan the removal of files whose content is proven to be in a file that is kept."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def plan_removal(
     protected: Sequence[PathLike] = (),
     records: Iterable[VideoRecord] | None = None,
 ) -> DuplicatePlan:
-    """Make a plan that removes the files whose content is proven to be in a file that stays.
+    """Create a plan that removes the files whose content is proven to be in a file that is kept.
 
-    A file stays if there is no proof that another file holds everything in it, if it has other names (hard links), if
-    it or the other file is a symbolic link, if it is in a protected folder, if it is the movie of a photograph, or if
-    it or the other file has changed since it was compared or decoded. Files that belong to it, such as subtitles, are
-    removed with it. Every file of the plan is read completely.
+    A file is kept if there is no proof that another file contains everything in it, if it has other names (hard links),
+    if either file is a symbolic link, if it is in a protected folder, if it is the video part of a photograph, or if
+    either file has changed since it was compared or decoded. Files that belong to it, such as subtitles, are removed
+    with it. Every file of the plan is read completely.
 
     Args:
-        groups: Result of :meth:`vidkin.Index.duplicates` with ``prove=True``; without that, nothing is proven.
-        protected: Folders in which no file is touched.
-        records: Records of the index of the groups, to detect files that have changed since they were indexed; None
-            treats every file as unchanged.
+        groups: Result of :meth:`vidkin.Index.duplicates` with ``prove=True``; otherwise nothing is proven.
+        protected: Folders in which all files are kept.
+        records: Records of the index, to detect files that have changed since they were indexed; None to treat every
+            file as unchanged.
 
     Raises:
         MediaError: A file can no longer be read.
@@ -49,7 +49,7 @@ def plan_removal(
     known = {record.path: record for record in records or ()}
     planned = []
     for group in groups:
-        reasons = why_files_stay(group, protected=folders, known=known)
+        reasons = reasons_to_keep(group, protected=folders, known=known)
         members = {member.path: member for member in group.members}
         keepers = dict.fromkeys(members[path].kept_by or "" for path, why in reasons.items() if why is None)
         kept = {path: FileState.of(path) for path in keepers}
@@ -64,46 +64,46 @@ def plan_removal(
                 accepted = tuple(finding.text for finding in proof.findings)
                 removed[member.kept_by].append(replace(state, accepted=accepted))
             else:
-                reasons[path] = "it or the file to keep changed since they were decoded"
+                reasons[path] = "it or the file to keep has changed since they were decoded"
         stay = [StayingFile(path, why) for path, why in reasons.items() if why is not None]
         for path, remove in removed.items():
             if remove:
-                reason = group.reason if path == group.best.path else "holds all of the others of it"
+                reason = group.reason if path == group.best.path else "contains everything in the removed files"
                 planned.append(PlannedGroup(kept[path], reason, tuple(remove), tuple(stay)))
                 stay = []
     return DuplicatePlan(tuple(planned), datetime.now().astimezone().isoformat(timespec="seconds"))
 
 
-def why_files_stay(
+def reasons_to_keep(
     group: DuplicateGroup, *, protected: Sequence[str] = (), known: Mapping[str, VideoRecord]
 ) -> dict[str, str | None]:
-    """The reason to keep each file of a group except the best one, by path; None for removable files.
+    """Return, for each file of a group except the best one, the reason to keep it; None if it is removable.
 
     Args:
         group: A group from :meth:`vidkin.Index.duplicates`.
-        protected: Real paths of folders in which no file is touched.
-        known: Records of the index by path; files without a record are treated as unchanged.
+        protected: Real paths of folders in which all files are kept.
+        known: Records of the index, keyed by path; files without a record are treated as unchanged.
     """
     return {
-        member.path: "it changed since it was indexed; run `vidkin index` again"
+        member.path: "it has changed since it was indexed; run `vidkin index` again"
         if _has_changed(member.path, known.get(member.path))
-        else _why_it_stays(member, protected) or _why_not_for(member.kept_by or group.best.path, known)
+        else _reason_to_keep(member, protected) or _reason_against_keeper(member.kept_by or group.best.path, known)
         for member in group.members
         if not member.best
     }
 
 
-def _why_not_for(kept: str, known: Mapping[str, VideoRecord]) -> str | None:
-    """Why no file can be removed in favor of a file that stays; None if files can be."""
+def _reason_against_keeper(kept: str, known: Mapping[str, VideoRecord]) -> str | None:
+    """Return why no file can be removed in favor of this file; None if files can be."""
     if os.path.islink(kept):  # its target may be the other file
         return "the file to keep is a symbolic link"
     if _has_changed(kept, known.get(kept)):
-        return "the file to keep changed since it was indexed; run `vidkin index` again"
+        return "the file to keep has changed since it was indexed; run `vidkin index` again"
     return None
 
 
 def _has_changed(path: str, record: VideoRecord | None) -> bool:
-    """Whether the content of a file has changed since it was indexed; an unreadable file is reported later."""
+    """Whether the content of a file has changed since it was indexed; unreadable files are reported later."""
     if record is None:
         return False
     try:
@@ -116,12 +116,12 @@ def _has_changed(path: str, record: VideoRecord | None) -> bool:
     except OSError:
         return False
     if changed:
-        _logger.warning("%s: changed since it was indexed, and stays; run `vidkin index` again", path)
+        _logger.warning("%s: kept because it has changed since it was indexed; run `vidkin index` again", path)
     return changed
 
 
 def _state_with_companions(path: str) -> FileState:
-    """The states of a file and its companions; an unreadable companion stays."""
+    """Return the state of a file and its companions; unreadable companions are omitted and therefore kept."""
     companions = []
     for companion in find_companions(path):
         with suppress(MediaError):
@@ -129,8 +129,8 @@ def _state_with_companions(path: str) -> FileState:
     return replace(FileState.of(path), companions=tuple(companions))
 
 
-def _why_it_stays(member: DuplicateMember, protected: Sequence[str]) -> str | None:
-    """The reason to keep a file; None if it is spare."""
+def _reason_to_keep(member: DuplicateMember, protected: Sequence[str]) -> str | None:
+    """Return the reason to keep a file; None if it can be removed."""
     for folder in protected:
         if is_within(member.path, folder):
             return f"it is in {folder}, which is protected"
@@ -139,11 +139,11 @@ def _why_it_stays(member: DuplicateMember, protected: Sequence[str]) -> str | No
     if member.doubt:
         return f"doubtful: {member.doubt}"
     if not member.is_proven:
-        return "nothing proves that the kept file holds everything in it"
+        return "the kept file is not proven to contain everything in it"
     if os.path.islink(member.path):
         return "it is a symbolic link"
     if member.links:
-        return f"it has other names, as {member.links[0]}"
+        return f"it has other names, such as {member.links[0]}"
     if photograph := find_photograph(member.path, member.duration):
-        return f"it is the movie of a photograph, {photograph}"
+        return f"it is the video part of a photograph, {photograph}"
     return None

@@ -1,4 +1,4 @@
-"""Prove that one file holds everything in another, for files that need not be in an index."""
+"""Prove that one file contains everything in another, for files that need not be in an index."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from vidkin.index.query.sound import compare
 
 
 def prove_pair(kept: str, removed: str, *, on_progress: Callable[[float], None] | None = None) -> Proof:
-    """Compare two files, and prove by decoding both that everything in ``removed`` is in ``kept``.
+    """Compare and decode two files to prove that everything in ``removed`` is in ``kept``.
 
     Args:
-        kept: The file that stays.
-        removed: The file that may be removed.
-        on_progress: Called with the share of the work that is done, 0 to 1.
+        kept: The file to keep.
+        removed: The file to remove.
+        on_progress: Callback that receives the fraction done, in [0, 1].
 
     Returns:
-        The proof; an unreadable file is a finding.
+        The proof; if a file is unreadable, it contains a finding.
     """
     try:
         segments = compare(removed, kept).segments

@@ -1,4 +1,4 @@
-"""The role of each file in a group: which files stay, what kind of copy the others are, and their proofs."""
+"""The role of each file in a group: which files to keep, what kind of copies the others are, and their proofs."""
 
 from __future__ import annotations
 
@@ -15,51 +15,52 @@ from vidkin.index.duplicates.comparisons import (
     FileRecord,
     PairResult,
     content_of,
-    least_lacking,
+    matched_span,
+    min_missing_seconds,
     relation_of,
-    stretch_of,
 )
 from vidkin.index.duplicates.differences import INVERSE, Difference
-from vidkin.index.duplicates.group_pairs import GroupPairs, has_other_state
+from vidkin.index.duplicates.group_pairs import GroupPairs, has_changed
 from vidkin.index.duplicates.heard import ONLY_SOUND
-from vidkin.index.duplicates.keeper import Candidate, Choice, choose_staying, put_in_order, rank_by_folders
+from vidkin.index.duplicates.keeper import Candidate, Choice, choose_kept, rank_by_folders, sort_by_preference
 from vidkin.index.duplicates.members import DuplicateGroup, DuplicateMember
 from vidkin.index.duplicates.traits import Traits
 
 NOT_WHOLE = "not a whole copy"
-"""Doubt about an excerpt in a search for whole copies; it is not removed."""
+"""Doubt about an excerpt found in a search for whole copies."""
 NO_ENDS = "its ends were not compared"
-"""Doubt about a file that was compared without its ends, unless it has the same bytes."""
-# Maximum seconds by which a file may be longer than the file that holds all of it, and maximum speed of a copy.
+"""Doubt about a file that was compared without its ends, unless it is byte-identical."""
+# A file can only contain another if the other is at most this many seconds longer, after a change of speed by at most
+# this factor.
 _LONGER, _FASTEST = 0.6, 1.1
 
 
 def describe_group(
     files: Sequence[FileRecord], pairs: GroupPairs, on_progress: Callable[[float], None] | None = None
 ) -> DuplicateGroup:
-    """Describe the role of each file in a group.
+    """Determine the role of each file in a group.
 
     Args:
-        files: Two or more.
+        files: Two or more files.
         pairs: Results, differences and proofs of pairs of files.
-        on_progress: Called with the share of the work that is done, 0 to 1.
+        on_progress: Callback that receives the fraction done, in [0, 1].
     """
     prover = Prover(pairs.threads)
     try:
-        return _Roles(files, pairs, prover).describe(on_progress or (lambda share: None))
+        return _Roles(files, pairs, prover).describe(on_progress or (lambda fraction: None))
     finally:
         prover.close()
 
 
 class _Roles:
-    """The files of a group in order of preference."""
+    """Ranks the files of a group and determines their roles."""
 
     def __init__(self, files: Sequence[FileRecord], pairs: GroupPairs, prover: Prover) -> None:
         self.pairs, self.rules, self.prover = pairs, pairs.rules, prover
         self.traits = {file.record.id: pairs.traits(file, prover) for file in files}
-        ranked = put_in_order(self._candidates(files), self.rules.order)
+        ranked = sort_by_preference(self._candidates(files), self.rules.order)
         decisions, longest = self.rules.decisions, max(file.record.duration for file in files)
-        # The user's choice ranks first, files in the library before new files, and whole files before their excerpts.
+        # Rank the user's choice first, library files before new files, and whole files before their excerpts.
         ranked.sort(
             key=lambda item: (
                 not decisions.prefers(item[0].file.record),
@@ -70,11 +71,11 @@ class _Roles:
         )
         self.files = [candidate.file for candidate, _ in ranked]
         self.reasons = [reason for _, reason in ranked]
-        self.stays = [self._why_stays(file) for file in self.files]
+        self.stays = [self._reason_to_keep(file) for file in self.files]
         self.is_first_choice = decisions.prefers(self.files[0].record)
 
     def describe(self, on_progress: Callable[[float], None]) -> DuplicateGroup:
-        """The group, the file to keep first."""
+        """Return the group, with the file to keep first."""
         choice = self._choose(on_progress)
         positions = [position for position in range(len(self.files)) if position != choice.best]
         members = [self._member(position, choice) for position in positions]
@@ -97,26 +98,26 @@ class _Roles:
         if self.rules.scope.incoming and sum(map(self.rules.scope.is_library, self.files)) == 1:
             return "in the library"
         if choice.best != 0:
-            return "holds the most of the others"
+            return "contains the most other files"
         longest = max(file.record.duration for file in self.files)
         wholes = sum(file.record.duration >= WHOLE * longest for file in self.files)
         return "longest" if wholes == 1 else self.reasons[choice.best]
 
-    def _why_stays(self, file: FileRecord) -> str:
-        """Why a file is never removed, regardless of the others; empty if it may be removed."""
+    def _reason_to_keep(self, file: FileRecord) -> str:
+        """Return why a file is never removed, regardless of the others; empty if it may be removed."""
         if self.rules.scope.is_library(file):
             return "it is in the library"
         if self.rules.scope.incoming and self.rules.decisions.prefers(file.record):
             return "your choice"
         if find_photograph(file.record.path, file.record.duration):
-            return "the movie of a photograph of the same name"
+            return "it is the video part of a photograph"
         if self.rules.chosen is not None and file.record.path not in self.rules.chosen:
             return "it was not chosen"
         return ""
 
     def _candidates(self, files: Sequence[FileRecord]) -> list[Candidate]:
-        """The files with the properties they are ranked by, such as their differences from the file with the most
-        pixels."""
+        """Return the files with the properties they are ranked by, including their differences from the file with the
+        most pixels."""
         most = max(files, key=lambda file: (file.record.width * file.record.height, file.record.size))
         found = {
             file.record.id: self.pairs.differences(file, most)
@@ -131,17 +132,17 @@ class _Roles:
         ]
 
     def _choose(self, on_progress: Callable[[float], None]) -> Choice:
-        """Choose the files that stay: without proofs, the first file; with proofs, as few files as hold everything."""
+        """Choose the files to keep: without proofs, the first file; with proofs, as few files as contain everything."""
         known, asked = self.pairs.search.known, 0
         contents = [content_of(file.record) for file in self.files]
         if not self.rules.prove and all(known.proof(one, two) is None for one in contents for two in contents):
             return Choice(0, {})
 
-        def holds(kept: int, removed: int) -> bool:
+        def contains(kept: int, removed: int) -> bool:
             nonlocal asked
 
-            def report(share: float) -> None:
-                on_progress(min((asked + share) / (len(self.files) - 1), 0.99))
+            def report(fraction: float) -> None:
+                on_progress(min((asked + fraction) / (len(self.files) - 1), 0.99))
 
             proof = self.pairs.proof(self.files[kept], self.files[removed], self.prover, report)
             asked += 1
@@ -150,13 +151,13 @@ class _Roles:
 
         fixed = {position for position, why in enumerate(self.stays) if why}
         ranks = [rank_by_folders(file, self.rules.order) for file in self.files]
-        # The user's choice stays, and is the best file even if another one holds more of the others.
+        # The user's choice is kept, and is the best file even if another contains more of the files.
         fixed |= {0} if self.is_first_choice else set()
-        choice = choose_staying(len(self.files), holds, self._could_hold, fixed=fixed, ranks=ranks)
+        choice = choose_kept(len(self.files), contains, self._may_contain, fixed=fixed, ranks=ranks)
         return Choice(0, choice.removable) if self.is_first_choice else choice
 
-    def _could_hold(self, kept: int, removed: int) -> bool:
-        """Whether a file could hold everything in another one, by what is known about both without decoding."""
+    def _may_contain(self, kept: int, removed: int) -> bool:
+        """Whether a file could contain everything in another, judging by what is known without decoding."""
         one, other = self.files[kept], self.files[removed]
         scope = self.rules.scope
         if not scope.has_pair(other, one) or (scope.incoming and not scope.is_library(one)):
@@ -169,11 +170,14 @@ class _Roles:
         if not self.rules.parts and relation_of(self.pairs.seen(other, one), lengths) == "excerpt":
             return False
         accepted = self.rules.accepted
-        return all(finding.kind in accepted for finding in self._stated(one, other))
+        return all(finding.kind in accepted for finding in self._compare_metadata(one, other))
 
-    def _stated(self, kept: FileRecord, removed: FileRecord) -> list[Finding]:
-        """Properties that a file has and another one lacks, by their metadata. More pixels may be borders, and a higher
-        frame rate may be a matter of speed, so these need a proof."""
+    def _compare_metadata(self, kept: FileRecord, removed: FileRecord) -> list[Finding]:
+        """Return findings from metadata about what ``removed`` has and ``kept`` lacks.
+
+        Resolution and frame rate are left to the proof, because additional pixels may be borders, and a higher frame
+        rate may result from a higher speed.
+        """
         try:
             findings = compare_facts(self.prover.facts(kept.record.path), self.prover.facts(removed.record.path))
         except MediaError as error:
@@ -186,7 +190,7 @@ class _Roles:
         wanted = self.files[choice.best if keeper is None else keeper]
         is_pair = self.rules.scope.has_pair(file, wanted)
         reference = wanted
-        # The file may be in the group as a copy of a copy, or because the user confirmed it.
+        # The file may be in the group only as a copy of a copy, or because the user confirmed it.
         if not is_pair or pairs.ruled(file, wanted).score < self.rules.threshold:
             others = [other for other in self.files if other is not file and self.rules.scope.has_pair(file, other)]
             reference = max(others, key=lambda other: pairs.ruled(file, other).score)
@@ -195,15 +199,15 @@ class _Roles:
         lengths = file.record.duration, reference.record.duration
         if not is_seen:
             result = pairs.ruled(file, reference)
-        elif relation_of(seen, lengths) != "whole" or _unseen(seen, lengths[0]):
-            # Stored features may miss ends that denser sampling shows.
+        elif relation_of(seen, lengths) != "whole" or _uncovered_seconds(seen, lengths[0]):
+            # Stored features may miss matching ends that denser sampling finds.
             seen = result = pairs.seen(file, reference, finely=True)
         relation = relation_of(result, lengths)
-        start, end = stretch_of(relation, result)
+        start, end = matched_span(relation, result)
         differences = pairs.differences(file, reference) if is_seen else ()
         trimmed = next((difference for difference in differences if difference.kind == "trimmed"), None)
         if trimmed is not None and relation in ("whole", "excerpt"):
-            start, end = trimmed.start, trimmed.end  # accurate to a frame if the frames could be aligned
+            start, end = trimmed.start, trimmed.end  # frame-accurate if the frames could be aligned
         stays = self.stays[position] or ("" if is_pair else "the kept file is on the same side")
         proof = None if stays or not is_seen else self._proof(wanted, file, is_removable=keeper is not None)
         findings = () if proof is None or keeper is not None else pairs.findings(wanted, file, proof)
@@ -216,7 +220,7 @@ class _Roles:
             is_cut = bool(pairs.search.scores.ignored) and content_of(file.record) != content_of(reference.record)
             doubt = doubt or (NO_ENDS if is_cut else "")
             doubt = doubt or (_why_unproven(file, wanted) if self.rules.prove else "")
-        lacking = _unseen(result, lengths[0])
+        lacking = _uncovered_seconds(result, lengths[0])
         if reference is not wanted:
             lacking = 0.0 if stays else lengths[0]
         return DuplicateMember.of(
@@ -243,14 +247,14 @@ class _Roles:
         )
 
     def _proof(self, kept: FileRecord, file: FileRecord, *, is_removable: bool) -> Proof | None:
-        """The proof of a file against the file that holds it, or else against the best file, unless facts make decoding
-        unnecessary."""
+        """Return the proof of a file against ``kept``; if metadata rules it out, its findings are returned without
+        decoding."""
         known = self.pairs.search.known.proof(content_of(kept.record), content_of(file.record))
         if is_removable or known is not None or not self.rules.prove:
             return self.pairs.proof(kept, file, self.prover)
-        if self._could_hold(self.files.index(kept), self.files.index(file)):
-            return None  # it stays for another reason, such as a preferred folder
-        findings = self._stated(kept, file)
+        if self._may_contain(self.files.index(kept), self.files.index(file)):
+            return None  # it is kept for another reason, such as a preferred folder
+        findings = self._compare_metadata(kept, file)
         longer = file.record.duration - kept.record.duration
         if longer > _LONGER:
             findings.insert(0, Finding("ends", f"it is {longer:.1f} s longer than the kept file", certainty=0.9))
@@ -258,8 +262,8 @@ class _Roles:
 
 
 def _describe_findings(findings: Sequence[Finding]) -> str:
-    """Content that the kept file lacks, as a doubt. If all frames show more of the scene, other findings about frames
-    are redundant."""
+    """Format what the kept file lacks as a doubt; if a picture finding applies to the whole video, those about single
+    parts are redundant."""
     is_all_along = any(finding.kind == "picture" and finding.start is None for finding in findings)
     return "; ".join(
         finding.text
@@ -269,12 +273,12 @@ def _describe_findings(findings: Sequence[Finding]) -> str:
 
 
 def _why_unproven(file: FileRecord, kept: FileRecord) -> str:
-    if has_other_state(file) or has_other_state(kept):
-        return "it or the file to keep changed since it was indexed; run `vidkin index` again"
-    return "no file that stays is proven to hold everything of it"
+    if has_changed(file) or has_changed(kept):
+        return "it or the file to keep has changed since it was indexed; run `vidkin index` again"
+    return "no kept file is proven to contain everything in it"
 
 
-def _unseen(result: PairResult, duration: float) -> float:
-    """Seconds of the first video that the second does not show; 0 if only its ends are missing."""
+def _uncovered_seconds(result: PairResult, duration: float) -> float:
+    """Seconds of the first video that the second does not show; 0 if they are too few to matter."""
     unseen = (1.0 - result.covered[0]) * duration
-    return unseen if unseen > least_lacking(duration) else 0.0
+    return unseen if unseen > min_missing_seconds(duration) else 0.0

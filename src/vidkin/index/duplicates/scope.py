@@ -1,4 +1,4 @@
-"""Which pairs of an index are compared: all pairs, pairs within some folders, or only pairs between folders."""
+"""Which pairs of files are compared: all pairs, pairs within some folders, or only pairs between folders."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ PathLike = str | os.PathLike[str]
 FolderNames = PathLike | Sequence[PathLike]
 
 _LIBRARY, _NEW = 0, 1
-# Maximum number of remembered lookups: those of the latest scopes, each with up to three sets of files and two kinds.
-_MAX_REMEMBERED = 48
+# Maximum number of saved lookup sets: those of the most recent scopes, each with up to three sets of sides and two
+# kinds.
+_MAX_SAVED = 48
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which files and which pairs of them are compared; everything if no folder is named.
+    """Which files, and which pairs of them, are compared; by default, all.
 
-    A folder includes everything below it. A file with several names (hard links) is in the folders of all of them.
+    A folder includes its subfolders. A file with several names (hard links) is in the folders of all its names.
 
     Attributes:
         only: Folders to which the search is limited; empty for no limit.
-        across: Only compare files in two different folders of these; a file belongs to the deepest folder that contains
-            it.
-        incoming: Only compare new files, which are in these folders, with the library, which is everything else. Files
-            of the library always stay.
+        across: Only compare files from different folders in this list; a file belongs to the deepest folder that
+            contains it.
+        incoming: Only compare new files, those in these folders, with the library, which is everything else. Library
+            files are always kept.
     """
 
     only: tuple[str, ...] = ()
@@ -44,14 +45,14 @@ class Scope:
 
     @classmethod
     def of(cls, *, only: FolderNames = (), across: Sequence[PathLike] = (), incoming: FolderNames = ()) -> Scope:
-        """The scope for a caller's folders, as absolute paths.
+        """Create a scope from folders, converted to absolute paths.
 
         Raises:
-            InvalidArgumentError: An entry is not a folder, ``across`` has only one folder or one twice, or both
-                ``across`` and ``incoming`` are given.
+            InvalidArgumentError: An entry is not a folder, ``across`` has fewer than two different folders or repeats a
+                folder, or both ``across`` and ``incoming`` are given.
         """
         if across and incoming:
-            raise InvalidArgumentError("across and incoming exclude each other; choose one of them")
+            raise InvalidArgumentError("across and incoming are mutually exclusive; choose one of them")
         checked = cls(_folders("only", only), _folders("across", across), _folders("incoming", incoming))
         if across and len({os.path.realpath(folder) for folder in checked.across}) != max(2, len(checked.across)):
             raise InvalidArgumentError(f"across must be two or more different folders, got {', '.join(checked.across)}")
@@ -64,27 +65,28 @@ class Scope:
 
     @property
     def is_between(self) -> bool:
-        """Whether pairs within one side are left out."""
+        """Whether pairs on the same side are excluded."""
         return bool(self.across or self.incoming)
 
     @property
     def key(self) -> str:
-        """Identifies the scope among those of an index."""
+        """Hash that identifies the scope within an index."""
         text = json.dumps([sorted(self.only), self.across, sorted(self.incoming)])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def sides(self, file: FileRecord) -> frozenset[int]:
-        """The sides that a file is on; none if it is out of scope. For ``incoming``, 1 is new and 0 the library."""
+        """Return the sides that a file is on; empty if it is out of scope. For ``incoming``, side 1 is new, 0 the
+        library."""
         if self.is_everything:
             return frozenset((_LIBRARY,))
         sides = {self._side(os.path.dirname(name)) for name in (file.record.path, *file.links)}
         if self.incoming and _LIBRARY in sides:
-            # A file with any name in the library belongs to the library.
+            # A file belongs to the library if any of its names does.
             return frozenset((_LIBRARY,))
         return frozenset(sides - {-1})
 
     def is_library(self, file: FileRecord) -> bool:
-        """Whether a file must stay because it is not new."""
+        """Whether a file must be kept because it is in the library."""
         return bool(self.incoming) and _LIBRARY in self.sides(file)
 
     def has_pair(self, first: FileRecord, second: FileRecord) -> bool:
@@ -92,13 +94,13 @@ class Scope:
         return _is_pair(self.sides(first), self.sides(second), self.is_between)
 
     def present(self, files: Sequence[FileRecord]) -> list[FileRecord]:
-        """The files in scope; warns of a folder without any."""
+        """Return the files in scope; log a warning for each folder without any."""
         inside = [file for file in files if self.sides(file)]
         if not self.is_everything:
             names = [name for file in files for name in (file.record.path, *file.links)]
             for folder in (*self.only, *self.across, *self.incoming):
                 if not any(is_within(parent, folder) for parent in {os.path.dirname(name) for name in names}):
-                    _logger.warning("the index has no video in %s; `vidkin index` adds what is there", folder)
+                    _logger.warning("the index has no videos in %s; add them with `vidkin index`", folder)
         return inside
 
     def _side(self, folder: str) -> int:
@@ -119,11 +121,11 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class PairScope:
-    """A scope over contents: which of them may be compared.
+    """A scope applied to contents: which pairs of them may be compared.
 
     Attributes:
-        scope: The folders.
-        sides: Sides of each content: the sides of all files with that content.
+        scope: The scope of files.
+        sides: Sides of all files with a content, keyed by content.
     """
 
     scope: Scope = field(default_factory=Scope)
@@ -131,7 +133,7 @@ class PairScope:
 
     @classmethod
     def of(cls, scope: Scope, files: Iterable[FileRecord]) -> PairScope:
-        """The scope over the contents of these files."""
+        """Apply a scope to the contents of these files."""
         sides: dict[str, frozenset[int]] = {}
         for file in files:
             content = content_of(file.record)
@@ -148,15 +150,15 @@ class PairScope:
 
 @dataclass(slots=True)
 class Lookups:
-    """Contents whose pairs within a scope are complete, because their neighbors were looked up.
+    """Tracks the contents whose neighbors were looked up, so that all their pairs within a scope are complete.
 
     A pair is complete if either content is, because it was compared when the later content was added.
 
     Attributes:
         pairs: The scope.
-        everywhere: Contents that were looked up among all contents; runs without a scope add to it.
-        within: Contents that were looked up within scopes, by scope, kind and sides.
-        kind: What was looked up, ``searched`` or ``parts``.
+        everywhere: Contents that were looked up among all contents, in runs without a scope.
+        within: Contents that were looked up within scopes, keyed by scope, kind and sides.
+        kind: Kind of lookup, ``searched`` (whole copies) or ``parts``.
     """
 
     pairs: PairScope
@@ -165,10 +167,10 @@ class Lookups:
     kind: str
 
     def pending(self, contents: Iterable[str]) -> list[str]:
-        """The contents to look up in order to complete all pairs of the scope.
+        """Return the contents that must be looked up to complete all pairs in the scope.
 
-        For ``incoming``, the smaller set is looked up: all incomplete contents or all new contents. So ten new files do
-        not cause a lookup of a whole library the first time.
+        For ``incoming``, these are either all incomplete contents or all new contents, whichever are fewer, so that
+        adding ten new files does not require a lookup of the whole library.
         """
         contents = [content for content in contents if not self._is_alone(content)]
         pending = [content for content in contents if not self.has(content)]
@@ -179,7 +181,7 @@ class Lookups:
         return pending
 
     def has(self, content: str) -> bool:
-        """Whether all pairs of a content in this scope are complete."""
+        """Whether all pairs of a content in the scope are complete."""
         return content in self.everywhere or content in self.within.get(self._name(content), ())
 
     def add(self, contents: Iterable[str]) -> None:
@@ -191,12 +193,12 @@ class Lookups:
             name = self._name(content)
             found = self.within.pop(name, set())
             found.add(content)
-            self.within[name] = found  # the scope used last comes last
-        while len(self.within) > _MAX_REMEMBERED:
+            self.within[name] = found  # keep the most recently used scope last
+        while len(self.within) > _MAX_SAVED:
             del self.within[next(iter(self.within))]
 
     def settle(self, contents: Iterable[str], asked: Iterable[str]) -> None:
-        """Mark the remaining contents as complete if all of these lookups were done.
+        """Mark the remaining contents as complete if all pending lookups were done.
 
         Args:
             contents: All contents.

@@ -1,4 +1,4 @@
-"""Properties besides frames that distinguish copies: frame rate, sound tracks, subtitles, date."""
+"""Properties other than the frames that distinguish copies: frame rate, audio tracks, subtitles, date."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Traits(Result):
-    """Properties besides frames that distinguish copies, formatted for tables.
+    """Properties other than the frames that distinguish copies, formatted for tables.
 
     Attributes:
         frame_rate: Frames per second.
-        dynamic_range: "HDR10", "HLG", "10 bit"; empty for 8 bits.
-        sounds: Description of each sound track, such as "English 5.1".
-        channels: Total number of channels.
-        subtitles: Language of each subtitle track, or "subtitles".
-        streams: Number of subtitle tracks, chapters, attachments, covers and data tracks.
-        date, location, camera: As stated in the file; empty if not stated.
+        dynamic_range: For example "HDR10", "HLG" or "10 bit"; empty for 8-bit SDR.
+        sounds: Description of each audio track, such as "English 5.1".
+        channels: Total number of audio channels.
+        subtitles: Language of each subtitle track, or "subtitles" if it is unknown.
+        streams: Total number of subtitle tracks, chapters, attachments, covers and data tracks.
+        date, location, camera: Metadata of the file; empty if not present.
     """
 
     frame_rate: float = 0.0
@@ -38,7 +38,7 @@ class Traits(Result):
 
     @classmethod
     def of(cls, facts: FileFacts) -> Traits:
-        """The traits of a file, from its facts."""
+        """Derive the traits of a file from its facts."""
         transfer = facts.transfer.upper() if facts.transfer not in ("sdr", "SDR") else ""
         depth = f"{facts.bit_depth} bit" if facts.bit_depth > 8 else ""
         return cls(

@@ -1,1 +1,1 @@
-"""Turn files on disk into records, features and windows."""
+"""Ingest: turn files on disk into records, features and windows."""

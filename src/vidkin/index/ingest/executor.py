@@ -1,8 +1,9 @@
-"""The contract of executors, which turn files into features, with their events, and an in-process executor.
+"""The interface of executors, which extract features from files, their events, and an in-process executor.
 
-An executor gets paths and yields events. To write one (for a cluster, say): send a :class:`~vidkin.index.WorkerSpec` to
-each worker, open the extractor there once with :meth:`~vidkin.index.WorkerSpec.open`, and relay the events of
-:func:`~vidkin.index.ingest.executor.describe_video` for each path. Everything sent can be pickled.
+An executor receives paths and yields events. To implement one, for example for a cluster, send a
+:class:`~vidkin.index.WorkerSpec` to each worker, open the extractor there once with
+:meth:`~vidkin.index.WorkerSpec.open`, and relay the events of
+:func:`~vidkin.index.ingest.executor.describe_video` for each path. Specifications and events can be pickled.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from vidkin.similarity.sound import SoundFeatures
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """Features of more frames of a video are ready.
+    """Features of further frames of a video have been extracted.
 
     Attributes:
         path: Path of the file.
         frames: Number of frames since the last event.
-        seconds: Seconds of video covered by them.
+        seconds: Duration of video that these frames cover, in seconds.
     """
 
     path: str
@@ -40,14 +41,14 @@ class Advanced:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A video is complete.
+    """All features of a video have been extracted.
 
     Attributes:
         path: Path of the file.
         info: Properties of the file.
-        features: Features of all frames (at least one), rounded as they are stored.
-        damage: One line about unreadable parts; otherwise empty.
-        sound: Landmarks of its sound tracks, empty without sound; None if they were not requested.
+        features: Features of all frames (at least one), with the precision in which they are stored.
+        damage: One-line description of unreadable parts; otherwise empty.
+        sound: Audio landmarks of its audio tracks, empty without sound; None if they were not requested.
     """
 
     path: str
@@ -63,10 +64,10 @@ class Unreadable:
 
     Attributes:
         path: Path of the file.
-        cause: One line.
-        temporary: Whether the cause may lie outside the file (a killed worker, a hung drive, no memory, an internal
-            error), so that the next call reads it again.
-        trace: The traceback of an internal error; otherwise empty.
+        cause: One-line description of the cause.
+        temporary: Whether the cause may lie outside the file (a killed worker, an unresponsive drive, lack of memory,
+            an internal error), so that the next call retries it.
+        trace: Traceback of an internal error; otherwise empty.
     """
 
     path: str
@@ -77,40 +78,39 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Nothing happened for a moment, so finished results can be written."""
+    """No events are pending, so there is time to write finished results."""
 
 
 Event = Advanced | Described | Unreadable | Idle
 
 
 class Executor(Protocol):
-    """Turns files into features, in any order."""
+    """Extracts features from files, in any order."""
 
     def run(self, paths: Iterable[str]) -> Iterator[Event]:
         """Yield exactly one :class:`Described` or :class:`Unreadable` for each path, among other events.
 
-        Paths are taken from the iterable only when a worker is free. While nothing happens, an :class:`Idle` is
-        yielded at least every second. Unread events block the workers instead of piling up. When the iterator is
-        closed, all work ends.
+        Paths are taken from the iterable only when a worker is free. While there are no other events, an :class:`Idle`
+        is yielded at least every second. Unread events block the workers instead of piling up. Closing the iterator
+        stops all work.
 
         Raises:
             VidkinError: No file can be processed, for example because the extractor cannot be opened.
         """
 
 
-# Number of frames decoded at a time; few, because large frames take much memory.
+# Number of frames decoded at a time; kept small because large frames take a lot of memory.
 _FRAMES_PER_BATCH = 4
 
 
 @check_constructor
 class SerialExecutor:
-    """Processes files one after another in this process, for tests and for small jobs.
+    """Processes files one at a time in this process, for tests and small jobs.
 
-    A decoder that crashes takes this process with it; see
-    :class:`~vidkin.index.ingest.processes.ProcessExecutor`.
+    If a decoder crashes, this process crashes too; :class:`~vidkin.index.ingest.processes.ProcessExecutor` avoids that.
 
     Args:
-        spec: The extractor and the sampling rate, :attr:`Index.worker_spec` for an index.
+        spec: The extractor and the sampling rate; for an index, :attr:`Index.worker_spec`.
     """
 
     def __init__(self, spec: WorkerSpec) -> None:
@@ -130,16 +130,17 @@ def describe_video(
     sound: bool = False,
     beat: Callable[[Phase], None] = lambda phase: None,
 ) -> Iterator[Event]:
-    """Yield the events of one file: progress, then one :class:`Described` or :class:`Unreadable`.
+    """Extract the features of one file, yielding progress events, then one :class:`Described` or :class:`Unreadable`.
 
-    At most a few dozen decoded frames are in memory, regardless of the length of the video. Features are rounded as
-    they are stored. An unexpected exception affects only this file: it is :class:`Unreadable`, with the traceback.
+    At most a few dozen decoded frames are in memory, regardless of the length of the video. An unexpected exception is
+    reported as :class:`Unreadable`, with its traceback, so that other files are not affected.
 
     Args:
         path: Path of the file.
         extractor: Extractor of frames or clips.
-        base_rate: Frames per second of ordinary videos, see :func:`~vidkin.index.storage.records`.
-        sound: Also compute landmarks of the sound in the same pass.
+        base_rate: Sampling rate of ordinary videos in frames per second, see
+            :func:`~vidkin.index.storage.records.sampling_rate`.
+        sound: Whether to compute audio landmarks in the same pass.
         beat: Callback for every packet read and every change of phase.
     """
     try:
@@ -163,24 +164,24 @@ def describe_video(
                 parts.append(to_stored(part))
                 before, reached = reached, float(part.timestamps[-1])
                 yield Advanced(path, len(part), max(reached - before, 0.0))
-        heard, said = (None, "") if hearing is None else hearing.finish()
-        damage.append(said)
+        heard, sound_damage = (None, "") if hearing is None else hearing.finish()
+        damage.append(sound_damage)
         if parts:
             yield Described(
                 path, info, FrameFeatures.concatenate(parts), "; ".join(dict.fromkeys(filter(None, damage))), heard
             )
         else:
-            yield Unreadable(path, "not a single frame could be decoded")
+            yield Unreadable(path, "no frame could be decoded")
     except MediaError as error:
         yield Unreadable(path, error.cause, temporary=error.temporary)
     except MemoryError:
         yield Unreadable(path, "needs more memory than is available", temporary=True)
-    # An untrusted file can make a library raise anything, which must not affect other files.
+    # An untrusted file can make a library raise any exception, which must not affect other files.
     except Exception as error:  # noqa: BLE001
         yield internal_error(path, error)
 
 
 def internal_error(path: str, error: Exception) -> Unreadable:
-    """Report the exception being handled as an internal error on a file, with its traceback."""
+    """Create an event that reports the exception being handled as an internal error, with its traceback."""
     text = " ".join(f"internal error: {type(error).__name__}: {error}".split()).rstrip(": ")
     return Unreadable(path, text, temporary=True, trace=traceback.format_exc())

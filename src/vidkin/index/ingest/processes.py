@@ -25,51 +25,51 @@ from vidkin.index.ingest.worker import Alive, Channel, Failed, share_socket
 from vidkin.index.storage.manifest import WorkerSpec
 
 _TICK = 0.25
-# Seconds for loading libraries and weights, not counted against a file.
+# Maximum seconds for loading libraries and weights, which do not count toward a file's hang timeout.
 _START_TIMEOUT = 300.0
-# Seconds until a process whose channel is closed counts as stuck.
+# Seconds to wait for a process to exit after its channel was closed.
 _END_TIMEOUT = 30.0
-# Linear algebra libraries read these variables on loading; a worker computes on one thread.
+# Linear algebra libraries read these variables when loaded; each worker uses a single thread.
 _ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
 )
-# Maximum number of restarts of workers killed during startup, mostly for lack of memory.
+# Maximum number of restarts of a worker killed during startup, usually for lack of memory.
 _MAX_RESTARTS = 3
 _SIGNAL_NAMES = {int(number): number.name for number in signal.Signals}
-# Signals of a crash caused by a file, if the system has them. Any other signal came from outside.
+# Signals that indicate a crash caused by the file, where the system has them. Other signals come from outside.
 _CRASHES = frozenset(
     getattr(signal, name)
     for name in ("SIGSEGV", "SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGSYS")
     if hasattr(signal, name)
 )
 _KILLED = getattr(signal, "SIGKILL", None)
-# Windows exit statuses from this value on are crashes.
+# On Windows, exit statuses of at least this value indicate a crash.
 _FIRST_CRASH = 0xC0000000
 
 
 @check_constructor
 class ProcessExecutor:
-    """An :class:`~vidkin.index.ingest.executor.Executor` of worker processes.
+    """An :class:`~vidkin.index.ingest.executor.Executor` that uses worker processes.
 
-    Each worker opens the extractor once and describes one file at a time on one thread. Events arrive through a socket
+    Each worker opens the extractor once and processes one file at a time on one thread. Events arrive through a socket
     with a limited buffer, so workers block while events are unread, and each holds the features of at most one video (5
-    kB per frame with 10 regions of 256).
+    kB per frame with 10 regions and 256 dimensions).
 
-    A worker that dies by a signal, exits, or makes no progress for ``hang_timeout`` is replaced, and its file is
-    :class:`~vidkin.index.ingest.executor.Unreadable` with that cause. A worker killed before it was ready is started
-    again, because its file is not to blame; if that happens repeatedly, the run ends with an
-    :class:`~vidkin.errors.ExtractorError`. Workers end with this process, even when it is killed. They are spawned, not
-    forked, and do not run the caller's main module, so a script needs no ``if __name__ == "__main__"``.
+    A worker that is killed by a signal, exits, or makes no progress for ``hang_timeout`` is replaced, and its file is
+    reported as :class:`~vidkin.index.ingest.executor.Unreadable`. A worker killed before it was ready is restarted,
+    because its file is not to blame; if that happens repeatedly, the run fails with an
+    :class:`~vidkin.errors.ExtractorError`. Workers exit with this process, even when it is killed. They are spawned,
+    not forked, and do not run the caller's main module, so scripts need no ``if __name__ == "__main__"`` guard.
 
     Args:
-        spec: The extractor and the sampling rate, :attr:`Index.worker_spec` for an index.
+        spec: The extractor and the sampling rate; for an index, :attr:`Index.worker_spec`.
         workers: Number of workers, at least 1; default: one for each processor available to this process.
-        hang_timeout: Seconds without any progress (a packet read, a frame decoded) after which a worker counts as
-            hung; five times as long while the extractor describes frames. Time in which the caller was busy or the
-            machine asleep does not count.
+        hang_timeout: A worker counts as hung after this many seconds without progress (a packet read, a frame
+            decoded), or five times as long during feature extraction. Time during which the caller is busy or the
+            machine is asleep does not count.
 
     Attributes:
-        spec: The given specification, with ``auto`` replaced by this process's device.
+        spec: The given specification, with ``auto`` replaced by the device of this process.
     """
 
     def __init__(self, spec: WorkerSpec, *, workers: int | None = None, hang_timeout: float = HANG_TIMEOUT) -> None:
@@ -115,10 +115,10 @@ class ProcessExecutor:
 
 
 def _worker_command(descriptor: int | None) -> list[str]:
-    """The command of a worker process that inherits the socket to this process."""
+    """Command line of a worker process that inherits the socket connected to this process."""
     if is_bundled():
         return [sys.executable, WORKER_OPTION, *([] if descriptor is None else [str(descriptor)])]
-    # Same search path as here, so that functions named in the specification can be imported.
+    # Use the search path of this process, so that functions named in the specification can be imported.
     code = (
         f"import sys; sys.path[:] = {sys.path!r}; "
         f"from vidkin.index.ingest.worker import run_worker; run_worker({descriptor})"
@@ -128,7 +128,7 @@ def _worker_command(descriptor: int | None) -> list[str]:
 
 @dataclass
 class _Worker:
-    """A worker process, from the side of its parent."""
+    """A worker process, as seen by its parent."""
 
     spec: WorkerSpec
     hang_timeout: float
@@ -143,10 +143,10 @@ class _Worker:
 
     def _start(self) -> None:
         self.channel, theirs = Channel.pair()
-        # On Windows a process gets a copy of a socket instead of inheriting it.
+        # On Windows, a process receives a copy of a socket instead of inheriting it.
         is_shared = sys.platform == "win32"
         descriptor = None if is_shared else theirs.fileno()
-        # Only the parent should receive Ctrl-C; it shuts down its workers.
+        # Only the parent should receive Ctrl-C; it then stops its workers.
         alone: dict[str, Any] = {"process_group": 0}
         if is_shared:
             alone = {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
@@ -173,21 +173,21 @@ class _Worker:
         self._send(path)
 
     def usable(self) -> bool:
-        """Whether the worker is busy or can take work; otherwise it is ended, so that another can replace it."""
+        """Whether the worker is busy or can take work; if not, end it so that another can replace it."""
         if self.lost or (self.path is None and self.process.poll() is not None):
             self.end()
             return False
         return True
 
     def receive(self) -> Iterator[Event]:
-        """Read from the worker; yield the event, if any."""
+        """Read a message from the worker; yield the event, if it contains one."""
         path = self.path
-        assert path is not None  # only busy workers are listened to
+        assert path is not None  # only busy workers are read from
         self.silence.end()
         try:
             messages: list[Event | Alive | Failed] = self.channel.receive_part()
         except (EOFError, ConnectionError):
-            yield self._handle_death(path)
+            yield self._handle_exit(path)
             return
         for message in messages:
             if isinstance(message, Failed):
@@ -202,7 +202,7 @@ class _Worker:
                 yield message
 
     def check_silence(self) -> Iterator[Event]:
-        """Called when the worker sent nothing: if it hangs, replace it and report its file as unreadable."""
+        """Check a worker that sent nothing: if it hangs, mark it as lost and report its file as unreadable."""
         path = self.path
         assert path is not None
         cause = self.silence.measure()
@@ -215,22 +215,23 @@ class _Worker:
             yield Unreadable(path, cause, temporary=True)
 
     def end(self) -> None:
-        """Kill the process, whatever it is doing, and close everything."""
+        """Kill the process, whatever it is doing, and release its resources."""
         self.channel.close()
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
         self.errors.close()
 
-    def _handle_death(self, path: str) -> Event:
-        """Handle the end of the process: report its file as unreadable, or restart it if it was not ready yet."""
+    def _handle_exit(self, path: str) -> Event:
+        """Handle an exited process: report its file as unreadable, or restart it if it was killed before it was
+        ready."""
         try:
             status = self.process.wait(_END_TIMEOUT)
         except subprocess.TimeoutExpired:
             self.process.kill()
             status = self.process.wait()
         name = _SIGNAL_NAMES.get(-status, str(-status))
-        hint = ", perhaps for lack of memory" if -status == _KILLED else ""
+        hint = ", possibly for lack of memory" if -status == _KILLED else ""
         if not self.ready and status < 0:
             if self.restarts >= _MAX_RESTARTS:
                 raise ExtractorError(
@@ -245,17 +246,17 @@ class _Worker:
         self.lost = True
         if not self.ready:
             raise RuntimeError(
-                f"a worker process ended with status {status} before it could start: {self._read_errors()}"
+                f"a worker process exited with status {status} before it could start: {self._read_errors()}"
             )
         if status >= _FIRST_CRASH:
             return Unreadable(path, f"decoder process crashed with status {status:#x}", temporary=False)
         if status >= 0:
-            return Unreadable(path, f"decoder process ended with exit status {status}", temporary=True)
-        cause = f"decoder process died with signal {name}{hint}"
+            return Unreadable(path, f"decoder process exited with status {status}", temporary=True)
+        cause = f"decoder process was killed by signal {name}{hint}"
         return Unreadable(path, cause, temporary=-status not in _CRASHES)
 
     def _send(self, message: object) -> None:
-        # If the process died, the next receive reports it with its status.
+        # If the process has exited, the next receive reports its status.
         with contextlib.suppress(ConnectionError):
             self.channel.send(message)
 

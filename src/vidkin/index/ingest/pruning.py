@@ -1,5 +1,5 @@
-"""Find videos of an index that are gone, and decide whether to drop them: an unmounted share looks like an empty
-folder."""
+"""Find indexed videos whose files are gone, and decide whether to remove their records: an unmounted network share
+looks like an empty folder."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Literal
 from vidkin._base.values import parse_json
 from vidkin.errors import CollectionDamagedError
 from vidkin.index.ingest.scan import CHANGING, Scan
-from vidkin.index.storage.files import NamedFolders, is_gone, write_whole
+from vidkin.index.storage.files import NamedFolders, is_gone, write_atomically
 from vidkin.index.storage.folder_rules import FolderRules
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 
 Prune = bool | Literal["anyway"]
-"""Whether to drop videos whose files are gone or excluded; ``"anyway"`` overrides :class:`PruneGuard`."""
+"""Whether to remove videos whose files are gone or excluded; ``"anyway"`` overrides :class:`PruneGuard`."""
 
 _MOUNTS = "/proc/self/mountinfo"
 _UUIDS = "/dev/disk/by-uuid"
@@ -30,14 +30,14 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Videos of an index that a scan of their folders did not find.
+    """Indexed videos that a scan of their folders did not find.
 
     Attributes:
         scan: The scan.
-        gone: Missing files in the folders, and missing files that were named.
+        gone: Missing files in scanned folders, and missing files named by the caller.
         excluded: Files that the rules now exclude.
-        unreachable: Files in named folders that are missing.
-        staying: Paths of all other files of the index in the folders.
+        unreachable: Files in named folders that are themselves missing.
+        staying: Paths of all other indexed files in the scanned folders.
     """
 
     scan: Scan
@@ -48,17 +48,17 @@ class Losses:
 
     @property
     def missing_folders(self) -> tuple[str, ...]:
-        """Named folders that contained videos and are missing."""
+        """Named folders that are missing and used to contain indexed videos."""
         paths = [record.path for record in self.unreachable]
         return tuple(root for root, _ in self.scan.problems if _count_below(root, paths))
 
     @property
     def records(self) -> tuple[VideoRecord, ...]:
-        """Records to drop unless the guard refuses."""
+        """Records to remove unless the guard refuses."""
         return self.gone + self.excluded + self.unreachable
 
     def without(self, paths: Collection[str]) -> Losses:
-        """Copy without some files."""
+        """Return a copy without these files."""
         gone, excluded, unreachable = (
             tuple(record for record in records if record.path not in paths)
             for records in (self.gone, self.excluded, self.unreachable)
@@ -67,11 +67,11 @@ class Losses:
 
 
 def find_losses(records: Iterable[VideoRecord], scan: Scan, rules: FolderRules) -> Losses:
-    """Compare the videos of an index with a scan.
+    """Compare the videos of an index with the files of a scan.
 
     Args:
         records: All records of the index, including records added after the scan.
-        scan: The files.
+        scan: The scan.
         rules: Rules for files in folders.
     """
     folders = NamedFolders(scan.folders)
@@ -98,18 +98,18 @@ def find_losses(records: Iterable[VideoRecord], scan: Scan, rules: FolderRules) 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """The drive or share that holds a folder.
+    """The drive or network share that contains a folder.
 
     Attributes:
-        mount: Where it is mounted.
-        source: A name that survives restarts of the machine; empty if the system provides none.
+        mount: Mount point.
+        source: A name that is stable across reboots, such as a UUID; empty if the system provides none.
     """
 
     mount: str
     source: str = ""
 
     def differs_from(self, other: Device) -> bool:
-        """Whether the devices certainly differ; an unknown source can match any."""
+        """Whether the devices certainly differ; an unknown source may match any other."""
         return self.mount != other.mount or bool(self.source and other.source and self.source != other.source)
 
     def __str__(self) -> str:
@@ -117,10 +117,10 @@ class Device:
 
 
 def identify_device(path: str) -> Device:
-    """The drive or share that holds a folder.
+    """Identify the drive or network share that contains a folder.
 
-    Device numbers change when a drive is reconnected, and names such as ``/dev/sdb1`` after a restart; mount points,
-    addresses of shares and UUIDs of file systems do not.
+    Device numbers change when a drive is reconnected, and names such as ``/dev/sdb1`` after a reboot; mount points,
+    share addresses and file system UUIDs do not.
     """
     path = os.path.realpath(path)
     try:
@@ -132,7 +132,7 @@ def identify_device(path: str) -> Device:
     for line in lines:
         of_mount, _, of_system = line.partition(" - ")
         mount, source = _unescape(of_mount.split(" ")[4]), _unescape(of_system.split(" ")[1])
-        # With several file systems at one mount point, the last one hides the others.
+        # If several file systems are mounted at one point, the last one hides the others.
         if len(mount) >= len(device.mount) and os.path.join(path, "").startswith(os.path.join(mount, "")):
             device = Device(mount, source)
     return Device(device.mount, _stable_source(device.source))
@@ -156,16 +156,16 @@ def _identify_without_list(path: str) -> Device:
     mount = path
     while not os.path.ismount(mount) and os.path.dirname(mount) != mount:
         mount = os.path.dirname(mount)
-    # On Windows the number identifies the volume and does not change.
+    # On Windows, the device number identifies the volume and does not change.
     return Device(mount, str(os.stat(path).st_dev) if os.name == "nt" else "")
 
 
 class PruneGuard:
-    """Refuses to drop videos whose drive or share may be disconnected, and records which device held them.
+    """Refuses to remove videos whose drive or share may be disconnected, and records which device contained them.
 
     Args:
-        place: Location of the index; None records nothing.
-        removed_by_plan: Callback that returns the paths of files that plans have moved away.
+        place: Location of the index; None to record nothing.
+        removed_by_plan: Callback that returns the paths of files that removal plans have moved away.
 
     Raises:
         CollectionDamagedError: The list of devices cannot be read.
@@ -180,8 +180,7 @@ class PruneGuard:
 
     @classmethod
     def read_devices(cls, place: Place) -> dict[str, Device]:
-        """Read the devices of folders of an index; each applies to everything below the folder that is not listed
-        itself.
+        """Read the recorded devices of an index, keyed by folder; each also applies to subfolders that are not listed.
 
         Raises:
             CollectionDamagedError: The file exists but cannot be read.
@@ -192,56 +191,56 @@ class PruneGuard:
         try:
             devices = {folder: Device(**values) for folder, values in parse_json(content.decode())["devices"].items()}
             if not all(isinstance(text, str) for device in devices.values() for text in (device.mount, device.source)):
-                raise TypeError("a device is not a mount point and a source")
+                raise TypeError("a device must have a mount point and a source")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise CollectionDamagedError(
-                f"{place.address(cls.FILE)} is damaged ({error}); delete it; the next `vidkin index` recreates it"
+                f"{place.address(cls.FILE)} is damaged ({error}); delete it and run `vidkin index` to recreate it"
             ) from error
         return devices
 
     def moved_away(self, losses: Losses) -> list[VideoRecord]:
-        """Records of files that removal plans have moved away deliberately."""
+        """Records of files that were moved away by removal plans."""
         lost = losses.gone + losses.unreachable
-        # Read the logs of plans only if files are missing.
+        # Read the plan logs only if files are missing.
         moved = self._removed_by_plan() if lost else ()
         return [record for record in lost if record.path in moved]
 
-    def why_refused(self, losses: Losses) -> str:
-        """The reason not to drop these videos, with advice; empty if they may be dropped."""
-        cause = _why_refused(losses, self._devices)
+    def refusal_reason(self, losses: Losses) -> str:
+        """Return the reason not to remove these videos, with advice; empty if they may be removed."""
+        cause = _refusal_reason(losses, self._devices)
         return f"nothing was pruned: {cause}" if cause else ""
 
-    def remember(self, scan: Scan, missing: Sequence[VideoRecord]) -> None:
-        """Record the devices of the folders of a scan; for missing files the previous device stays on record.
+    def record_devices(self, scan: Scan, missing: Sequence[VideoRecord]) -> None:
+        """Save the devices of the scanned folders; folders of missing files keep their previous device.
 
         Args:
             scan: The scan.
-            missing: Records of missing files that stay in the index.
+            missing: Records of missing files that remain in the index.
         """
         if self._place is None:
             return
         files = [file.path for file in scan.files]
         lost = sorted(record.path for record in missing)
-        named = {os.path.dirname(path) for path in scan.named if _has_item(files, path)}
+        named = {os.path.dirname(path) for path in scan.named if _contains(files, path)}
         scanned = {*scan.folders, *scan.mounts, *named}
         roots = NamedFolders(scan.folders)
         devices: dict[str, Device] = {}
         for folder in sorted({*scanned, *self._devices}, key=len):
-            stays = _has_below(lost, folder) or (folder not in scanned and roots.holding(folder) is None)
+            stays = _contains_below(lost, folder) or (folder not in scanned and roots.holding(folder) is None)
             if stays and folder in self._devices:
                 devices[folder] = self._devices[folder]
-            elif folder in scanned and _has_below(files, folder):
+            elif folder in scanned and _contains_below(files, folder):
                 device = identify_device(folder)
                 if device != _device_of(folder, devices):
                     devices[folder] = device
         if devices != self._devices:
             table = {folder: asdict(devices[folder]) for folder in sorted(devices)}
-            # ASCII only, so that names that are not valid UTF-8 survive.
-            write_whole(self._place, self.FILE, json.dumps({"devices": table}, indent=2).encode())
+            # JSON escapes non-ASCII characters, which preserves names that are not valid UTF-8.
+            write_atomically(self._place, self.FILE, json.dumps({"devices": table}, indent=2).encode())
             self._devices = devices
 
 
-def _why_refused(losses: Losses, devices: Mapping[str, Device]) -> str:
+def _refusal_reason(losses: Losses, devices: Mapping[str, Device]) -> str:
     if not losses.records:
         return ""
     scan = losses.scan
@@ -249,17 +248,17 @@ def _why_refused(losses: Losses, devices: Mapping[str, Device]) -> str:
     unreachable = [record.path for record in losses.unreachable]
     if missing := losses.missing_folders:
         return (
-            f"{missing[0]} is missing, and {_lost_count(_count_below(missing[0], unreachable))}; connect its drive or "
-            "share and run this again, or add --prune-anyway if it was deleted on purpose"
+            f"{missing[0]} is missing, and {_describe_losses(_count_below(missing[0], unreachable))}; connect its "
+            "drive or share and run the command again, or add --prune-anyway if it was deleted intentionally"
         )
     present = [*losses.staying, *(record.path for record in losses.excluded)]
     present += [path for path, reason in scan.skipped if reason == CHANGING]
     for root in scan.folders:
         if (count := _count_below(root, gone)) and not _count_below(root, present):
             return (
-                f"{root} no longer contains videos, as if its drive or share were not connected, and "
-                f"{_lost_count(count)}; connect it and run this again, or add --prune-anyway if they were deleted on "
-                "purpose"
+                f"{root} no longer contains videos, as if its drive or share were disconnected, and "
+                f"{_describe_losses(count)}; connect it and run the command again, or add --prune-anyway if they were "
+                "deleted intentionally"
             )
     roots = NamedFolders(scan.folders)
     named = {os.path.dirname(path) for path in gone if roots.holding(path) is None}
@@ -272,16 +271,16 @@ def _why_refused(losses: Losses, devices: Mapping[str, Device]) -> str:
         if now is None or now.differs_from(before):
             state = "is missing" if now is None else f"is on another drive or share ({now}) than before ({before})"
             return (
-                f"{folder} {state}, and {_lost_count(count)}; connect its drive or share and run this again, or add "
-                "--prune-anyway to forget them"
+                f"{folder} {state}, and {_describe_losses(count)}; connect its drive or share and run the command "
+                "again, or add --prune-anyway to remove them from the index"
             )
-    # A single named file that is missing was deleted deliberately.
+    # Missing files named individually do not count: presumably they were deleted intentionally.
     count = sum(roots.holding(path) is not None for path in gone) + len(losses.excluded)
     total = count + len(losses.staying)
     if 2 * count > total:
         return (
-            f"{count:,} of {_videos(total)} of the index in these folders are gone or excluded, more than half; check "
-            "the folders and options, or add --prune-anyway to forget them"
+            f"{count:,} of {_videos(total)} indexed from these folders are gone or excluded, more than half; check the "
+            "folders and options, or add --prune-anyway to remove them from the index"
         )
     return ""
 
@@ -292,7 +291,7 @@ def _count_below(folder: str, paths: Iterable[str]) -> int:
 
 
 def _device_of(folder: str, devices: Mapping[str, Device]) -> Device | None:
-    """The device of the innermost listed folder that contains a folder."""
+    """Device of the innermost recorded folder that contains a folder."""
     while folder not in devices:
         parent = os.path.dirname(folder)
         if parent == folder:
@@ -301,12 +300,12 @@ def _device_of(folder: str, devices: Mapping[str, Device]) -> Device | None:
     return devices[folder]
 
 
-def _has_item(paths: Sequence[str], path: str) -> bool:
+def _contains(paths: Sequence[str], path: str) -> bool:
     position = bisect_left(paths, path)
     return position < len(paths) and paths[position] == path
 
 
-def _has_below(paths: Sequence[str], folder: str) -> bool:
+def _contains_below(paths: Sequence[str], folder: str) -> bool:
     """Whether any of these sorted paths is in the folder."""
     inside = os.path.join(folder, "")
     position = bisect_left(paths, inside)
@@ -317,5 +316,5 @@ def _videos(count: int) -> str:
     return "1 video" if count == 1 else f"{count:,} videos"
 
 
-def _lost_count(count: int) -> str:
-    return f"{_videos(count)} of the index {'was' if count == 1 else 'were'} in it"
+def _describe_losses(count: int) -> str:
+    return f"{_videos(count)} in the index {'was' if count == 1 else 'were'} in it"

@@ -1,4 +1,4 @@
-"""Outcomes of files, their counts, and the progress of a call."""
+"""Per-file outcomes, the report of an update, and its progress."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class FileOutcome(Result):
     """Outcome of one file.
 
     Attributes:
-        path: Absolute.
+        path: Absolute path of the file.
         kind: "added"; "changed" (indexed again because its content changed); "unchanged"; "moved" (recognized by its
             content at a new path); "broken"; "removed"; "missing" (in the index, but the file is gone); "excluded" (in
             the index, but now excluded by the rules); "skipped".
-        cause: Why the file is broken or skipped, the old path of a moved file, the file whose features a copy shares,
-            or the unreadable part of an added file; otherwise empty.
+        cause: Why the file is broken or was skipped, the old path of a moved file, the file whose features a copy
+            shares, or the damage found in an added file; otherwise empty.
         known: Whether an earlier call already found the file broken and it has not changed since.
     """
 
@@ -35,20 +35,20 @@ class FileOutcome(Result):
 
 @dataclass(frozen=True, slots=True)
 class IngestReport(Result):
-    """Outcomes of all files of one call.
+    """Outcomes of all files in one update.
 
     Attributes:
         added: New and changed files that are now in the index.
         unchanged: Files that were already in the index.
-        moved: Files recognized at a new path; nothing was decoded.
-        broken: Files that cannot be read, with causes, including files found broken by an earlier call.
+        moved: Files recognized at a new path without decoding them.
+        broken: Files that cannot be read, with causes, including files already found broken by an earlier call.
         removed: Missing or excluded files that were removed from the index.
         missing: Missing files that are still in the index.
         excluded: Excluded files that are still in the index.
         skipped: Files and folders that were skipped, with reasons.
         prune_refused: Why missing files were not removed from the index as requested, with advice; otherwise empty.
-        seconds: Wall-clock time.
-        seconds_of_video: Total duration of decoded videos.
+        seconds: Wall-clock time in seconds.
+        seconds_of_video: Total duration of the decoded videos in seconds.
     """
 
     added: tuple[FileOutcome, ...] = ()
@@ -80,16 +80,16 @@ class IngestReport(Result):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a call.
+    """Progress of an update.
 
     Attributes:
-        done: Number of files whose outcome is written.
+        done: Number of files whose outcome has been saved.
         total: Number of files to check.
         path: The current file.
         outcome: Outcome of the file; None while it is being read.
-        frames: Number of frames with features so far, over all files.
-        seconds_of_video: Video covered so far.
-        bytes: Size of all finished files.
+        frames: Number of frames with extracted features so far, over all files.
+        seconds_of_video: Duration of video covered so far, in seconds.
+        bytes: Total size of finished files.
     """
 
     done: int
@@ -105,7 +105,7 @@ OnProgress = Callable[[Progress], object]
 
 
 class IngestInterrupted(KeyboardInterrupt):
-    """Ctrl-C during :meth:`Index.add`: finished videos are in the index, and the next call resumes from there.
+    """Raised on Ctrl-C during :meth:`Index.add`; finished videos are saved, and the next call resumes.
 
     Attributes:
         report: Report of the work done so far.
@@ -117,7 +117,7 @@ class IngestInterrupted(KeyboardInterrupt):
 
 
 class Tally:
-    """The outcomes of one call so far.
+    """Collects the outcomes of one update and reports progress.
 
     Args:
         scan: The files to process.
@@ -139,20 +139,20 @@ class Tally:
         self._started = time.monotonic()
 
     def settle(self, outcome: FileOutcome) -> None:
-        """Count a file whose outcome is safely written."""
+        """Count a file whose outcome has been saved."""
         self._outcomes[outcome.path] = outcome
         self._bytes += self._sizes.get(outcome.path, 0)
         self._report_progress(outcome.path, outcome)
 
     def advance(self, path: str, frames: int, seconds: float) -> None:
-        """Count frames with features and the seconds of video they cover."""
+        """Count frames with extracted features and the seconds of video they cover."""
         self._frames += frames
         self._covered[path] = self._covered.get(path, 0.0) + seconds
         self._seconds_of_video += seconds
         self._report_progress(path, None)
 
     def finish(self, path: str, duration: float) -> None:
-        """Count the rest of a video from its last frame to its end."""
+        """Count the remainder of a video, from its last frame to its end."""
         self._seconds_of_video += duration - self._covered.pop(path, 0.0)
 
     def remove(self, paths: Iterable[str], folders: Iterable[str] = ()) -> None:
@@ -170,15 +170,15 @@ class Tally:
             self.settle(FileOutcome(path, "removed"))
 
     def miss(self, kind: Literal["missing", "excluded"], paths: Iterable[str]) -> None:
-        """Count files that were not in the scan but stay in the index."""
+        """Record files that were not in the scan but remain in the index."""
         self._missed += [FileOutcome(path, kind) for path in sorted(paths)]
 
     def refuse(self, reason: str) -> None:
-        """Record why nothing was removed from the index; empty if removal was allowed."""
+        """Record why missing files were not removed; empty if removal was allowed."""
         self._refusal = reason
 
     def report(self) -> IngestReport:
-        """Report of the files finished so far."""
+        """Return the report of the files finished so far."""
 
         def of(*kinds: OutcomeKind) -> tuple[FileOutcome, ...]:
             chosen = [outcome for outcome in self._outcomes.values() if outcome.kind in kinds]

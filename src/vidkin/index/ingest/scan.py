@@ -1,4 +1,4 @@
-"""Find video files in folders, lists and patterns, and map them to paths that an index already knows."""
+"""Find video files by folder, name or pattern, and map them to the paths an index already contains."""
 
 from __future__ import annotations
 
@@ -16,19 +16,15 @@ from vidkin.index.storage.folder_rules import FolderRules, bin_below, is_bin
 from vidkin.index.storage.manifest import MANIFEST_FILE
 
 LINK_TO_FOLDER = "a link to a folder (--follow-links)"
-
 """Reason given for skipping a link to a folder."""
 
 PHOTOGRAPH = "a photograph (--images)"
-
 """Reason given for skipping a photograph in a folder."""
 
 BIN = "a folder of deleted files, snapshots or previews (--include-bins)"
-
 """Reason given for skipping a folder of deleted files, snapshots or previews."""
 
 CHANGING = "still changing"
-
 """Reason given for skipping a file that is being written."""
 
 # The first byte of every packet of an MPEG transport stream.
@@ -37,12 +33,12 @@ _MPEG_TS_SYNC = 0x47
 
 @dataclass(frozen=True, slots=True)
 class VideoFile:
-    """A file that can be a video.
+    """A file that may be a video.
 
     Attributes:
         path: Absolute path exactly as listed by the system, not normalized.
-        size: Bytes.
-        mtime_ns: Modification time, nanoseconds since the epoch.
+        size: Size in bytes.
+        mtime_ns: Modification time in nanoseconds since the epoch.
     """
 
     path: str
@@ -52,17 +48,17 @@ class VideoFile:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """The files below some paths.
+    """Result of scanning folders and files for videos.
 
     Attributes:
         files: Files without duplicates, sorted by path.
-        problems: (path, cause) of paths that could not be scanned.
-        folders: Absolute paths of named folders that could be listed.
-        named: Absolute paths of everything that was named or matched by a named pattern.
-        skipped: (path, reason) of skipped files and folders, sorted by path.
-        mounts: Absolute paths of scanned folders on a different device than their parent, such as a drive mounted below
-            a named folder.
-        listed: Absolute paths of all folders whose entries were read.
+        problems: Paths that could not be scanned, as (path, cause).
+        folders: Absolute paths of the named folders that could be listed.
+        named: Absolute paths of everything named by the caller or matched by a pattern.
+        skipped: Skipped files and folders as (path, reason), sorted by path.
+        mounts: Absolute paths of scanned folders on a different device than their parent, such as a drive mounted
+            within a named folder.
+        listed: Absolute paths of all folders that were listed.
     """
 
     files: tuple[VideoFile, ...]
@@ -74,7 +70,7 @@ class Scan:
     listed: frozenset[str] = frozenset()
 
     def only(self, is_chosen: Callable[[VideoFile], bool]) -> Scan:
-        """Copy with only the chosen files; the others are marked as still changing."""
+        """Return a copy with only the chosen files; the others are marked as still changing."""
         chosen = tuple(file for file in self.files if is_chosen(file))
         others = {file.path for file in self.files} - {file.path for file in chosen}
         return replace(
@@ -84,12 +80,12 @@ class Scan:
 
 @check_arguments
 def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = None) -> Scan:
-    """Find all videos in folders and their subfolders, and named files.
+    """Find videos in folders (recursively) and among named files.
 
-    Folders are searched for video extensions; hidden files and folders, bins, snapshots, previews and indexes are
-    skipped. If a file and links to it are in the same scan, only the file counts. If links to folders are followed,
-    each folder is scanned once, preferably under its own path, so that loops end. Unreadable paths are reported as
-    problems, never raised.
+    In folders, files with video extensions are included; hidden files and folders, bins, snapshots, previews and
+    indexes are skipped. If a file and links to it are in the same scan, only the file is included. If links to folders
+    are followed, each folder is scanned once, under its real path if possible, so cycles terminate. Unreadable paths do
+    not raise errors but are reported as problems.
 
     Args:
         paths: Folders, files, or patterns (``~/Videos/**/*.mkv``); ``~`` is the home folder.
@@ -101,22 +97,22 @@ def scan(paths: Iterable[str | os.PathLike[str]], rules: FolderRules | None = No
     return walk.result()
 
 
-def scan_again(before: Scan, folders: Iterable[str], rules: FolderRules) -> Scan | None:
-    """Update a scan after changes in some folders by reading only these.
+def rescan(before: Scan, folders: Iterable[str], rules: FolderRules) -> Scan | None:
+    """Update a scan after changes in some folders by listing only these folders.
 
     Args:
-        before: The scan of all paths.
-        folders: Folders of ``before.listed`` whose entries have changed.
-        rules: Rules of ``before``.
+        before: The previous full scan.
+        folders: Folders in ``before.listed`` whose entries have changed.
+        rules: Rules used for ``before``.
 
     Returns:
-        The new scan; None if all paths must be scanned again, because a folder is not in the scan, can no longer be
-        listed, or contains links, which can lead anywhere.
+        The new scan; None if a full scan is necessary because a folder is not part of ``before``, can no longer be
+        listed, or contains links, whose targets may be anywhere.
     """
     walk = _Walk(rules)
     gone: set[str] = set()
     for folder in sorted(folders):
-        # Parents first: folders missing from them are gone with everything below.
+        # Sorting puts parents first; a subfolder missing from its parent is gone with everything in it.
         if _is_at_or_below(folder, gone):
             continue
         if folder not in before.listed or os.path.islink(folder) or not walk.list_again(folder, before.listed):
@@ -196,8 +192,8 @@ class _Walk:
         return bool(self._links or self._linked_folders)
 
     def result(self) -> Scan:
-        """Visited files, and links whose targets were not visited."""
-        # After all real folders, so that a folder is not listed under the name of a link.
+        """Return the visited files, and links whose targets were not visited."""
+        # Follow links after all real folders, so that folders are listed under their real paths.
         for path, state in self._named_links:
             self._visit_folder(path, state)
         while self._linked_folders:
@@ -232,7 +228,7 @@ class _Walk:
         elif stat.S_ISREG(state.st_mode):
             self._take(path, state)
         else:
-            self._problems[path] = "is neither a file nor a folder"
+            self._problems[path] = "is neither a regular file nor a folder"
 
     def _visit_folder(self, root: str, root_state: os.stat_result, *, is_link: bool = False) -> None:
         waiting = [(root, root_state)]
@@ -265,7 +261,7 @@ class _Walk:
             waiting += [(path, inner) for path, inner in below if path not in self._known]
 
     def _visit_hidden(self, entry: os.DirEntry[str], waiting: list[tuple[str, os.stat_result]]) -> None:
-        """Skip a hidden file or folder; a bin inside it is reported for the folder that lists it."""
+        """Skip a hidden file or folder, but visit or report a bin inside it."""
         self._skipped[entry.path] = BIN if is_bin(entry.path) and os.path.isdir(entry.path) else "hidden"
         inner = bin_below(entry.path)
         if inner is None:
@@ -308,9 +304,9 @@ class _Walk:
         elif not named_as_video and ending in IMAGE_EXTENSIONS:
             self._skipped[entry.path] = PHOTOGRAPH
         elif not named_as_video:
-            self._skipped[entry.path] = "not a video file name"
+            self._skipped[entry.path] = "not a video file extension"
         elif not stat.S_ISREG(state.st_mode):
-            self._skipped[entry.path] = "neither a file nor a folder"
+            self._skipped[entry.path] = "neither a regular file nor a folder"
         elif _is_typescript(entry.path, state.st_size):
             self._skipped[entry.path] = "TypeScript"
         elif entry.is_symlink():
@@ -324,7 +320,7 @@ class _Walk:
 
 
 def _is_typescript(path: str, size: int) -> bool:
-    """Whether a ``.ts`` file is source code, because it lacks the sync bytes of a transport stream."""
+    """Whether a ``.ts`` file is TypeScript source code, as it lacks the sync bytes of an MPEG transport stream."""
     if not path.lower().endswith(".ts") or size == 0:
         return False
     try:
@@ -340,10 +336,10 @@ def _cause(path: str, error: OSError) -> str:
     return (error.strerror or type(error).__name__).lower()
 
 
-def use_known_names(scan: Scan, paths: Iterable[str]) -> Scan:
-    """Rename scanned files to their paths in the index, so that a link does not add a file twice.
+def use_indexed_paths(scan: Scan, paths: Iterable[str]) -> Scan:
+    """Rename scanned files to their paths in the index, so that no file is added twice through a link.
 
-    The same holds for names in different case on file systems that ignore case.
+    Names that differ only in case are also matched on case-insensitive file systems.
 
     Args:
         scan: The new scan.

@@ -1,4 +1,4 @@
-"""Update an index with files on disk: plan a step for each file, write in batches, and log failures."""
+"""Update an index from files on disk: plan a step for each file, write in batches, and log internal errors."""
 
 from __future__ import annotations
 
@@ -50,31 +50,31 @@ def ingest(
 ) -> IngestReport:
     """Read new and changed files, recognize moved ones, and record broken ones.
 
-    Every video is written within two seconds of being complete, so an interruption loses only the videos being
-    processed, and the next call resumes. The caller holds the writer's lock and has called :meth:`VectorStore.recover`.
+    Every video is saved within two seconds of being complete, so an interruption loses only the videos being processed,
+    and the next call resumes. The caller must hold the write lock and have called :meth:`VectorStore.recover`.
 
-    A file whose content cannot be read is recorded as broken, and not read again until it changes. If the cause may be
-    temporary (a killed worker, a hung drive, no memory, an internal error), the record is stale, and the next call
-    reads the file again.
+    A file whose content cannot be read is recorded as broken and not read again until it changes. If the cause may be
+    temporary (a killed worker, an unresponsive drive, lack of memory, an internal error), the record is marked as
+    stale, and the next call retries the file.
 
     Args:
         store: Receives the videos.
         scan: The files, from :func:`vidkin.index.ingest.scan.scan`.
-        executor: Computes the features.
-        base_rate: Frames per second sampled from ordinary videos; stored in the record.
-        calibrate: Function that adds the baseline to features.
+        executor: Extracts the features.
+        base_rate: Sampling rate of ordinary videos in frames per second; saved in each record.
+        calibrate: Function that adds the baselines to features.
         rules: Rules for files in folders, needed for ``prune``.
         prune: Remove records of files that are excluded or missing from the scanned folders.
-        guard: Decides whether they may be removed, and records devices; default: a guard without known devices.
+        guard: Decides whether records may be removed, and records devices; default: a guard that knows no devices.
         retry_broken: Read broken files again even if they have not changed.
         on_progress: Callback for each finished file and at intervals in between.
-        errors_file: Receives the tracebacks of internal errors; None logs them.
-        sounds: Receives audio landmarks; files with sound but without stored landmarks are read again. None skips
+        errors_file: File for tracebacks of internal errors; None to log them.
+        sounds: Receives audio landmarks; files with sound but without stored landmarks are read again. None to ignore
             sound.
 
     Raises:
-        IngestInterrupted: On Ctrl-C, with the report so far.
-        VidkinError: An error of the executor or the store; everything complete is written first.
+        IngestInterrupted: Ctrl-C was pressed; contains the report so far.
+        VidkinError: The executor or the store failed; completed videos are saved first.
     """
     tally = Tally(scan, on_progress)
     session = _Session(store, tally, base_rate, calibrate, FailureLog(errors_file), sounds)
@@ -85,35 +85,34 @@ def ingest(
         session.read(executor, Plan(store.videos(), retry_broken=retry_broken, heard=heard).steps(scan.files))
         if unmatched := session.copy():
             session.read(executor, unmatched)
-        _settle_losses(store, find_losses(store.videos(), scan, rules or FolderRules()), tally, prune, guard)
+        _handle_losses(store, find_losses(store.videos(), scan, rules or FolderRules()), tally, prune, guard)
     except KeyboardInterrupt:
         raise IngestInterrupted(tally.report()) from None
     return tally.report()
 
 
-def _settle_losses(store: VectorStore, losses: Losses, tally: Tally, prune: Prune, guard: PruneGuard | None) -> None:
-    """Remove records of files that plans moved away and, if allowed, of missing files; otherwise report them as
-    missing."""
+def _handle_losses(store: VectorStore, losses: Losses, tally: Tally, prune: Prune, guard: PruneGuard | None) -> None:
+    """Remove records of files moved away by plans, and remove missing files if allowed or report them otherwise."""
     guard = guard or PruneGuard()
     moved = guard.moved_away(losses)
     store.remove([record.id for record in moved])
     tally.remove([record.path for record in moved])
     losses = losses.without({record.path for record in moved})
-    refusal = guard.why_refused(losses) if prune and prune != "anyway" else ""
+    refusal = guard.refusal_reason(losses) if prune and prune != "anyway" else ""
     if prune and not refusal:
         store.remove([record.id for record in losses.records])
         tally.remove([record.path for record in losses.records], folders=losses.missing_folders)
-        guard.remember(losses.scan, ())
+        guard.record_devices(losses.scan, ())
         return
     named = {path for path, _ in losses.scan.problems}
     tally.miss("missing", (record.path for record in losses.gone if record.path not in named))
     tally.miss("excluded", (record.path for record in losses.excluded))
     tally.refuse(refusal)
-    guard.remember(losses.scan, losses.gone + losses.unreachable)
+    guard.record_devices(losses.scan, losses.gone + losses.unreachable)
 
 
 class _Session:
-    """State of one call."""
+    """State of one update."""
 
     def __init__(
         self,
@@ -135,7 +134,7 @@ class _Session:
         self._in_work: dict[str, Extract] = {}
 
     def read(self, executor: Executor, steps: Iterable[PlanStep]) -> None:
-        """Perform all steps except copies, which wait for their sources. Finished work is written."""
+        """Perform all steps except copies, which must wait for their sources, and save the results."""
         try:
             for event in executor.run(self._paths_to_read(steps)):
                 if isinstance(event, Advanced):
@@ -152,7 +151,7 @@ class _Session:
         """Copy features to files whose content is already known.
 
         Returns:
-            Files whose counterpart has changed in the meantime and which must be read themselves.
+            Files whose source has changed in the meantime, so that they must be read themselves.
         """
         unmatched = []
         for start in range(0, len(self._copies), VIDEOS_PER_COMMIT):
@@ -186,7 +185,7 @@ class _Session:
         return unmatched
 
     def _paths_to_read(self, steps: Iterable[PlanStep]) -> Iterator[str]:
-        """Finish steps that need no reading, and yield paths to read as the executor asks for more."""
+        """Carry out the steps that need no reading, and yield the paths to read on demand."""
         for step in steps:
             if isinstance(step, Extract):
                 self._in_work[step.file.path] = step
@@ -215,7 +214,7 @@ class _Session:
 
     def _add_described(self, step: Extract, event: Described) -> None:
         if _has_changed(step.file):
-            cause = "it changed while it was being read; index it again"
+            cause = "the file changed while it was being read; index it again"
             stale = _record(step.file, "", status="broken", cause=cause).as_stale(cause)
             self._writer.append(Entry(stale), "broken", cause)
             return
@@ -224,7 +223,7 @@ class _Session:
         try:
             features = self._calibrate(event.features)
             windows = window_vectors(features)
-        # As in the executor, a failure caused by one video must not affect others.
+        # As in the executor, a failure on one video must not affect others.
         except Exception as error:  # noqa: BLE001
             self._add_unreadable(step, internal_error(event.path, error))
             return
@@ -249,7 +248,7 @@ class _Session:
         if damage:
             _logger.warning("%s: %s", step.file.path, damage)
         if self._sounds is not None and step.hash:
-            # An executor without sound support returns None; storing that as no sound prevents rereading.
+            # An executor without sound support returns None; saving this as "no sound" avoids rereading the file.
             self._sounds.write(step.hash, event.sound or ())
         self._writer.append(Entry(record, features, windows), _kind_of(step), damage)
 
@@ -259,7 +258,7 @@ def _kind_of(step: Copy | Extract) -> OutcomeKind:
 
 
 def _record(file: VideoFile, digest: str, **values: Any) -> VideoRecord:
-    """A new record of a file with these values."""
+    """Create a record for a file with these values."""
     return VideoRecord(
         path=file.path,
         size=file.size,
@@ -271,7 +270,7 @@ def _record(file: VideoFile, digest: str, **values: Any) -> VideoRecord:
 
 
 def _has_changed(file: VideoFile) -> bool:
-    """Whether size or modification time differ from the scan; a file that is gone was still read in time."""
+    """Whether size or modification time differ from the scan; a file deleted since was read completely."""
     try:
         now = os.stat(file.path)
     except OSError:
@@ -279,19 +278,17 @@ def _has_changed(file: VideoFile) -> bool:
     return (now.st_size, now.st_mtime_ns) != (file.size, file.mtime_ns)
 
 
-# Finished entries are written after this many seconds, videos or bytes, whichever comes first.
+# Finished entries are committed after this many seconds, videos or bytes, whichever comes first.
 SECONDS_PER_COMMIT = 2.0
-
 VIDEOS_PER_COMMIT = 32
-
 _BYTES_PER_COMMIT = 64 << 20
 
-# Updates have no features, so a batch can hold more of them.
+# Updates carry no features, so a batch can contain more of them.
 _UPDATES_PER_COMMIT = 32 * VIDEOS_PER_COMMIT
 
 
 class BatchWriter:
-    """Collects entries and updated records, and reports their outcomes once they are written.
+    """Collects entries and updated records, commits them in batches, and then reports their outcomes.
 
     Args:
         store: Store to write to.
@@ -307,13 +304,13 @@ class BatchWriter:
         self._since = 0.0
 
     def append(self, entry: Entry, kind: OutcomeKind, cause: str) -> None:
-        """Write this entry with the next batch."""
+        """Add a new entry to the next batch."""
         self._entries.append((entry, kind, cause))
         if entry.features is not None:
             self._bytes += entry.features.values.nbytes
 
     def update(self, record: VideoRecord, outcome: FileOutcome) -> None:
-        """Rewrite this record with the next batch."""
+        """Add an updated record to the next batch."""
         self._updates.append((record, outcome))
 
     def write(self) -> None:
@@ -329,7 +326,7 @@ class BatchWriter:
         self._since = time.monotonic()
 
     def write_if_due(self) -> None:
-        """Commit if there are enough entries or they have waited long enough."""
+        """Commit if the batch is large enough or has waited long enough."""
         if not self._entries and not self._updates:
             self._since = time.monotonic()
         elif (
@@ -343,29 +340,29 @@ class BatchWriter:
 
 ERRORS_FILE = "errors.log"
 
-# A file beyond this size is started over, so that a bug affecting every video does not fill the disk.
+# The log is truncated beyond this size, so that a bug affecting every video does not fill the disk.
 _MAX_BYTES = 4 << 20
 
 
 class FailureLog:
-    """Appends tracebacks to a file or, if there is none or it cannot be written, to the log.
+    """Appends tracebacks to a file, or logs them if there is no file or it cannot be written.
 
     Args:
-        path: The file, created with the first entry; None to log instead.
+        path: The file, created on the first entry; None to use the logger instead.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
 
     def write(self, video: str, cause: str, trace: str) -> str:
-        """Store a traceback; returns the cause with a note on where the traceback is.
+        """Save a traceback; return the cause with a note that says where the traceback is.
 
         Args:
-            video: The file that was being read.
-            cause: One line.
+            video: Path of the file that was being read.
+            cause: One-line description of the error.
             trace: The traceback.
         """
-        # File names that are not valid text must not cause an error here.
+        # Use ascii() so that file names that are not valid Unicode cannot cause an error here.
         entry = f"{video!a}: {cause}\n{trace}\n"
         if self._path is None:
             _logger.error("%s", entry)
@@ -386,7 +383,7 @@ class FailureLog:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Nothing has changed; if ``touched``, ``record`` has a new modification time."""
+    """The content has not changed; if ``touched``, ``record`` has a new modification time."""
 
     file: VideoFile
     record: VideoRecord
@@ -404,9 +401,9 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The content equals another file's, whose features are reused.
+    """The content equals that of another file, whose features are reused.
 
-    If that file turns out to have changed, this file is read instead.
+    If the other file turns out to have changed, this file is read instead.
     """
 
     file: VideoFile
@@ -426,7 +423,7 @@ class Extract:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The file cannot even be opened."""
+    """The file cannot be opened."""
 
     file: VideoFile
     cause: str
@@ -436,12 +433,12 @@ PlanStep = Keep | Move | Copy | Extract | Fail
 
 
 class Plan:
-    """Plans steps for files one at a time, so that files are hashed while others are decoded.
+    """Plans the step for each file lazily, so that files are hashed while others are being decoded.
 
     Args:
         records: All records of the index.
         retry_broken: Read broken files again even if they have not changed.
-        heard: Content hashes whose sound is known; other files with sound are read again. None skips sound.
+        heard: Content hashes with stored audio landmarks; other files with sound are read again. None to ignore sound.
     """
 
     def __init__(
@@ -457,7 +454,7 @@ class Plan:
         self._in_work: dict[str, str] = {}
 
     def steps(self, files: Iterable[VideoFile]) -> Iterator[PlanStep]:
-        """One step for each file, in order."""
+        """Yield one step for each file, in order."""
         for file in files:
             yield self._step(file)
 
@@ -470,12 +467,12 @@ class Plan:
             content = content_hash(file.path, file.size)
             digest = content.text
             same = [other for other in self._by_hash.get(digest, ()) if other.path != file.path]
-            # All files with the same partial hash have the same bytes, because each was compared when added.
+            # Files in the index that share a partial hash are byte-identical, because each was compared when added.
             twin = next((other.path for other in same if not is_gone(other.path)), None)
             is_like_twin = content.is_whole or twin is None or has_same_bytes(file.path, twin)
             if record is not None and not retry and record.content_hash == digest and is_like_twin:
                 return Keep(file, replace(record, size=file.size, mtime_ns=file.mtime_ns), touched=True)
-            # A record of a missing file that has not been matched to another file yet.
+            # Look for the record of a missing file that has not been matched to another file yet.
             moved = (
                 record is None
                 and is_like_twin
@@ -492,13 +489,13 @@ class Plan:
                 self._moved[moved.id] = file.path
                 now = replace(moved, path=file.path, size=file.size, mtime_ns=file.mtime_ns)
                 return Move(file, now, moved.path)
-            # A file that has features, or will have them after this run.
+            # Look for a file that has features, or will have them after this update.
             sources = (self._moved.get(other.id, other.path) for other in same if other.status == "ok")
             source = next(sources, self._in_work.get(digest))
             if source is not None:
                 if content.is_whole or has_same_bytes(file.path, source):
                     return Copy(file, digest, source, known=record is not None)
-                # The partial hash is the same, but the content is not; use a hash of the whole file.
+                # The partial hashes collide but the contents differ; use a hash of the whole file.
                 digest = content_hash(file.path, file.size, whole=True).text
         except OSError as error:
             return Fail(file, f"cannot be read: {(error.strerror or type(error).__name__).lower()}")

@@ -1,4 +1,4 @@
-"""Update an index: add files, remove files by name, and keep removed files out."""
+"""Update an index: add files, remove files by name, and keep removed files from being added again."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from vidkin.errors import CollectionDamagedError, CollectionError
 from vidkin.index.ingest.executor import Executor
 from vidkin.index.ingest.pruning import Prune, PruneGuard
 from vidkin.index.ingest.report import IngestInterrupted, IngestReport, OnProgress
-from vidkin.index.ingest.scan import Scan, use_known_names
+from vidkin.index.ingest.scan import Scan, use_indexed_paths
 from vidkin.index.ingest.session import ERRORS_FILE, ingest
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import find_records
-from vidkin.index.storage.files import NamedFolders, is_same_file, write_whole
+from vidkin.index.storage.files import NamedFolders, is_same_file, write_atomically
 from vidkin.index.storage.manifest import MANIFEST_FILE, Manifest
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.sound_files import SoundFiles
@@ -26,7 +26,7 @@ from vidkin.similarity import FrameFeatures
 
 @dataclass(frozen=True, slots=True)
 class RemovedPaths:
-    """Files and folders kept out of an index until they are named again.
+    """Files and folders removed by name, which are not added again until they are named again.
 
     Attributes:
         paths: Absolute paths.
@@ -53,31 +53,31 @@ class RemovedPaths:
         try:
             names = parse_json(content.decode())["removed"]
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-                raise TypeError("removed is not a list of paths")
+                raise TypeError("'removed' must be a list of paths")
         except (ValueError, KeyError, TypeError) as error:
             raise CollectionDamagedError(
-                f"{place.address(cls.FILE)} is damaged ({error}); delete it to let `vidkin index` add again what was "
-                "removed by name"
+                f"{place.address(cls.FILE)} is damaged ({error}); delete it, but note that `vidkin index` then adds "
+                "files again that were removed by name"
             ) from error
         return cls(frozenset(names))
 
     def save(self, place: Place) -> None:
-        """Write the paths atomically."""
-        # ASCII only, so that names that are not valid UTF-8 survive.
-        write_whole(place, self.FILE, json.dumps({"removed": sorted(self.paths)}, indent=2).encode())
+        """Save the paths, atomically."""
+        # JSON escapes non-ASCII characters, which preserves names that are not valid UTF-8.
+        write_atomically(place, self.FILE, json.dumps({"removed": sorted(self.paths)}, indent=2).encode())
 
     def with_paths(self, paths: Iterable[str]) -> RemovedPaths:
-        """Copy with these paths added."""
+        """Return a copy with these paths added."""
         return RemovedPaths(self.paths | frozenset(paths))
 
     def without(self, paths: Iterable[str]) -> RemovedPaths:
-        """Copy without these paths, which were named again; paths below them stay removed."""
+        """Return a copy without these paths, which were named again; removed paths below them stay removed."""
         return RemovedPaths(self.paths - frozenset(paths))
 
     def holds(self, path: str) -> bool:
-        """Whether a file was removed by itself or with a folder that contains it."""
+        """Whether a file, or a folder that contains it, was removed."""
         while path not in self.paths:
-            # A name in different case is the same file only if the file system ignores case.
+            # Names that differ in case are the same file only on case-insensitive file systems.
             other = self._folded.get(path.casefold())
             if other is not None and is_same_file(path, other):
                 return True
@@ -89,7 +89,7 @@ class RemovedPaths:
 
 
 def remove_records(place: Place, store: VectorStore, names: Iterable[str | os.PathLike[str]]) -> int:
-    """Remove files and all files in folders, and keep them out; the caller holds the writer's lock.
+    """Remove files and folders, and keep them from being added again; the caller must hold the write lock.
 
     Args:
         place, store: Location and store of the index.
@@ -109,8 +109,8 @@ def remove_records(place: Place, store: VectorStore, names: Iterable[str | os.Pa
         records |= {record.id: record.path for record in named}
         path = os.path.abspath(os.path.expanduser(os.fspath(name)))
         inside = NamedFolders([path])
-        # Store names as spelled in the index, because the given name may differ in case or encode accents differently.
-        # A removed folder also keeps out future files in it.
+        # Save names as spelled in the index, because a given name may differ in case or Unicode normalization.
+        # Removing a folder also keeps out files added to it later.
         paths |= {path if record.path == path else inside.holding(record.path) or record.path for record in named}
     RemovedPaths.open(place).with_paths(paths).save(place)
     contents = {record.content_hash for record in store.videos() if record.id in records}
@@ -119,13 +119,13 @@ def remove_records(place: Place, store: VectorStore, names: Iterable[str | os.Pa
     return len(records)
 
 
-def leave_out_removed(scan: Scan, removed: RemovedPaths, known: Callable[[str], bool]) -> Scan:
-    """Drop removed files from a scan, except files that were named or are in the index again.
+def drop_removed(scan: Scan, removed: RemovedPaths, known: Callable[[str], bool]) -> Scan:
+    """Drop removed files from a scan, except files that were named or are already back in the index.
 
     Args:
         scan: The new scan.
-        removed: Paths that are still removed, without the named ones.
-        known: Whether a path has a record.
+        removed: Paths that are still removed, excluding those named in this scan.
+        known: Function that returns whether a path is in the index.
     """
     named = NamedFolders(folder for folder in scan.folders if removed.holds(folder))
     left_out = {
@@ -138,7 +138,7 @@ def leave_out_removed(scan: Scan, removed: RemovedPaths, known: Callable[[str], 
     }
     if not left_out:
         return scan
-    reasons = ((path, "removed from the index; name it to add it again") for path in left_out)
+    reasons = ((path, "removed from the index; pass its path to add it again") for path in left_out)
     return replace(
         scan,
         files=tuple(file for file in scan.files if file.path not in left_out),
@@ -159,20 +159,20 @@ def update_index(
     retry_broken: bool,
     on_progress: OnProgress | None,
 ) -> IngestReport:
-    """Update an index with the files of a scan; the caller holds the writer's lock.
+    """Update an index with the files of a scan; the caller must hold the write lock.
 
-    Files removed by name stay out, unless they are named in this scan; then they are no longer removed.
+    Files removed by name stay out of the index, unless they are named in this scan.
 
     Args:
         place, manifest, store: Location, manifest and store of the index.
         scan: Scan made with the rules of the manifest.
         executor: Extracts the features.
-        calibrate, prune, retry_broken, on_progress: Arguments of :func:`vidkin.index.ingest.session.ingest`.
-        update_scale: Callback that updates the scale of a trained comparator once all videos are written.
+        calibrate, prune, retry_broken, on_progress: As for :func:`vidkin.index.ingest.session.ingest`.
+        update_scale: Callback that updates the score scale of a trained comparator once all videos are saved.
 
     Raises:
-        IngestInterrupted: On Ctrl-C, with the report so far.
-        CollectionError: The folder of the index was deleted in the meantime.
+        IngestInterrupted: Ctrl-C was pressed; contains the report so far.
+        CollectionError: The index folder was deleted in the meantime.
     """
     store.recover()
     before = RemovedPaths.open(place)
@@ -182,8 +182,8 @@ def update_index(
     sounds = SoundFiles(place)
     report = ingest(
         store,
-        use_known_names(
-            leave_out_removed(scan, removed, lambda path: store.find(path) is not None),
+        use_indexed_paths(
+            drop_removed(scan, removed, lambda path: store.find(path) is not None),
             (record.path for record in store.videos()),
         ),
         executor,
@@ -199,7 +199,8 @@ def update_index(
     )
     if place.folder is not None and not (place.folder / MANIFEST_FILE).is_file():
         raise CollectionError(
-            f"{place.folder} was deleted or moved while videos were added; remove its remains and add them again"
+            f"{place.folder} was deleted or moved while videos were being added; delete what is left of it and add the "
+            "videos again"
         )
     try:
         store.optimize()
@@ -207,13 +208,13 @@ def update_index(
         if manifest.sound:
             sounds.update(record.content_hash for record in store.videos() if record.status == "ok")
     except KeyboardInterrupt:
-        # All videos are written; the interrupted step only improves searches.
+        # All videos are saved; the interrupted steps only improve searches.
         raise IngestInterrupted(report) from None
     return report
 
 
 def _removed_by_plan(place: Place) -> set[str]:
-    """Files that plans of this index have moved away."""
+    """Paths of files that removal plans of this index have moved away."""
     from vidkin.index.duplicates.history import Removals
 
     removals = [] if place.folder is None else Removals(place).all()

@@ -1,4 +1,4 @@
-"""The main loop of a worker process, and its messages to and from the parent over a pair of sockets."""
+"""The main loop of a worker process, and the messages it exchanges with its parent over a socket pair."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _MAX_READ = 1 << 20
 
 
 class Channel:
-    """One end of a two-way stream of messages; a message is anything that can be pickled.
+    """One end of a bidirectional message stream; a message is any picklable object.
 
-    Sending blocks until the other side has room, so unread messages cannot pile up. :meth:`receive_part` never blocks,
-    even if the sender stopped in the middle of a message. No byte beyond the current message is read, so a readable
-    socket means an unread message.
+    Sending blocks until the receiver has room, so unread messages cannot pile up. :meth:`receive_part` never blocks,
+    even if the sender stopped in the middle of a message. It never reads beyond the current message, so a readable
+    socket means that there is an unread message.
 
     Args:
-        end: A connected stream socket; closed with the channel.
+        end: A connected stream socket, which the channel closes.
     """
 
     def __init__(self, end: socket.socket) -> None:
@@ -45,18 +45,18 @@ class Channel:
 
     @classmethod
     def pair(cls) -> tuple[Channel, socket.socket]:
-        """Create a channel, and the socket of its other end for a process that inherits it."""
+        """Create a channel, and the socket at its other end to be inherited by another process."""
         ours, theirs = socket.socketpair()
         return cls(ours), theirs
 
     def fileno(self) -> int:
-        """File descriptor of the socket, to wait for messages with :func:`multiprocessing.connection.wait`."""
+        """File descriptor of the socket, for waiting with :func:`multiprocessing.connection.wait`."""
         return self._socket.fileno()
 
     def send(self, message: object) -> None:
         """Send a message; blocks until there is room.
 
-        The message is pickled before sending, so an error cannot leave half of it in the stream.
+        The message is pickled first, so a pickling error cannot leave a partial message in the stream.
 
         Raises:
             ConnectionError: The other side is gone.
@@ -77,7 +77,7 @@ class Channel:
                 return self._take()
 
     def receive_part(self) -> list[Any]:
-        """Read what has arrived. Returns a list with the message once it is complete, until then an empty list.
+        """Read what has arrived; return a list with the message once it is complete, and an empty list until then.
 
         Raises:
             EOFError, ConnectionError: The other side is gone.
@@ -93,11 +93,11 @@ class Channel:
         return [self._take()]
 
     def close(self) -> None:
-        """Close the socket, which the other side notices."""
+        """Close the socket; the other side gets an EOFError."""
         self._socket.close()
 
     def _read(self) -> None:
-        """Read more of the current message, at least one byte."""
+        """Read at least one more byte of the current message."""
         wanted = _LENGTH.size if self._length is None else self._length
         part = self._socket.recv(min(wanted - len(self._bytes), _MAX_READ))
         if not part:
@@ -117,27 +117,27 @@ class Channel:
 
 def share_socket(end: socket.socket, process: int) -> bytes:
     """Serialize a socket for another process on Windows, see :func:`run_worker`."""
-    share: Callable[[int], bytes] = getattr(end, "share")  # noqa: B009 - other systems do not have it
+    share: Callable[[int], bytes] = getattr(end, "share")  # noqa: B009 - exists only on Windows
     return share(process)
 
 
-def _inherited(descriptor: int | None) -> socket.socket:
+def _open_inherited_socket(descriptor: int | None) -> socket.socket:
     if descriptor is not None:
         return socket.socket(fileno=descriptor)
-    take: Callable[[bytes], socket.socket] = getattr(socket, "fromshare")  # noqa: B009 - other systems do not have it
+    take: Callable[[bytes], socket.socket] = getattr(socket, "fromshare")  # noqa: B009 - exists only on Windows
     return take(sys.stdin.buffer.read())
 
 
-# Heartbeats are sent at each change of phase, and at this interval in seconds within a phase.
+# Minimum seconds between heartbeats within a phase; a change of phase is always sent.
 _BEAT = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """The worker has opened its extractor, or made progress with its file.
+    """A heartbeat: the worker has opened its extractor or made progress on its file.
 
     Attributes:
-        phase: The phase that begins.
+        phase: The current phase.
     """
 
     phase: Phase = "decoding"
@@ -157,30 +157,30 @@ class Failed:
 
     @classmethod
     def of(cls, error: VidkinError) -> Failed:
-        """The exception being handled, in a form that can be sent."""
+        """Wrap the exception being handled in a message that can be pickled."""
         try:
             pickle.loads(pickle.dumps(error))
         except (pickle.PicklingError, TypeError, AttributeError):
-            # Send only its text if the exception itself cannot be pickled.
+            # If the exception cannot be pickled, send only its text.
             error = VidkinError(f"{type(error).__name__}: {error}")
         return cls(error, traceback.format_exc())
 
 
 def run_worker(descriptor: int | None) -> None:
-    """Receive a specification, then describe files until told to stop.
+    """Receive a specification, then extract features from files until told to stop.
 
-    The parent sends a ``WorkerSpec``, then paths, then None. The answers are one :class:`Alive` when the extractor is
-    open (or one :class:`Failed`), and for each file any number of :class:`Alive` and of events, the last of which is a
-    ``Described`` or an ``Unreadable``.
+    The parent sends a ``WorkerSpec``, then paths, then None. The worker sends one :class:`Alive` when the extractor is
+    open (or one :class:`Failed`), and then, for each file, any number of :class:`Alive` messages and events, the last
+    of which is a ``Described`` or an ``Unreadable``.
 
     Args:
-        descriptor: File descriptor of the socket to the parent; None on Windows, where sockets are not inherited and
-            the data of :func:`share_socket` arrives on standard input.
+        descriptor: File descriptor of the socket connected to the parent; None on Windows, where sockets are not
+            inherited and the data of :func:`share_socket` arrives on standard input.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent also receives it, and ends its workers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent also receives it and stops its workers
     _die_with_parent()
     set_threads(1)
-    listen_to_decoders()  # the standard error stream is a file of the parent
+    listen_to_decoders()  # the standard error stream is a file owned by the parent
     parent = _Parent(descriptor)
     spec = parent.receive()
     assert isinstance(spec, WorkerSpec)
@@ -198,10 +198,10 @@ def run_worker(descriptor: int | None) -> None:
 
 
 class _Parent:
-    """The channel to the parent; this process ends if the parent is gone."""
+    """The channel to the parent; the process exits if the parent is gone."""
 
     def __init__(self, descriptor: int | None) -> None:
-        self._channel = Channel(_inherited(descriptor))
+        self._channel = Channel(_open_inherited_socket(descriptor))
 
     def receive(self) -> object:
         try:
@@ -217,7 +217,7 @@ class _Parent:
 
 
 class _Beat:
-    """Sends heartbeats, rarely enough to be negligible."""
+    """Sends heartbeats, throttled so that their cost is negligible."""
 
     def __init__(self, parent: _Parent) -> None:
         self._parent = parent
@@ -232,7 +232,7 @@ class _Beat:
 
 
 def _die_with_parent() -> None:
-    """End this process when its parent ends for any reason."""
+    """Make this process exit when its parent exits for any reason."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -241,7 +241,7 @@ def _die_with_parent() -> None:
             pause.wait(1.0)
         os._exit(0)
 
-    # Works as long as the decoder releases the GIL.
+    # This works only while the decoder releases the GIL, so Linux also uses a signal from the kernel.
     threading.Thread(target=watch, daemon=True).start()
     if sys.platform == "linux":
         import ctypes

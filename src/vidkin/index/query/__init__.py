@@ -1,1 +1,1 @@
-"""Query."""
+"""Searches and comparisons: candidates, exact scores, segments, sound, and calibration."""

@@ -1,4 +1,4 @@
-"""How similar unrelated frames are to each frame of an index, so that scores of all indexes are comparable."""
+"""Baseline similarity of indexed frames to unrelated frames, which makes scores comparable across indexes."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ from numpy.typing import NDArray
 from vidkin._base.arguments import check_constructor
 from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.features import FrameExtractor, background_frames
-from vidkin.index.storage.files import read_units, write_units
+from vidkin.index.storage.files import read_unit_vectors, write_unit_vectors
 from vidkin.index.storage.place import Place
 from vidkin.match import levels, scorer_of
 from vidkin.similarity import FrameFeatures
 
 _logger = logging.getLogger(__name__)
 
-# Views whose levels are computed at a time.
-_VIEWS_AT_ONCE = 4096
+# Number of views whose levels are computed at a time, to limit memory.
+_BATCH = 4096
 
 
 @check_constructor
 class Calibration:
-    """Baseline similarity of frames with a fixed set of unrelated ones, which makes scores comparable between indexes.
+    """Computes the baseline of frames, their similarity to a fixed set of unrelated frames.
 
     Args:
-        background: [N, R, D], descriptors of unrelated frames; N = 0 if the scorer needs no level, which is then 0.
+        background: [N, R, D], descriptors of unrelated frames. N is 0 if the scorer needs no baselines; these are then
+            all 0.
     """
 
     FILE = "background.safetensors"
 
     def __init__(self, background: NDArray[np.floating]) -> None:
-        # Stored in half precision; rounding first makes fresh and reloaded calibrations agree.
+        # The file is in half precision; rounding here makes new and reloaded calibrations identical.
         self.background = background.astype(np.float16).astype(np.float32)
         if background.ndim != 3:
             raise InvalidArgumentError(f"background must be [N, R, D], got {list(background.shape)}")
@@ -43,20 +44,20 @@ class Calibration:
         self._cohort = self.background.reshape(count, regions * dimension) / np.float32(math.sqrt(regions))
 
     def calibrate(self, features: FrameFeatures) -> FrameFeatures:
-        """Add the baseline [T, V] to features: the similarity of unrelated frames with each view of each frame."""
+        """Return features with the baseline [T, V]: the similarity of each view of each frame to unrelated frames."""
         frames, views = features.values.shape[:2]
         baseline = np.zeros(frames * views, np.float32)
         if len(self.background):
             vectors = features.vectors.reshape(frames * views, -1)
             described = np.flatnonzero(vectors.any(axis=1))
-            for first in range(0, len(described), _VIEWS_AT_ONCE):
-                rows = described[first : first + _VIEWS_AT_ONCE]
+            for first in range(0, len(described), _BATCH):
+                rows = described[first : first + _BATCH]
                 baseline[rows] = levels(vectors[rows].astype(np.float32), self._cohort)
         return replace(features, baseline=baseline.reshape(frames, views))
 
     @classmethod
     def of_extractor(cls, extractor: FrameExtractor) -> Calibration:
-        """Calibrate with the cohort of the extractor if it has one, otherwise with background photographs."""
+        """Create a calibration from the extractor's cohort if it has one, otherwise from background photographs."""
         if not scorer_of(extractor).needs_background:
             return cls(np.zeros((0, 1, 1), np.float32))
         read_cohort: Callable[[], NDArray[np.floating] | None] = getattr(extractor, "cohort", lambda: None)
@@ -65,22 +66,22 @@ class Calibration:
 
     @classmethod
     def measure(cls, extractor: FrameExtractor) -> Calibration:
-        """Calibrate with the background photographs, which takes a second or two."""
+        """Create a calibration from the background photographs, which takes a second or two."""
         return cls(extractor.extract(background_frames()).whole)
 
     @classmethod
     def read(cls, place: Place, file: str = FILE) -> Calibration | None:
-        """Load the calibration of an index; None if it has none yet.
+        """Load the calibration of an index; None if it does not exist yet.
 
         Raises:
             CollectionDamagedError: The file exists but cannot be read.
         """
-        vectors = read_units(place, file, "background")
+        vectors = read_unit_vectors(place, file, "background")
         return None if vectors is None else cls(vectors)
 
     @classmethod
     def open(cls, place: Place, extractor: FrameExtractor) -> Calibration:
-        """Load the calibration of an index; measure and store it on first use.
+        """Load the calibration of an index; compute and save it on first use.
 
         Raises:
             CollectionDamagedError: The file exists but cannot be read.
@@ -92,10 +93,10 @@ class Calibration:
         try:
             calibration.save(place)
         except CollectionError as error:
-            # The result is always the same; storing it only saves a second.
+            # Not fatal: the result is deterministic, and saving it only avoids recomputing it.
             _logger.info("%s", error)
         return calibration
 
     def save(self, place: Place, name: str = FILE) -> None:
-        """Write the background descriptors to the index, whole or not at all."""
-        write_units(place, name, "background", self.background)
+        """Save the background descriptors in the index, atomically."""
+        write_unit_vectors(place, name, "background", self.background)

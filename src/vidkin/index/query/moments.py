@@ -1,7 +1,7 @@
-"""Find where a single image comes from: read the most promising moments of the candidates again.
+"""Find the moment a single image was taken from, by decoding the most promising moments of the candidates again.
 
-An index holds one frame per second. An image taken between two of them while the camera moved resembles neither, so the
-file itself has to be read."""
+An index contains one frame per second. An image from between two of them may resemble neither if the camera moves, so
+the video itself must be decoded."""
 
 from __future__ import annotations
 
@@ -21,24 +21,22 @@ from vidkin.similarity import (
 )
 
 ReadStretch = Callable[[VideoRecord, float, float], FrameFeatures | None]
+"""Extracts features from a clip (start and end in seconds) more densely than stored; None if it cannot be read."""
 
-"""Reads features of a stretch of a video (seconds) more densely than stored; None if it cannot be read."""
-
-# Maximum number of moments that are read again: in total, and per video.
+# Maximum number of moments to decode again: in total, and per video.
 _MAX_MOMENTS = 8
-
 _MAX_PER_VIDEO = 3
 
-# Sampling periods to read on either side of a moment.
+# Number of sampling periods to decode on either side of a moment.
 _REACH = 1.5
 
 # Minimum calibrated similarity of a stored frame for the image to be near it.
 _MIN_SIMILARITY = 0.08
 
-# Similarity from which a frame counts as the image itself. With a moving camera, a frame .1 s away may still reach .95.
+# Minimum similarity for a frame to count as the image itself. Frames 0.1 s away may reach 0.95 if the camera moves.
 _FOUND = 0.98
 
-# Once the image is found, moments less similar than this are skipped: reading all of them takes seconds.
+# Once the image is found, moments with less similarity are skipped, because decoding all of them takes seconds.
 _MIN_ONCE_FOUND = 0.3
 
 
@@ -51,8 +49,8 @@ class _Moment:
     time: float
 
 
-def is_picture(query: FrameFeatures) -> bool:
-    """Whether the query is a single frame, which matches at a moment and not over a stretch."""
+def is_single_frame(query: FrameFeatures) -> bool:
+    """Whether the query is a single frame, which matches at a moment rather than over a duration."""
     return len(query) == 1
 
 
@@ -63,18 +61,18 @@ def find_moments(
     scorer: Scorer,
     read: ReadStretch,
 ) -> list[tuple[int, PairScore]]:
-    """Score candidates for a query of one frame, with the moments that show it.
+    """Score candidates for a single-frame query and find the moments that show it.
 
-    Around the stored frames most similar to the image (at most eight, three per video), the file is read again, one and
-    a half sampling periods on either side; around frames that already are the image only if they are the most similar
-    of all. These readings are scored, too.
+    Around the stored frames most similar to the image (at most eight, three per video), 1.5 sampling periods on either
+    side are decoded again and scored as well. A moment whose stored frame already equals the image is decoded again
+    only if it is the most similar one.
 
     Args:
         store: Store of the index.
         query: Features of a single frame.
-        video_ids: Candidates of the first stage.
-        scorer: Scorer of the index; the scorer has segments.
-        read: Reads a stretch of a video.
+        video_ids: Candidates from the first stage.
+        scorer: Scorer of the index, which must report segments.
+        read: Extracts features from a clip of a video.
 
     Returns:
         Id and score of each candidate that has frames.
@@ -93,7 +91,8 @@ def find_moments(
         record = records[moment.target]
         if record.is_photograph:
             continue
-        # If the camera hardly moves, stored frames match without being the exact moment: read around the best one.
+        # If the camera hardly moves, stored frames match without being the exact moment, so always decode around the
+        # best one.
         if readings < _MAX_MOMENTS and (readings == 0 or least <= moment.similarity < _FOUND):
             readings += 1
             reach = _REACH / record.sampling_rate
@@ -103,12 +102,12 @@ def find_moments(
     return [(record.id, compared.result(row)) for row, record in enumerate(records)]
 
 
-def drop_length(segment: Segment, *, query: bool, target: bool) -> Segment:
-    """Give the side of a segment that is an image no duration.
+def drop_image_durations(segment: Segment, *, query: bool, target: bool) -> Segment:
+    """Set the duration of images in a segment to zero.
 
     Args:
-        segment: Segment from the scorer, in which an image lasts as long as a frame of the other side.
-        query, target: Whether that side is an image.
+        segment: Segment from the scorer, in which an image lasts for one sampling period of the other side.
+        query, target: Whether this side is an image.
     """
     return replace(
         segment,
@@ -119,7 +118,7 @@ def drop_length(segment: Segment, *, query: bool, target: bool) -> Segment:
 
 
 class _ImageComparison:
-    """The image compared with all candidates.
+    """Comparison of an image with all candidates.
 
     Attributes:
         similarity: For each candidate, the similarity of its most similar frame, in [0, 1].
@@ -133,11 +132,11 @@ class _ImageComparison:
         self.similarity = [float(row.max()) for row in self._rows]
 
     def moments(self) -> Iterator[_Moment]:
-        """The most similar stored frames of each video, some time apart."""
+        """Yield the most similar stored frames of each video, at least 1.5 sampling periods apart."""
         for target, (row, stored) in enumerate(zip(self._rows, self._stored, strict=True)):
             left = row.copy()
             for segment in self._results[target][0].segments:
-                # A part of the frame may match where the whole does not.
+                # Part of a frame may match even where the whole frame does not.
                 near = (stored.timestamps >= segment.target_start) & (stored.timestamps <= segment.target_end)
                 left[near] = np.maximum(left[near], np.float32(min(segment.score, _MIN_ONCE_FOUND)))
             for _ in range(_MAX_PER_VIDEO):
@@ -149,13 +148,13 @@ class _ImageComparison:
                 left[np.abs(stored.timestamps - time) < _REACH * stored.period] = 0.0
 
     def add(self, target: int, frames: FrameFeatures) -> None:
-        """Compare with a stretch of a video that was read again."""
+        """Compare the image with a clip that was decoded again."""
         (result,) = self._scorer.score(self._image, [frames])
         self._results[target].append(result)
         self.similarity[target] = max(self.similarity[target], float(result.map.max()))
 
     def result(self, target: int) -> PairScore:
-        """Combine all readings of a video; where segments overlap, keep the more similar one."""
+        """Combine all comparisons with a video; where segments overlap, keep the one with the highest score."""
         results = self._results[target]
         segments: list[Segment] = []
         for new in sorted((s for result in results for s in result.segments), key=lambda s: -s.score):

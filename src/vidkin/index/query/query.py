@@ -1,4 +1,4 @@
-"""Read queries, from files or from videos of the index, and hold the parts that all searches share."""
+"""Extract features from queries and indexed videos, and open the parts of an index that all searches share."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from vidkin.index.storage.sound_files import SoundSearch
 
 _logger = logging.getLogger(__name__)
-# Frames of a query whose crops are described, evenly spread; and the minimum number per second in a long one.
+# Number of evenly spaced query frames with features of crops, and their minimum number per second in long queries.
 _CROPPED_FRAMES, _MIN_CROP_RATE = 8, 0.1
 
 
@@ -51,15 +51,15 @@ def describe_query(
     Args:
         path: A video or an image.
         extractor, calibration: Extractor and calibration of the index.
-        rate: Frames per second of a long video; shorter ones are sampled more densely: by :func:`query_rate`, or like
-            videos of the index if the scorer has no segments.
-        start, end: Stretch of the file in seconds; the whole file by default.
+        rate: Sampling rate of long videos in frames per second. Shorter ones are sampled more densely: as given by
+            :func:`query_rate`, or like videos in the index if the scorer does not report segments.
+        start, end: Start and end of the clip to use, in seconds; default: the whole file.
         hang_timeout: Seconds without progress after which the decoder counts as hung; five times as long for the
             extractor.
-        on_share: Called ten times a second, in the caller's thread, with the share read so far, 0 to 1.
+        on_share: Called ten times a second, in the caller's thread, with the fraction read so far, in [0, 1].
 
     Raises:
-        MediaError: The file cannot be read, has no frame between start and end, or hangs its decoder.
+        MediaError: The file cannot be read, has no frames between start and end, or makes the decoder hang.
         InvalidArgumentError: ``end`` is not after ``start``.
     """
     first = start or 0.0
@@ -67,9 +67,9 @@ def describe_query(
         raise InvalidArgumentError(f"end must be after start ({first:g} s), got {end:g} s")
     reached = 0.0
 
-    def note(share: float) -> None:
+    def note(fraction: float) -> None:
         nonlocal reached
-        reached = share
+        reached = fraction
 
     def tick() -> None:
         check_wanted()
@@ -96,7 +96,7 @@ def _read(
     beat: Callable[[Phase], None],
     on_share: Callable[[float], None],
 ) -> tuple[list[FrameFeatures], float]:
-    """Features of all parts of the query, at least one, and the time at which the last one ends, in seconds."""
+    """Return the features of the query in at least one part, and the end of the clip in seconds."""
     with open_probed(path, on_read=lambda: beat("decoding")) as video:
         info = video.info
         if info.cut_off:
@@ -124,7 +124,7 @@ def _read(
         )
     if not parts:
         stop = "the end" if end is None else f"{end:g} s"
-        raise MediaError(path, f"it has no frame between {first:g} s and {stop}")
+        raise MediaError(path, f"it has no frames between {first:g} s and {stop}")
     return parts, last
 
 
@@ -132,14 +132,14 @@ class SearchParts:
     """Extractor, calibration and scorer of an index, each opened on first use.
 
     Args:
-        place: Storage of the index.
+        place: Location of the index.
         manifest: Manifest of the index.
         store: Records, features and windows.
         open_extractor: Opens the extractor; called on first use, because duplicates and recall do not need it.
 
     Attributes:
         store: Records, features and windows.
-        cache: Features of the videos that were scored last.
+        cache: Features of recently scored videos.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class SearchParts:
     def scorer(self) -> Scorer:
         """Scorer of the index."""
         if self._scorer is None:
-            # A learned scorer is part of the model; any other one opens without the extractor.
+            # Only a learned scorer is part of the model; others can be opened without the extractor.
             is_learned = self._manifest.measure == LEARNED
             self._scorer = self._learned_scorer() if is_learned else open_scorer(self._manifest.measure)
             if self._manifest.reviewed:
@@ -188,11 +188,11 @@ class SearchParts:
 
     @property
     def query_parts(self) -> tuple[FrameExtractor, Calibration]:
-        """The arguments that :func:`~vidkin.index.query.query.describe_query` needs besides the file."""
+        """Extractor and calibration, as arguments for :func:`~vidkin.index.query.query.describe_query`."""
         return self.extractor, self.calibration
 
     def sound(self, manifest: Manifest) -> SoundSearch | None:
-        """Open the search by sound; None if the index has no audio fingerprints."""
+        """Open the audio search; None if the index has no audio fingerprints."""
         if self._sound is None and manifest.has_sound(self._place):
             from vidkin.index.storage.sound_files import SoundSearch
 
@@ -200,37 +200,37 @@ class SearchParts:
         return self._sound if manifest.sound else None
 
     def readings(self) -> Readings:
-        """Return a reader of the index's videos that samples them as densely as queries."""
+        """Return a reader that extracts features from indexed videos as densely as from queries."""
         return Readings(self.store, *self.query_parts, self._manifest.sampling_rate)
 
     def state_of_scores(self) -> str:
-        """Fingerprint of everything that scores of two videos depend on besides the two files."""
+        """Fingerprint of everything that the score of a pair depends on, apart from the two files."""
         digest = hashlib.sha256(fingerprint_of_scores(self._manifest.fingerprint, self.scorer).encode())
         digest.update(repr(self._manifest.sampling_rate).encode())
         return digest.hexdigest()[:16]
 
     def refresh(self) -> bool:
-        """Load changes that other processes have written; True if there are any."""
+        """Load changes written by other processes; return whether there were any."""
         if self._has_changed(MEASURE_FILE) | self._has_changed(LearnedScale.FILE):
             self._scorer = None
         return self.store.refresh()
 
     def records(self) -> list[VideoRecord]:
-        """All records of the index; warn of stale ones, which no search finds until they are indexed again."""
+        """Return all records; log a warning about stale ones, which searches cannot find until they are reindexed."""
         return self._warn_of_stale(self.store.videos())
 
     def records_of_size(self, path: str | os.PathLike[str]) -> list[VideoRecord]:
-        """Records of files with the same size as this one, without listing all; warn as :meth:`records` does."""
+        """Return the records of files of the same size, without listing all records; warn as :meth:`records` does."""
         size = os.stat(path).st_size if os.path.isfile(path) else -1
         some = self.store.select(lambda record: record.size == size or record.needs_reindex)
         return [record for record in self._warn_of_stale(some) if record.size == size]
 
     def _warn_of_stale(self, records: list[VideoRecord]) -> list[VideoRecord]:
-        """Return the records, after a warning of the stale ones."""
+        """Log a warning if any of these records are stale; return the records."""
         stale = [record.path for record in records if record.needs_reindex]
         if stale:
             _logger.warning(
-                "%d videos are left out until they are indexed again, the first is %s; list them with "
+                "%d videos are left out until they are indexed again, for example %s; list them with "
                 "`vidkin info --videos`",
                 len(stale),
                 stale[0],
@@ -238,8 +238,10 @@ class SearchParts:
         return records
 
     def update_scale(self) -> None:
-        """Measure the scale of a trained comparator on the videos of the index, if it is unknown or outgrown. The
-        caller holds the writer's lock."""
+        """Measure the scale of a trained comparator on the index, if it is unknown or outdated.
+
+        The caller must hold the write lock.
+        """
         if self._manifest.measure != LEARNED:
             return
         scorer, known = scorer_of(self.extractor), LearnedScale.open(self._place)
@@ -253,8 +255,8 @@ class SearchParts:
         """Require that a trained comparator separates copies from unrelated videos of the index at a threshold.
 
         Raises:
-            CollectionMismatchError: An unrelated pair of the index reaches the threshold, or its unrelated pairs were
-                not measured: it has too few of them, or is older than this measurement.
+            CollectionMismatchError: An unrelated pair in the index reaches the threshold, or the scale is unknown
+                because the index has too few unrelated pairs or is older than this measurement.
         """
         if self._manifest.measure != LEARNED:
             return
@@ -266,30 +268,31 @@ class SearchParts:
         return scorer if scale is None else scale.applied(scorer)
 
     def _has_changed(self, name: str) -> bool:
-        """Whether a file of the index was written or removed since the last call."""
+        """Whether a file of the index has been written or deleted since the last call."""
         version = self._place.version(name)
         changed = version != self._versions.get(name)
         self._versions[name] = version
         return changed
 
 
-# Videos whose dense features are cached, a few megabytes each: pairs that share a video are compared in a row.
+# Number of videos whose dense features are cached, at a few megabytes each; pairs that share a video are compared
+# consecutively.
 _MAX_CACHED = 16
 
-# Sampled frames from which a video costs too much to read again just for its crops.
+# Videos with at least this many sampled frames are too expensive to decode again just for their crops.
 _MANY_FRAMES = 60
 
-# Frames per second: enough to hit an image taken while the camera moved.
+# Sampling rate of clips in frames per second, high enough to find an image even if the camera moves.
 _STRETCH_RATE = 10.0
 
 
 @dataclass(slots=True)
 class Readings:
-    """Reads videos of one index from their files.
+    """Extracts features from the files of indexed videos, more densely than they are stored.
 
     Attributes:
         store, extractor, calibration: Parts of the index.
-        rate: Frames per second at which the index samples long videos.
+        rate: Sampling rate of the index for long videos, in frames per second.
     """
 
     store: VectorStore
@@ -299,13 +302,16 @@ class Readings:
     _cached: OrderedDict[int, FrameFeatures] = field(default_factory=OrderedDict, init=False)
 
     def is_stored_as_finely(self, record: VideoRecord) -> bool:
-        """Whether the stored features are as dense as a query's, so that reading the file adds nothing."""
+        """Whether the stored features are as dense as those of a query, so that decoding the file adds nothing."""
         return query_rate(record.duration, self.rate) <= sampling_rate(record.duration, self.rate)
 
     def finest(self, record: VideoRecord) -> FrameFeatures:
-        """Features of a video at the density of a query, ready for scoring: the stored ones if they are as dense and
-        the video is long, or if the file is gone, changed or broken."""
-        # A short video costs little to read, and stored features lack the crops of queries.
+        """Return features of a video at the sampling rate of queries, ready for scoring.
+
+        Stored features are used if they have this rate and the video is long, or if the file is gone, changed or
+        broken.
+        """
+        # Short videos are cheap to decode, and stored features lack the crops that queries have.
         if self.is_stored_as_finely(record) and record.duration * self.rate >= _MANY_FRAMES:
             return self._read_stored(record)
         if record.id in self._cached:
@@ -317,14 +323,14 @@ class Readings:
             try:
                 features = describe_query(record.path, *parts, rate=self.rate)
             except MediaError as error:
-                _logger.warning("%s; its stored features are used instead", error)
+                _logger.warning("%s; using its stored features instead", error)
         self._cached[record.id] = self._read_stored(record) if features is None else features
         if len(self._cached) > _MAX_CACHED:
             self._cached.popitem(last=False)
         return self._cached[record.id]
 
     def stretch(self, record: VideoRecord, start: float, end: float) -> FrameFeatures | None:
-        """Features of a stretch at ten frames per second; None if the file is gone, changed, or too short."""
+        """Return features of a clip at ten frames per second; None if the file is gone, changed, or too short."""
         if not _is_unchanged(record):
             return None
         parts = (self.extractor, self.calibration)

@@ -1,7 +1,7 @@
-"""Searches by sound, and comparisons of two files: independent evidence that never changes the score of the frames.
+"""Search by sound and comparison of two files; audio is separate evidence that never changes the picture score.
 
-A sound score has the scale of a frame score: 1 for identical sound, about .7 and more for the same recording, below .2
-for unrelated ones. Two videos with one song match by sound, but are not copies.
+Sound scores have the same scale as picture scores: 1 for identical sound, 0.7 or more for the same recording, below 0.2
+for unrelated recordings. Two videos with the same song match by sound, but are not copies.
 """
 
 from __future__ import annotations
@@ -43,16 +43,15 @@ if TYPE_CHECKING:
     from vidkin.media import Source
 
 By = Literal["picture", "sound", "either", "both"]
-"""Source of a score: ``picture`` (the frames), ``sound``, the higher of the two (``either``) or the lower
-(``both``)."""
+"""Basis of a score: ``picture`` (the frames), ``sound``, the higher of the two (``either``) or the lower (``both``)."""
 
-ADD_SOUND = "add it with `vidkin index PATH --sound`"
-"""Advice if an index has no audio fingerprints."""
+ADD_SOUND = "add sound with `vidkin index PATH --sound`"
+"""Advice given if an index has no audio fingerprints."""
 
 SHORTEST_SOUND = 3.0
-"""Seconds of sound that are enough to score .7."""
+"""Minimum seconds of sound for a match to reach a score of 0.7."""
 
-# Frame matches that are considered when both scores count.
+# Minimum number of picture matches to consider when the sound score counts as well.
 _CANDIDATES = 30
 
 
@@ -60,7 +59,7 @@ def check_by(by: str) -> By:
     """Check that ``by`` is one of :data:`By`.
 
     Raises:
-        InvalidArgumentError: It is not.
+        InvalidArgumentError: ``by`` has another value.
     """
     if by not in get_args(By):
         raise InvalidArgumentError(f"by must be picture, sound, either or both, got {by!r}")
@@ -71,12 +70,11 @@ def check_by(by: str) -> By:
 def hear(
     path: str | os.PathLike[str], *, start: float | None = None, end: float | None = None
 ) -> tuple[SoundFeatures, ...]:
-    """Landmarks of the sound tracks of a file, read in a thread that can be abandoned; empty if it has no readable
-    sound.
+    """Return the audio landmarks of each audio track; empty if the file has no readable sound or the decoder hangs.
 
     Args:
         path: A video or an audio file.
-        start, end: Stretch in seconds.
+        start, end: Start and end of the clip to use, in seconds.
     """
     from vidkin.features.sound import describe_sound
 
@@ -90,7 +88,7 @@ def hear(
 
 
 def has_only_sound(path: str | os.PathLike[str]) -> bool:
-    """Whether a file has sound but no video, other than cover art."""
+    """Whether a file has sound but no video (cover art does not count)."""
     from vidkin.media.sound import open_sound
 
     try:
@@ -104,7 +102,7 @@ def has_only_sound(path: str | os.PathLike[str]) -> bool:
 
 def describe_tracks(tracks: Sequence[SoundFeatures] | None) -> str:
     """Describe the sound of a file: ``2 tracks: eng (default), fra``, ``no sound``, ``silence``, or that it is too
-    short; empty for one ordinary track, and for None (not known)."""
+    short; empty for a single ordinary track, and for None (unknown)."""
     if tracks is None:
         return ""
     if not tracks:
@@ -118,7 +116,7 @@ def describe_tracks(tracks: Sequence[SoundFeatures] | None) -> str:
         words.append(f"{len(tracks)} tracks: {', '.join(names)}")
     length = max(track.length for track in tracks)
     if length < SHORTEST_SOUND:
-        words.append(f"only {length:.1f} s of sound: {SHORTEST_SOUND:g} s are needed to match reliably")
+        words.append(f"only {length:.1f} s of sound; {SHORTEST_SOUND:g} s are needed to match reliably")
     elif not any(len(track) for track in tracks):
         words.append("silence")
     return "; ".join(words)
@@ -126,13 +124,13 @@ def describe_tracks(tracks: Sequence[SoundFeatures] | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """Part of the query to search for, and limits on the results.
+    """The clip of the query to search for, and limits on the results.
 
     Attributes:
-        start, end: Stretch of the query in seconds.
+        start, end: Start and end of the query clip in seconds.
         most: Maximum number of matches.
-        threshold: Drop matches that score below this.
-        candidates: Number of videos compared exactly.
+        threshold: Minimum score of a match.
+        candidates: Number of videos to compare exactly.
     """
 
     start: float | None
@@ -151,24 +149,25 @@ def search_file(
     by: str | None,
     rank: Ranker | None,
 ) -> list[Match]:
-    """Search by frames and sound; the sound is decoded while frames are described.
+    """Search by picture and sound; audio landmarks are extracted in parallel with frame features.
 
     Args:
         path: The query.
-        describe: Extracts the features of its frames.
-        parts: What all searches of the index share.
+        describe: Extracts the query's frame features.
+        parts: Shared parts of the index.
         manifest: Current manifest of the index.
-        limits: Part of the query, and limits on the results.
-        by: Source of scores, see :data:`By`; ``picture`` reads no sound, None scores the same but adds sound scores.
+        limits: The clip of the query, and limits on the results.
+        by: Basis of the score, see :data:`By`. ``picture`` does not read sound; None scores by picture and adds sound
+            scores.
         rank: Scores the candidates, as for :func:`vidkin.index.query.stages.find_matches`.
 
     Raises:
-        MediaError: The query cannot be read, or has only sound and the index none.
-        InvalidArgumentError: ``by`` is unknown, or needs sound that the index does not have.
+        MediaError: The query cannot be read, or has only sound and the index has no audio fingerprints.
+        InvalidArgumentError: ``by`` is unknown, or needs audio fingerprints that the index does not have.
     """
     rule, sound = check_by(by or "picture"), parts.sound(manifest)
     if sound is None and rule != "picture":
-        raise InvalidArgumentError(f"by={by!r} needs sound, which the index does not have; {ADD_SOUND}")
+        raise InvalidArgumentError(f"by={by!r} needs audio fingerprints, which the index does not have; {ADD_SOUND}")
     find = partial(
         find_matches,
         parts.store,
@@ -223,7 +222,14 @@ def add_sound(
     start: float | None = None,
     end: float | None = None,
 ) -> Comparison:
-    """Add the sound score to a comparison; ``target`` is a file or its landmarks."""
+    """Add the sound score to a comparison.
+
+    Args:
+        comparison: The comparison of the frames.
+        query: The query file.
+        target: The target file, or its audio landmarks.
+        start, end: Start and end of the query clip in seconds.
+    """
     known = hear(target) if isinstance(target, str | os.PathLike) else target
     score = best_of_tracks(hear(query, start=start, end=end), known) if known else None
     if score is None:
@@ -239,15 +245,15 @@ def join_scores(
     by: By,
     pictures: Callable[[Sequence[int]], Mapping[int, Match]],
 ) -> list[Match]:
-    """Add sound scores to matches, then score and sort them by a rule; frame scores stay as they are.
+    """Add sound scores to matches, then score and sort them as given by ``by``; picture scores are kept.
 
     Args:
-        matches: Matches by frames.
-        heard: Sound scores by content hash.
+        matches: Matches by picture.
+        heard: Sound scores, keyed by content hash.
         records: All records of the index.
-        has_landmarks: Whether the sound of a content hash is known and not silent.
-        by: Source of scores.
-        pictures: Compares the frames of videos that only the sound found; takes ids.
+        has_landmarks: Returns whether a content hash has stored audio landmarks.
+        by: Basis of the score.
+        pictures: Compares the frames of videos (by id) that were found only by sound.
     """
     by_id = {record.id: record for record in records if record.status == "ok"}
     found = {match.video_id: match for match in matches if match.video_id in by_id}
@@ -279,7 +285,7 @@ def join_scores(
 
 
 def score_by(by: By, picture: float | None, sound: float | None) -> float:
-    """Combine both scores by a rule; a missing score counts as 0."""
+    """Combine picture and sound score as given by ``by``; a missing score counts as 0."""
     seen, heard = picture or 0.0, sound or 0.0
     if by == "either":
         return max(seen, heard)
@@ -290,17 +296,17 @@ def score_by(by: By, picture: float | None, sound: float | None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SoundOffset(Result):
-    """Offset in time between two recordings.
+    """Time offset between two recordings.
 
     Attributes:
         query, target: The files.
-        offset: Seconds by which a moment is later in the target than in the query: at time t of the query, the
-            target is at ``speed * t + offset``. None if they do not surely share a recording.
-        speed: Seconds of the target per second of the query; 1 for two cameras.
+        offset: Time offset in seconds: time t in the query corresponds to ``speed * t + offset`` in the target. None if
+            it is not certain that they share a recording.
+        speed: Seconds of target per second of query; 1 for two cameras recording the same event.
         score: Sound score in [0, 1].
-        start, end: Longest stretch of the query that the sound confirms, in seconds.
-        query_length, target_length: Durations of the sound in seconds.
-        query_track, target_track: Numbers of the matching sound tracks, from 0.
+        start, end: Longest segment of the query that matches by sound, in seconds.
+        query_length, target_length: Durations of the audio in seconds.
+        query_track, target_track: Numbers of the matching audio tracks, starting from 0.
     """
 
     query: str
@@ -317,13 +323,13 @@ class SoundOffset(Result):
 
 
 def find_offset(query: str | os.PathLike[str], target: str | os.PathLike[str]) -> SoundOffset:
-    """Find the offset in time between two recordings of one event, by their sound.
+    """Find the time offset between two recordings of the same event by their sound.
 
     Args:
-        query, target: Videos or audio files. Times count from the first frame of a video.
+        query, target: Videos or audio files. Times are relative to the first frame of a video.
 
     Raises:
-        MediaError: One of them cannot be read, or has no sound.
+        MediaError: A file cannot be read or has no sound.
     """
     from vidkin.features.sound import describe_sound
 
@@ -356,17 +362,17 @@ def compare(
     whitening: str | os.PathLike[str] | None = None,
     rate: float = 1.0,
 ) -> Comparison:
-    """Score, matching segments and frame map of two videos; the score is symmetric.
+    """Compare two videos; return their score, matching segments and frame similarity map. The score is symmetric.
 
     Args:
         query, target: Videos or images, see :data:`vidkin.media.Source`.
         frame_rate: Frames per second of arrays and of iterators of frames.
         extractor, weights, whitening: As in :func:`vidkin.features.open_extractor`.
-        rate: Frames per second; videos of a few seconds are sampled more densely.
+        rate: Sampling rate in frames per second; videos of a few seconds are sampled more densely.
 
     Raises:
-        MediaError: One of them cannot be read.
-        InvalidArgumentError: One of them is not a source; the message lists the accepted types.
+        MediaError: A video cannot be read.
+        InvalidArgumentError: A source has an unsupported type; the message lists the accepted types.
     """
     maker = open_extractor(extractor, weights=weights, whitening=whitening)
     parts = (maker, Calibration.of_extractor(maker))

@@ -1,4 +1,4 @@
-"""Measure how much the first stage of search misses compared with exhaustive search."""
+"""Measure the recall of the first search stage against exhaustive search."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class RecallReport(Result):
     """First-stage recall.
 
     Attributes:
-        queries: Number of videos of the index that were used as queries.
-        limit: Size of the candidate list.
-        relevant: Number of videos that exhaustive search scores ``threshold`` or more, over all queries.
-        found: Number of relevant videos that the first stage found.
-        threshold: Score from which on a video is relevant.
+        queries: Number of indexed videos that were used as queries.
+        limit: Maximum number of candidates per query.
+        relevant: Number of videos that exhaustive search scores at least ``threshold``, summed over all queries.
+        found: Number of relevant videos among the candidates.
+        threshold: Minimum score of a relevant video.
     """
 
     queries: int
@@ -40,7 +40,7 @@ class RecallReport(Result):
 
     @property
     def recall(self) -> float:
-        """Share of the relevant videos that the first stage finds; 1.0 if there are none."""
+        """Fraction of relevant videos that the first stage finds; 1.0 if there are none."""
         return self.found / self.relevant if self.relevant else 1.0
 
 
@@ -56,16 +56,16 @@ def measure_recall(
 ) -> RecallReport:
     """Measure recall@limit of the first stage.
 
-    Queries are videos of the index, drawn with a seed. Each is compared with all others frame by frame; the ``limit``
-    best are scored like search results, and the first stage should find those that reach ``threshold``.
+    Queries are sampled from the index. Each is compared with all other videos frame by frame. The ``limit`` best are
+    scored like search results, and those that reach ``threshold`` count as relevant.
 
     Args:
         store: Store of the index.
         scorer: Scorer of the index.
-        queries: Number of videos to draw.
-        limit: Number of candidates.
-        threshold: Score from which on a video is relevant.
-        seed: Seed of the draw.
+        queries: Number of videos to sample as queries.
+        limit: Maximum number of candidates per query.
+        threshold: Minimum score of a relevant video.
+        seed: Random seed for sampling the queries.
         on_progress: Callback that receives (queries done, total number of queries).
 
     Raises:
@@ -74,9 +74,9 @@ def measure_recall(
     if queries < 1 or limit < 1:
         raise InvalidArgumentError(f"queries and limit must be at least 1, got {queries} and {limit}")
     ids = [record.id for record in store.videos() if record.status == "ok" and record.frames > 0]
-    drawn = random.Random(seed).sample(ids, min(queries, len(ids)))
+    sampled = random.Random(seed).sample(ids, min(queries, len(ids)))
     relevant = hits = 0
-    for done, video_id in enumerate(drawn, start=1):
+    for done, video_id in enumerate(sampled, start=1):
         query = prepare_features(store.read(video_id))
         nearest = rank_exhaustively(store, query, [other for other in ids if other != video_id], limit)
         truth = {other for other, pair in score_candidates(store, query, nearest, scorer) if pair.score >= threshold}
@@ -84,12 +84,12 @@ def measure_recall(
         relevant += len(truth)
         hits += len(truth & set(candidates[:limit]))
         if on_progress is not None:
-            on_progress(done, len(drawn))
-    return RecallReport(len(drawn), limit, relevant, hits, threshold)
+            on_progress(done, len(sampled))
+    return RecallReport(len(sampled), limit, relevant, hits, threshold)
 
 
 def rank_exhaustively(store: VectorStore, query: FrameFeatures, ids: list[int], limit: int) -> list[int]:
-    """Ids of the ``limit`` videos nearest by the calibrated similarity of their frames, best first."""
+    """Return the ids of the ``limit`` videos with the highest mean calibrated frame similarity, best first."""
     ranked: list[tuple[float, int]] = []
     for first in range(0, len(ids), _CHUNK):
         chunk = ids[first : first + _CHUNK]

@@ -1,5 +1,5 @@
-"""Both stages of a search (candidates by windows, then exact scores and segments), their results, and scores of one
-pair."""
+"""The two stages of a search (candidates by windows, then exact scores and segments), their results, and the comparison
+of a single pair."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin._base.arguments import check_arguments, check_constructor
 from vidkin._base.values import Result
 from vidkin.errors import InvalidArgumentError, NotIndexedError
 from vidkin.index.query.candidates import find_candidates
-from vidkin.index.query.moments import ReadStretch, drop_length, find_moments, is_picture
+from vidkin.index.query.moments import ReadStretch, drop_image_durations, find_moments, is_single_frame
 from vidkin.index.query.stored import FeatureCache
 from vidkin.index.storage.contract import FeatureReader, VectorStore
 from vidkin.index.storage.files import content_hash, has_same_bytes
@@ -24,14 +24,14 @@ from vidkin.match import finds_segments
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 from vidkin.similarity import SURE, UNRELATED, FrameFeatures, PairScore, Scorer, Segment
 
-# Difference of two scores of one pair that is too small to say whose segments are right.
-_ABOUT_AS_GOOD = 0.1
-# Attempts at a search whose candidates keep being removed.
+# If the scores in the two directions differ by less, the difference does not indicate which segments are right.
+_MAX_TIE = 0.1
+# Maximum number of attempts at a search whose candidates are removed by other processes.
 _MAX_ATTEMPTS = 5
 
 
 class Ranker(Protocol):
-    """Second stage of a search, wherever the features are; :func:`score_candidates` is the local one."""
+    """Second stage of a search, possibly on other machines; :func:`score_candidates` is the local implementation."""
 
     def __call__(
         self,
@@ -40,11 +40,11 @@ class Ranker(Protocol):
         video_ids: Sequence[int],
         scorer: Scorer,
     ) -> list[tuple[int, PairScore]]:
-        """Return the same as :func:`score_candidates` for the same arguments.
+        """Return the same results as :func:`score_candidates`.
 
         Raises:
-            NotIndexedError: A candidate was removed meanwhile.
-            ClusterError: The features are on other machines, which cannot be reached.
+            NotIndexedError: A candidate was removed in the meantime.
+            ClusterError: The machines that store the features cannot be reached.
         """
 
 
@@ -60,23 +60,23 @@ def find_matches(
     rank: Ranker | None = None,
     cache: FeatureCache | None = None,
 ) -> list[Match]:
-    """Find the matches of a query, best first; ties in the order of their paths.
+    """Find the matches of a query, best first; ties are sorted by path.
 
     Args:
         store: Store of the index.
-        query: The query to search for.
+        query: Features of the query.
         scorer: Scorer of the index.
         limit: Maximum number of matches.
-        threshold: Drop scores below this; 0 keeps every video with a moment in common.
+        threshold: Minimum score; 0 keeps every video with a positive score.
         candidates: Number of videos that the first stage passes to the second.
-        read: Reads stretches of videos again, to find the moment of a query that is an image; None uses stored features
-            only.
-        rank: Scores the candidates; None scores them in this process.
-        cache: Features that earlier searches have read.
+        read: Extracts features from clips of videos, to find the exact moment if the query is an image; None to use
+            stored features only.
+        rank: Scores the candidates; None to score them in this process.
+        cache: Cache of features read by earlier searches.
 
     Raises:
         InvalidArgumentError: A number is out of range.
-        NotIndexedError: Candidates keep being removed during the search.
+        NotIndexedError: Other processes kept removing candidates during the search.
     """
     if limit < 1 or candidates < 1:
         raise InvalidArgumentError(f"limit and candidates must be at least 1, got {limit} and {candidates}")
@@ -84,7 +84,7 @@ def find_matches(
         raise InvalidArgumentError(f"threshold must be in [0, 1], got {threshold}")
 
     def score(ids: Sequence[int]) -> list[tuple[int, PairScore]]:
-        if read is not None and is_picture(query) and scorer.has_segments:
+        if read is not None and is_single_frame(query) and scorer.has_segments:
             return find_moments(store, query, ids, scorer, read)
         if rank is not None:
             return rank(store, query, ids, scorer)
@@ -99,7 +99,7 @@ def find_matches(
             ]
             break
         except NotIndexedError:
-            # Another process removed a candidate: search again, so that the next best video replaces it.
+            # Another process removed a candidate; search again so that the next best video replaces it.
             if attempt == _MAX_ATTEMPTS:
                 raise
             store.refresh()
@@ -115,28 +115,37 @@ def score_candidates(
     *,
     cache: FeatureCache | None = None,
 ) -> list[tuple[int, PairScore]]:
-    """Second stage: exact scores of the videos that have frames; related ones shorter than the query are scored in both
-    directions, as in :func:`score_pair`."""
+    """Second stage: return the id and exact score of each video that has frames.
+
+    Related videos shorter than the query are scored in both directions, as in :func:`score_pair`.
+
+    Args:
+        store: Reads the features of videos.
+        query: Features of the query.
+        video_ids: Ids of the candidates.
+        scorer: Scorer of the index.
+        cache: Cache of features read by earlier searches.
+    """
     readable = [video_id for video_id in video_ids if store.get(video_id).frames > 0]
     if not readable:
         return []
     targets = (cache or FeatureCache(0)).read(store, readable)
     found = scorer.score(query, targets)
     if scorer.has_segments:
-        for place, target in enumerate(targets):
-            if found[place].score >= UNRELATED and len(target) < len(query):
-                found[place] = _better(swap_sides(scorer.score(target, [query])[0]), found[place])
+        for position, target in enumerate(targets):
+            if found[position].score >= UNRELATED and len(target) < len(query):
+                found[position] = _combine_directions(swap_sides(scorer.score(target, [query])[0]), found[position])
     return list(zip(readable, found, strict=True))
 
 
 def put_identical_first(matches: Sequence[Match], identical: Iterable[VideoRecord], limit: int) -> list[Match]:
-    """Put videos with the same bytes as the query first, with score 1 whatever their frames show.
+    """Put files that are byte-identical to the query first, with score 1 regardless of their frames.
 
-    A video of black frames or plain sky has no features to match, yet an identical file is a copy.
+    A video of black frames or a plain sky has no features to match, but an identical file is a copy nonetheless.
 
     Args:
-        matches: Best first.
-        identical: Records of files with the same content as the query.
+        matches: Other matches, best first.
+        identical: Records of files byte-identical to the query.
         limit: Maximum number of matches.
     """
     first = {}
@@ -145,7 +154,7 @@ def put_identical_first(matches: Sequence[Match], identical: Iterable[VideoRecor
         whole = Segment(0.0, end, 0.0, end, 1.0)
         first[record.id] = Match(record.path, 1.0, (whole,), record.id)
     for match in matches:
-        # If the container does not state a duration, use the frames.
+        # If the container does not state a duration, use the segments found from the frames.
         if match.video_id in first and match.segments and first[match.video_id].segments[0].query_end <= 0:
             first[match.video_id] = Match(match.path, 1.0, match.segments, match.video_id)
     others = [match for match in matches if match.video_id not in first]
@@ -153,10 +162,10 @@ def put_identical_first(matches: Sequence[Match], identical: Iterable[VideoRecor
 
 
 def find_identical(records: Iterable[VideoRecord], path: str | os.PathLike[str]) -> list[VideoRecord]:
-    """Records of files with the same bytes as a file; files are read only if their sizes are equal.
+    """Return the records of files that are byte-identical to a file; only files of the same size are read.
 
-    Equal partial hashes prove nothing; then the files are compared byte by byte, so they must exist. Empty if the
-    query, which could be described before, can no longer be read.
+    Equal partial hashes are not sufficient, so in that case the files, which must exist, are compared byte by byte.
+    Returns an empty list if the query can no longer be read.
     """
     try:
         size = os.stat(path).st_size
@@ -174,26 +183,26 @@ def find_identical(records: Iterable[VideoRecord], path: str | os.PathLike[str])
 
 
 def _match(record: VideoRecord, query: FrameFeatures, pair: PairScore) -> Match:
-    images = {"query": is_picture(query), "target": record.is_photograph}
-    segments = tuple(drop_length(segment, **images) for segment in pair.segments)
+    images = {"query": is_single_frame(query), "target": record.is_photograph}
+    segments = tuple(drop_image_durations(segment, **images) for segment in pair.segments)
     return Match(record.path, pair.score, segments, record.id)
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class Match(Result):
-    """One video of the index that matches the query.
+    """A video in the index that matches the query.
 
     Attributes:
         path: Path of the video when it was indexed.
-        score: Score in [0, 1]: 1.0 identical, below 0.2 unrelated; one threshold works for all queries.
-        segments: Matching stretches, best first; empty if the videos are only similar as a whole.
-        video_id: Id of its record in the index.
+        score: Score in [0, 1]: 1.0 identical, below 0.2 unrelated. The same threshold works for all queries.
+        segments: Matching segments, best first; empty if the videos are only similar as a whole.
+        video_id: Id of the video's record in the index.
         missing: Whether the file no longer exists.
-        picture: Score of the frames alone, in [0, 1]; None if the query has none.
-        sound: Score of the sound alone, in [0, 1]; None if the query or the video has no sound, or the index stores
-            none.
-        sound_segments: Stretches where the sound matches, best first; boxes cover the full frame.
+        picture: Score of the frames alone, in [0, 1]; None if the query has no frames.
+        sound: Score of the sound alone, in [0, 1]; None if the query or the video has no sound, or the index has no
+            audio fingerprints.
+        sound_segments: Segments that match by sound, best first; their boxes cover the whole frame.
     """
 
     derived: ClassVar = ("mirrored", "turned")
@@ -213,8 +222,8 @@ class Match(Result):
 
     @property
     def witnesses(self) -> str:
-        """Both scores in words: "picture .31, sound .97: same sound over another picture"; empty without a sound
-        score."""
+        """Both scores in words, for example "picture 0.15, sound 0.97: same sound over another picture"; empty without
+        a sound score."""
         if self.sound is None:
             return ""
         seen, heard = self.picture, self.sound
@@ -229,16 +238,16 @@ class Match(Result):
 
     @property
     def mirrored(self) -> bool:
-        """Whether the best segment matches the query flipped left to right."""
+        """Whether the best segment matches the mirrored query (flipped left to right)."""
         return bool(self.segments) and self.segments[0].mirrored
 
     @property
     def turned(self) -> int:
-        """Degrees by which to rotate the query clockwise to match its best segment: 0, 90, 180 or 270."""
+        """Clockwise rotation of the query in degrees that matches the best segment: 0, 90, 180 or 270."""
         return self.segments[0].turned if self.segments else 0
 
     def cards(self, path: str = "") -> list[Card]:
-        """The middle of the best segment, for a notebook."""
+        """A frame from the middle of the best segment, for display in a notebook."""
         best = self.segments[0] if self.segments else None
         words = [f"score {self.score:.2f}"]
         if best is not None:
@@ -247,15 +256,18 @@ class Match(Result):
         return [Card(path or self.path, time, shown_name(self.path), ", ".join(words))]
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """One row: the fields of :meth:`to_dict`, with the number of segments and the best one in columns."""
+        """One row with the fields of :meth:`to_dict`, the number of segments, and the best segment as columns."""
         row = self.to_dict()
         segments = row.pop("segments")
         row.pop("sound_segments")
         return [{**row, "segments": len(segments), **(segments[0] if segments else {}), "score": self.score}]
 
     def to_pandas(self) -> Any:
-        """The segments as a pandas DataFrame; raises :class:`vidkin.errors.MissingPartError` if pandas is not
-        installed."""
+        """Return the segments as a pandas DataFrame.
+
+        Raises:
+            MissingPartError: pandas is not installed.
+        """
         return data_frame([segment.to_dict() for segment in self.segments])
 
     def _repr_html_(self) -> str:
@@ -265,18 +277,18 @@ class Match(Result):
 @check_constructor
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison(Result):
-    """Two videos side by side.
+    """Comparison of two videos.
 
     Attributes:
-        score: Score in [0, 1], as in a search.
-        segments: Matching stretches, best first.
-        map: [Tq, Tt] float32 in [0, 1], calibrated similarity of every frame with every frame.
-        query_times: [Tq] float64 seconds.
-        target_times: [Tt] float64 seconds.
-        measure: Name of the scorer, see :func:`vidkin.similarity.open_scorer`; ``kinds`` gives no segments.
+        score: Score in [0, 1], on the same scale as in a search.
+        segments: Matching segments, best first.
+        map: [Tq, Tt] float32 in [0, 1], calibrated similarity of every pair of frames.
+        query_times: [Tq] float64, frame times in seconds.
+        target_times: [Tt] float64, frame times in seconds.
+        measure: Name of the scorer, see :func:`vidkin.match.open_scorer`; ``kinds`` does not report segments.
         sound: Score of the sound alone, in [0, 1]; None if either video has no sound.
-        sound_segments: Stretches where the sound matches, best first.
-        query, target: Their files; empty for videos in memory.
+        sound_segments: Segments that match by sound, best first.
+        query, target: Paths of the videos; empty for videos in memory.
     """
 
     score: float
@@ -294,17 +306,18 @@ class Comparison(Result):
         expected = (len(self.query_times), len(self.target_times))
         if tuple(self.map.shape) != expected:
             raise InvalidArgumentError(
-                f"map must be {list(expected)}, one row and column for each time, got {list(self.map.shape)}"
+                f"map must be {list(expected)}, with a row for each query time and a column for each target time, got "
+                f"{list(self.map.shape)}"
             )
 
     @property
     def has_segments(self) -> bool:
-        """Whether the score comes from segments; otherwise only the order of scores is meaningful, and only for this
-        model."""
+        """Whether the scorer reports segments; otherwise scores are specific to the model, and only their order is
+        meaningful."""
         return finds_segments(self.measure)
 
     def cards(self, path: str = "") -> list[Card]:
-        """Both videos in the middle of each segment, for a notebook."""
+        """Frames of both videos from the middle of each segment, for display in a notebook."""
         cards = []
         for segment in self.segments:
             words = f"score {segment.score:.2f}{_edits(segment)}"
@@ -321,8 +334,11 @@ class Comparison(Result):
         return [segment.to_dict() for segment in self.segments]
 
     def to_pandas(self) -> Any:
-        """The segments as a pandas DataFrame; raises :class:`vidkin.errors.MissingPartError` if pandas is not
-        installed."""
+        """Return the segments as a pandas DataFrame.
+
+        Raises:
+            MissingPartError: pandas is not installed.
+        """
         return data_frame(self.table_rows())
 
     def _repr_html_(self) -> str:
@@ -333,23 +349,23 @@ class Comparison(Result):
 
 
 def _edits(segment: Segment) -> str:
-    """Edits of the copy as text, each after a comma."""
+    """Edits of the copy as text, each preceded by a comma."""
     edits = (("mirrored", segment.mirrored), ("backwards", segment.backwards))
     return "".join(f", {word}" for word, is_so in edits if is_so)
 
 
 def compare_pair(first: FrameFeatures, second: FrameFeatures, scorer: Scorer) -> Comparison:
-    """Score, segments and frame map of two videos; see :func:`score_pair`. Matches of an image have no duration."""
+    """Compare two videos, see :func:`score_pair`; in segments, images have zero duration."""
     best = score_pair(first, second, scorer)
-    images = {"query": is_picture(first), "target": is_picture(second)}
-    segments = tuple(drop_length(segment, **images) for segment in best.segments)
+    images = {"query": is_single_frame(first), "target": is_single_frame(second)}
+    segments = tuple(drop_image_durations(segment, **images) for segment in best.segments)
     return Comparison(best.score, segments, best.map, first.timestamps, second.timestamps, scorer.name)
 
 
 def score_pair(first: FrameFeatures, second: FrameFeatures, scorer: Scorer) -> PairScore:
-    """Score in both directions and take the best, so that the score is symmetric.
+    """Score two videos in both directions and return the better result, so that the score is symmetric.
 
-    A scorer follows the query's frames, so it may find a line through the map in one direction and miss it by a frame
+    A scorer follows the query's frames, so it may find a line through the map in one direction but miss it by a frame
     in the other.
 
     Args:
@@ -361,20 +377,20 @@ def score_pair(first: FrameFeatures, second: FrameFeatures, scorer: Scorer) -> P
     back = swap_sides(scorer.score(second, [first])[0])
     if len(first) == len(second):
         return max(forth, back, key=lambda result: result.score)
-    return _better(forth, back) if len(first) < len(second) else _better(back, forth)
+    return _combine_directions(forth, back) if len(first) < len(second) else _combine_directions(back, forth)
 
 
-def _better(along_shorter: PairScore, along_longer: PairScore) -> PairScore:
-    """The higher score, with the segments along the shorter video if they score about as well.
+def _combine_directions(along_shorter: PairScore, along_longer: PairScore) -> PairScore:
+    """Return the higher score, with the segments along the shorter video unless the other direction scores much higher.
 
-    Along the frames of the longer video, a slow shot around an excerpt looks like the excerpt slowed down.
+    Along the frames of the longer video, a slow shot around an excerpt looks like a slowed-down excerpt.
     """
-    if along_shorter.score >= along_longer.score - _ABOUT_AS_GOOD:
+    if along_shorter.score >= along_longer.score - _MAX_TIE:
         return replace(along_shorter, score=max(along_shorter.score, along_longer.score))
     return along_longer
 
 
 def swap_sides(result: PairScore) -> PairScore:
-    """The same result with query and target exchanged."""
+    """Return the same result with query and target exchanged."""
     segments = tuple(segment.swapped() for segment in result.segments)
     return PairScore(result.score, segments, np.ascontiguousarray(result.map.T))

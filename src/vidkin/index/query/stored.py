@@ -1,4 +1,4 @@
-"""Stored features made ready for scoring, and a cache of them."""
+"""Prepare stored features for scoring, and cache them."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from vidkin.similarity import FrameFeatures
 
 
 def prepare_features(features: FrameFeatures, end: float = 0.0) -> FrameFeatures:
-    """Features as scorers take them: values in single precision, and the end of the video.
+    """Prepare features for a scorer: convert values to single precision and add the end of the video.
 
     Args:
         features: Features as stored.
-        end: Time at which the video (or the stretch of it) ends according to its container, in seconds; 0 if unknown.
+        end: End of the video or clip in seconds, according to its container; 0 if unknown.
     """
     return replace(
         features,
         values=features.values.astype(np.float32, copy=False),
-        # A container may state a wrong end; the end is never before the last frame.
+        # The container may be wrong, so the end is never before the last frame.
         end=max(end, float(features.timestamps[-1])) if end > 0 else None,
     )
 
 
 class FeatureCache:
-    """Cache of stored features ready for scoring, as the next search often scores the same videos.
+    """Cache of features prepared for scoring, because consecutive searches often score the same videos.
 
-    An id always has the same features, so entries never go stale.
+    The features of an id never change, so entries never become stale.
 
     Args:
         most: Maximum size in bytes.
@@ -40,14 +40,14 @@ class FeatureCache:
     def __init__(self, most: int = 64 << 20) -> None:
         self._most, self._bytes = most, 0
         self._cached: OrderedDict[int, FrameFeatures] = OrderedDict()
-        # Searches of one index run in several threads.
+        # Searches of one index may run in several threads.
         self._lock = threading.Lock()
 
     def read(self, store: FeatureReader, video_ids: Sequence[int]) -> list[FrameFeatures]:
         """Return features of these videos, prepared by :func:`prepare_features`.
 
         Raises:
-            NotIndexedError: One of them is not in the store.
+            NotIndexedError: A video is not in the store.
         """
         with self._lock:
             cached = {video_id: self._cached[video_id] for video_id in video_ids if video_id in self._cached}
@@ -64,7 +64,7 @@ class FeatureCache:
 
     def _add(self, read: Mapping[int, FrameFeatures]) -> None:
         for video_id, features in read.items():
-            # Twice, as scoring keeps another copy of the views of short videos.
+            # Count the size twice, because scoring keeps a second copy of the views of short videos.
             if video_id not in self._cached and 2 * features.values.nbytes <= self._most:
                 self._cached[video_id] = features
                 self._bytes += 2 * features.values.nbytes

@@ -1,4 +1,4 @@
-"""Run work in its own thread, so that a hanging decoder can be abandoned and Ctrl-C works at any moment."""
+"""Run work in a separate thread, so that a hung decoder can be abandoned and Ctrl-C works at any time."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from vidkin.features import Phase
 from vidkin.features.views import Silence
 
 ABANDONED = "vidkin abandoned reader"
-"""Name of a thread that had not ended when its result was no longer needed."""
+"""Name given to a thread that is still running when its result is no longer needed."""
 
 _Result = TypeVar("_Result")
 
 _TICK = 0.1
-# Seconds to let an abandoned thread end cleanly, at its next call of beat.
+# Seconds to wait for an abandoned thread to end cleanly, at its next call of `beat`.
 _GRACE = 0.5
 
-# Seconds to wait for it once more at exit: a thread killed inside a native library may abort the process.
+# Seconds to wait for it again at exit, because killing a thread inside a native library may abort the process.
 _GRACE_AT_EXIT = 5.0
 
 
 class HangError(Exception):
-    """The work hangs; the message is one line."""
+    """The work made no progress for too long; the message is one line."""
 
 
 def run_watched(
@@ -37,14 +37,14 @@ def run_watched(
 ) -> _Result:
     """Run ``work(beat)`` in a thread and return its result, or raise its exception.
 
-    A call into a decoder cannot be interrupted, but a thread that waits for it can: by Ctrl-C, or if there is no
-    progress. The worker thread then ends at its next call of ``beat``; one that never returns does not keep the process
-    from ending.
+    A call into a decoder cannot be interrupted, but a thread that waits for it can be, by Ctrl-C or for lack of
+    progress. The worker thread then ends at its next call of ``beat``; a thread that never returns does not prevent the
+    process from exiting.
 
     Args:
-        work: Calls ``beat`` regularly with its current phase.
+        work: Function that calls ``beat`` regularly with its current phase.
         hang_timeout: Timeout as in :class:`~vidkin.features.views.Silence`.
-        on_tick: Called by the waiting thread ten times a second; an exception it raises ends the work.
+        on_tick: Called by the waiting thread ten times a second; raising an exception stops the work.
 
     Raises:
         HangError: ``beat`` was not called for too long.
@@ -75,7 +75,7 @@ class _AbandonedError(BaseException):
 
 
 class _WatchedThread(Generic[_Result]):
-    """The work and its progress, as the waiting thread sees it."""
+    """The work, its progress and its result, shared with the waiting thread."""
 
     def __init__(self, work: Callable[[Callable[[Phase], None]], _Result]) -> None:
         self.done = threading.Event()
@@ -87,10 +87,10 @@ class _WatchedThread(Generic[_Result]):
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Run the work; store its result or exception."""
+        """Run the work and keep its result or exception."""
         try:
             self._results.append(self._work(self._beat))
-        # # result() raises it again in the waiting thread.
+        # `result` raises it again in the waiting thread.
         except BaseException as error:  # noqa: BLE001
             self._error = error
         self.done.set()

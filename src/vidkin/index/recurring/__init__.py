@@ -1,1 +1,1 @@
-"""Segments that several videos of an index share: openings, recaps, bumpers, closings."""
+"""Recurring segments, which several videos of an index share: openings, recaps, bumpers, closings."""

@@ -1,4 +1,4 @@
-"""The user's decisions about recurring segments (exact ends, names, rejections), applied to the groups found."""
+"""User decisions about recurring segments (corrected ends, names, rejections), and how to apply them to groups."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from vidkin.index.recurring.groups import (
     RecurringGroup,
     RecurringKind,
     natural_order,
+    set_shortfalls,
     sort_groups,
-    with_lengths,
 )
 from vidkin.index.storage.contract import VectorStore
 from vidkin.index.storage.decisions import (
@@ -31,16 +31,16 @@ from vidkin.index.storage.records import VideoRecord
 def apply_decisions(
     groups: Iterable[RecurringGroup], decisions: Sequence[RecurringDecision], paths: Mapping[str, str], files: int
 ) -> list[RecurringGroup]:
-    """Apply the user's ends and names to groups, and remove rejected groups.
+    """Apply corrected ends and names to groups, and remove rejected groups.
 
-    Occurrences found later in other files stay in a decided group. A decided group that is no longer found is kept as
-    long as two of its segments are in the index.
+    Occurrences found later in other files are added to a confirmed group. A confirmed group that is no longer found is
+    kept as long as two of its occurrences are in the index.
 
     Args:
         groups: The groups found.
         decisions: The user's decisions.
-        paths: Path of every file searched, by hash of its content.
-        files: Number of these files.
+        paths: Paths of all files searched, keyed by content hash.
+        files: Number of files searched.
     """
     contents = {path: content for content, path in paths.items()}
     left = list(groups)
@@ -77,7 +77,7 @@ def _decided_group(
     paths: Mapping[str, str],
     files: int,
 ) -> RecurringGroup | None:
-    """The group with its decided ends; None if fewer than two occurrences are known."""
+    """Return the group with its confirmed ends; None if it has fewer than two occurrences in the index."""
     left = [one for group in same for one in group.occurrences]
     occurrences = []
     for stretch in known:
@@ -95,7 +95,7 @@ def _decided_group(
         return None
     occurrences.sort(key=lambda one: (one.source, natural_order(one.path), one.start))
     kind: RecurringKind = next((name for name in get_args(RecurringKind) if name == decision.kind), "inside")
-    whole = tuple(occurrences) if kind == "recap" else with_lengths(occurrences)
+    whole = tuple(occurrences) if kind == "recap" else set_shortfalls(occurrences)
     return RecurringGroup(whole, kind, files, decision.name, True, decision.found_by)
 
 
@@ -108,23 +108,25 @@ def decide_group(
     without: Sequence[Occurrence] = (),
     wait: float,
 ) -> None:
-    """Store the user's decision about a group, replacing an earlier one.
+    """Save the user's decision about a group, replacing an earlier one.
 
     Args:
-        place: Place of the index.
+        place: Location of the index.
         store: Store of the index.
-        group: The group, with its corrected ends and name.
-        verdict: Whether it is a group.
+        group: The group, with corrected ends and name.
+        verdict: Whether the segment recurs.
         without: Occurrences that were found with the group but do not belong to it.
         wait: Seconds to wait for another writer.
 
     Raises:
-        InvalidArgumentError: It is a group of copies, or an occurrence is beyond the end of its file.
+        InvalidArgumentError: The group consists of copies, or an occurrence starts after the end of its file.
         NotIndexedError: A file is not in the index.
         CollectionLockedError: Another process is writing.
     """
     if group.kind == "copy":
-        raise InvalidArgumentError("copies of one video are no group that can be decided; use confirm and reject")
+        raise InvalidArgumentError(
+            "a group of copies cannot be confirmed or rejected; use confirm and reject for its pairs"
+        )
     records = {record.path: record for record in store.videos()}
     stretches = [
         *(_stretch(records, one, belongs=True) for one in group.occurrences),
@@ -132,13 +134,13 @@ def decide_group(
     ]
     decision = RecurringDecision(verdict, group.name, group.kind, tuple(stretches), group.found_by)
     with changing(place, wait) as decisions:
-        decisions.recurring = [*_others(decisions, group, stretches), decision]
+        decisions.recurring = [*_other_decisions(decisions, group, stretches), decision]
 
 
-def _others(
+def _other_decisions(
     decisions: Decisions, group: RecurringGroup, stretches: Sequence[DecidedStretch]
 ) -> list[RecurringDecision]:
-    """The decisions that are not about a group with these segments."""
+    """Return the decisions that do not concern a group with these segments."""
     is_inside = len({stretch.content for stretch in stretches if stretch.belongs}) == 1
     return [
         old for old in decisions.recurring if old.is_inside != is_inside or not old.is_about(stretches, group.found_by)
@@ -149,21 +151,21 @@ def forget_group(place: Place, store: VectorStore, group: RecurringGroup, *, wai
     """Delete the user's decision about a group.
 
     Raises:
-        InvalidArgumentError: There is no decision about it.
+        InvalidArgumentError: There is no decision about the group.
         NotIndexedError: A file is not in the index.
         CollectionLockedError: Another process is writing.
     """
     records = {record.path: record for record in store.videos()}
     stretches = [_stretch(records, one, belongs=True) for one in group.occurrences]
     with changing(place, wait) as decisions:
-        kept = _others(decisions, group, stretches)
+        kept = _other_decisions(decisions, group, stretches)
         if len(kept) == len(decisions.recurring):
-            raise InvalidArgumentError("there is no decision on this group")
+            raise InvalidArgumentError("there is no decision about this group")
         decisions.recurring = kept
 
 
 def rejected_groups(place: Place, paths: Mapping[str, str], files: int) -> list[RecurringGroup]:
-    """The groups that the user rejected and whose files are in the index."""
+    """Return the groups that the user rejected, if at least two of their occurrences are in the index."""
     rejected = [each for each in Decisions.open(place).recurring if each.verdict == "does not recur"]
     shown = [
         _decided_group(each, [one for one in each.stretches if one.content in paths], (), paths, files)
@@ -175,13 +177,13 @@ def rejected_groups(place: Place, paths: Mapping[str, str], files: int) -> list[
 def _stretch(records: Mapping[str, VideoRecord], one: Occurrence, *, belongs: bool) -> DecidedStretch:
     record = records.get(one.path)
     if record is None or not record.content_hash:
-        raise NotIndexedError(f"{one.path} is not in the index (any more), or changed; index it again")
+        raise NotIndexedError(f"{one.path} is not in the index, or has changed since it was indexed; index it again")
     if one.start >= record.duration:
-        raise InvalidArgumentError(f"start must be before the end of {one.path}, {record.duration} s, got {one.start}")
+        raise InvalidArgumentError(f"start must be before the end of {one.path} ({record.duration} s), got {one.start}")
     return DecidedStretch(record.content_hash, one.start, one.end, belongs, one.source)
 
 
 def paths_by_content(records: Collection[VideoRecord]) -> dict[str, str]:
-    """Path by hash of content; for files with the same bytes, the first path."""
+    """Return the path for each content hash; for byte-identical files, the first path."""
     ordered = sorted(records, key=lambda record: natural_order(record.path), reverse=True)
     return {record.content_hash: record.path for record in ordered if record.content_hash}

@@ -1,6 +1,6 @@
-"""Find the exact frame at which two files stop matching, by decoding them around the ends of a shared segment.
+"""Find the exact frames at which two files start and stop matching, by decoding them around the ends of a segment.
 
-Shape legend: N, M frames of clips, H and W their sides in pixels, G cells of a small image, S shifts.
+Shapes: N, M frames of clips; H, W height and width in pixels; G cells of a downscaled image; S shifts.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ StretchEnd = Literal["start", "end"]
 Floats = NDArray[np.float32]
 
 REACH = 3.0
-"""Seconds of a clip on both sides of its middle."""
+"""Seconds of a clip on either side of its middle."""
 
-# Seconds between middles of clips, because the ends of one occurrence differ a little from pair to pair.
+# Clips are centered on a grid with this spacing in seconds, so that they can be reused: the ends of an occurrence
+# differ slightly from pair to pair.
 _GRID = 2.0
-_HELD_CLIPS = 256
-# Shorter side of decoded frames in pixels, and number of cells compared.
+_MAX_CACHED = 256  # clips
+# Shorter side of decoded frames in pixels, and number of rows and columns of cells.
 _SHORT_SIDE, _ROWS, _COLUMNS = 48, 12, 20
 _BAR = 28  # maximum gray level of a black bar
-_FLAT = 2.0  # gray levels; cells that differ by less have no content
-_BOUND = 0.5  # minimum correlation of frames that may be the same; below it, a frame begins a shot
-_LOOKALIKE = 0.04  # minimum drop in correlation of footage that only looks similar
-_SHIFT, _STEP = 1.6, 0.02  # maximum error of stored times in seconds, and step of the shifts tried
-_NEAR_CUT = 0.5  # maximum seconds by which an end is moved to a cut
-# Minimum correlation of the deviations of two videos from their mean frames, if both show the same; and if that is
-# certain.
-_SAME_COURSE, _SURE = 0.75, 0.95
-_MOST_OF_STILL = 0.75  # minimum share of agreeing frames in a card or a shot from a fixed camera
-_MIN_CHANGE = 1.0  # gray levels
-_SHORTEST_LINK = 1.9  # seconds
-# Maximum share of the cells that a title covers, and minimum change of a covered cell in gray levels.
-_UNEQUAL, _COVERS = 0.2, 8.0
+_FLAT = 2.0  # minimum standard deviation of the cells in gray levels; images with less have no content
+_BOUND = 0.5  # minimum correlation of frames that may be the same; a lower correlation to the previous frame is a cut
+_LOOKALIKE = 0.04  # minimum drop in correlation where footage only looks similar
+_SHIFT, _STEP = 1.6, 0.02  # maximum error of stored times, and step between shifts, in seconds
+_NEAR_CUT = 0.5  # maximum distance in seconds by which an end is moved to a cut
+# Minimum correlation of the changes in two videos to count as the same footage, and to be certain of it.
+_SAME_CHANGES, _SURE = 0.75, 0.95
+_MIN_STILL_RATIO = 0.75  # minimum fraction of similar frames in a title card or a shot from a fixed camera
+_MIN_CHANGE = 1.0  # minimum RMS change in gray levels
+_MIN_LENGTH = 1.9  # minimum seconds of a segment after its ends were found
+# Maximum fraction of the cells covered by a title, and minimum change of a covered cell in gray levels.
+_MAX_COVERED, _MIN_COVERING = 0.2, 8.0
 
 
 class Cells(NamedTuple):
-    """Small images.
+    """Images downscaled to cells.
 
     Attributes:
         means: [N, G] gray levels.
-        units: [N, G] see :func:`_normalize`.
+        units: [N, G] normalized gray levels, see :func:`_normalize`.
     """
 
     means: Floats
@@ -64,12 +64,14 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Clip:
-    """Small gray images of consecutive frames.
+    """Small grayscale images of consecutive frames.
 
     Attributes:
-        times: [N] seconds. images: [N, H, W] uint8 luma.
-        end: Time at which the last frame leaves the screen, seconds.
-        is_first, is_last: Whether the first image is the file's first frame, and the last its last frame.
+        times: [N] seconds.
+        images: [N, H, W] uint8 luma.
+        end: Time in seconds at which the last frame leaves the screen.
+        is_first: Whether the clip starts with the first frame of the file.
+        is_last: Whether the clip ends with the last frame of the file.
     """
 
     times: NDArray[np.float64]
@@ -81,18 +83,18 @@ class Clip:
 
     @cached_property
     def step(self) -> float:
-        """Seconds between frames."""
+        """Median seconds between frames."""
         return _step(self.times)
 
     @cached_property
     def aspect(self) -> float:
-        """Width by height of most frames, without black bars."""
+        """Median aspect ratio (width / height) of the frames without black bars."""
         return float(np.median([aspect for first, end, aspect, _ in self._shots for _ in range(first, end)]))
 
     @cached_property
     def _shots(self) -> list[tuple[int, int, float, NDArray[np.uint8]]]:
-        """First and last frame (exclusive), aspect and images of each shot without bars, which may vary within a file.
-        Dark shots are not cropped."""
+        """First frame, end (exclusive), aspect ratio and images of each shot, without black bars, which may vary within
+        a file. Dark shots are not cropped."""
         small = self.images[:, ::4, ::4].reshape(len(self.images), -1).astype(np.float32)
         cuts = np.flatnonzero(np.vecdot(_normalize(small[1:]), _normalize(small[:-1])) < _BOUND) + 1
         shots = []
@@ -106,7 +108,7 @@ class Clip:
         return shots
 
     def cells(self, aspect: float | None = None) -> Cells:
-        """Divide each image into cells, without the borders that an image of another aspect lacks."""
+        """Divide each image into cells, after cropping it to this aspect ratio; None for no cropping."""
         if aspect not in self._cells:
             parts = []
             for _, _, shown, images in self._shots:
@@ -120,7 +122,7 @@ class Clip:
 
 
 def _normalize(cells: Floats) -> Floats:
-    """Images [N, G] with zero mean and unit length; zeros for images without content."""
+    """Normalize images [N, G] to zero mean and unit length; images without content become zero."""
     centered = cells - cells.mean(axis=1, keepdims=True)
     size = np.linalg.norm(centered, axis=1, keepdims=True)
     return np.asarray(
@@ -132,10 +134,9 @@ def _step(times: NDArray[np.float64]) -> float:
     return float(np.median(np.diff(times))) if len(times) > 1 else 0.04
 
 
-def _cell_weights(length: int, share: float, cells: int) -> Floats:
-    """Weights [cells, length] of the pixels of each cell; the cells cover the middle of the length, to this share of
-    it."""
-    borders = length * (0.5 + share * (np.arange(cells + 1) / cells - 0.5))
+def _cell_weights(length: int, fraction: float, cells: int) -> Floats:
+    """Weights [cells, length] of the pixels in each cell; the cells cover the central ``fraction`` of the length."""
+    borders = length * (0.5 + fraction * (np.arange(cells + 1) / cells - 0.5))
     pixels = np.arange(length)[None]
     covered = (np.minimum(borders[1:, None], pixels + 1) - np.maximum(borders[:-1, None], pixels)).clip(0)
     return np.asarray(covered / covered.sum(axis=1, keepdims=True), np.float32)
@@ -143,13 +144,12 @@ def _cell_weights(length: int, share: float, cells: int) -> Floats:
 
 @dataclass(slots=True)
 class Clips:
-    """Reads frames around given times, and caches the latest clips, because ends in one file are often close
-    together."""
+    """Reads frames around given times, and caches recent clips, because the ends in a file are often close together."""
 
     _held: OrderedDict[tuple[str, float], Clip] = field(default_factory=OrderedDict, init=False)
 
     def around(self, record: VideoRecord, time: float) -> Clip:
-        """All frames from at least two seconds before a time to at least two seconds after it.
+        """Return all frames from at least two seconds before a time to at least two seconds after it.
 
         Raises:
             MediaError: The file cannot be read there.
@@ -158,7 +158,7 @@ class Clips:
         clip = self._held.get((record.path, middle))
         if clip is None:
             clip = self._held[record.path, middle] = _read_clip(record.path, max(0.0, middle - REACH), middle + REACH)
-            if len(self._held) > _HELD_CLIPS:
+            if len(self._held) > _MAX_CACHED:
                 self._held.popitem(last=False)
         self._held.move_to_end((record.path, middle))
         return clip
@@ -167,16 +167,16 @@ class Clips:
 def _read_clip(path: str, start: float, end: float) -> Clip:
     times, images = read_gray(path, start=start, end=end, short_side=_SHORT_SIDE, threads=2)
     step = _step(times)
-    # The frame on screen at the end is not read; the next frame begins there or a little later.
+    # The next frame, which is not read, starts at the end or slightly later.
     leaves = float(times[-1]) + step
     return Clip(times, images, leaves, start <= 0, leaves < end - 1.5 * step)
 
 
 class TimeLine(NamedTuple):
-    """Maps each moment of the first video to the moment of the second that shows the same.
+    """A line that maps times in the first video to times in the second.
 
     Attributes:
-        first, second: Corresponding moments of both, in seconds.
+        first, second: Corresponding times in both videos, in seconds.
         speed: Seconds of the second video per second of the first.
     """
 
@@ -185,25 +185,25 @@ class TimeLine(NamedTuple):
     speed: float
 
     def at(self, first: float) -> float:
-        """Convert a time of the first video to a time of the second."""
+        """Convert a time in the first video to a time in the second."""
         return self.second + (first - self.first) * self.speed
 
     def swapped(self) -> TimeLine:
-        """Swap the two videos."""
+        """Return the inverse line, from the second video to the first."""
         return TimeLine(self.second, self.first, 1 / self.speed)
 
     def shifted(self, seconds: float) -> TimeLine:
-        """Shift the times of the second video."""
+        """Return the line with times in the second video shifted."""
         return self._replace(second=self.second + seconds)
 
 
 class EndFit(NamedTuple):
-    """An end of a shared stretch.
+    """The start or end of a shared segment.
 
     Attributes:
-        first, second: Time of the end in both videos, in seconds.
+        first, second: Times in the two videos, in seconds.
         match: Mean correlation of the frames inside, in [-1, 1].
-        goes_on: Whether the videos still match where decoding stopped, in the middle of both files.
+        goes_on: Whether the videos still match at the edge of the decoded clips, although neither file ends there.
     """
 
     first: float
@@ -216,11 +216,12 @@ class FittedStretch(NamedTuple):
     """A shared segment with exact ends, confirmed by its frames.
 
     Attributes:
-        first_start, first_end, second_start, second_end: Seconds.
+        first_start, first_end: Start and end in the first video, in seconds.
+        second_start, second_end: Start and end in the second video, in seconds.
         score: Similarity of the features, in [0, 1].
-        match: Similarity of the frames at the ends, in [0, 1].
-        covered: Share of the frame covered in only one of the videos, such as by a title; 0 unless that is so at both
-            ends.
+        match: Similarity of the frames near the ends, in [0, 1].
+        covered: Fraction of the frame that is covered in only one of the videos, for example by a title, near both
+            ends; otherwise 0.
         speed: Seconds of the second video per second of the first at which most frames agree; 0 if unknown.
     """
 
@@ -234,7 +235,7 @@ class FittedStretch(NamedTuple):
     speed: float = 0.0
 
     def swapped(self) -> FittedStretch:
-        """Swap the two videos."""
+        """Return the segment with the two videos exchanged."""
         first, second = (self.first_start, self.first_end), (self.second_start, self.second_end)
         return FittedStretch(*second, *first, self.score, self.match, self.covered, self.speed and 1 / self.speed)
 
@@ -243,20 +244,20 @@ Files = tuple[VideoRecord, VideoRecord]
 
 
 def try_fit(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
-    """Call :func:`fit_stretch`; if a file cannot be read there, use the ends from stored features."""
+    """Call :func:`fit_stretch`; if a file cannot be read, fall back to the ends from stored features."""
     try:
         return fit_stretch(clips, first, second, stretch)
     except MediaError as error:
-        _logger.warning("%s; the ends are those of its stored features", error)
+        _logger.warning("%s; using the ends found from stored features", error)
     times = stretch.first_start, stretch.first_end, stretch.second_start, stretch.second_end
     return FittedStretch(*times, stretch.score, 0.0) if stretch.is_distinct else None
 
 
 def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: RoughStretch) -> FittedStretch | None:
-    """Find both ends of a shared segment to the frame; None if the frames show that nothing is shared.
+    """Find both ends of a shared segment with frame accuracy; return None if the frames do not confirm the segment.
 
     Raises:
-        MediaError: One of the files cannot be read there.
+        MediaError: A file cannot be read around an end.
     """
     files = first, second
     line = _align(clips, files, stretch)
@@ -267,29 +268,29 @@ def fit_stretch(clips: Clips, first: VideoRecord, second: VideoRecord, stretch: 
     if starts is None or ends is None:
         return None
     lengths = ends.first - starts.first, ends.second - starts.second
-    if min(lengths) < _SHORTEST_LINK or abs(lengths[0] * line.speed - lengths[1]) > _SHIFT:
+    if min(lengths) < _MIN_LENGTH or abs(lengths[0] * line.speed - lengths[1]) > _SHIFT:
         return None
     inside = [_pairs_inside(clips, files, time, (starts, ends)) for time in (starts, ends)]
     inside = [pairs for pairs in inside if len(pairs[0][0])]
-    courses = [_correlate(_departures(one), _departures(other)) for pairs in inside for one, other in pairs]
-    course = max((each for each in courses if each is not None), default=None)
+    correlations = [_correlate(_center(one), _center(other)) for pairs in inside for one, other in pairs]
+    correlation = max((each for each in correlations if each is not None), default=None)
     is_sure = min(starts.match, ends.match) >= _SURE
-    if course is None:
-        # Still frames must all agree well, or match for some seconds.
-        if not stretch.is_distinct or not (is_sure or min(lengths) >= 4 * _SHORTEST_LINK):
+    if correlation is None:
+        # Without any motion, frames must agree well or match for several seconds.
+        if not stretch.is_distinct or not (is_sure or min(lengths) >= 4 * _MIN_LENGTH):
             return None
     elif _is_still(np.concatenate([pairs[0][0] for pairs in inside])):
-        if course < _SURE:
+        if correlation < _SURE:
             return None
-    elif course < (_BOUND if stretch.is_distinct else _SAME_COURSE):
+    elif correlation < (_BOUND if stretch.is_distinct else _SAME_CHANGES):
         return None
-    covered = min(map(share_covered, inside), default=0.0)
+    covered = min(map(covered_fraction, inside), default=0.0)
     times = starts.first, ends.first, starts.second, ends.second
     return FittedStretch(*times, stretch.score, max(0.0, starts.match, ends.match), covered, line.speed)
 
 
 def _align(clips: Clips, files: Files, stretch: RoughStretch) -> TimeLine | None:
-    """Find the line along which most frames around both ends agree; None if no frames do."""
+    """Find the line along which most frames around both ends agree; None if none do."""
     middle = (stretch.first_start + stretch.first_end) / 2, (stretch.second_start + stretch.second_end) / 2
     shifts = np.arange(-_SHIFT, _SHIFT + 1e-9, _STEP)
     ends: tuple[tuple[StretchEnd, float, float], ...] = (
@@ -303,7 +304,7 @@ def _align(clips: Clips, files: Files, stretch: RoughStretch) -> TimeLine | None
         totals = np.sum(
             [np.max([_totals(*pair, line, side, shifts) for pair in pairs], axis=0) for side, pairs in views], axis=0
         )
-        # Prefer the shortest shift and normal speed, because nearly still frames agree at any speed.
+        # Prefer small shifts and normal speed, because nearly still frames agree at any shift and speed.
         totals = (totals - 1e-3 * np.abs(shifts)) * (1.0 if speed == 1.0 else 0.9)
         if totals.max() > best:
             best, found = float(totals.max()), line.shifted(float(shifts[np.argmax(totals)]))
@@ -311,7 +312,7 @@ def _align(clips: Clips, files: Files, stretch: RoughStretch) -> TimeLine | None
 
 
 def _fit(clips: Clips, files: Files, time: float, line: TimeLine, side: StretchEnd) -> EndFit | None:
-    """Find the end, starting from ``time``: search outwards while both files still match there, otherwise inwards."""
+    """Find the start or end near ``time``: search outward while both files still match, otherwise inward."""
     outwards = -1.0 if side == "start" else 1.0
     fit: EndFit | None = None
     for _ in range(3):
@@ -320,7 +321,7 @@ def _fit(clips: Clips, files: Files, time: float, line: TimeLine, side: StretchE
         if fit is not None and (
             found is None or (found.first - fit.first) * outwards < 0 or found.match < fit.match - 4 * _LOOKALIKE
         ):
-            return fit  # the clip farther out shows less of the segment
+            return fit  # the clip farther out agrees less
         if found is None:
             time -= outwards * REACH
             continue
@@ -332,14 +333,14 @@ def _fit(clips: Clips, files: Files, time: float, line: TimeLine, side: StretchE
 
 
 class _View(NamedTuple):
-    """A clip divided into the cells that are compared with those of another clip."""
+    """A clip and the cells that are compared with those of another clip."""
 
     clip: Clip
     cells: Cells
 
 
 def _views(first: Clip, second: Clip) -> list[tuple[_View, _View]]:
-    """Both clips unchanged, and cropped to the aspect of the other clip."""
+    """Return pairs of views: both clips uncropped and, if the aspect ratios differ, each cropped to the other's."""
     pairs = [(_View(first, first.cells()), _View(second, second.cells()))]
     if abs(first.aspect / second.aspect - 1) > 0.04:
         pairs.append((_View(first, first.cells(second.aspect)), pairs[0][1]))
@@ -348,14 +349,14 @@ def _views(first: Clip, second: Clip) -> list[tuple[_View, _View]]:
 
 
 def find_end(first: Clip, second: Clip, line: TimeLine, side: StretchEnd) -> EndFit | None:
-    """Find where two clips stop (or begin) to show the same.
+    """Find where two clips start or stop matching.
 
-    The end is where frames stop agreeing along the line: the position with the largest sum of (correlation - bound) on
-    the inside. An end near a cut is moved to that cut.
+    The end is the position with the largest sum of (correlation - bound) over the frames inside, along the line. An end
+    near a cut is moved to the cut.
 
     Args:
         first, second: Frames around the end in both videos.
-        line: Maps moments of the first to moments of the second.
+        line: Maps times in the first video to times in the second.
         side: Which end of the segment to find.
 
     Returns:
@@ -380,25 +381,26 @@ def find_end(first: Clip, second: Clip, line: TimeLine, side: StretchEnd) -> End
         stops = [clip.is_first for clip, border in borders if border <= 1]
     else:
         stops = [clip.is_last for clip, border in borders if border >= len(clip.times) - 2]
-    # A cut shortly before where decoding stopped is not the end.
-    times = [_time_of(clip, at if side == "start" else at + 1, to_cut=all(stops)) for clip, at in borders]
+    # If the clips still match where decoding stopped, a cut shortly before is not the end.
+    times = [_frame_time(clip, at if side == "start" else at + 1, to_cut=all(stops)) for clip, at in borders]
     return EndFit(times[0], times[1], forward[1], bool(stops) and not any(stops))
 
 
 def _totals(
     one: _View, other: _View, line: TimeLine, side: StretchEnd, shifts: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Largest sum [S] of evidence from the frames inside an end, for each shift of the second clip in seconds."""
+    """Largest sum [S] of evidence over the frames inside an end, for each shift of the second clip in seconds."""
     times, clip = one.clip.times, other.clip
     mapped = line.at(0.0) + shifts[:, None] + times[None] * line.speed
     agreement = one.cells.units @ other.cells.units.T
     values = agreement[np.arange(len(times))[None], _find_nearest(clip.times, mapped)]
     is_outside = (mapped < clip.times[0] - clip.step) | (mapped >= clip.end + 0.5 * clip.step)
-    # The more similar frames are, the more each step counts, because nearly still frames are similar at any shift.
+    # Use a logarithmic scale, so that small differences between very similar frames count: nearly still frames are
+    # similar at any shift.
     gains = np.where((values == 0) | is_outside, 0.0, np.log10((1.01 - _BOUND) / (1.01 - values)))
     if side == "start":
         gains, is_outside = gains[:, ::-1], is_outside[:, ::-1]
-    # Frames that the second clip lacks count like the average, so that a shift is not preferred for a larger overlap.
+    # Frames missing from the second clip count as average, so that shifts with more overlap are not preferred.
     present = np.cumsum(~is_outside, axis=1) / np.arange(1, len(times) + 1)
     return np.asarray((np.cumsum(gains, axis=1) / np.maximum(present, 0.1)).max(axis=1))
 
@@ -409,9 +411,10 @@ def _find_nearest(times: NDArray[np.float64], wanted: NDArray[np.float64]) -> ND
 
 
 def _inside(one: _View, other: _View, line: TimeLine, side: StretchEnd) -> tuple[int, float] | None:
-    """Position of the outermost frame inside an end, and mean correlation of all frames outside of fades."""
+    """Return the position of the outermost frame inside an end, and the mean correlation of the frames inside except
+    fades; None if no frames agree."""
     clip, mapped = other.clip, line.at(0.0) + one.clip.times * line.speed
-    # Up to half a frame beyond the border, the other clip still shows its last frame.
+    # Up to half a frame beyond its end, the other clip still shows its last frame.
     rows = np.flatnonzero((mapped > clip.times[0] - 0.6 * clip.step) & (mapped < clip.end - 0.4 * clip.step))
     rows = rows[::-1] if side == "start" else rows
     if len(rows) == 0:
@@ -426,19 +429,20 @@ def _inside(one: _View, other: _View, line: TimeLine, side: StretchEnd) -> tuple
         count = int(np.argmax(sums)) + 1
         if sums[count - 1] <= 0:
             return None
-        # Titles and other versions agree less, so the bound is between the usual agreement here and that of unrelated
-        # frames.
+        # Versions with other titles agree less, so set the bound between the typical agreement here and that of
+        # unrelated frames.
         bound = max(0.8 * _BOUND, float(np.median(values[:count][is_shown[:count]])) / 2 + 0.05)
     cells, others = one.cells.means[rows], other.cells.means[columns]
     count = _count_without_lookalike(values[:count], cells, others)
-    dim = count_with_dim(count, cells, others, one.clip.step)
+    dim = extend_by_dim_frames(count, cells, others, one.clip.step)
     return int(rows[dim - 1]), float(values[:count].mean())
 
 
 def _count_without_lookalike(values: Floats, cells: Floats, others: Floats) -> int:
-    """Number of leading frames that agree clearly better than the rest, if the rest changes differently in both videos.
+    """Return the number of leading frames that agree clearly better than the rest, provided that the rest changes
+    differently in both videos.
 
-    Two skies look similar, but less so than two copies of one sky, and their clouds drift apart.
+    Two skies look similar, but less so than two copies of the same sky, and their clouds move differently.
     """
     count, sizes = len(values), np.arange(1, len(values))
     sums = np.cumsum(values, dtype=np.float64)
@@ -448,18 +452,18 @@ def _count_without_lookalike(values: Floats, cells: Floats, others: Floats) -> i
     at = int(np.argmax((inner - outer) * np.sqrt(sizes * (count - sizes))))
     if 1 - outer[at] < 3 * (1 - inner[at]) + _LOOKALIKE:
         return count
-    course = _correlate(_departures(cells[at + 1 : count]), _departures(others[at + 1 : count]))
-    return count if course is not None and course >= _BOUND else at + 1
+    correlation = _correlate(_center(cells[at + 1 : count]), _center(others[at + 1 : count]))
+    return count if correlation is not None and correlation >= _BOUND else at + 1
 
 
-def _time_of(clip: Clip, border: int, *, to_cut: bool) -> float:
-    """Time at which a frame begins, or the time of the nearest cut if one is close."""
+def _frame_time(clip: Clip, border: int, *, to_cut: bool) -> float:
+    """Return the time at which a frame appears or, with ``to_cut``, the time of the nearest cut if one is close."""
     units = clip.cells().units
     alike: Floats = np.vecdot(units[1:], units[:-1])
     cuts = np.flatnonzero(alike < _BOUND) + 1
     if to_cut and len(cuts):
         cut = int(cuts[np.argmin(np.abs(cuts - border))])
-        # Frames on the same side of a cut are similar; fast motion and fades are not cuts.
+        # At a cut, frames on the same side are similar; this rules out fast motion and fades.
         around = np.concatenate([alike[max(0, cut - 4) : cut - 1], alike[cut : cut + 3]])
         if abs(cut - border) * clip.step <= _NEAR_CUT and (around > _BOUND).all():
             border = cut
@@ -467,7 +471,7 @@ def _time_of(clip: Clip, border: int, *, to_cut: bool) -> float:
 
 
 def _pairs_inside(clips: Clips, files: Files, end: EndFit, ends: tuple[EndFit, EndFit]) -> list[tuple[Floats, Floats]]:
-    """Cells [N, G] of the same moments of both files near an end, for each aspect at which they can be compared."""
+    """Cells [N, G] of both files at the same moments near an end, for each pair of views."""
     starts, stops = ends
     line = TimeLine(starts.first, starts.second, (stops.second - starts.second) / (stops.first - starts.first))
     clip, other = clips.around(files[0], end.first), clips.around(files[1], end.second)
@@ -478,15 +482,15 @@ def _pairs_inside(clips: Clips, files: Files, end: EndFit, ends: tuple[EndFit, E
     return [(one.cells.means[rows], two.cells.means[columns]) for one, two in _views(clip, other)]
 
 
-def _departures(cells: Floats) -> Floats:
-    """Deviations of images [N, G] from their brightness and their mean; for a fixed camera, these show what moves past
-    it."""
+def _center(cells: Floats) -> Floats:
+    """Subtract from images [N, G] their brightness and their mean image, which leaves what moves in front of a fixed
+    camera."""
     shown = cells - cells.mean(axis=1, keepdims=True)
     return np.asarray(shown - shown.mean(axis=0))
 
 
 def _correlate(first: Floats, second: Floats) -> float | None:
-    """Correlation of two changes; 0 if one is far smaller, None if both are too small to see."""
+    """Correlation of the changes in two clips; 0 if one is much smaller, None if both are negligible."""
     sizes = [float(np.sqrt((change**2).mean())) for change in (first, second)]
     if max(sizes) < _MIN_CHANGE:
         return None
@@ -494,17 +498,21 @@ def _correlate(first: Floats, second: Floats) -> float | None:
 
 
 def _is_still(cells: Floats) -> bool:
-    """Whether images [N, G] show a card or come from a fixed camera, except for a short part."""
+    """Whether images [N, G] mostly show a title card or come from a fixed camera."""
     units = _normalize(cells)
-    return bool((units @ units.T >= _SURE).mean(axis=1).max() >= _MOST_OF_STILL)
+    return bool((units @ units.T >= _SURE).mean(axis=1).max() >= _MIN_STILL_RATIO)
 
 
-def _compare_most(cells: Floats, others: Floats) -> tuple[Floats, Floats, Floats]:
-    """Lower and higher contrast [2, N] of both, their correlations [N], and the difference [N, G] of each cell after
-    scaling ``others`` to fit; all computed from the cells that differ least."""
+def _compare_common(cells: Floats, others: Floats) -> tuple[Floats, Floats, Floats]:
+    """Compare images [N, G], ignoring the fifth of the cells that differs most.
+
+    Returns:
+        The lower and higher contrast [2, N] of each pair, the correlations [N], and the difference [N, G] of each cell
+        after a linear fit.
+    """
     apart = others - cells
     apart = np.abs(apart - np.median(apart, axis=1, keepdims=True))
-    kept = apart <= np.quantile(apart, 1 - _UNEQUAL, axis=1, keepdims=True)
+    kept = apart <= np.quantile(apart, 1 - _MAX_COVERED, axis=1, keepdims=True)
     sizes = kept.sum(axis=1)
     one, two = (each - (np.where(kept, each, 0).sum(axis=1) / sizes)[:, None] for each in (cells, others))
     squares, other_squares, products = (
@@ -515,50 +523,52 @@ def _compare_most(cells: Floats, others: Floats) -> tuple[Floats, Floats, Floats
     return np.sqrt(np.sort([squares, other_squares], axis=0)), alike, left
 
 
-def share_covered(pairs: Sequence[tuple[Floats, Floats]]) -> float:
-    """Share of the frame, in [0, 1], that is covered in only one of two clips, such as by a title.
+def covered_fraction(pairs: Sequence[tuple[Floats, Floats]]) -> float:
+    """Return the fraction of the frame, in [0, 1], that is covered in only one of two clips, for example by a title.
 
     Args:
-        pairs: Cells [N, G] of the same moments of both clips, for each aspect at which they can be compared. Returns:
-        The share; 0 if it is less than a twenty-fifth, or if the rest does not agree.
+        pairs: Cells [N, G] of both clips at the same moments, for each pair of views.
+
+    Returns:
+        The fraction; 0 if it is below 0.04, or if the rest of the frame does not agree.
     """
     found = []
     for cells, others in pairs:
-        _, alike, left = _compare_most(cells, others)
-        found.append((float(np.median(alike)), float((np.abs(np.median(left, axis=0)) > _COVERS).mean())))
-    alike_most, share = max(found)
-    return share if alike_most >= 0.9 and share >= 1 / 25 else 0.0
+        _, alike, left = _compare_common(cells, others)
+        found.append((float(np.median(alike)), float((np.abs(np.median(left, axis=0)) > _MIN_COVERING).mean())))
+    agreement, fraction = max(found)
+    return fraction if agreement >= 0.9 and fraction >= 1 / 25 else 0.0
 
 
-def count_with_dim(count: int, cells: Floats, others: Floats, step: float) -> int:
-    """Extend a number of leading frames by matching frames beyond them that are too dim to be recognized alone.
+def extend_by_dim_frames(count: int, cells: Floats, others: Floats, step: float) -> int:
+    """Extend a number of matching frames by following frames that match but are too dim to be recognized by themselves.
 
     Args:
-        count: Number of agreeing frames, from the inside outwards.
+        count: Number of matching frames, going outward.
         cells, others: [N, G] images of both files.
         step: Seconds between frames.
 
     Returns:
-        ``count``, or more if the next frames are a fade, or black or white with a title in one of the files; the fifth
-        of the cells that differs most is ignored.
+        ``count``, or more if the next frames are a fade, or black or white, possibly with a title in one of the files;
+        the fifth of the cells that differs most is ignored.
     """
-    # Dimmer than the frames inside: black, a fade, or a title over either.
+    # Frames with less contrast than those inside: black, a fade, or a title over either.
     spreads = np.stack([cells.std(axis=1), others.std(axis=1)])
     is_dim: NDArray[np.bool_] = spreads[:, count:].min(axis=0) < max(12.0, 0.3 * float(spreads[:, :count].max()))
     if not is_dim[:1].any():
         return count
     levels = np.abs(np.median(others[count:] - cells[count:], axis=1))
-    (lower, higher), alike, _ = _compare_most(cells[count:], others[count:])
+    (lower, higher), alike, _ = _compare_common(cells[count:], others[count:])
     is_plain = (higher < 1.6) & (levels < 12.0)
     last, unlike = 0, 0
-    for place in range(len(levels)):
+    for position in range(len(levels)):
         # After plain or different frames, only frames that agree well belong to the same shot.
-        least = 0.9 if unlike or (place - last) * step > 0.2 else _SAME_COURSE
-        if is_dim[place] and lower[place] >= max(0.4, 0.6 * higher[place]) and alike[place] >= least:
-            last, unlike = place + 1, 0
+        least = 0.9 if unlike or (position - last) * step > 0.2 else _SAME_CHANGES
+        if is_dim[position] and lower[position] >= max(0.4, 0.6 * higher[position]) and alike[position] >= least:
+            last, unlike = position + 1, 0
             continue
-        unlike += not is_plain[place]
-        # With different frame rates, frames differ once at a sudden change in the dark.
-        if unlike * step > 0.09 or (place + 1 - last) * step > 1.0:
+        unlike += not is_plain[position]
+        # Tolerate a single different frame, which occurs at sudden changes if the frame rates differ.
+        if unlike * step > 0.09 or (position + 1 - last) * step > 1.0:
             break
     return count + last

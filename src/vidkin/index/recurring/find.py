@@ -1,5 +1,5 @@
-"""Find recurring segments in the videos of an index. Findings are stored, so that later only new videos are
-compared."""
+"""Find recurring segments in the videos of an index; findings are saved, so that later searches compare only new
+videos."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ from vidkin.index.recurring.stretches import (
     is_same_span,
 )
 from vidkin.index.storage.contract import VectorStore
-from vidkin.index.storage.files import write_whole
+from vidkin.index.storage.files import write_atomically
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 from vidkin.index.storage.tasks import MapHere, Mapper, Task, check_files_here
 
 _logger = logging.getLogger(__name__)
 
-_PAUSE = 20.0  # seconds between writes: the work lost if the process is killed
-# Increment it when the same two videos would get different segments or different ends.
+_PAUSE = 20.0  # minimum seconds between writes; at most this much work is lost if the process is killed
+# Increment when a change results in different segments or ends for the same two videos.
 _REVISION = 9
-# Two files are copies if they share at least this share of both.
-_COPY_SHARE = 0.8
-# Number of other segments with which a segment is compared frame by frame, and maximum number of failed attempts. A
-# still card in all files matches in every pair, so attempts must be limited.
-_LINKS, _TRIES = 2, 5
+# Two files are copies if their shared segments cover at least this fraction of each.
+_MIN_COPY_RATIO = 0.8
+# Number of other segments with which a segment is compared frame by frame, and maximum number of failed attempts, which
+# is limited because a still title card in all files would otherwise be tried in every pair.
+_LINKS, _MAX_FAILURES = 2, 5
 
 _SharedPair = tuple[str, str, RoughStretch]
 
@@ -60,13 +60,13 @@ class Findings:
     """Shared segments of pairs of contents; a content is identified by the hash of its bytes.
 
     Attributes:
-        place: Place of the index; None stores nothing.
-        state: Identifies everything besides the files that the findings depend on; findings of another state are
-            dropped.
-        searched: Sets of contents that were all compared with each other.
+        place: Location of the index; None to save nothing.
+        state: Identifies what the findings depend on apart from the files; findings with a different state are
+            discarded.
+        searched: Sets of contents in which each was compared with all others.
         searched_inside: Contents that were compared with themselves.
-        stretches: The segments found, by pair of contents.
-        links: The exact ends of a segment; None if they could not be found.
+        stretches: The segments found, keyed by pair of contents.
+        links: The exact ends of each segment; None if the frames do not confirm it.
     """
 
     FILE = "recurring.json"
@@ -80,27 +80,27 @@ class Findings:
     _written: float = field(default_factory=time.monotonic)
 
     def add(self, first: str, second: str, stretches: Iterable[RoughStretch]) -> None:
-        """Store the segments that two contents share."""
+        """Add segments that two contents share."""
         known = self.stretches.get((first, second), ())
         self.stretches[first, second] = tuple(dict.fromkeys([*known, *stretches]))
 
     def begin(self, contents: Iterable[str]) -> set[str]:
-        """The largest set of these contents that were compared with each other; the others are added once they are
-        compared."""
+        """Return the largest set of these contents that were all compared with each other, to which the caller adds the
+        others once they are compared."""
         wanted = set(contents)
         known = max((wanted & held for held in self.searched), key=len, default=set())
-        # Subsets of the new set are redundant.
+        # Drop subsets of the returned set, which are redundant.
         self.searched = [held for held in self.searched if not held <= known] + [known]
         return known
 
     def pairs(self) -> Iterator[_SharedPair]:
-        """(first content, second content, segment) of all findings."""
+        """Yield all findings as (first content, second content, segment)."""
         for (first, second), stretches in sorted(self.stretches.items(), key=lambda entry: entry[0]):
             yield from ((first, second, stretch) for stretch in stretches)
 
     @classmethod
     def open(cls, place: Place, state: str) -> Findings:
-        """Load the findings of an index; empty if they belong to another state or cannot be read."""
+        """Load the findings of an index; empty if they have a different state or cannot be read."""
         findings = cls(place, f"{state} {_REVISION}")
         try:
             content = place.read(cls.FILE)
@@ -115,17 +115,17 @@ class Findings:
                     pair = names[first], names[second], RoughStretch(*map(float, numbers))
                     findings.add(*pair[:2], pair[2:])
                     if link:
-                        findings.links[pair] = None if link[0] is None else _fitted(link[0])
+                        findings.links[pair] = None if link[0] is None else _parse_link(link[0])
             findings.searched = [{names[at] for at in held} for held in table["searched"]]
             findings.searched_inside = {names[at] for at in table["searched_inside"]}
         except (OSError, ValueError, LookupError, TypeError, AttributeError, VidkinError) as error:
-            _logger.info("%s: %s; all videos are compared again", place.address(cls.FILE), error)
+            _logger.info("%s: %s; comparing all videos again", place.address(cls.FILE), error)
             return cls(place, f"{state} {_REVISION}")
         return findings
 
     def save(self, pause: float = 0.0) -> None:
-        """Write atomically, unless the last write was less than this many seconds ago; a failure only costs time
-        later."""
+        """Save the findings atomically, unless they were saved less than ``pause`` seconds ago; failures are only
+        logged, because the videos can be compared again."""
         if self.place is None or time.monotonic() - self._written < pause:
             return
         names = sorted(self.searched_inside.union(*self.searched, *self.stretches))
@@ -142,14 +142,18 @@ class Findings:
             "pairs": [[*pair, held] for pair, held in rows.items()],
         }
         try:
-            write_whole(self.place, self.FILE, json.dumps(table, separators=(",", ":")).encode())
+            write_atomically(self.place, self.FILE, json.dumps(table, separators=(",", ":")).encode())
         except CollectionError as error:
             _logger.info("%s", error)
         self._written = time.monotonic()
 
 
-def _fitted(row: Sequence[float]) -> FittedStretch:
-    """The ends stored in a row; an error if they are not a valid segment."""
+def _parse_link(row: Sequence[float]) -> FittedStretch:
+    """Parse a stored row.
+
+    Raises:
+        InvalidArgumentError: The row is not a valid segment.
+    """
     link = FittedStretch(*map(float, row))
     RoughStretch(*link[:4], score=link.score, contrast=0.0)
     return link
@@ -157,12 +161,12 @@ def _fitted(row: Sequence[float]) -> FittedStretch:
 
 @dataclass(frozen=True, slots=True)
 class RecurringOptions:
-    """Search options for recurring segments.
+    """Options for finding recurring segments.
 
     Attributes:
-        least: Minimum number of files with the segment; with ``inside``, minimum number of occurrences in one file.
-        shortest, longest: Limits on the seconds of the longest occurrence; a ``longest`` of None sets no limit.
-        inside: Search for segments repeated within each file, instead of segments shared by files.
+        least: Minimum number of files that share a segment; with ``inside``, minimum number of occurrences in a file.
+        shortest, longest: Bounds on the duration of the longest occurrence in seconds; None for no upper bound.
+        inside: Find segments repeated within a file instead of segments shared by several files.
     """
 
     least: int = 2
@@ -176,13 +180,13 @@ class RecurringOptions:
         check_at_least(SHORTEST, shortest=self.shortest)
         if self.longest is not None and not self.longest >= self.shortest:
             raise InvalidArgumentError(
-                f"longest must be at least shortest, {self.shortest:g} s, got {self.longest:g} s"
+                f"longest must be at least shortest ({self.shortest:g} s), got {self.longest:g} s"
             )
 
     def accepts(self, group: RecurringGroup) -> bool:
-        """Whether a group meets the options."""
-        places = len(group.occurrences) if self.inside else len(group.paths)
-        return places >= self.least and self.shortest <= group.duration <= (self.longest or float("inf"))
+        """Whether a group satisfies the options."""
+        count = len(group.occurrences) if self.inside else len(group.paths)
+        return count >= self.least and self.shortest <= group.duration <= (self.longest or float("inf"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +195,7 @@ class StretchJob:
 
     Attributes:
         records: Videos to compare.
-        table: Windows of all of them, by their positions; None to compare each with itself.
+        table: Windows of these videos, numbered by position; None to compare each video with itself.
         is_remote: Whether the job may run on another machine, which must be able to access the files.
     """
 
@@ -205,19 +209,20 @@ class StretchJob:
 
 @dataclass(frozen=True, slots=True)
 class _StretchWorker:
-    """Performs the tasks of a :class:`StretchJob` in one process. Videos removed in the meantime have no result."""
+    """Performs the tasks of a :class:`StretchJob` in one process; videos removed in the meantime give None."""
 
     job: StretchJob
     tracks: Tracks
     clips: Clips = field(default_factory=Clips)
 
     def track(self, record: VideoRecord) -> Track | None:
-        """Windows of a video, without its frames."""
+        """Return the windows of a video, without its frames."""
         track = self.tracks.of(record)
         return None if track is None else replace(track, vectors=track.vectors[:0])
 
     def shared(self, number: int) -> list[tuple[int, list[RoughStretch]]] | None:
-        """Segments that a video shares with earlier videos, or repeats itself, by number of the video."""
+        """Return the segments that a video shares with videos before it, or repeats, as (number of the other video,
+        segments)."""
         track = self.tracks.of(self.job.records[number])
         if track is None:
             return None
@@ -235,15 +240,15 @@ class _StretchWorker:
 
 @dataclass(slots=True)
 class _StretchSearch:
-    """State of a search, shared by its steps.
+    """State shared by the steps of a search.
 
     Attributes:
-        videos: By content.
+        videos: Videos keyed by content.
         findings: Receives the segments found.
         mapper: Runs the tasks.
-        on_progress: Called with (steps done, total steps).
-        job: Finds the ends.
-        done, total: Steps done, and total steps.
+        on_progress: Callback that receives (steps done, total number of steps).
+        job: Job that finds the ends.
+        done, total: Number of steps done, and total number of steps.
     """
 
     videos: Mapping[str, VideoRecord]
@@ -255,14 +260,14 @@ class _StretchSearch:
     total: int = 0
 
     def advance(self, steps: int = 1) -> None:
-        """Report finished steps, and save from time to time."""
+        """Report finished steps, and save occasionally."""
         self.done += steps
         self.findings.save(_PAUSE)
         if self.on_progress is not None:
             self.on_progress(self.done, self.total)
 
     def fit(self, pairs: Sequence[_SharedPair]) -> Iterator[FittedStretch | None]:
-        """Find the exact ends of segments, in order; known ends are reused."""
+        """Yield the exact ends of segments in order, reusing known ends."""
         new = [pair for pair in dict.fromkeys(pairs) if pair not in self.findings.links]
         tasks = [
             Task("fit", (self.videos[first], self.videos[second], stretch), about=self.videos[first].path)
@@ -289,13 +294,13 @@ def find_recurring(
     Args:
         records: Videos with features whose files exist.
         store: Store of the index.
-        findings: Receives the segments found; known pairs are not compared again.
+        findings: Cache of segments; known pairs are not compared again.
         options: Search options.
         mapper: Compares videos and finds ends, possibly on other machines.
-        on_progress: Called with (steps done, total steps).
+        on_progress: Callback that receives (steps done, total number of steps).
 
     Returns:
-        The groups; groups of whole copies come last.
+        The groups; those of whole copies come last.
     """
     by_content: dict[str, list[VideoRecord]] = {}
     for record in sorted(records, key=lambda record: natural_order(record.path)):
@@ -322,7 +327,7 @@ def find_recurring(
 
 
 def _compare(search: _StretchSearch, *, inside: bool) -> None:
-    """Compare new videos with earlier videos and with each other; with ``inside``, each with itself."""
+    """Compare new videos with earlier ones and with each other or, with ``inside``, each with itself."""
     videos, findings = search.videos, search.findings
     searched = findings.searched_inside if inside else findings.begin(videos)
     new = [name for name in videos if name not in searched]
@@ -347,7 +352,7 @@ def _compare(search: _StretchSearch, *, inside: bool) -> None:
 
 
 def _find_copies(search: _StretchSearch, joined: list[tuple[str, str]]) -> dict[str, str]:
-    """Map each content that is a copy to its original: most of both is the same, frame by frame.
+    """Map each content that is a copy to its original; shared segments cover most of both.
 
     Args:
         search: The search.
@@ -358,16 +363,16 @@ def _find_copies(search: _StretchSearch, joined: list[tuple[str, str]]) -> dict[
         if first != second and first in search.videos and second in search.videos:
             shared.setdefault((first, second), []).append(stretch)
     names = list(search.videos)
-    order, sets = {content: place for place, content in enumerate(names)}, Sets(range(len(names)))
+    order, sets = {content: position for position, content in enumerate(names)}, Sets(range(len(names)))
     for (first, second), stretches in shared.items():
         covered = (
             _covered([each.first_span for each in stretches]) / search.videos[first].duration,
             _covered([each.second_span for each in stretches]) / search.videos[second].duration,
         )
         longest = max(stretches, key=lambda stretch: stretch.length)
-        if min(covered) < _COPY_SHARE or sets.find(order[first]) == sets.find(order[second]):
+        if min(covered) < _MIN_COPY_RATIO or sets.find(order[first]) == sets.find(order[second]):
             continue
-        # Cards and shots from a fixed camera always look similar.
+        # Title cards and shots from a fixed camera always look similar, so confirm them frame by frame.
         if longest.is_distinct or next(search.fit([(first, second, longest)])) is not None:
             sets.join(order[first], order[second])
             joined.append((first, second))
@@ -403,7 +408,7 @@ def _copied(search: _StretchSearch, one: Occurrence, content: str, other: str) -
     ]
     overlaps_of = [min(one.end, end) - max(one.start, start) for _, (start, end) in shared]
     best = int(np.argmax(overlaps_of))
-    if overlaps_of[best] < _COPY_SHARE * one.duration:
+    if overlaps_of[best] < _MIN_COPY_RATIO * one.duration:
         return None
     pair = shared[best][0]
     search.total += 1
@@ -412,7 +417,7 @@ def _copied(search: _StretchSearch, one: Occurrence, content: str, other: str) -
 
 
 def _covered(spans: Sequence[tuple[float, float]]) -> float:
-    """Total seconds covered by spans."""
+    """Total seconds covered by spans, which may overlap."""
     covered, last = 0.0, 0.0
     for start, end in sorted(spans):
         covered += max(0.0, end - max(start, last))
@@ -421,10 +426,10 @@ def _covered(spans: Sequence[tuple[float, float]]) -> float:
 
 
 def _find_links(search: _StretchSearch, left_out: Collection[str], *, inside: bool) -> list[SharedByFiles]:
-    """Find the exact ends of enough segments to connect all files that share one.
+    """Find the exact ends of enough segments to connect all files that share them.
 
-    Each segment of a file is compared with a few others, the longest and most similar first. A segment takes part in at
-    most one pair per round, so that the pairs of a round do not depend on each other.
+    Each segment of a file is compared with a few others, longest and most similar first. A segment is in at most one
+    pair per round, so that the pairs of a round are independent of each other.
     """
     pairs = [
         pair
@@ -449,8 +454,8 @@ def _find_links(search: _StretchSearch, left_out: Collection[str], *, inside: bo
         asked, busy = dict[_SharedPair, tuple[int, int]](), set[int]()
         for pair, both in [*left.items()]:
             is_known = sets.find(both[0]) == sets.find(both[1]) and min(linked[at] for at in both) >= _LINKS
-            # A card matches itself in every pair.
-            if is_known or any(refused[at] >= _TRIES and not linked[at] for at in both):
+            # Give up on segments such as title cards, which match in every pair but are never confirmed.
+            if is_known or any(refused[at] >= _MAX_FAILURES and not linked[at] for at in both):
                 del left[pair]
             elif busy.isdisjoint(both):
                 asked[pair] = left.pop(pair)
@@ -464,12 +469,15 @@ def _find_links(search: _StretchSearch, left_out: Collection[str], *, inside: bo
     return links
 
 
-_MOMENTS = 4  # moments of the earlier file that are tried for a shot of a recap
+_MOMENTS = 4  # number of moments in the earlier file to try for each shot of a recap
 
 
 def _extend_recaps(search: _StretchSearch, tracks: Tracks, groups: Sequence[RecurringGroup]) -> list[SharedByFiles]:
-    """Find shots of recaps next to known shots that stored features miss: a shot of two seconds has two frames in an
-    index, sampled at different moments from those of the shot that it repeats."""
+    """Find further shots of recaps next to known ones.
+
+    Stored features miss them, because a shot of two seconds has only two frames in the index, sampled at different
+    moments than the shot it repeats.
+    """
     contents = {record.path: content for content, record in search.videos.items()}
     found: list[SharedByFiles] = []
     for group in groups:
@@ -488,15 +496,15 @@ def _extend_recaps(search: _StretchSearch, tracks: Tracks, groups: Sequence[Recu
 def _next_shot(
     search: _StretchSearch, tracks: Tracks, names: tuple[str, str], edge: float, outwards: int
 ) -> FittedStretch | None:
-    """Find the shot of a recap that begins at a known end, at the most similar moment of the earlier file."""
+    """Find the shot of a recap that continues at ``edge``, by trying the most similar moments of the earlier file."""
     first, second = (tracks.of(search.videos[name]) for name in names)
     if first is None or second is None:
         return None
-    apart = (first.times - edge) * outwards
-    beside = np.flatnonzero((apart > 0) & (apart <= SHORTEST))
-    if len(beside) == 0:
+    distances = (first.times - edge) * outwards
+    nearby = np.flatnonzero((distances > 0) & (distances <= SHORTEST))
+    if len(nearby) == 0:
         return None
-    row = int(beside[np.argmin(apart[beside])])
+    row = int(nearby[np.argmin(distances[nearby])])
     scores = second.vectors.astype(np.float32) @ first.vectors[row].astype(np.float32)
     pairs: list[_SharedPair] = []
     for at in np.argsort(-scores).tolist():

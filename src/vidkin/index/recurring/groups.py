@@ -1,5 +1,4 @@
-"""Groups of recurring segments: which segments belong together, of which kind they are, and their exact times in each
-file."""
+"""Groups of recurring segments: which segments belong together, their kind, and their exact times in each file."""
 
 from __future__ import annotations
 
@@ -22,40 +21,42 @@ from vidkin.index.storage.records import VideoRecord
 from vidkin.media.notebook import Card, cards_html, data_frame, shown_name
 
 RecurringKind = Literal["opening", "recap", "closing", "inside", "copy"]
-"""Kind of a group by its position in the files: at the beginning, at the beginning with footage of an earlier file, at
-the end, or anywhere else. ``copy`` is a group of whole files, which are not searched further."""
+"""Kind of a group by its position in the files: at the beginning, at the beginning with footage from an earlier file,
+at the end, or elsewhere. ``copy`` is a group of whole files that are copies."""
 
 LONGEST_NAME = 80
 """Maximum number of characters in the name of a group."""
 
-_ADJACENT = 1.0  # seconds between parts of one occurrence
-_PART_SHARE = 0.9
-# Shares of a file before which an opening starts, and after which a closing starts.
+_ADJACENT = 1.0  # maximum seconds between parts of one occurrence
+_MIN_INSIDE_RATIO = 0.9  # minimum fraction of an occurrence inside another that contains it
+# Relative positions in a file: an opening starts before the first and ends before the second, a closing starts after
+# the first and ends after the second.
 _EARLY, _LATE = 0.35, 0.65
-_MAX_REPEATED = 0.2  # share of the files that may show an opening twice
-_APART = 0.15  # minimum distance of a recap from its source, as a share of the files
-_AGREE = 0.1  # seconds
-_LACKING = 0.25  # seconds; smaller differences are within the accuracy of fades
+_MAX_REPEATED = 0.2  # maximum fraction of the files that show an opening or closing twice
+_MIN_DISTANCE = 0.15  # minimum distance between a recap and its source in relative position
+_AGREE = 0.1  # maximum difference in seconds of times that agree
+_LACKING = 0.25  # minimum seconds missing; smaller differences are within the accuracy of fades
 _RECAP_GAP = 4.0  # maximum seconds between two recognized pieces of a recap
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class Occurrence(Result):
-    """An occurrence of a group in a file.
+    """One occurrence of a recurring segment.
 
     Attributes:
-        path: The file.
-        start, end: Seconds; ``end`` is when its last frame leaves the screen.
-        score: Similarity to the others of its group, in [0, 1].
-        speed: Speed relative to the first of its group: 0.96 for film slowed from 25 to 24 frames per second.
-        shorter: Seconds by which it is shorter than the longest of its group, at the same speed.
+        path: Path of the file.
+        start, end: Start and end in seconds; ``end`` is when the last frame leaves the screen.
+        score: Similarity to the other occurrences, in [0, 1].
+        speed: Speed relative to the first occurrence: 0.96 for film slowed down from 25 to 24 frames per second.
+        shorter: Seconds by which it is shorter than the longest occurrence, at the same speed.
         without_middle: Seconds missing between two of its parts, as in a different edit.
-        titled: Whether it has different titles or other overlays from most of its group.
-        other_sound: Whether its sound differs from most of its group, such as another language; only if the index has
-            audio fingerprints.
+        titled: Whether its titles or other overlays differ from those of most occurrences.
+        other_sound: Whether its sound differs from that of most occurrences, for example another language; only if the
+            index has audio fingerprints.
         source: Whether it is the original footage that a recap repeats.
-        picture, sound: Similarity to the others by picture alone and by sound alone, in [0, 1]; None if unknown.
+        picture, sound: Similarity to the other occurrences by picture alone and by sound alone, in [0, 1]; None if
+            unknown.
     """
 
     path: str
@@ -80,7 +81,7 @@ class Occurrence(Result):
 
     @property
     def duration(self) -> float:
-        """Length in seconds."""
+        """Duration in seconds."""
         return self.end - self.start
 
 
@@ -90,12 +91,12 @@ class RecurringGroup(Result):
     """A segment that several files share, or that one file repeats.
 
     Attributes:
-        occurrences: Its occurrences, sorted by file name (numbers by value) and time.
-        kind: Its kind, by its position in the files.
+        occurrences: Occurrences, sorted by file name in natural order and by time.
+        kind: Kind of the group, by its position in the files.
         files: Number of files searched.
-        name: Name given by the user; empty if there is none.
-        is_confirmed: Whether the user confirmed it with these ends.
-        found_by: ``sound`` if it was found by sound, because the picture was not used or does not recur.
+        name: Name given by the user; otherwise empty.
+        is_confirmed: Whether the user has confirmed the group with these ends.
+        found_by: ``sound`` if the group was found by sound, because the picture was not used or does not recur.
     """
 
     occurrences: tuple[Occurrence, ...]
@@ -117,16 +118,16 @@ class RecurringGroup(Result):
 
     @property
     def duration(self) -> float:
-        """Length of the longest occurrence in seconds."""
+        """Duration of the longest occurrence in seconds."""
         return max(occurrence.duration for occurrence in self.occurrences)
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The files in which it occurs, each once."""
+        """Paths of the files with occurrences, without duplicates."""
         return tuple(dict.fromkeys(occurrence.path for occurrence in self.occurrences))
 
     def cards(self, path: str = "") -> list[Card]:
-        """A frame from the middle of each occurrence, for a notebook."""
+        """One frame from the middle of each occurrence, for display in a notebook."""
         title = self.name or self.kind
         return [
             Card(
@@ -139,11 +140,15 @@ class RecurringGroup(Result):
         ]
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """One row per occurrence, with the kind and the name of the group."""
+        """One row per occurrence, with the kind and name of the group."""
         return [{"kind": self.kind, "name": self.name, **one.to_dict()} for one in self.occurrences]
 
     def to_pandas(self) -> Any:
-        """The occurrences as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` if pandas is not installed."""
+        """Return the occurrences as a pandas DataFrame.
+
+        Raises:
+            MissingPartError: pandas is not installed.
+        """
         return data_frame(self.table_rows())
 
     def _repr_html_(self) -> str:
@@ -152,10 +157,10 @@ class RecurringGroup(Result):
 
 @dataclass(frozen=True, slots=True)
 class SharedByFiles:
-    """A shared segment and the two files that share it.
+    """A segment that two files share.
 
     Attributes:
-        first, second: Paths.
+        first, second: Paths of the files.
         link: The segment.
     """
 
@@ -165,35 +170,35 @@ class SharedByFiles:
 
 
 class Sets:
-    """Disjoint sets of numbers; each set is identified by its smallest number.
+    """Disjoint sets of numbers (union-find); each set is identified by its smallest number.
 
     Args:
-        parents: Parents of another instance, to continue from it.
+        parents: Parent of each number, for example those of another instance.
     """
 
     def __init__(self, parents: Iterable[int]) -> None:
         self.parents = [*parents]
 
     def add(self) -> int:
-        """Add a new number."""
+        """Add a new number as a set of its own; return the number."""
         self.parents.append(len(self.parents))
         return len(self.parents) - 1
 
     def find(self, number: int) -> int:
-        """The smallest number in the set of this number."""
+        """Return the smallest number in the set of this number."""
         while self.parents[number] != number:
             self.parents[number] = self.parents[self.parents[number]]
             number = self.parents[number]
         return number
 
     def join(self, one: int, other: int) -> None:
-        """Merge the sets of both numbers."""
+        """Merge the sets of two numbers."""
         low, high = sorted((self.find(one), self.find(other)))
         self.parents[high] = low
 
 
 class _Span(NamedTuple):
-    """A segment of a file as seen by links, each with the other file; spans with one look have the same titles."""
+    """A segment of a file, with its links to other files; spans with the same ``look`` have the same titles."""
 
     path: str
     start: float
@@ -207,13 +212,13 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
 
     Args:
         links: Shared segments with exact ends.
-        lengths: Duration in seconds of every file searched, by path.
+        lengths: Duration in seconds of every file searched, keyed by path.
 
     Returns:
-        Openings, recaps, closings, then other segments, each kind sorted by its earliest time in a file.
+        Openings, recaps, closings, then other segments, each kind sorted by its earliest start.
     """
     links = _join_overlapping(links)
-    # The segments of link i have the numbers 2 i and 2 i + 1; segments of one file that mostly overlap are merged.
+    # Link i has the segments 2 i and 2 i + 1; segments of the same file that mostly overlap are merged.
     sets, spans = _join_spans(links)
     names, looks = Sets(sets.parents), Sets(sets.parents)
     plain: dict[tuple[int, int], tuple[float, bool]] = {}
@@ -222,18 +227,18 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
         pair, length = (sets.find(2 * number), sets.find(2 * number + 1)), each.link.first_end - each.link.first_start
         plain[pair] = max(plain.get(pair, (0.0, True)), (length, not each.link.covered))
     for pair, (_, is_plain) in plain.items():
-        if is_plain:  # the longest link of two spans decides
+        if is_plain:  # by the longest link between the two spans
             looks.join(*pair)
     members: dict[int, list[_Span]] = {}
     for number, span in sorted(spans.items()):
         members.setdefault(names.find(number), []).append(span._replace(look=looks.find(number)))
     speeds = _speeds(links)
-    order = {path: place for place, path in enumerate(sorted(lengths, key=natural_order))}
-    parts = [_occurrences(group, speeds, order) for group in members.values()]
-    parts = _without_parts(_join_variants([part for part in parts if len(part) > 1]))
+    order = {path: position for position, path in enumerate(sorted(lengths, key=natural_order))}
+    parts = [_to_occurrences(group, speeds, order) for group in members.values()]
+    parts = _drop_parts(_join_variants([part for part in parts if len(part) > 1]))
     recaps, rest = _find_recaps(parts, lengths, order)
     groups = recaps + [_classify(part, lengths) for part in rest]
-    # A single shot of an opening in another file is not an opening.
+    # A group that is merely part of another opening or closing is not one itself.
     return sort_groups(
         replace(group, kind="inside")
         if group.kind in ("opening", "closing")
@@ -247,7 +252,7 @@ def build_groups(links: Sequence[SharedByFiles], lengths: Mapping[str, float]) -
 
 
 def sort_groups(groups: Iterable[RecurringGroup]) -> list[RecurringGroup]:
-    """Sort groups: openings, recaps, closings, other segments, copies; each kind by its earliest time in a file."""
+    """Sort groups: openings, recaps, closings, other segments, copies; each kind by its earliest start."""
     kinds = get_args(RecurringKind)
     return sorted(
         groups,
@@ -260,7 +265,7 @@ def sort_groups(groups: Iterable[RecurringGroup]) -> list[RecurringGroup]:
 
 
 def natural_order(path: str) -> tuple[tuple[int, int, str], ...]:
-    """Key for sorting names with numbers by value: ``episode 2`` before ``episode 10``.
+    """Sort key that compares numbers in names by value: ``episode 2`` before ``episode 10``.
 
     >>> sorted(["e10", "e2"], key=natural_order)
     ['e2', 'e10']
@@ -270,24 +275,24 @@ def natural_order(path: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def _join_overlapping(links: Sequence[SharedByFiles]) -> list[SharedByFiles]:
-    """Merge links of the same two files that overlap and align the same moments.
+    """Merge overlapping links between the same two files that are on the same line.
 
-    A segment with a long plain passage is found in two parts, and each may reach beyond the passage.
+    A segment with a long plain passage is found in two parts, and each may extend beyond the passage.
     """
     joined: dict[tuple[str, str], list[FittedStretch]] = {}
     for each in links:
         held = joined.setdefault((each.first, each.second), [])
-        for place, known in enumerate(held):
+        for position, known in enumerate(held):
             one, other = sorted((known, each.link))
             there = one.second_start + (other.first_start - one.first_start) * (
                 (one.second_end - one.second_start) / (one.first_end - one.first_start)
             )
-            # A part inside it may be repeated elsewhere, so it stays separate.
+            # A link inside another may recur elsewhere, so it is kept separate.
             beyond = other.first_start - one.first_start, one.first_end - other.first_start
             if min(*beyond, other.first_end - one.first_end) >= 2 * _LACKING and (
                 abs(there - other.second_start) <= 2 * _AGREE
             ):
-                held[place] = one._replace(first_end=other.first_end, second_end=other.second_end)
+                held[position] = one._replace(first_end=other.first_end, second_end=other.second_end)
                 break
         else:
             held.append(each.link)
@@ -295,7 +300,8 @@ def _join_overlapping(links: Sequence[SharedByFiles]) -> list[SharedByFiles]:
 
 
 def _join_spans(links: Sequence[SharedByFiles]) -> tuple[Sets, dict[int, _Span]]:
-    """Sets of segments that form one span of a file, and the spans by the smallest number of the set."""
+    """Merge segments of the same file that overlap; return the sets of segments, and the spans keyed by the smallest
+    number in their set."""
     sets, files = Sets(range(2 * len(links))), dict[str, dict[int, _Span]]()
     sides = [
         side
@@ -316,15 +322,17 @@ def _join_spans(links: Sequence[SharedByFiles]) -> tuple[Sets, dict[int, _Span]]
 
 
 def _find_agreed_time(times: Sequence[float]) -> float:
-    """The earliest time on which two links agree. A shortened copy shows fewer shots, so footage outside is part of the
-    segment."""
+    """Return the earliest time on which at least two links agree.
+
+    The earliest is used because a shortened occurrence lacks shots that belong to the segment.
+    """
     support = [sum(abs(other - time) <= _AGREE for other in times) for time in times]
     best = min(zip(times, support, strict=True), key=lambda each: (-min(2, each[1]), each[0]))[0]
     return float(np.median([time for time in times if abs(time - best) <= _AGREE]))
 
 
 def _speeds(links: Sequence[SharedByFiles]) -> dict[str, float]:
-    """Speed of each file relative to the first of the files linked with it, by the longest segments."""
+    """Speed of each file relative to the first file it is linked with, from the longest segments."""
     speeds: dict[str, float] = {}
     ordered = sorted(links, key=lambda each: each.link.first_start - each.link.first_end)
     for path in sorted({path for each in links for path in (each.first, each.second)}, key=natural_order):
@@ -339,8 +347,8 @@ def _speeds(links: Sequence[SharedByFiles]) -> dict[str, float]:
 
 
 def _known_speed(link: FittedStretch) -> float:
-    """Speed of the second file: that of film on television, or 1, if the difference is within the accuracy of the ends.
-    For ends in fades, the speed of the frames must agree."""
+    """Speed of the second file. If the durations agree within the accuracy of the ends, it is 1 or a film-to-television
+    speed; for less accurate ends in fades, the speed at which frames agree."""
     length, other = link.first_end - link.first_start, link.second_end - link.second_start
     nearest = min(SPEEDS, key=lambda known: abs(known * other - length))
     if abs(other - length) <= _AGREE:
@@ -360,9 +368,9 @@ def follow_link(one: Occurrence, link: FittedStretch, other: VideoRecord) -> Occ
     return replace(one, path=other.path, start=round(start, 6), end=round(end, 6), speed=round(one.speed * speed, 4))
 
 
-def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Mapping[str, int]) -> list[Occurrence]:
+def _to_occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Mapping[str, int]) -> list[Occurrence]:
     """Convert the spans of a group to occurrences, joining consecutive parts."""
-    joined: list[tuple[_Span, float]] = []  # with the seconds missing inside
+    joined: list[tuple[_Span, float]] = []  # spans with the seconds missing between their parts
     for span in sorted(spans, key=lambda span: (order[span.path], span.start)):
         last, lack = joined[-1] if joined else (span, 0.0)
         if joined and last.path == span.path and span.start - last.end <= _ADJACENT:
@@ -371,7 +379,7 @@ def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Map
         else:
             joined.append((span, 0.0))
     counts = Counter(span.look for span, _ in joined)
-    usual = max((span.look for span, _ in joined), key=lambda look: counts[look])  # the first one on a tie
+    usual = max((span.look for span, _ in joined), key=lambda look: counts[look])  # ties go to the first
     return [
         Occurrence(
             span.path,
@@ -387,10 +395,9 @@ def _occurrences(spans: Sequence[_Span], speeds: Mapping[str, float], order: Map
 
 
 def _measure_missing(before: _Span, after: _Span, speeds: Mapping[str, float]) -> float:
-    """Seconds that another file has between two parts that are adjacent here, at the speed of this file."""
+    """Seconds of footage that other files have between two parts that are adjacent here, at the speed of this file."""
     here = after.start - before.end
-    # Measured between the last part before and the first part after, because other links may show the same parts
-    # elsewhere.
+    # Ignore implausible gaps, because other links may be to other occurrences of the same parts.
     gaps = [
         (two.second_start - one.second_end) * speeds[other] / speeds[before.path] - here
         for other, one in before.links
@@ -402,15 +409,15 @@ def _measure_missing(before: _Span, after: _Span, speeds: Mapping[str, float]) -
 
 
 def _max_between(one: _Span | Occurrence, other: _Span | Occurrence) -> float:
-    """Maximum seconds missing between two parts; footage far from a short shot does not belong to it."""
+    """Maximum seconds missing between two parts; segments farther apart do not belong together."""
     return 2 * min(one.end - one.start, other.end - other.start)
 
 
 def _join_variants(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
-    """Join groups that are adjacent in one file and differ in the others only by missing footage between them."""
+    """Join groups that are adjacent in at least one file and separated by additional footage in others."""
     joined: list[list[Occurrence]] = []
     for part in sorted(parts, key=lambda part: part[0].start):
-        for place, before in enumerate(joined):
+        for position, before in enumerate(joined):
             pairs = list(zip(before, part, strict=False))
             gaps = [after.start - one.end for one, after in pairs]
             if (
@@ -418,7 +425,7 @@ def _join_variants(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
                 and min(gaps) <= _ADJACENT
                 and all(-_ADJACENT <= gap <= _max_between(*pair) for gap, pair in zip(gaps, pairs, strict=True))
             ):
-                joined[place] = [_join(*pair, max(gap * pair[0].speed for gap in gaps)) for pair in pairs]
+                joined[position] = [_join(*pair, max(gap * pair[0].speed for gap in gaps)) for pair in pairs]
                 break
         else:
             joined.append(part)
@@ -426,7 +433,7 @@ def _join_variants(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
 
 
 def _join(one: Occurrence, other: Occurrence, widest: float) -> Occurrence:
-    """Join two parts; if they are closer together than elsewhere, footage is missing between them."""
+    """Join two parts; if they are closer together than in other files, footage is missing between them."""
     lack = widest / one.speed - (other.start - one.end)
     lack = one.without_middle + other.without_middle + (lack if lack > _LACKING else 0.0)
     score = (one.score * one.duration + other.score * other.duration) / (one.duration + other.duration)
@@ -434,30 +441,30 @@ def _join(one: Occurrence, other: Occurrence, widest: float) -> Occurrence:
     return replace(one, end=other.end, score=round(score, 4), titled=titled, without_middle=round(lack, 3))
 
 
-def count_inside(part: Sequence[Occurrence], group: Sequence[Occurrence], share: float = _PART_SHARE) -> int:
-    """Number of occurrences of ``part`` of which at least this share lies in a longer occurrence of ``group``."""
+def count_inside(part: Sequence[Occurrence], group: Sequence[Occurrence], ratio: float = _MIN_INSIDE_RATIO) -> int:
+    """Count the occurrences of ``part`` that lie, by at least this fraction, in an occurrence of ``group``."""
     return sum(
         any(
             one.path == other.path
-            and one.duration <= other.duration / share
-            and min(one.end, other.end) - max(one.start, other.start) >= share * one.duration
+            and one.duration <= other.duration / ratio
+            and min(one.end, other.end) - max(one.start, other.start) >= ratio * one.duration
             for other in group
         )
         for one in part
     )
 
 
-def covers(group: Sequence[Occurrence], part: Sequence[Occurrence], share: float) -> bool:
-    """Whether at least this share of each occurrence of ``part`` lies in an occurrence of ``group``."""
-    return count_inside(part, group, share) == len(part)
+def covers(group: Sequence[Occurrence], part: Sequence[Occurrence], ratio: float) -> bool:
+    """Whether at least this fraction of each occurrence of ``part`` lies in an occurrence of ``group``."""
+    return count_inside(part, group, ratio) == len(part)
 
 
-def _without_parts(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
-    """Drop groups that are only part of another group, or only look similar to such a part.
+def _drop_parts(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
+    """Drop groups that are merely part of another group, or only look similar to such a part.
 
-    Footage of an opening that is also shown elsewhere is equally similar to the openings of all files. Footage similar
-    to the opening of only one file is another moment of the same scene; a group needs three times as many occurrences
-    to be kept.
+    Footage from an opening that is also shown elsewhere matches the openings of all files. Footage that matches the
+    opening of only one file is probably another moment of the same scene; such a group is kept only if it has more than
+    a third as many occurrences as the opening.
     """
     kept: list[list[Occurrence]] = []
     for part in sorted(parts, key=lambda part: -max(one.duration for one in part)):
@@ -470,11 +477,11 @@ def _without_parts(parts: Sequence[list[Occurrence]]) -> list[list[Occurrence]]:
 def _find_recaps(
     parts: Sequence[list[Occurrence]], lengths: Mapping[str, float], order: Mapping[str, int]
 ) -> tuple[list[RecurringGroup], list[list[Occurrence]]]:
-    """Divide groups into recaps and others.
+    """Split groups into recaps and others.
 
-    A recap is a run of pieces at the beginning of a file that occur at other times in an earlier file of its season.
-    The files in a folder are a season, so an opening made from a film elsewhere is not a recap of it. In a season of
-    two files, the longest piece at the beginning of both is the opening.
+    A recap is a run of pieces at the beginning of a file that occur at different times in an earlier file of its
+    season. The files in a folder are a season, so an opening made from a film in another folder is not a recap. In a
+    season of two files, the longest piece at the beginning of both is the opening.
     """
     seasons = Counter(Path(path).parent for path in lengths)
     pieces: dict[str, list[tuple[Occurrence, Occurrence, int]]] = {}
@@ -489,13 +496,13 @@ def _find_recaps(
             for one in later:
                 pieces.setdefault(one.path, []).append((one, source, number))
 
-    def apart(one: Occurrence, source: Occurrence) -> float:
+    def distance(one: Occurrence, source: Occurrence) -> float:
         return source.start / lengths[source.path] - one.start / lengths[one.path]
 
     groups, used = [], set[int]()
     for path in sorted(pieces, key=order.__getitem__):
         held, season = sorted(pieces[path], key=lambda piece: piece[0].start), seasons[Path(path).parent]
-        both = [(one.duration, one) for one, source, _ in held if apart(one, source) < _APART]
+        both = [(one.duration, one) for one, source, _ in held if distance(one, source) < _MIN_DISTANCE]
         both = [each for each in both if season == 2]
         opening = max(both, key=lambda each: each[0], default=(0.0, None))[1]
         runs: list[list[tuple[Occurrence, Occurrence, int]]] = []
@@ -507,7 +514,8 @@ def _find_recaps(
         for run in runs:
             offsets = [source.start - one.start for one, source, _ in run]
             is_elsewhere = any(
-                apart(one, source) >= _APART or (season > 2 and abs(apart(one, source)) >= _APART / 3)
+                distance(one, source) >= _MIN_DISTANCE
+                or (season > 2 and abs(distance(one, source)) >= _MIN_DISTANCE / 3)
                 for one, source, _ in run
             )
             if is_elsewhere or max(offsets) - min(offsets) > _RECAP_GAP / 2:
@@ -526,12 +534,12 @@ def _recap(run: Sequence[tuple[Occurrence, Occurrence, int]], files: int) -> Rec
 
 
 def _classify(part: Sequence[Occurrence], lengths: Mapping[str, float]) -> RecurringGroup:
-    """Determine the kind of a group by its times in the files: openings are early, closings late, both once in nearly
-    every file."""
+    """Determine the kind of a group from its positions: openings are early and closings late in the files, and both
+    occur once in nearly every file."""
     of_file: dict[str, list[Occurrence]] = {}
     for one in sorted(part, key=lambda one: -one.duration):
         of_file.setdefault(one.path, []).append(one)
-    # A single shot of an opening may be repeated later.
+    # Ignore short repetitions, because a single shot of an opening may recur later.
     repeated = sum(len(held) > 1 and held[1].duration >= held[0].duration / 2 for held in of_file.values())
     starts = np.median([held[0].start / lengths[path] for path, held in of_file.items()])
     ends = np.median([held[0].end / lengths[path] for path, held in of_file.items()])
@@ -541,11 +549,11 @@ def _classify(part: Sequence[Occurrence], lengths: Mapping[str, float]) -> Recur
             kind = "opening"
         elif ends >= _LATE and starts > _EARLY:
             kind = "closing"
-    return RecurringGroup(with_lengths(part), kind, len(lengths))
+    return RecurringGroup(set_shortfalls(part), kind, len(lengths))
 
 
-def with_lengths(part: Sequence[Occurrence]) -> tuple[Occurrence, ...]:
-    """Set for each occurrence of a group the seconds it lacks compared with the longest one."""
+def set_shortfalls(part: Sequence[Occurrence]) -> tuple[Occurrence, ...]:
+    """Set ``shorter`` for each occurrence: how many seconds it lacks compared with the longest one."""
     longest = max(one.duration * one.speed for one in part)
     lacking = [longest / one.speed - one.duration for one in part]
     return tuple(

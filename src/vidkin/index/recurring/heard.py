@@ -1,4 +1,4 @@
-"""Recurring segments by sound: the sound of segments found by picture, and segments that share only their sound."""
+"""Recurring segments by sound: sound scores of segments found by picture, and segments that share only their sound."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ from vidkin.similarity.contracts import FrameFeatures, Segment
 from vidkin.similarity.scale import SURE
 from vidkin.similarity.sound import SoundFeatures, compare_sounds, hypotheses
 
-# Minimum score of the same sound, and minimum seconds and landmarks of a segment for its sound to be judged.
-_ONE_SOUND, _LEAST_HEARD, _LEAST_LANDMARKS = 0.3, 5.0, 40
-# Maximum change of speed of a segment found by sound; it allows the speed of film on television.
+# Minimum score of equal sound, and minimum duration in seconds and number of landmarks of a segment to compare its
+# sound.
+_SAME_SOUND, _MIN_SECONDS, _MIN_LANDMARKS = 0.3, 5.0, 40
+# Maximum change of speed of a segment found by sound; it includes film-to-television conversions.
 _MAX_SPEED_CHANGE = 0.05
-# Share of a segment that must also be found by picture for the sound group to be dropped, and number of occurrences of
-# a group with whose pictures the others are compared.
-_MIN_COVERED, _MAX_COMPARED = 0.5, 8
+# A group found by sound is dropped if at least this fraction of its segments was also found by picture.
+_MIN_COVERED = 0.5
+# Number of occurrences of a group with which each further occurrence is compared by picture.
+_MAX_COMPARED = 8
 
 
 def find_recurring_by(
@@ -54,85 +56,86 @@ def find_recurring_by(
     on_progress: Callable[[int, int], None] | None = None,
     mapper: Mapper | None = None,
 ) -> list[RecurringGroup]:
-    """Find recurring segments by picture, sound or both, with the user's decisions and the scores by picture and by
-    sound.
+    """Find recurring segments by picture, sound or both; apply user decisions, and add picture and sound scores.
 
     Args:
-        parts: Parts of the index.
-        place: Place of the index.
+        parts: Shared parts of the index.
+        place: Location of the index.
         records: Videos to search.
-        findings: Receives the segments shared by picture; known pairs are not compared again.
+        findings: Cache of segments shared by picture; known pairs are not compared again.
         options: Search options.
         sound: Audio fingerprints of the index; None if it has none.
         by: ``picture``: the picture recurs; ``sound``: the sound recurs; ``either``: one of them recurs; ``both``: the
             picture recurs with the same sound.
-        on_progress: Called with (steps done, total steps).
-        mapper: Compares frames, possibly on other machines; None to do everything in this process.
+        on_progress: Callback that receives (steps done, total number of steps).
+        mapper: Compares frames, possibly on other machines; None to compare them in this process.
 
     Raises:
-        InvalidArgumentError: ``by`` is unknown, needs sound that the index does not have, or asks for sound within
-            single files.
+        InvalidArgumentError: ``by`` is unknown, needs audio fingerprints that the index does not have, or is not
+            ``picture`` although ``options.inside`` is set.
     """
     rule: By = check_by(by)
     if rule != "picture" and sound is None:
-        raise InvalidArgumentError(f"by is {by!r}, but the sound of the index is not known; {ADD_SOUND}")
+        raise InvalidArgumentError(f"by={by!r} needs audio fingerprints, which the index does not have; {ADD_SOUND}")
     if rule != "picture" and options.inside:
-        raise InvalidArgumentError(f"inside looks at pictures only; by must be 'picture', got {by!r}")
+        raise InvalidArgumentError(f"with inside, by must be 'picture', got {by!r}")
     present = [file.record for file in present_files(records)]
-    said = [each for each in Decisions.open(place).recurring if each.is_inside == options.inside]
-    paths = paths_by_content(present) if said else {}
+    decisions = [each for each in Decisions.open(place).recurring if each.is_inside == options.inside]
+    paths = paths_by_content(present) if decisions else {}
     groups: list[RecurringGroup] = []
     if rule != "sound":
         mapper = mapper or MapHere(place, parts.store)
         groups = find_recurring(present, parts.store, findings, options, mapper, on_progress)
-        groups = apply_decisions(groups, [each for each in said if each.found_by == "picture"], paths, len(present))
+        groups = apply_decisions(
+            groups, [each for each in decisions if each.found_by == "picture"], paths, len(present)
+        )
         groups = [
-            _replaced(group, lambda one: replace(one, picture=one.score))
-            for group in with_sounds(groups, present, sound)
+            _replace_occurrences(group, lambda one: replace(one, picture=one.score))
+            for group in add_sound_scores(groups, present, sound)
         ]
     if rule == "both":
         groups = [same for group in groups if (same := _keep_same_sound(group)) is not None]
     elif rule != "picture" and sound is not None:
-        heard = find_heard(present, sound, options, on_progress)
+        heard = find_by_sound(present, sound, options, on_progress)
         new = [
             group
             for group in heard
             if not any(covers(seen.occurrences, group.occurrences, _MIN_COVERED) for seen in groups)
         ]
-        new = apply_decisions(new, [each for each in said if each.found_by == "sound"], paths, len(present))
+        new = apply_decisions(new, [each for each in decisions if each.found_by == "sound"], paths, len(present))
         groups = sort_groups([*groups, *_score_pictures(new, present, parts)])
     return [group for group in groups if group.kind == "copy" or options.accepts(group)]
 
 
-def _replaced(group: RecurringGroup, change: Callable[[Occurrence], Occurrence]) -> RecurringGroup:
+def _replace_occurrences(group: RecurringGroup, change: Callable[[Occurrence], Occurrence]) -> RecurringGroup:
     return replace(group, occurrences=tuple(map(change, group.occurrences)))
 
 
 def _keep_same_sound(group: RecurringGroup) -> RecurringGroup | None:
-    """Keep the occurrences with the same sound, with the lower of both scores; None if fewer than two are left."""
+    """Keep the occurrences with the same sound, scored by the lower of both scores; None if fewer than two remain."""
     same = [
         replace(one, score=min(one.score, one.sound))
         for one in group.occurrences
-        if one.sound is not None and one.sound >= _ONE_SOUND
+        if one.sound is not None and one.sound >= _SAME_SOUND
     ]
     return replace(group, occurrences=tuple(same)) if len(same) > 1 else None
 
 
-def find_heard(
+def find_by_sound(
     records: Sequence[VideoRecord],
     sound: SoundSearch,
     options: RecurringOptions,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> list[RecurringGroup]:
-    """Find segments whose sound several files share, such as the song of an opening with different pictures each time.
+    """Find segments whose sound several files share, such as the song of an opening whose picture changes.
 
-    Files with the same bytes count once, under their first name.
+    Byte-identical files count once, under their first name.
 
     Args:
-        records: Videos of the index.
-        sound: Their audio fingerprints.
+        records: Videos to search.
+        sound: Audio fingerprints of the index.
         options: Search options.
-        on_progress: Called with (files done, total files).
+        on_progress: Callback that receives (files done, total number of files).
     """
     ordered = sorted(records, key=lambda record: natural_order(record.path))
     videos = {content_of(record): record for record in reversed(ordered)}
@@ -152,11 +155,14 @@ def find_heard(
         if on_progress is not None:
             on_progress(done, len(videos))
     groups = build_groups(links, {record.path: record.duration for record in videos.values()})
-    return [_replaced(replace(group, found_by="sound"), lambda one: replace(one, sound=one.score)) for group in groups]
+    return [
+        _replace_occurrences(replace(group, found_by="sound"), lambda one: replace(one, sound=one.score))
+        for group in groups
+    ]
 
 
 def _stretch(segment: Segment, first: VideoRecord, second: VideoRecord) -> FittedStretch:
-    """Convert a segment of two sound tracks to a segment of the videos; sound may last longer than the picture."""
+    """Convert a segment of two audio tracks to a segment of the videos, clipped because audio may outlast the video."""
     return FittedStretch(
         segment.query_start,
         min(segment.query_end, max(first.duration, segment.query_start + 0.1)),
@@ -171,7 +177,8 @@ def _stretch(segment: Segment, first: VideoRecord, second: VideoRecord) -> Fitte
 def _score_pictures(
     groups: Iterable[RecurringGroup], records: Sequence[VideoRecord], parts: SearchParts
 ) -> list[RecurringGroup]:
-    """Set the picture score of each occurrence: the best score by stored features against the first few occurrences."""
+    """Set the picture score of each occurrence: its best score against the first few occurrences, by stored
+    features."""
     by_path = {record.path: record for record in records}
 
     def look(one: Occurrence) -> FrameFeatures | None:
@@ -187,26 +194,26 @@ def _score_pictures(
     for group in groups:
         shown = {one: look(one) for one in group.occurrences}
         best: dict[Occurrence, float] = {}
-        for place, (one, features) in enumerate(shown.items()):
-            for other, others in list(shown.items())[: min(place, _MAX_COMPARED)]:
+        for position, (one, features) in enumerate(shown.items()):
+            for other, others in list(shown.items())[: min(position, _MAX_COMPARED)]:
                 if features is None or others is None:
                     continue
                 score = parts.scorer.score(features, [others])[0].score
                 for which in (one, other):
                     best[which] = max(best.get(which, 0.0), score)
-        seen.append(_replaced(group, lambda one, best=best: replace(one, picture=best.get(one))))  # type: ignore[misc]
+        seen.append(_replace_occurrences(group, lambda one, best=best: replace(one, picture=best.get(one))))  # type: ignore[misc]
     return seen
 
 
-def with_sounds(
+def add_sound_scores(
     groups: Sequence[RecurringGroup], records: Sequence[VideoRecord], sound: SoundSearch | None
 ) -> list[RecurringGroup]:
-    """Set the sound score of each occurrence against the majority of its group, and mark occurrences with other sound.
+    """Set the sound score of each occurrence against the majority of its group, and mark those with different sound.
 
     Args:
         groups: The groups.
-        records: The videos of the index.
-        sound: Audio fingerprints of the index; None to set no scores.
+        records: The videos searched.
+        sound: Audio fingerprints of the index; None to leave the groups unchanged.
     """
     if sound is None:
         return list(groups)
@@ -214,21 +221,21 @@ def with_sounds(
 
     def hear(one: Occurrence) -> list[SoundFeatures]:
         cut = [track.between(one.start, one.end) for track in tracks_of(sound, content_of(by_path[one.path]))]
-        return [track for track in cut if len(track) >= _LEAST_LANDMARKS]
+        return [track for track in cut if len(track) >= _MIN_LANDMARKS]
 
     return [_score_sounds(group, hear) if group.kind not in ("copy", "recap") else group for group in groups]
 
 
 def _score_sounds(group: RecurringGroup, hear: Callable[[Occurrence], list[SoundFeatures]]) -> RecurringGroup:
-    # Occurrences grouped by sound, the largest set first; silent occurrences are in no set.
+    # Occurrences grouped by equal sound; silent occurrences are left out.
     kinds: list[tuple[list[SoundFeatures], dict[Occurrence, float]]] = []
     for one in group.occurrences:
-        tracks = hear(one) if one.duration >= _LEAST_HEARD else []
+        tracks = hear(one) if one.duration >= _MIN_SECONDS else []
         if not tracks:
             continue
         for known, same in kinds:
             score = _compare(tracks, known)
-            if score >= _ONE_SOUND:
+            if score >= _SAME_SOUND:
                 same[one] = score
                 break
         else:
@@ -237,12 +244,12 @@ def _score_sounds(group: RecurringGroup, hear: Callable[[Occurrence], list[Sound
         return group
     kinds.sort(key=lambda kind: -len(kind[1]))
     (main, scores), *others = kinds
-    # The occurrence that the others were compared with gets the score of the most similar one.
+    # The first occurrence, with which the others were compared, gets the score of the most similar one.
     first, *rest = scores
     scores[first] = max((scores[one] for one in rest), default=1.0)
     different = {one: _compare(tracks, main) for tracks, same in others for one in same}
     scores |= different
-    return _replaced(group, lambda one: replace(one, other_sound=one in different, sound=scores.get(one)))
+    return _replace_occurrences(group, lambda one: replace(one, other_sound=one in different, sound=scores.get(one)))
 
 
 def _compare(tracks: Sequence[SoundFeatures], others: Sequence[SoundFeatures]) -> float:

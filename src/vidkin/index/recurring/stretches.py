@@ -1,7 +1,7 @@
-"""Find segments that two videos share, from their stored features: similar windows vote for an offset, then lines are
+"""Find segments that two videos share from their stored features: similar windows vote for offsets, then lines are
 fitted.
 
-Shape legend: T frames, W windows, E dimension of a vector, L lines tried, N votes.
+Shapes: T frames, W windows, E dimensions of a vector, L lines tried, N votes.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from vidkin.match import frame_map
 from vidkin.similarity import FrameFeatures
 
 SHORTEST = 2.0
-"""Minimum seconds of a segment."""
+"""Minimum duration of a segment in seconds."""
 
 SPEEDS = (1.0, 24 / 25, 25 / 24)
-"""Speeds that are tried: normal, and film converted for television and back."""
+"""Speeds to try: normal, and film-to-television conversions in both directions."""
 
-_MIN_INFORMATION = 0.05  # minimum of a frame that is not black or plain
-# Calibrated similarities, 0 for unrelated frames and 1 for equal ones: minimum of two windows that vote for an offset;
-# typical of two frames that show the same, sampled half a period apart; maximum that one frame counts for or against a
-# segment.
+_MIN_INFORMATION = 0.05  # frames with less information are black or plain
+# Calibrated similarities, 0 for unrelated and 1 for equal frames: minimum for two windows to vote for an offset;
+# typical value for frames of the same footage sampled half a period apart; maximum contribution of a frame to the
+# evidence for or against a segment.
 _VOTE, _SAME, _GAIN = 0.55, 0.5, 0.4
 _MAX_VOTES = 96  # per window
-_BIN = 4.0  # seconds; votes for offsets within this range form one candidate
+_BIN = 4.0  # votes for offsets within this many seconds form one candidate
 _MAX_CANDIDATES = 40  # per pair of videos
-# A segment shared with this many other videos is not searched for in the rest, because each of those shares it with as
-# many.
+# Once a segment is shared with this many other videos, the remaining ones are not searched for it, because they are
+# already linked through those.
 _ENOUGH = 24
-_MARGIN = 60.0  # maximum seconds of a segment before the first and after the last vote
-_MAX_GAP = 1.5  # maximum seconds of black or other footage that do not end a segment
-_DISTINCT = 0.5  # minimum contrast of a segment that matches itself at one offset only
-_BLOCK = 1 << 22  # scores computed per block
-_HELD_BYTES = 512 << 20
+_MARGIN = 60.0  # maximum seconds that a segment extends beyond the first and last vote
+_MAX_GAP = 1.5  # maximum seconds of black or different footage within a segment
+_DISTINCT = 0.5  # minimum contrast of a segment that matches at only one offset
+_BLOCK = 1 << 22  # number of scores computed at a time
+_MAX_CACHED = 512 << 20  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +49,11 @@ class RoughStretch:
     """A segment that two videos share, or that one video repeats.
 
     Attributes:
-        first_start, first_end: Start and end in the first video, seconds.
-        second_start, second_end: Start and end in the second video.
-        score: Mean calibrated similarity of its frames, in [0, 1].
-        contrast: Similarity of corresponding frames minus that of other frames, in [-1, 1]; near 0 for a still image
-            and a fixed camera, which look similar at any offset.
+        first_start, first_end: Start and end in the first video, in seconds.
+        second_start, second_end: Start and end in the second video, in seconds.
+        score: Mean calibrated similarity of corresponding frames, in [0, 1].
+        contrast: Similarity of corresponding frames minus that of other frames, in [-1, 1]; near 0 for still images and
+            fixed cameras, which look similar at any offset.
     """
 
     first_start: float
@@ -66,7 +66,7 @@ class RoughStretch:
     def __post_init__(self) -> None:
         if not (0 <= self.first_start < self.first_end and 0 <= self.second_start < self.second_end):
             raise InvalidArgumentError(
-                f"a stretch must end after it starts, got [{self.first_start}, {self.first_end}] and "
+                f"a segment must end after it starts, got [{self.first_start}, {self.first_end}] and "
                 f"[{self.second_start}, {self.second_end}] s"
             )
 
@@ -87,29 +87,29 @@ class RoughStretch:
 
     @property
     def length(self) -> float:
-        """Length in seconds in the video in which it is shorter."""
+        """Duration in seconds in the video in which the segment is shorter."""
         return min(self.first_end - self.first_start, self.second_end - self.second_start)
 
     @property
     def is_distinct(self) -> bool:
-        """Whether its frames match in one order only."""
+        """Whether the frames match at only one offset."""
         return self.contrast >= _DISTINCT
 
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """Data of a video for finding shared segments.
+    """Features of a video, prepared for finding shared segments.
 
     Attributes:
         times: [T] seconds.
-        vectors: [T, E] unit vectors of whole frames, half precision.
-        baseline: [T] similarity of unrelated frames.
-        informative: [T] bool, whether the frame is neither black nor plain.
+        vectors: [T, E] unit vectors of whole frames, in half precision.
+        baseline: [T] similarity to unrelated frames.
+        informative: [T] bool, False for black or plain frames.
         period: Seconds between frames.
         end: End of the video in seconds.
         windows: [W, E] one vector for each run of similar frames.
-        window_times: [W] start of each, seconds.
-        window_baseline: [W] similarity of unrelated frames.
+        window_times: [W] start of each window in seconds.
+        window_baseline: [W] similarity to unrelated frames.
     """
 
     times: NDArray[np.float64]
@@ -124,11 +124,11 @@ class Track:
 
     @classmethod
     def of_features(cls, features: FrameFeatures, duration: float) -> Track:
-        """Make a track from stored features.
+        """Create a track from stored features.
 
         Args:
-            features: Features from a store; vectors of parts of frames are not used.
-            duration: Seconds of the video.
+            features: Features from a store; only views of whole frames are used.
+            duration: Duration of the video in seconds.
         """
         whole = features.views([0])
         (spans, windows), baseline = find_windows(whole), whole.baselines[:, 0].astype(np.float32)
@@ -147,13 +147,13 @@ class Track:
 
 @dataclass(slots=True)
 class Tracks:
-    """Tracks of the videos of an index; the most recently used ones are cached."""
+    """Provides the tracks of indexed videos; recently used tracks are cached."""
 
     store: VectorStore
     _held: OrderedDict[int, Track] = field(default_factory=OrderedDict, init=False)
 
     def of(self, record: VideoRecord) -> Track | None:
-        """The track of a video; None if it was removed or has no frames."""
+        """Return the track of a video; None if the video was removed or has no frames."""
         track = self._held.get(record.id)
         if track is None:
             try:
@@ -161,14 +161,14 @@ class Tracks:
             except NotIndexedError:
                 return None
             self._held[record.id] = track
-            while sum(held.vectors.nbytes for held in self._held.values()) > _HELD_BYTES and len(self._held) > 1:
+            while sum(held.vectors.nbytes for held in self._held.values()) > _MAX_CACHED and len(self._held) > 1:
                 self._held.popitem(last=False)
         self._held.move_to_end(record.id)
         return track if len(track.times) else None
 
 
 Votes = Mapping[int, tuple[NDArray[np.float64], NDArray[np.float64]]]
-"""By the number of another video: times [N] of windows, and times [N] of the similar windows in the other video."""
+"""For each other video, by number: times [N] of windows, and times [N] of similar windows in the other video."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +177,8 @@ class WindowTable:
 
     Attributes:
         vectors: [W, E] vectors of the windows.
-        videos: [W] number of the video of each window.
-        times: [W] start of each window, seconds.
+        videos: [W] video number of each window.
+        times: [W] start of each window in seconds.
     """
 
     vectors: NDArray[np.float16]
@@ -187,7 +187,7 @@ class WindowTable:
 
     @classmethod
     def of_tracks(cls, tracks: Iterable[Track | None]) -> WindowTable:
-        """Concatenate the windows of videos, numbered in order; videos without a track have no windows."""
+        """Concatenate the windows of videos, which are numbered in order; videos without a track have no windows."""
         known = [(number, track) for number, track in enumerate(tracks) if track is not None]
         dimension = known[0][1].windows.shape[1] if known else 0
         return cls(
@@ -197,7 +197,7 @@ class WindowTable:
         )
 
     def votes(self, track: Track, before: int) -> Votes:
-        """Votes from similar windows of all videos with smaller numbers."""
+        """Return the votes from similar windows of all videos with numbers below ``before``."""
         queries = track.windows.astype(np.float32)
         bounds = track.window_baseline + _VOTE * (1 - track.window_baseline)
         count = int(np.searchsorted(self.videos, before))
@@ -208,7 +208,7 @@ class WindowTable:
             row, column = np.nonzero(scores >= bounds[:, None])
             parts.append(np.stack([row, column + first, scores[row, column]]))
         rows, columns, scores = np.concatenate(parts, axis=1)
-        # The best votes of each window.
+        # Keep the best votes of each window.
         order = np.lexsort((-scores, rows))
         order = order[np.arange(len(order)) - np.searchsorted(rows[order], rows[order]) < _MAX_VOTES]
         chosen, others = rows[order].astype(np.int64), columns[order].astype(np.int64)
@@ -222,21 +222,21 @@ class WindowTable:
 def find_shared(
     track: Track, votes: Votes, track_of: Callable[[int], Track | None]
 ) -> list[tuple[int, list[RoughStretch]]]:
-    """Find segments that a video shares with the videos that its windows voted for, starting with the most votes.
+    """Find segments that a video shares with the videos its windows voted for, starting with the most votes.
 
-    A segment shared with :data:`_ENOUGH` videos is not searched for in the rest: in a season of 500 episodes with one
-    opening, every episode is connected with all others through those that it was compared with.
+    Once a segment is shared with :data:`_ENOUGH` videos, the rest are not searched for it: in a season of 500 episodes
+    with the same opening, every episode is already linked with all others through those it was compared with.
 
     Args:
         track: The video.
-        votes: Votes of its windows; see :meth:`WindowTable.votes`.
-        track_of: Returns the track for a number; None if the video was removed.
+        votes: Votes of its windows, see :meth:`WindowTable.votes`.
+        track_of: Returns the track for a video number; None if the video was removed.
 
     Returns:
-        (number of the other video, :func:`find_stretches` of both) in the order of the numbers.
+        (number of the other video, result of :func:`find_stretches`), in ascending order of numbers.
     """
     found: list[tuple[int, list[RoughStretch]]] = []
-    spans: list[tuple[float, float, set[int]]] = []  # start, end, numbers of the other videos that share it
+    spans: list[tuple[float, float, set[int]]] = []  # start, end, numbers of the videos that share the segment
     for number, (times, others) in sorted(votes.items(), key=lambda voted: (-len(voted[1][0]), voted[0])):
         known = [(start, end) for start, end, sharing in spans if len(sharing) >= _ENOUGH]
         other = None if _within(known, times).all() else track_of(number)
@@ -255,15 +255,15 @@ def find_shared(
 
 
 def is_same_span(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    """Whether two spans of a file have about the same times: most of each is in both."""
+    """Whether two spans of a file are about the same: their intersection is at least 0.7 of their union."""
     shared, whole = min(one[1], other[1]) - max(one[0], other[0]), max(one[1], other[1]) - min(one[0], other[0])
     return shared >= 0.7 * whole
 
 
 def find_stretches_inside(track: Track) -> list[RoughStretch]:
-    """Find the segments that a video repeats, each pair of times once; see :func:`find_stretches`."""
+    """Find the segments that a video repeats, each pair of occurrences once; see :func:`find_stretches`."""
     for times, others in WindowTable.of_tracks([track]).votes(track, 1).values():
-        later = others - times > SHORTEST  # never a time with itself
+        later = others - times > SHORTEST  # exclude matches of a moment with itself
         return find_stretches(track, track, times[later], others[later])
     return []
 
@@ -277,17 +277,16 @@ def find_stretches(
 ) -> list[RoughStretch]:
     """Find the segments that two videos share.
 
-    Offsets are tried in descending order of votes. Around each offset, the line of the most similar frames is searched
-    for, at normal speed and at the speeds of film converted for television. Votes that a segment explains are not used
-    for another.
+    Offsets are tried in descending order of votes. Around each offset, the best line is searched for, at normal speed
+    and at film-to-television speeds. Votes explained by a segment are not used again.
 
     Args:
-        first, second: The videos; the same one to find repetitions within it.
-        times, others: [N] times of similar windows in the first and in the second.
-        known: Start and end in seconds of known segments of the first video; votes for them are ignored.
+        first, second: The videos; pass the same video twice to find repetitions within it.
+        times, others: [N] times of similar windows in the first and second video.
+        known: Start and end in seconds of known segments of the first video; votes within them are ignored.
 
     Returns:
-        Segments of at least :data:`SHORTEST` seconds, the longest first. Within one video, each pair is found once.
+        Segments of at least :data:`SHORTEST` seconds, longest first. Within one video, each pair is found once.
     """
     found: list[RoughStretch] = []
     asks = ~_within(known, times)
@@ -303,14 +302,14 @@ def find_stretches(
             predicted = stretch.second_start + (times - stretch.first_start) * stretch.speed
             along = (times >= stretch.first_start - _BIN) & (times <= stretch.first_end + _BIN)
             along &= np.abs(others - predicted) <= 2 * _BIN
-            # Other votes of this bin may be for another segment; a known segment is found even without votes.
+            # Other votes in this bin may be for a different segment. A line without votes of its own explains the bin.
             explained = along if known or (along & explained).any() else explained
         times, others = times[~explained], others[~explained]
     return sorted(found, key=lambda stretch: stretch.first_start - stretch.first_end)
 
 
 def _within(spans: Sequence[tuple[float, float]], times: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Whether the window at each of these times belongs to one of the spans."""
+    """Mask of the times whose windows lie within any of the spans."""
     inside = np.zeros(len(times), np.bool_)
     for start, end in spans:
         inside |= (times >= start - SHORTEST / 2) & (times < end)
@@ -324,7 +323,7 @@ def _best_line(
     others: NDArray[np.float64],
     known: Sequence[RoughStretch],
 ) -> RoughStretch | None:
-    """The best segment along one offset, excluding known ones; None if there is none."""
+    """Return the best segment near the offset of these votes, excluding known segments; None if there is none."""
     offset, anchor = float(np.median(others - times)), float(np.median(times))
     rows = np.flatnonzero((first.times >= times.min() - _MARGIN) & (first.times <= times.max() + _MARGIN))
     shown, margin = first.times[rows], 2 * _BIN + _MARGIN * (SPEEDS[2] - 1)
@@ -339,11 +338,12 @@ def _best_line(
     )  # fmt: skip
     there, period = second.times[columns], max(first.period, second.period)
     shifts = np.arange(-_BIN, _BIN + 1e-9, period / 2)
-    # [L, T] time in the second video of each frame of the first, and the nearer of the two frames around it.
+    # Map each frame of the first video to a time [L, T] in the second, and use the more similar of the two frames
+    # around it.
     starts = np.tile(shifts, len(SPEEDS)) + anchor + offset
     mapped = starts[:, None] + (shown - anchor)[None] * np.repeat(SPEEDS, len(shifts))[:, None]
-    right, places = np.searchsorted(there, mapped).clip(1, len(there) - 1), np.arange(len(rows))
-    values = np.maximum(similarity[places, right - 1], similarity[places, right])
+    right, positions = np.searchsorted(there, mapped).clip(1, len(there) - 1), np.arange(len(rows))
+    values = np.maximum(similarity[positions, right - 1], similarity[positions, right])
     informative = second.informative[columns]
     counted = first.informative[rows][None] & (informative[right - 1] | informative[right])
     if first is second:
@@ -364,7 +364,7 @@ def _best_line(
     times_of = _clip_times(first, second, run, at)
     if min(times_of[1] - times_of[0], times_of[3] - times_of[2]) < SHORTEST:
         return None
-    # Frames at other times of the same segment in the second video.
+    # Compare with frames at other times of the same segment to compute the contrast.
     elsewhere = (np.abs(there[None] - at[:, None]) >= _MAX_GAP) & counts[:, None]
     elsewhere &= ((there >= times_of[2]) & (there <= times_of[3]))[None]
     unlike = similarity[begin:end][elsewhere].clip(0, 1)
@@ -372,16 +372,16 @@ def _best_line(
 
 
 def _gaps(good: NDArray[np.bool_], period: float) -> NDArray[np.float64]:
-    """Length [L, T] in seconds of the run of bad frames around each frame; 0 for good frames."""
+    """Duration [L, T] in seconds of the run of bad frames around each frame; 0 for good frames."""
     count = good.shape[1]
-    places = np.arange(count)[None]
-    before = np.maximum.accumulate(np.where(good, places, -1), axis=1)
-    after = np.minimum.accumulate(np.where(good, places, count)[:, ::-1], axis=1)[:, ::-1]
+    positions = np.arange(count)[None]
+    before = np.maximum.accumulate(np.where(good, positions, -1), axis=1)
+    after = np.minimum.accumulate(np.where(good, positions, count)[:, ::-1], axis=1)[:, ::-1]
     return np.asarray(np.where(good, 0.0, (after - before - 1) * period))
 
 
 def _best_run(gains: NDArray[np.floating[Any]]) -> tuple[int, int, int]:
-    """Line, start and end (exclusive) of the run with the largest sum in ``gains`` [L, T]; ties go to the shortest."""
+    """Line, start and end (exclusive) of the run with the largest sum in ``gains`` [L, T]; the shortest if tied."""
     sums = np.concatenate([np.zeros((len(gains), 1)), np.cumsum(gains, axis=1)], axis=1)
     line, end = np.unravel_index(np.argmax(sums - np.minimum.accumulate(sums, axis=1)), sums.shape)
     begin = int(end - np.argmin(sums[line, : end + 1][::-1]))
@@ -391,7 +391,7 @@ def _best_run(gains: NDArray[np.floating[Any]]) -> tuple[int, int, int]:
 def _clip_times(
     first: Track, second: Track, rows: NDArray[np.int64], mapped: NDArray[np.float64]
 ) -> tuple[float, float, float, float]:
-    """Times of a run of frames in both videos, clipped to the beginning and the end of either video."""
+    """Start and end of a run of frames in both videos, clipped to the ends of the videos."""
     start, end = float(first.times[rows[0]]), min(float(first.times[rows[-1]]) + first.period, first.end)
     speed = float((mapped[-1] - mapped[0]) / (first.times[rows[-1]] - first.times[rows[0]]))
     early = max(0.0, -float(mapped[0]))

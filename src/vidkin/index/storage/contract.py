@@ -1,6 +1,6 @@
-"""The contract of stores for the records, features and windows of an index, and an in-memory store with exact search.
+"""The interface of stores for the records, features and windows of an index, and an in-memory store with exact search.
 
-Shape legend: E dimension of a window vector, Q query vectors, K number of nearest windows requested.
+Shapes: E dimensions of a window vector, Q query vectors, K nearest windows requested.
 """
 
 from __future__ import annotations
@@ -19,21 +19,19 @@ from vidkin.index.storage.records import Entry, VideoRecord, to_stored
 from vidkin.similarity import FrameFeatures
 
 NO_WINDOW = -1
-
-"""Stands for "no window" in :class:`NearestWindows` if the store has fewer windows than requested."""
+"""Placeholder in :class:`NearestWindows` if the store has fewer windows than requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class NearestWindows:
-    """The windows nearest to each of Q vectors, best first.
+    """The windows nearest to each query vector, best first.
 
-    If there are fewer than K windows, the rest of the row is :data:`NO_WINDOW` with score -1.
+    If there are fewer than K windows, the rest of each row is filled with :data:`NO_WINDOW` and score -1.
 
     Attributes:
         video_ids: [Q, K] int64.
         windows: [Q, K] int64, number of the window within its video.
-        scores: [Q, K] float32 in [-1, 1], cosine similarity, which approximate indexes may get wrong by some
-            thousandths.
+        scores: [Q, K] float32 in [-1, 1], cosine similarity; approximate indexes may be off by a few thousandths.
     """
 
     video_ids: NDArray[np.int64]
@@ -47,14 +45,14 @@ class NearestWindows:
         windows: NDArray[np.int64],
         scores: NDArray[np.float32],
     ) -> None:
-        """Set part of the result."""
+        """Set part of the result, given by an index into its arrays."""
         self.scores[place] = scores
         self.video_ids[place] = video_ids
         self.windows[place] = windows
 
 
 class FeatureReader(Protocol):
-    """The methods of a store that scoring candidates needs."""
+    """The methods of a store that are needed to score candidates."""
 
     def get(self, video_id: int) -> VideoRecord:
         """See :meth:`VectorStore.get`."""
@@ -64,38 +62,44 @@ class FeatureReader(Protocol):
 
 
 class VectorStore(Protocol):
-    """Keeps records, features and windows; finds the windows nearest to a vector.
+    """Stores records, features and windows, and finds the windows nearest to a vector.
 
-    **Snapshots.** Reading methods answer from the state at the last :meth:`refresh` (or opening) plus the
-    writes made through this object, so that all steps of a search see the same state of the index while another process
-    writes. Call :meth:`refresh` at the start of a search.
+    **Snapshots.** Reading methods return the state as of opening or the last :meth:`refresh`, plus the writes made
+    through this object, so that all steps of a search see the same state while another process is writing. Call
+    :meth:`refresh` at the start of a search.
 
-    **Atomic.** A video exists once its record does, which is written after its features and windows. A path has one
-    record: appending it again replaces the old one in one step.
+    **Atomicity.** A video exists once its record does, which is written after its features and windows. A path has one
+    record; appending it again replaces the old record atomically.
 
-    **One writer.** Callers make sure that only one process writes (`Place.exclusive`).
+    **Single writer.** Callers must ensure that only one process writes at a time (`Place.exclusive`).
 
-    **Rounding.** Features are stored as rounded by :func:`vidkin.index.storage.records.to_stored`.
+    **Rounding.** Features are rounded by :func:`vidkin.index.storage.records.to_stored`.
     """
 
     def refresh(self) -> bool:
-        """Move to the newest committed state; True if anything changed."""
+        """Move to the latest committed state; return whether anything changed."""
 
     def videos(self) -> list[VideoRecord]:
         """All records, including broken and stale ones, sorted by path."""
 
     def select(self, wanted: Callable[[VideoRecord], bool]) -> list[VideoRecord]:
-        """The records selected by a predicate, sorted by path; much faster than :meth:`videos` if they are few. The
-        predicate may see ids of shards."""
+        """Records selected by a predicate, sorted by path; much faster than :meth:`videos` if they are few.
+
+        The ids that the predicate sees may be local to a shard.
+        """
 
     def count(self) -> int:
         """Number of records, including broken and stale ones."""
 
     def get(self, video_id: int) -> VideoRecord:
-        """The record with this id; :class:`NotIndexedError` if there is none."""
+        """Return the record with this id.
+
+        Raises:
+            NotIndexedError: There is no such record.
+        """
 
     def find(self, path: str) -> VideoRecord | None:
-        """The record of this absolute path."""
+        """Return the record with this absolute path, or None."""
 
     def append(
         self,
@@ -103,64 +107,76 @@ class VectorStore(Protocol):
         features: FrameFeatures | None = None,
         windows: NDArray[np.floating] | None = None,
     ) -> VideoRecord:
-        """Add one video, replacing the record of the same path; returns the record with its id."""
+        """Add one video, replacing any record with the same path; return the record with its id."""
 
     def append_many(self, entries: Sequence[Entry]) -> list[VideoRecord]:
-        """Add several videos in one commit, which is cheaper than one at a time; paths must differ."""
+        """Add several videos with distinct paths in one commit, which is faster than adding them one at a time."""
 
     def update(self, records: Sequence[VideoRecord]) -> None:
-        """Rewrite records that have an id (a moved or touched file); features and windows stay.
+        """Rewrite existing records, for example of moved files, without changing features and windows.
 
-        A new path must not belong to another video, otherwise :class:`InvalidArgumentError`.
+        Raises:
+            InvalidArgumentError: A new path belongs to another video.
         """
 
     def read(self, video_id: int) -> FrameFeatures:
-        """Features of one video; :class:`NotIndexedError` if it is unknown or has none."""
+        """Read the features of one video.
+
+        Raises:
+            NotIndexedError: The video does not exist or has no features.
+        """
 
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
-        """Features of several videos in the order of the ids; much faster than reading them one at a time."""
+        """Read the features of several videos, in order; much faster than reading them one at a time."""
 
     def read_windows(self, video_id: int) -> NDArray[np.float16]:
-        """Vectors [W, E] of the windows of one video; :class:`NotIndexedError` if it is unknown or has none."""
+        """Read the vectors [W, E] of all windows of one video.
+
+        Raises:
+            NotIndexedError: The video does not exist or has no windows.
+        """
 
     def read_windows_many(self, video_ids: Sequence[int]) -> list[NDArray[np.float16]]:
-        """The same of several videos in the order of the ids; much faster than reading them one at a time."""
+        """Read the windows of several videos, in order; much faster than reading them one at a time."""
 
     def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
-        """The ``limit`` windows nearest to each of ``vectors`` [Q, E], unit length."""
+        """Find the ``limit`` windows nearest to each of the unit vectors [Q, E]."""
 
     def window_count(self) -> int:
-        """Number of windows of all videos."""
+        """Total number of windows."""
 
     def remove(self, video_ids: Iterable[int]) -> None:
         """Remove these videos; unknown ids are ignored."""
 
     def recover(self) -> int:
-        """Delete what killed writers and removed videos left behind; returns the number of such videos.
+        """Delete data left behind by killed writers and removed videos; return the number of such videos.
 
-        Rebuilds lost windows from the features. A video whose features are lost becomes stale, with the cause.
-
-        Call this before the first write.
+        Missing windows are rebuilt from the features. Videos with missing features become stale, with the cause.
+        Must be called before the first write.
         """
 
     def missing(self) -> dict[int, str]:
-        """Ids and causes of videos with parts that are missing or, judging by sizes, incomplete."""
+        """Ids of videos with parts that are missing or, judging by their sizes, incomplete; with the causes."""
 
     def optimize(self) -> None:
-        """Make reading fast again after many writes: merge small files, index vectors, drop old versions."""
+        """Speed up reading after many writes: merge small files, index vectors, drop old versions."""
 
     def close(self) -> None:
-        """Release memory and files; the store cannot be used afterwards."""
+        """Release memory and files; the store must not be used afterward."""
 
 
 def check_entries(entries: Sequence[Entry]) -> None:
-    """Raise :class:`InvalidArgumentError` if parts of an entry do not fit together. Every store calls this."""
+    """Check that the parts of each entry are consistent; every store calls this before adding entries.
+
+    Raises:
+        InvalidArgumentError: An entry is inconsistent, or two entries have the same path.
+    """
     for entry in entries:
         record, features, windows = entry.record, entry.features, entry.windows
         if record.status != "ok" and (features is not None or windows is not None):
             raise InvalidArgumentError(f"{record.path} is {record.status} and cannot have features or windows")
         if record.status == "ok" and (features is None or windows is None):
-            raise InvalidArgumentError(f"{record.path} is ok and needs features and windows (possibly of length 0)")
+            raise InvalidArgumentError(f"{record.path} is ok and must have features and windows (possibly empty)")
         if windows is not None and (windows.ndim != 2 or not np.issubdtype(windows.dtype, np.floating)):
             raise InvalidArgumentError(
                 f"windows of {record.path} must be [W, E] floating point, got {list(windows.shape)} {windows.dtype}"
@@ -169,24 +185,28 @@ def check_entries(entries: Sequence[Entry]) -> None:
         count = 0 if windows is None else len(windows)
         if (record.frames, record.windows) != (frames, count):
             raise InvalidArgumentError(
-                f"the record of {record.path} must state its {frames} frames and {count} windows, got {record.frames} "
-                f"and {record.windows}"
+                f"the record of {record.path} must have counts of {frames} frames and {count} windows, got "
+                f"{record.frames} and {record.windows}"
             )
     if len({entry.record.path for entry in entries}) < len(entries):
-        raise InvalidArgumentError("paths of entries must differ, got one path twice; a path has one record")
+        raise InvalidArgumentError("entries must have distinct paths, got the same path twice")
 
 
 def check_path_is_free(record: VideoRecord, ids: Mapping[str, int]) -> None:
-    """Raise :class:`InvalidArgumentError` if the path belongs to another video. Every store calls this."""
+    """Check that a path does not belong to another video; every store calls this before updating records.
+
+    Raises:
+        InvalidArgumentError: The path belongs to another video.
+    """
     owner = ids.get(record.path, record.id)
     if owner != record.id:
         raise InvalidArgumentError(
-            f"video {record.id} cannot have the path {record.path}: that is video {owner}; remove it first"
+            f"video {record.id} cannot have the path {record.path}, which belongs to video {owner}; remove that first"
         )
 
 
 def check_vectors(vectors: NDArray[np.floating], limit: int) -> NDArray[np.float32]:
-    """Check query vectors; returns them as float32. Every store calls this.
+    """Check query vectors and return them as float32; every store calls this before searching.
 
     Raises:
         InvalidArgumentError: The vectors or the limit are invalid.
@@ -199,22 +219,26 @@ def check_vectors(vectors: NDArray[np.floating], limit: int) -> NDArray[np.float
 
 
 def check_dimension(queries: NDArray[np.float32], dimension: int) -> None:
-    """Raise :class:`InvalidArgumentError` unless query vectors [Q, E] have the dimension of the windows."""
+    """Check that query vectors [Q, E] have the dimension of the windows.
+
+    Raises:
+        InvalidArgumentError: The dimensions differ.
+    """
     if queries.shape[1] != dimension:
         raise InvalidArgumentError(
-            f"query vectors must have dimension {dimension} as the index has, got {queries.shape[1]}"
+            f"query vectors must have dimension {dimension}, like the index, got {queries.shape[1]}"
         )
 
 
 class Catalog:
-    """Records with ids; a path has one record.
+    """In-memory table of records with unique ids and paths.
 
     Args:
         records: Initial records.
 
     Attributes:
-        by_id: Id -> record.
-        ids: Path -> id.
+        by_id: Records keyed by id.
+        ids: Ids keyed by path.
     """
 
     def __init__(self, records: Iterable[VideoRecord] = ()) -> None:
@@ -235,30 +259,38 @@ class Catalog:
         return self.select(lambda record: True)
 
     def select(self, wanted: Callable[[VideoRecord], bool]) -> list[VideoRecord]:
-        """The wanted records, sorted by path."""
+        """Records selected by a predicate, sorted by path."""
         return sorted(filter(wanted, self.by_id.values()), key=lambda record: record.path)
 
     def get(self, video_id: int) -> VideoRecord:
-        """The record with this id; :class:`NotIndexedError` if there is none."""
+        """Return the record with this id.
+
+        Raises:
+            NotIndexedError: There is no such record.
+        """
         record = self.by_id.get(video_id)
         if record is None:
             raise NotIndexedError(f"there is no video with id {video_id} in the index")
         return record
 
     def get_described(self, video_id: int, part: str) -> VideoRecord:
-        """The record with this id if it has features; :class:`NotIndexedError` names the missing part otherwise."""
+        """Return the record with this id, which must have features.
+
+        Raises:
+            NotIndexedError: There is no such record, or it has no features; the message says that ``part`` is missing.
+        """
         record = self.get(video_id)
         if record.status != "ok":
             raise NotIndexedError(f"video {video_id} is {record.status} and has no {part}")
         return record
 
     def find(self, path: str) -> VideoRecord | None:
-        """The record of this path, or None."""
+        """Return the record with this path, or None."""
         video_id = self.ids.get(path)
         return None if video_id is None else self.by_id[video_id]
 
     def put(self, record: VideoRecord) -> None:
-        """Add a record; replaces one with the same id."""
+        """Add a record, replacing any with the same id."""
         before = self.by_id.get(record.id)
         if before is not None:
             del self.ids[before.path]
@@ -279,7 +311,7 @@ class Catalog:
 
 
 class MemoryStore:
-    """A :class:`~vidkin.index.storage.contract.VectorStore` that exists only within the process. Search is exact."""
+    """A :class:`~vidkin.index.storage.contract.VectorStore` in memory, with exact search."""
 
     def __init__(self) -> None:
         self._catalog = Catalog()
@@ -379,7 +411,7 @@ class MemoryStore:
         self.remove([record.id for record in self._catalog])
 
 
-# Maximum number of scores computed at a time, unless a block of queries needs more.
+# Maximum number of scores computed at a time, unless a minimum block of queries exceeds it.
 _MAX_SCORES = 1 << 22
 
 _QUERIES_PER_BLOCK = 32
@@ -390,7 +422,7 @@ class WindowMatrix:
     """All windows of an index in memory.
 
     Attributes:
-        vectors: [N, E] float32, as products in half precision are slow.
+        vectors: [N, E] float32, because half-precision products are slow.
         video_ids: [N] int64.
         windows: [N] int64, number of the window within its video.
     """
@@ -404,7 +436,7 @@ class WindowMatrix:
 
     @classmethod
     def of_videos(cls, windows: Mapping[int, NDArray[np.float16]]) -> WindowMatrix:
-        """The windows of these videos, by id, in the order of the ids."""
+        """Concatenate the windows of videos, given by id, in ascending order of ids."""
         parts = [(video_id, part) for video_id, part in sorted(windows.items()) if len(part)]
         if not parts:
             numbers = np.zeros(0, np.int64)
@@ -416,13 +448,13 @@ class WindowMatrix:
         )
 
     def of_known(self, known: NDArray[np.bool_]) -> WindowMatrix:
-        """Only the windows for which ``known`` [N] is True."""
+        """Return only the windows for which ``known`` [N] is True."""
         if known.all():
             return self
         return WindowMatrix(self.vectors[known], self.video_ids[known], self.windows[known])
 
     def nearest(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
-        """The ``limit`` rows with the largest dot product with each of ``queries`` [Q, E] float32."""
+        """Find the ``limit`` windows with the largest dot product with each query [Q, E] float32."""
         if len(self) == 0 or len(queries) == 0:
             return no_windows(len(queries), limit)
         check_dimension(queries, self.vectors.shape[1])
@@ -439,7 +471,7 @@ class WindowMatrix:
 
 @check_arguments
 def no_windows(queries: int, limit: int) -> NearestWindows:
-    """A result [queries, limit] without any window."""
+    """Create an empty result of shape [queries, limit]."""
     return NearestWindows(
         video_ids=np.full((queries, limit), NO_WINDOW, np.int64),
         windows=np.full((queries, limit), NO_WINDOW, np.int64),

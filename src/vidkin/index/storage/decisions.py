@@ -1,4 +1,4 @@
-"""User decisions on pairs and recurring segments and preferred copies, stored with an index; record lookup by path."""
+"""User decisions saved with an index: verdicts on pairs and recurring segments, preferred copies; lookup by path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import CollectionDamagedError, CollectionError, InvalidArgumentError, NotIndexedError
 from vidkin.index.storage.contract import VectorStore
-from vidkin.index.storage.files import NamedFolders, write_whole
+from vidkin.index.storage.files import NamedFolders, write_atomically
 from vidkin.index.storage.place import Place
 from vidkin.index.storage.records import VideoRecord
 
@@ -26,11 +26,11 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True, slots=True)
 class Decision(Result):
-    """A verdict on a pair of videos, with their files.
+    """A user verdict on a pair of videos.
 
     Attributes:
-        first, second: Paths of the files of each side; empty if the index no longer has such a file.
-        verdict: The verdict on the pair.
+        first, second: Paths of the files with the content of each video; empty if there are none left in the index.
+        verdict: The verdict.
     """
 
     first: tuple[str, ...]
@@ -41,11 +41,11 @@ class Decision(Result):
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class DecidedStretch:
-    """An occurrence of a recurring segment as decided by a person.
+    """An occurrence of a recurring segment as decided by the user.
 
     Attributes:
-        content: Hash of the content of the file.
-        start, end: Seconds.
+        content: Content hash of the file.
+        start, end: Start and end in seconds.
         belongs: Whether it belongs to the group; False for a wrong occurrence.
         source: Whether it is the original footage of a recap.
     """
@@ -58,23 +58,23 @@ class DecidedStretch:
 
     def __post_init__(self) -> None:
         if not 0 <= self.start < self.end < float("inf"):
-            raise InvalidArgumentError(f"a stretch must end after it starts, got [{self.start}, {self.end}] s")
+            raise InvalidArgumentError(f"an occurrence must end after it starts, got [{self.start}, {self.end}] s")
 
     def is_at(self, other: DecidedStretch) -> bool:
-        """Whether both are about the same stretch of the same file."""
+        """Whether both concern about the same segment of the same file."""
         return self.content == other.content and overlaps((self.start, self.end), (other.start, other.end))
 
 
 @dataclass(frozen=True, slots=True)
 class RecurringDecision:
-    """A person's decision on a group of recurring segments.
+    """A user decision about a group of recurring segments.
 
     Attributes:
-        verdict: Whether they are the same segment.
-        name: Name of the segment; empty for the name of its kind.
+        verdict: Whether the segment recurs.
+        name: Name of the segment; empty to use the name of its kind.
         kind: Kind of the group.
         stretches: The occurrences.
-        found_by: Evidence of the group; segments found by sound can show different images.
+        found_by: Whether the group was found by picture or by sound; segments found by sound may look different.
     """
 
     verdict: RecurringVerdict
@@ -85,11 +85,12 @@ class RecurringDecision:
 
     @property
     def is_inside(self) -> bool:
-        """Whether it is about segments repeated within one file."""
+        """Whether the decision concerns a segment repeated within one file."""
         return len({stretch.content for stretch in self.stretches if stretch.belongs}) == 1
 
     def is_about(self, stretches: Iterable[DecidedStretch], found_by: str) -> bool:
-        """Whether at least half of these occurrences, or of its own, are the same, with the same evidence."""
+        """Whether the decision concerns the group with these occurrences: it was found in the same way, and at least
+        half of the smaller set of occurrences are the same."""
         if found_by != self.found_by:
             return False
         others = tuple(stretches)
@@ -98,8 +99,8 @@ class RecurringDecision:
 
 
 def overlaps(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    """Whether two stretches of a file, (start, end) in seconds, are mostly the same: half of the shorter one lies in
-    the longer one, which is at most four times as long."""
+    """Whether two segments of a file, (start, end) in seconds, are mostly the same: half of the shorter lies within the
+    longer, which is at most four times as long."""
     shared = min(one[1], other[1]) - max(one[0], other[0])
     shorter, longer = sorted((one[1] - one[0], other[1] - other[0]))
     return shared >= 0.5 * shorter and shorter >= 0.25 * longer
@@ -107,12 +108,12 @@ def overlaps(one: tuple[float, float], other: tuple[float, float]) -> bool:
 
 @dataclass(slots=True)
 class Decisions:
-    """Verdicts on unordered pairs of files, identified by content hash, and on recurring segments.
+    """User decisions of an index; files are identified by content hash.
 
     Attributes:
-        verdicts: Pair of content hashes -> verdict.
-        preferred: Content hash -> path of the copy to keep.
-        recurring: Decisions on groups of recurring segments.
+        verdicts: Verdicts keyed by unordered pair of content hashes.
+        preferred: Paths of the copies to keep, keyed by content hash.
+        recurring: Decisions about groups of recurring segments.
     """
 
     FILE = "decisions.json"
@@ -122,32 +123,32 @@ class Decisions:
     recurring: list[RecurringDecision] = field(default_factory=list)
 
     def decide(self, first: str, second: str, verdict: DuplicateVerdict) -> None:
-        """Store a verdict on two content hashes, replacing an earlier one.
+        """Set the verdict on two content hashes, replacing an earlier one.
 
         Raises:
-            InvalidArgumentError: Both hashes are the same.
+            InvalidArgumentError: The hashes are equal.
         """
         if first == second:
-            raise InvalidArgumentError("the two videos must differ, got two files with the same content")
+            raise InvalidArgumentError("the two videos must differ, got byte-identical files")
         self.verdicts[frozenset((first, second))] = verdict
 
     def forget(self, first: str, second: str) -> None:
-        """Drop the verdict on two content hashes.
+        """Delete the verdict on two content hashes.
 
         Raises:
             InvalidArgumentError: There is no such verdict.
         """
         if self.verdicts.pop(frozenset((first, second)), None) is None:
             raise InvalidArgumentError(
-                "there is no decision on these two videos; `vidkin decisions` lists all decisions"
+                "there is no decision about these two videos; list all decisions with `vidkin decisions`"
             )
 
     def verdict(self, first: str, second: str) -> DuplicateVerdict | None:
-        """The verdict on a pair, or None."""
+        """Return the verdict on a pair, or None."""
         return self.verdicts.get(frozenset((first, second)))
 
     def prefers(self, record: VideoRecord) -> bool:
-        """Whether the user prefers this content; any file with the same bytes will do."""
+        """Whether the user prefers the content of this file, no matter which of its byte-identical files."""
         return record.content_hash in self.preferred
 
     def names(self, record: VideoRecord) -> bool:
@@ -159,7 +160,7 @@ class Decisions:
         """Load the decisions of an index.
 
         Raises:
-            CollectionDamagedError: The file is damaged; the message says where it is, nothing is deleted.
+            CollectionDamagedError: The file is damaged; it is not deleted.
         """
         content = place.read(cls.FILE)
         if content is None:
@@ -188,7 +189,7 @@ class Decisions:
             ) from error
 
     def save(self, place: Place) -> None:
-        """Write to the index atomically."""
+        """Save the decisions in the index, atomically."""
         rows: list[dict[str, str]] = [
             {"first": min(pair), "second": max(pair), "verdict": verdict}
             for pair, verdict in sorted(self.verdicts.items(), key=lambda item: sorted(item[0]))
@@ -200,11 +201,15 @@ class Decisions:
             ]
         if self.recurring:
             table["recurring"] = [asdict(decision) for decision in self.recurring]
-        write_whole(place, self.FILE, json.dumps(table, indent=1).encode())
+        write_atomically(place, self.FILE, json.dumps(table, indent=1).encode())
 
 
 def _recurring_decision(row: Mapping[str, Any]) -> RecurringDecision:
-    """Parse a stored decision; ValueError or TypeError if it is invalid."""
+    """Parse a stored decision.
+
+    Raises:
+        ValueError, KeyError, TypeError, InvalidArgumentError: The decision is invalid.
+    """
     stretches = tuple(
         DecidedStretch(
             str(each["content"]),
@@ -216,7 +221,7 @@ def _recurring_decision(row: Mapping[str, Any]) -> RecurringDecision:
         for each in row["stretches"]
     )
     if row["verdict"] not in get_args(RecurringVerdict) or not isinstance(row["name"], str):
-        raise ValueError(f"{row} is not a decision on recurring segments")
+        raise ValueError(f"{row} is not a decision about recurring segments")
     found_by: Literal["picture", "sound"] = "sound" if row.get("found_by") == "sound" else "picture"
     return RecurringDecision(row["verdict"], row["name"], str(row["kind"]), stretches, found_by)
 
@@ -230,17 +235,17 @@ def decide_pair(
     *,
     wait: float,
 ) -> None:
-    """Store a verdict on two videos of an index.
+    """Save a verdict on two videos of an index.
 
     Args:
-        place: Place of the index.
+        place: Location of the index.
         store: Store of the index.
         first, second: Two files in the index.
         verdict: The verdict, which overrides their score.
         wait: Seconds to wait for another writer.
 
     Raises:
-        NotIndexedError: One of the files is not in the index, or its content is not known.
+        NotIndexedError: A file is not in the index, or its content is unknown.
         CollectionLockedError: Another process is writing.
     """
     hashes = content_hash_of(store, first), content_hash_of(store, second)
@@ -249,7 +254,7 @@ def decide_pair(
 
 
 def forget_pair(place: Place, store: VectorStore, first: PathLike, second: PathLike, *, wait: float) -> None:
-    """Drop the verdict on two videos of an index; see :func:`decide_pair`.
+    """Delete the verdict on two videos of an index; see :func:`decide_pair`.
 
     Raises:
         InvalidArgumentError: There is no such verdict.
@@ -262,17 +267,17 @@ def forget_pair(place: Place, store: VectorStore, first: PathLike, second: PathL
 def prefer_copy(
     place: Place, store: VectorStore, path: PathLike, instead_of: Iterable[PathLike], *, wait: float
 ) -> None:
-    """Store which of several copies to keep; the others are no longer preferred.
+    """Save which of several copies to keep, replacing earlier preferences among them.
 
     Args:
-        place: Place of the index.
+        place: Location of the index.
         store: Store of the index.
-        path: The file to keep, which is in the index.
-        instead_of: The other copies, which are in the index.
+        path: The file to keep, which must be in the index.
+        instead_of: The other copies, which must be in the index.
         wait: Seconds to wait for another writer.
 
     Raises:
-        NotIndexedError: One of the files is not in the index, or its content is not known.
+        NotIndexedError: A file is not in the index, or its content is unknown.
         CollectionLockedError: Another process is writing.
     """
     others = {content_hash_of(store, other) for other in instead_of}
@@ -284,7 +289,7 @@ def prefer_copy(
 
 
 def list_decisions(place: Place, store: VectorStore) -> list[Decision]:
-    """All verdicts of an index, in the order of their files."""
+    """Return all verdicts on pairs in an index, sorted by files."""
     paths: dict[str, list[str]] = {}
     for record in store.videos():
         paths.setdefault(record.content_hash, []).append(record.path)
@@ -297,8 +302,8 @@ def list_decisions(place: Place, store: VectorStore) -> list[Decision]:
 
 @contextmanager
 def changing(place: Place, wait: float) -> Iterator[Decisions]:
-    """Yield the decisions of an index for changes, and write them at the end of the block while holding the writer's
-    lock."""
+    """Yield the decisions of an index for modification, and save them at the end of the block; the write lock is held
+    throughout."""
     with place.exclusive(wait):
         decisions = Decisions.open(place)
         yield decisions
@@ -306,11 +311,14 @@ def changing(place: Place, wait: float) -> Iterator[Decisions]:
 
 
 def find_records(store: VectorStore, path: str | os.PathLike[str]) -> list[VideoRecord]:
-    """Find the record of a file, or of all files in a folder and below; at least one.
+    """Find the record of a file, or the records of all files in a folder and its subfolders.
 
     Args:
         store: Store of the index.
-        path: Path of a video; it can be relative or begin with ``~``, and accents can be composed or decomposed.
+        path: Path of a video or folder; it may be relative or start with ``~``, and differ in Unicode normalization.
+
+    Returns:
+        At least one record.
 
     Raises:
         NotIndexedError: There is no such record.
@@ -322,32 +330,32 @@ def find_records(store: VectorStore, path: str | os.PathLike[str]) -> list[Video
         normalized = _plain(name)
         records = [r for r in store.videos() if _plain(r.path) == normalized]
     if not records:
-        raise NotIndexedError(f"{name} is not in the index; `vidkin info --videos` lists the videos that are")
+        raise NotIndexedError(f"{name} is not in the index; list indexed videos with `vidkin info --videos`")
     return records
 
 
 def content_hash_of(store: VectorStore, path: PathLike) -> str:
-    """The content hash of one video of an index; names as in :func:`find_records`.
+    """Return the content hash of one video in an index; paths are resolved as in :func:`find_records`.
 
     Raises:
-        NotIndexedError: There is no such record, or its content is not known.
+        NotIndexedError: There is no such record, or its content is unknown.
         CollectionError: The path is a folder with several videos.
     """
     records = find_records(store, path)
     if len(records) > 1:
-        raise CollectionError(f"{os.fspath(path)} is a folder with {len(records)} videos; name one file")
+        raise CollectionError(f"{os.fspath(path)} is a folder with {len(records)} videos; specify a single file")
     if not records[0].content_hash:
         raise NotIndexedError(f"{records[0].path} changed while it was being read; index it again")
     return records[0].content_hash
 
 
 def has_record(store: VectorStore, path: str | os.PathLike[str]) -> bool:
-    """Whether there is a record of exactly this file; names as in :func:`find_records`."""
+    """Whether there is a record of exactly this file; paths are resolved as in :func:`find_records`."""
     name = os.path.abspath(os.path.expanduser(os.fspath(path)))
     normalized = _plain(name)
     return store.find(name) is not None or any(_plain(record.path) == normalized for record in store.videos())
 
 
 def _plain(path: str) -> str:
-    """Normalize a path for comparison: compose accents, and on Windows ignore case and the kind of slash."""
+    """Normalize a path for comparison: to Unicode NFC and, on Windows, to one case and kind of slash."""
     return os.path.normcase(unicodedata.normalize("NFC", path))

@@ -1,4 +1,4 @@
-"""The features of each video as a plain file next to the tables."""
+"""Feature files: the features of each video in a separate file next to the tables."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ _FILES_PER_FOLDER = 1000
 _NAMES = ("values", "timestamps", "information", "baseline")
 _NAMES_OF_PARTS = ("part_frames", "part_views", "parts", "part_baselines", "boxes", "box_frames")
 _OPTIONAL_NAMES = (*_NAMES_OF_PARTS, "thumbnails", "part_thumbnails", "__metadata__")
-# Bits of 1.0 in half precision, plus a margin for rounding.
+# Bit pattern of 1.0 in half precision, plus a margin for rounding.
 _MAX_BITS = 0x3C00 + 8
-# Offset of the values -7 to 7 of parts, two per byte, so that zero bytes indicate damage.
+# Values of parts (boxes and crops) are quantized to -7..7 and stored with this offset, two per byte, so that zero bytes
+# indicate damage.
 _ZERO = 8
 _MAX_NUMBER = 7
-# Maximum share of extreme values in a long vector: usually about one in 128, but all of them in a bad sector.
+# Maximum fraction of extreme values in a vector of at least this dimension: normally about 1 in 128, but all of them in
+# a bad sector.
 _MAX_EXTREME, _LONG = 0.25, 32
 _TYPES = {
     "F16": np.float16,
@@ -44,14 +46,14 @@ _TYPES = {
 
 
 class FeatureFiles:
-    """Features by video id.
+    """Features keyed by video id.
 
-    Plain files instead of a table, because every search reads hundreds of them whole and never searches in them: this
-    takes a tenth of the time of a columnar table, and nothing is ever rewritten. A file counts only once a record
-    refers to its id, so partial files do no harm.
+    Every search reads hundreds of feature sets as a whole, so separate files are ten times faster than a columnar
+    table, and nothing is ever rewritten. A file is used only once a record refers to its id, so partial files are
+    harmless.
 
     Args:
-        place: Place of the store.
+        place: Location of the store.
         folder: Folder within the store.
     """
 
@@ -60,7 +62,7 @@ class FeatureFiles:
         self._folder = folder
 
     def write(self, video_id: int, features: FrameFeatures) -> None:
-        """Store the features of a video, rounded to half precision; replaces earlier ones."""
+        """Save the features of a video in half precision, replacing earlier ones."""
         from safetensors.numpy import save
 
         content = save({name: np.ascontiguousarray(array) for name, array in _arrays(features).items()})
@@ -68,14 +70,14 @@ class FeatureFiles:
             self._place.write(self._name(video_id), content)
 
     def write_many(self, videos: Sequence[tuple[int, FrameFeatures]]) -> None:
-        """Store features of several videos by id, see :meth:`write`."""
+        """Save the features of several videos, given with their ids; see :meth:`write`."""
         self._place.map(lambda video: self.write(*video), videos)
 
     def read(self, video_id: int) -> FrameFeatures:
         """Read the features of one video.
 
         Raises:
-            CollectionDamagedError: Its file is missing, cut off or damaged.
+            CollectionDamagedError: Its file is missing, truncated or damaged.
         """
         name = self._name(video_id)
         with reading(self._place.address(name)):
@@ -92,7 +94,7 @@ class FeatureFiles:
             data = content[start:]
             try:
                 if not set(header) <= {*_NAMES, *_OPTIONAL_NAMES}:
-                    raise ValueError("its header is not what was written")
+                    raise ValueError("its header is corrupted")
                 values, times, information, baseline = (_array(data, header[name]) for name in _NAMES)
                 if values.dtype != np.float16:
                     raise ValueError("the stored values are corrupted")
@@ -101,20 +103,20 @@ class FeatureFiles:
                 if "boxes" in header:
                     features = _restore_views(features, data, header)
             except (KeyError, TypeError, IndexError) as error:
-                raise ValueError(f"its header is not what was written: {error}") from error
-            # A bad sector leaves values that no unit vector has: half of all 16-bit patterns are above 1. Comparing
-            # bits is faster than comparing floats.
+                raise ValueError(f"its header is corrupted: {error}") from error
+            # A bad sector leaves values that cannot occur in unit vectors: half of all 16-bit patterns exceed 1.
+            # Comparing bits is faster than comparing floats.
             bits = values.view(np.uint16) & 0x7FFF
             if bits.size and int(bits.max()) > _MAX_BITS:
                 raise ValueError("the stored values are corrupted")
             seconds = features.timestamps
             columns = np.concatenate([seconds, features.information, features.baselines.ravel()])
             if not np.isfinite(columns).all() or not (np.diff(seconds) > 0).all():
-                raise ValueError("its times or weights are not what was written")
+                raise ValueError("its times or weights are corrupted")
             return features
 
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
-        """Read the features of several videos, in this order; see :meth:`read`."""
+        """Read the features of several videos, in order; see :meth:`read`."""
         return self._place.map(self.read, video_ids)
 
     def remove(self, video_ids: Iterable[int]) -> None:
@@ -123,7 +125,7 @@ class FeatureFiles:
             self._place.delete(map(self._name, video_ids))
 
     def remove_unfinished(self) -> None:
-        """Delete unfinished files of a killed writer; only for the holder of the writer's lock."""
+        """Delete unfinished files left by a killed writer; the caller must hold the write lock."""
         with writing(self._place.address(self._folder)):
             self._place.delete_unfinished(self._folder)
 
@@ -132,7 +134,7 @@ class FeatureFiles:
         return bool(self.sizes())
 
     def sizes(self) -> dict[int, int]:
-        """Size in bytes of each video's file by id, complete or not."""
+        """Size in bytes of each file, keyed by video id, whether complete or not."""
         with reading(self._place.address(self._folder)):
             listing = self._place.sizes(self._folder)
         files = ((name.rpartition("/")[2], size) for name, size in listing.items())
@@ -144,9 +146,12 @@ class FeatureFiles:
 
 
 def _arrays(features: FrameFeatures) -> dict[str, NDArray[Any]]:
-    """The arrays of a file: vectors and thumbnails of whole frames; vectors of parts, half a byte a value, and their
-    thumbnails for frames in which they were described; boxes where they change."""
-    # Parts are rounded below; this rounds the rest.
+    """Convert features to the arrays of a file.
+
+    They consist of vectors and thumbnails of whole frames; vectors (half a byte per value) and thumbnails of parts, for
+    frames that have them; and boxes, wherever they change.
+    """
+    # Parts are quantized below; this rounds the rest.
     stored = to_stored(features, parts=False)
     arrays: dict[str, NDArray[Any]] = {
         "values": stored.whole,
@@ -160,7 +165,7 @@ def _arrays(features: FrameFeatures) -> dict[str, NDArray[Any]]:
         return arrays
     numbers = round_parts(features.values[:, 1:].astype(np.float16, copy=False))
     frames = np.flatnonzero(numbers.any(axis=(1, 2, 3)))
-    # Slots for detected boxes are empty in most videos.
+    # Store only views that are used: in most videos, the slots for detected boxes are empty.
     views = np.flatnonzero(numbers.any(axis=(0, 2, 3))) + 1
     changes = np.flatnonzero((stored.boxes[1:] != stored.boxes[:-1]).any(axis=(1, 2))) + 1
     firsts = np.concatenate([[0], changes]) if len(stored) else changes
@@ -182,7 +187,7 @@ def _restore_views(features: FrameFeatures, data: NDArray[np.uint8], header: dic
     frames, views, parts, baselines, boxes, counts = (_array(data, header[name]) for name in _NAMES_OF_PARTS)
     lengths_fit = int(counts.sum()) == len(features) and len(counts) == len(boxes)
     if parts.shape[:2] != (len(frames), len(views)) or baselines.shape != parts.shape[:2] or not lengths_fit:
-        raise ValueError("its parts are not what was written")
+        raise ValueError("its parts are corrupted")
     restored = _unpack(parts, features.values.shape[-1])
     rows = frames[:, None]
     values = np.zeros((len(features), boxes.shape[1], *features.values.shape[2:]), np.float16)
@@ -194,7 +199,7 @@ def _restore_views(features: FrameFeatures, data: NDArray[np.uint8], header: dic
     thumbnails = None
     of_parts = _thumbnails(data, header, "part_thumbnails", len(frames), len(views))
     if (of_parts is None) != (features.thumbnails is None):
-        raise ValueError("its thumbnails are not what was written")
+        raise ValueError("its thumbnails are corrupted")
     if features.thumbnails is not None and of_parts is not None:
         thumbnails = np.zeros((*values.shape[:2], THUMBNAIL, THUMBNAIL), np.uint8)
         thumbnails[:, :1] = features.thumbnails
@@ -205,17 +210,17 @@ def _restore_views(features: FrameFeatures, data: NDArray[np.uint8], header: dic
 
 
 def _thumbnails(data: NDArray[np.uint8], header: dict[str, Any], name: str, *counts: int) -> NDArray[np.uint8] | None:
-    """Thumbnails [*counts, 8, 8]; None if the file has none."""
+    """Read thumbnails [*counts, 8, 8]; None if the file has none."""
     if name not in header:
         return None
     found = _array(data, header[name])
     if found.dtype != np.uint8 or found.shape != (*counts, THUMBNAIL, THUMBNAIL):
-        raise ValueError("its thumbnails are not what was written")
+        raise ValueError("its thumbnails are corrupted")
     return found
 
 
 def _pack(numbers: NDArray[np.int8]) -> NDArray[np.uint8]:
-    """Pack numbers [..., D] from -7 to 7 two per byte: uint8 [..., (D + 1) // 2]."""
+    """Pack integers [..., D] in [-7, 7] two per byte; return uint8 [..., (D + 1) // 2]."""
     halves = (numbers + _ZERO).astype(np.uint8)
     if numbers.shape[-1] % 2:
         halves = np.concatenate([halves, np.full_like(halves[..., :1], _ZERO)], axis=-1)
@@ -225,15 +230,15 @@ def _pack(numbers: NDArray[np.int8]) -> NDArray[np.uint8]:
 
 @cache
 def _halves() -> tuple[NDArray[np.complex64], NDArray[np.float32]]:
-    """What each byte of :func:`_pack` holds: its two numbers side by side, and how many are the largest."""
+    """Lookup tables for the bytes of :func:`_pack`: the two values, and how many of them have the largest magnitude."""
     bytes_ = np.arange(256)
     numbers = np.stack([bytes_ // 16, bytes_ % 16], axis=-1).astype(np.float32) - _ZERO
-    # A complex number looks up both values in one step.
+    # A complex number combines both values, so that one lookup suffices.
     return numbers.view(np.complex64)[:, 0], (np.abs(numbers) == _MAX_NUMBER).sum(axis=-1, dtype=np.float32)
 
 
 def _unpack(packed: NDArray[np.uint8], dimension: int) -> NDArray[np.float16]:
-    """The unit vectors [..., D] of :func:`_pack`, in half precision."""
+    """Restore the unit vectors [..., D], in half precision, from the result of :func:`_pack`."""
     padded = 2 * packed.shape[-1]
     if packed.dtype != np.uint8 or padded != dimension + dimension % 2:
         raise ValueError("the stored values are corrupted")
@@ -251,6 +256,6 @@ def _unpack(packed: NDArray[np.uint8], dimension: int) -> NDArray[np.float16]:
 def _array(data: NDArray[np.uint8], entry: dict[str, Any]) -> NDArray[Any]:
     start, end = entry["data_offsets"]
     if end > len(data):
-        raise ValueError(f"{end - len(data)} bytes are missing at its end")
+        raise ValueError(f"the last {end - len(data)} bytes are missing")
     array: NDArray[Any] = data[start:end].view(_TYPES[entry["dtype"]]).reshape(entry["shape"])
     return array

@@ -20,17 +20,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-REMEDY = "run `vidkin doctor --repair` with this index to remove the damaged part, then `vidkin index` to rebuild it"
+REMEDY = "run `vidkin doctor --repair` on this index to remove the damaged part, then `vidkin index` to rebuild it"
 
 _CAUSES = {
     errno.ENOSPC: "no space left on the disk",
-    errno.EDQUOT: "disk quota used up",
+    errno.EDQUOT: "disk quota exceeded",
     errno.EROFS: "read-only file system",
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",
 }
 
-# Lance and Arrow report these errors only in their messages.
+# Lance and Arrow report these errors only in the text of their messages.
 _TEXTS = {
     "no space left": errno.ENOSPC,
     "quota exceeded": errno.EDQUOT,
@@ -40,13 +40,13 @@ _TEXTS = {
 
 _SOURCE = re.compile(r",? /\S+\.rs:\d+")
 
-# Lance's message for a commit that another writer has fenced off.
+# Lance's message for a commit that was fenced off by another writer.
 CONFLICT = "Incompatible transaction"
 
-# Explains from the text of an error why a place refused; None if unknown.
+# Function that derives from the text of an error why access was refused; None if unknown.
 Explain = Callable[[str], str | None]
 
-# Lance panics on some damaged files: an exception outside Python's hierarchy whose class cannot be imported.
+# Lance panics on some damaged files; the resulting BaseException has a class that cannot be imported.
 _PANIC = "PanicException"
 
 
@@ -54,18 +54,18 @@ _PANIC = "PanicException"
 def reading(
     place: str | os.PathLike[str], remedy: str = REMEDY, explain: Explain = lambda text: None
 ) -> Iterator[None]:
-    """Convert exceptions of a library that reads a file of the index to a :class:`CollectionError`.
+    """Convert exceptions of libraries that read a file of the index to a :class:`CollectionError`.
 
-    Only for calls into libraries; in vidkin's own code a ``ValueError`` is a bug.
+    Use it only around calls into libraries; in vidkin's own code, a ``ValueError`` is a bug.
 
     Args:
         place: The file or folder, for the message.
-        remedy: Advice to the user if it is damaged.
+        remedy: Advice to the user if the file is damaged.
         explain: Function that explains the text of an error, see :meth:`Place.explain`.
 
     Raises:
-        CollectionDamagedError: With the place, the cause and the remedy.
-        CollectionError: The system refuses to read there.
+        CollectionDamagedError: The file is damaged; the message includes the cause and the remedy.
+        CollectionError: The system refuses to read the file.
     """
     try:
         with _panics_as_errors():
@@ -80,9 +80,9 @@ def reading(
 def writing(
     place: str | os.PathLike[str], remedy: str = REMEDY, explain: Explain = lambda text: None
 ) -> Iterator[None]:
-    """Convert a failure to write a file of the index to a :class:`CollectionError`.
+    """Convert failures to write a file of the index to a :class:`CollectionError`.
 
-    A table that turns out to be damaged during writing raises the same error as in :func:`reading`.
+    If a table turns out to be damaged while writing, the error is the same as in :func:`reading`.
     """
     try:
         with _panics_as_errors():
@@ -98,8 +98,8 @@ def writing(
             with reading(place, remedy, explain):
                 raise
         raise CollectionError(
-            f"{os.fspath(place)}: cannot be written ({cause}); finished work is saved: fix the cause and run the same "
-            "command again to resume"
+            f"{os.fspath(place)}: cannot be written ({cause}); finished work is saved: fix the cause and run the "
+            "same command again to resume"
         ) from error
 
 
@@ -108,17 +108,17 @@ def _panics_as_errors() -> Iterator[None]:
     """Convert a panic of Lance to an :class:`OSError`; other exceptions pass through."""
     try:
         yield
-    except BaseException as error:  # a panic is not an Exception, and only its name identifies it
+    except BaseException as error:  # a panic is not an Exception, and can only be identified by name
         if type(error).__name__ != _PANIC:
             raise
         raise OSError(str(error)) from error
 
 
-def read_units(place: Place, file: str, name: str) -> NDArray[np.floating] | None:
-    """Read one array of unit vectors from a safetensors file; None if the file is missing.
+def read_unit_vectors(place: Place, file: str, name: str) -> NDArray[np.floating] | None:
+    """Read an array of unit vectors from a safetensors file; None if the file is missing.
 
     Raises:
-        CollectionDamagedError: The file is damaged or has values that no unit vector has.
+        CollectionDamagedError: The file is damaged or contains values that cannot occur in unit vectors.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import load
@@ -136,26 +136,26 @@ def read_units(place: Place, file: str, name: str) -> NDArray[np.floating] | Non
         return vectors
 
 
-def write_units(place: Place, file: str, name: str, vectors: NDArray[np.floating]) -> None:
-    """Write a file for :func:`read_units`, in half precision; see :func:`write_whole`."""
+def write_unit_vectors(place: Place, file: str, name: str, vectors: NDArray[np.floating]) -> None:
+    """Write unit vectors for :func:`read_unit_vectors`, in half precision and atomically."""
     from safetensors.numpy import save
 
     # safetensors writes raw memory, so the array must be contiguous.
-    write_whole(place, file, save({name: vectors.astype("float16", order="C")}))
+    write_atomically(place, file, save({name: vectors.astype("float16", order="C")}))
 
 
-def write_whole(place: Place, name: str, content: bytes) -> None:
-    """Write a small file of an index atomically.
+def write_atomically(place: Place, name: str, content: bytes) -> None:
+    """Write a small file of an index, atomically.
 
     Raises:
-        CollectionError: The system refuses to write there.
+        CollectionError: The system refuses to write the file.
     """
     with writing(place.uri):
         place.write(name, content)
 
 
 def _refusal(error: OSError, explain: Explain) -> str | None:
-    """The reason for which the system or the place refused; None for other errors."""
+    """Return why the system or the storage refused access; None for other errors."""
     text = str(error).lower()
     if (cause := explain(text)) is not None:
         return cause
@@ -167,18 +167,19 @@ def _damage(error: Exception) -> str:
     text = str(error).strip()
     if isinstance(error, FileNotFoundError) or "not found" in text.lower():
         return "missing or incomplete"
-    # Libraries append their own source location; only the text before it helps users.
+    # Libraries append a location in their source code; only the text before it is useful to users.
     cause = _SOURCE.split(text, maxsplit=1)[0].partition("\n")[0][:160]
     return f"damaged ({cause or type(error).__name__})"
 
 
 _CHUNK = 1 << 20
 
-# Variable bit rate encoders never write two files of equal length that differ only between the three samples.
+# Files above this size are hashed by three samples if the bit rate is variable: encoders practically never produce two
+# files of equal size that differ only between the samples.
 _MAX_SAMPLED = 3 * _CHUNK
 
-# Codecs with variable bit rate. Files of others (raw, DV, Y4M, transport streams at constant rate) can have exactly the
-# same length as a different film.
+# Codecs with a variable bit rate. With others (raw, DV, Y4M, constant-rate transport streams), different films may have
+# exactly the same size.
 _VARIABLE_CODECS = (
     b"avc1", b"avc3", b"hvc1", b"hev1", b"vp08", b"vp09", b"av01", b"mp4v",  # MP4, QuickTime
     b"V_MPEG4/", b"V_MPEGH/", b"V_VP8", b"V_VP9", b"V_AV1",  # Matroska, WebM
@@ -192,9 +193,9 @@ class ContentHash:
     """A hash that identifies the content of a file.
 
     Attributes:
-        text: 32 hexadecimal digits.
-        is_whole: Whether it covers all bytes, so that equal hashes mean equal files. Otherwise a different file can be
-            crafted with the same hash: call :func:`has_same_bytes` before relying on it.
+        text: The hash as 32 hexadecimal digits.
+        is_whole: Whether the hash covers all bytes, so that equal hashes mean equal files. Otherwise, a file with the
+            same hash can be crafted, so call :func:`has_same_bytes` before relying on it.
     """
 
     text: str
@@ -202,35 +203,35 @@ class ContentHash:
 
 
 def content_hash(path: str, size: int, *, whole: bool = False) -> ContentHash:
-    """Hash of the content of a file: blake2b of its size and all its bytes.
+    """Hash the content of a file: BLAKE2b of its size and all its bytes.
 
-    For videos above 3 MiB in codecs with variable bit rate only the first, middle and last MiB are read. Files of
-    exactly the same length that differ only in between would get the same hash, but encoders do not produce such files.
+    For videos larger than 3 MiB with a variable bit rate, only the first, middle and last MiB are read. Files of the
+    same size that differ only in between would have the same hash, but encoders do not produce such files.
 
     Args:
         path: A regular file; pipes and devices are refused.
-        size: Number of its bytes; no more are read.
-        whole: Read all bytes in any case.
+        size: Size of the file in bytes; no more are read.
+        whole: Whether to read all bytes in any case.
 
     Raises:
         OSError: The file cannot be read, or is not a regular file.
     """
     digest = hashlib.blake2b(str(size).encode(), digest_size=16)
     with open_regular_file(path) as file:
-        places = (0, (size - _CHUNK) // 2, size - _CHUNK)
+        offsets = (0, (size - _CHUNK) // 2, size - _CHUNK)
         if size > _MAX_SAMPLED and not whole:
-            parts = [_read(file.fileno(), place, _CHUNK) for place in places]
+            parts = [_read(file.fileno(), offset, _CHUNK) for offset in offsets]
             if any(name in part for part in (parts[0], parts[-1]) for name in _VARIABLE_CODECS):
                 for part in parts:
                     digest.update(part)
                 return ContentHash(digest.hexdigest(), is_whole=False)
-        for place in range(0, size, _CHUNK):
-            digest.update(_read(file.fileno(), place, min(_CHUNK, size - place)))
+        for offset in range(0, size, _CHUNK):
+            digest.update(_read(file.fileno(), offset, min(_CHUNK, size - offset)))
     return ContentHash(digest.hexdigest(), is_whole=True)
 
 
 def has_same_bytes(path: str, other: str) -> bool:
-    """Whether two regular files have the same bytes; False if one of them cannot be read."""
+    """Whether two regular files are byte-identical; False if either cannot be read."""
     try:
         with open_regular_file(path) as first, open_regular_file(other) as second:
             states = os.fstat(first.fileno()), os.fstat(second.fileno())
@@ -240,15 +241,15 @@ def has_same_bytes(path: str, other: str) -> bool:
             if size != states[1].st_size:
                 return False
             return all(
-                _read(first.fileno(), place, _CHUNK) == _read(second.fileno(), place, _CHUNK)
-                for place in range(0, size, _CHUNK)
+                _read(first.fileno(), offset, _CHUNK) == _read(second.fileno(), offset, _CHUNK)
+                for offset in range(0, size, _CHUNK)
             )
     except OSError:
         return False
 
 
 def is_same_file(path: str, other: str) -> bool:
-    """Whether two paths name one file or folder; False if one of them cannot be reached."""
+    """Whether two paths refer to the same file or folder; False if either cannot be accessed."""
     try:
         return os.path.samefile(path, other)
     except OSError:
@@ -256,7 +257,7 @@ def is_same_file(path: str, other: str) -> bool:
 
 
 class NamedFolders:
-    """Finds the folder that contains a path, also on file systems that ignore case.
+    """Finds which of these folders contains a path, including on case-insensitive file systems.
 
     Args:
         folders: Absolute paths.
@@ -269,7 +270,7 @@ class NamedFolders:
         self._is_same: dict[tuple[str, str], bool] = {}
 
     def holding(self, path: str) -> str | None:
-        """The outermost folder that contains the path, spelled as in the path; None if there is none."""
+        """Return the outermost folder that contains the path, spelled as in the path; None if there is none."""
         for inside, folder in self._folders.items():
             if path.startswith(inside):
                 return folder
@@ -287,8 +288,8 @@ class NamedFolders:
 
 @check_arguments
 def is_gone(path: str) -> bool:
-    """Whether the path certainly no longer exists; False if uncertain (an unreadable folder, or a name that this
-    process's encoding cannot represent)."""
+    """Whether a path certainly no longer exists; False if this is uncertain (the folder is unreadable, or the encoding
+    of this process cannot represent the name)."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -298,11 +299,11 @@ def is_gone(path: str) -> bool:
     return False
 
 
-def _read(descriptor: int, place: int, count: int) -> bytes:
-    """Read this many bytes from ``place``, fewer only at the end of the file."""
+def _read(descriptor: int, offset: int, count: int) -> bytes:
+    """Read ``count`` bytes at ``offset``; returns fewer only at the end of the file."""
     parts = []
-    while count > 0 and (part := read_at(descriptor, count, place)):
+    while count > 0 and (part := read_at(descriptor, count, offset)):
         parts.append(part)
-        place += len(part)
+        offset += len(part)
         count -= len(part)
     return b"".join(parts)

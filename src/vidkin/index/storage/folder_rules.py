@@ -1,4 +1,4 @@
-"""Rules for files in folders: patterns, links, photographs, and bins, snapshots and previews."""
+"""Rules for files in folders: exclusion patterns, links, photographs, and bins, snapshots and previews."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from vidkin._base.arguments import check_constructor
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 from vidkin.errors import InvalidArgumentError
 
-# Folders of deleted files, snapshots and previews, by name or end of path. If indexed, a deleted or derived file could
-# be kept as the best copy in place of the original.
+# Folders of deleted files, snapshots and previews, by name or end of path. If these were indexed, a deleted or derived
+# file might be kept as the best copy instead of the original.
 _BINS = (
     # Windows
     "$RECYCLE.BIN",
@@ -25,32 +25,35 @@ _BINS = (
     # Linux desktops and file systems
     ".local/share/Trash", ".Trash-[0-9]*", ".thumbnails", "lost+found",
     ".snapshots", ".snapshot", ".zfs/snapshot",
-    # NAS systems: Synology, QNAP, NetApp, Buffalo, Unraid, and Samba's bin
+    # NAS systems: Synology, QNAP, NetApp, Buffalo, Unraid, and Samba's recycle bin
     "#recycle", "#snapshot", "@eaDir",
     "@Recycle", "@Recently-Snapshot", ".@__thumb", ".@__qini",
     "~snapshot", "trashbox", ".Recycle.Bin", ".recycle",
-    # Programs that synchronize folders: Nextcloud, Dropbox, Syncthing, Resilio
+    # File synchronization: Nextcloud, Dropbox, Syncthing, Resilio
     "files_trashbin", "files_versions", ".dropbox.cache", ".stversions", ".sync/Archive",
 )  # fmt: skip
-# Matched in any case, because drives of case-insensitive systems are also read on others.
+# Case is ignored because drives written on case-insensitive systems may be read on case-sensitive ones.
 _BIN_PATH = re.compile("|".join(fnmatch.translate(f"*/{name.casefold()}") for name in _BINS))
 _LAST_NAMES = re.compile("|".join(fnmatch.translate(name.casefold().rpartition("/")[2]) for name in _BINS))
-# Bins inside hidden folders, which a scan does not enter otherwise.
+# Bins inside hidden folders, which scans do not enter otherwise.
 _BELOW_HIDDEN = {name.partition("/")[0]: name.partition("/")[2] for name in _BINS if name[0] == "." and "/" in name}
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class FolderRules:
-    """Rules for files in named folders; a file that is named itself is always indexed.
+    """Rules for which files in folders to index; files that are named themselves are always indexed.
 
     Attributes:
         exclude: Patterns of files and folders to exclude, with ``*``, ``?`` and ``[abc]``. A pattern without a slash
-            matches names (``*proxy*``, ``Trash``), with a slash at the end only names of folders, with a slash
-            elsewhere the end of the path, or the whole path if it begins with a slash or ``~``.
-        follow_links: Also follow links to folders.
-        images: Also index photographs; each is a video of one frame.
-        include_bins: Also scan bins, snapshots and preview folders, see :func:`is_bin`.
+            matches names (``*proxy*``, ``Trash``); with a trailing slash, it matches only folder names; with a slash
+            elsewhere, it matches the end of a path, or a whole path if it starts with a slash or ``~``.
+        follow_links: Whether to follow links to folders.
+        images: Whether to index photographs, each as a video of one frame.
+        include_bins: Whether to scan bins, snapshots and preview folders, see :func:`is_bin`.
+
+    Raises:
+        InvalidArgumentError: A pattern is empty.
     """
 
     exclude: tuple[str, ...] = ()
@@ -72,7 +75,7 @@ class FolderRules:
         images: bool | None = None,
         include_bins: bool | None = None,
     ) -> FolderRules:
-        """Copy with changed values; None keeps a value."""
+        """Return a copy with changed values; None keeps the current value."""
         patterns = (exclude,) if isinstance(exclude, str) else exclude
         return FolderRules(
             self.exclude if patterns is None else tuple(patterns),
@@ -83,15 +86,15 @@ class FolderRules:
 
     @property
     def extensions(self) -> frozenset[str]:
-        """Lower-case extensions of the files to index."""
+        """Lowercase extensions of the files to index."""
         return VIDEO_EXTENSIONS | IMAGE_EXTENSIONS if self.images else VIDEO_EXTENSIONS
 
     def excluded_by(self, path: str, *, is_folder: bool) -> str | None:
-        """The first pattern that excludes this absolute path; None if none does."""
+        """Return the first pattern that excludes this absolute path, or None."""
         return next((pattern for pattern in self.exclude if _matches(path, pattern, is_folder)), None)
 
     def excludes_below(self, path: str, folder: str) -> bool:
-        """Whether a scan of this folder excludes a file, by itself or with a folder that contains it."""
+        """Whether a scan of ``folder`` excludes the file itself or a folder that contains it."""
         if self.excluded_by(path, is_folder=False) is not None:
             return True
         parent = os.path.dirname(path)
@@ -103,16 +106,16 @@ class FolderRules:
 
 
 def is_bin(path: str) -> bool:
-    """Whether a folder with this absolute path is a bin or contains snapshots or previews of other files.
+    """Whether a folder is a bin, or contains snapshots or previews of other files, judging only by its absolute path.
 
-    NAS systems, desktops and synchronization tools create them; only the path is considered.
+    Such folders are created by NAS systems, desktops and synchronization tools.
     """
     path = path.replace(os.sep, "/").casefold()
     return _LAST_NAMES.match(path.rpartition("/")[2]) is not None and _BIN_PATH.match(path) is not None
 
 
 def bin_below(folder: str) -> str | None:
-    """The path of a possible bin inside a hidden folder; None if hidden folders of this name have none."""
+    """Return the path where a hidden folder may contain a bin; None if hidden folders with this name have none."""
     rest = _BELOW_HIDDEN.get(os.path.basename(folder))
     return None if rest is None else os.path.join(folder, *rest.split("/"))
 

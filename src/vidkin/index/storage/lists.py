@@ -10,25 +10,25 @@ from vidkin._base.arguments import check_constructor
 from vidkin._base.values import Result, parse_json
 from vidkin.errors import CollectionDamagedError, InvalidArgumentError
 from vidkin.index.storage.contract import VectorStore
-from vidkin.index.storage.files import write_whole
+from vidkin.index.storage.files import write_atomically
 from vidkin.index.storage.place import Place
 
 FAVORITES = "favorites"
-"""The list behind the star on pages."""
+"""Name of the list to which the star on web pages adds videos."""
 
-# Limits on lists, characters of a name and videos, because the file may come from an untrusted source.
+# Maximum number of lists, of characters in a name, and of videos, because the file may be untrusted.
 _MAX_LISTS, _MAX_NAME, _MAX_VIDEOS = 1000, 100, 500_000
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class SavedList(Result):
-    """A list of videos of an index, by name.
+    """A named list of videos in an index.
 
     Attributes:
-        name: Name of the list, unique in its index.
-        paths: Files of the index with listed content, sorted, including all files with the same bytes.
-        absent: Number of entries without a file in the index; they stay in the list.
+        name: Name of the list, unique within the index.
+        paths: Sorted paths of all indexed files with the listed contents, including byte-identical ones.
+        absent: Number of entries that currently have no file in the index.
     """
 
     name: str
@@ -41,10 +41,10 @@ class SavedList(Result):
 
 @dataclass(slots=True)
 class SavedLists:
-    """The lists of an index; videos are identified by content hash, so that lists survive renames.
+    """The lists of an index; videos are identified by content hash, so renaming files does not affect them.
 
     Attributes:
-        contents: Name of a list -> content hashes in the order added, as keys with the value None.
+        contents: Content hashes of each list in the order added, as keys of a dictionary, keyed by list name.
     """
 
     FILE = "lists.json"
@@ -52,7 +52,7 @@ class SavedLists:
     contents: dict[str, dict[str, None]] = field(default_factory=dict)
 
     def change(self, name: str, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
-        """Add content hashes to a list, created if it does not exist, and remove others; an empty list stays.
+        """Add content hashes to a list and remove others; the list is created if necessary, and kept if empty.
 
         Raises:
             InvalidArgumentError: The name is invalid, or there are too many lists or videos.
@@ -63,9 +63,9 @@ class SavedLists:
         for content in remove:
             listed.pop(content, None)
         if len(self.contents) > _MAX_LISTS:
-            raise InvalidArgumentError(f"an index must have at most {_MAX_LISTS:,} lists; delete one first")
+            raise InvalidArgumentError(f"an index can have at most {_MAX_LISTS:,} lists; delete one first")
         if sum(map(len, self.contents.values())) > _MAX_VIDEOS:
-            raise InvalidArgumentError(f"the lists of an index must have at most {_MAX_VIDEOS:,} videos in all")
+            raise InvalidArgumentError(f"the lists of an index can have at most {_MAX_VIDEOS:,} videos in total")
 
     def rename(self, name: str, new_name: str) -> None:
         """Rename a list.
@@ -76,11 +76,11 @@ class SavedLists:
         check_list_name(new_name)
         self._check_there(name)
         if new_name in self.contents and new_name != name:
-            raise InvalidArgumentError(f"there is a list {new_name!r} already; choose another name")
+            raise InvalidArgumentError(f"list {new_name!r} already exists; choose another name")
         self.contents = {new_name if each == name else each: listed for each, listed in self.contents.items()}
 
     def delete(self, name: str) -> None:
-        """Delete a list; its videos stay.
+        """Delete a list, but not its videos.
 
         Raises:
             InvalidArgumentError: There is no such list.
@@ -97,7 +97,7 @@ class SavedLists:
         """Load the lists of an index.
 
         Raises:
-            CollectionDamagedError: The file is damaged; the message says where it is, nothing is deleted.
+            CollectionDamagedError: The file is damaged; it is not deleted.
         """
         content = place.read(cls.FILE)
         if content is None:
@@ -107,7 +107,7 @@ class SavedLists:
             for row in parse_json(content)["lists"]:
                 name, hashes = row["name"], row["videos"]
                 if not isinstance(name, str) or not isinstance(hashes, list) or name in lists.contents:
-                    raise ValueError("a list must have a name of its own and videos")
+                    raise ValueError("a list must have a unique name and videos")
                 if not all(isinstance(each, str) for each in hashes):
                     raise ValueError(f"the videos of list {name!r} must be content hashes")
                 lists.change(name, add=hashes)
@@ -118,22 +118,26 @@ class SavedLists:
             ) from error
 
     def save(self, place: Place) -> None:
-        """Write to the index atomically."""
+        """Save the lists in the index, atomically."""
         rows = [{"name": name, "videos": list(listed)} for name, listed in self.contents.items()]
-        write_whole(place, self.FILE, json.dumps({"lists": rows}, indent=1).encode())
+        write_atomically(place, self.FILE, json.dumps({"lists": rows}, indent=1).encode())
 
 
 def check_list_name(name: str) -> None:
-    """Raise InvalidArgumentError unless a name has 1 to 100 printable characters and no space at its ends."""
+    """Check the name of a list.
+
+    Raises:
+        InvalidArgumentError: The name does not have 1 to 100 printable characters, or has leading or trailing spaces.
+    """
     if not 0 < len(name) <= _MAX_NAME or not name.isprintable() or name != name.strip():
         raise InvalidArgumentError(
-            f"the name of a list must have 1 to {_MAX_NAME} printable characters and no space at its ends, "
+            f"the name of a list must have 1 to {_MAX_NAME} printable characters, without leading or trailing spaces, "
             f"got {name[: 2 * _MAX_NAME]!r}"
         )
 
 
 def read_saved_lists(place: Place, store: VectorStore) -> list[SavedList]:
-    """Read all lists of an index by name, with the files of their videos."""
+    """Read all lists of an index, sorted by name, with the files of their videos."""
     paths: dict[str, list[str]] = {}
     for record in store.videos():
         if record.content_hash:
@@ -151,10 +155,10 @@ def read_saved_lists(place: Place, store: VectorStore) -> list[SavedList]:
 def change_saved_list(
     place: Place, name: str, *, add: Iterable[str] = (), remove: Iterable[str] = (), wait: float = 5.0
 ) -> None:
-    """Add videos to a list of an index, created if it does not exist, and remove others.
+    """Add videos to a list of an index and remove others; the list is created if it does not exist.
 
     Args:
-        place: Place of the index.
+        place: Location of the index.
         name: Name of the list.
         add, remove: Content hashes.
         wait: Seconds to wait for another writer.

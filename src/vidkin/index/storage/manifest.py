@@ -1,4 +1,4 @@
-"""The settings of an index: its manifest, creating an index, opening its extractor, and statistics of its contents."""
+"""The settings of an index: its manifest, creation of an index, opening its extractor, and statistics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from vidkin.errors import (
     UnknownExtractorError,
 )
 from vidkin.features import FrameExtractor, absolute_name, default_extractor, open_extractor
-from vidkin.index.storage.files import is_gone, write_whole
+from vidkin.index.storage.files import is_gone, write_atomically
 from vidkin.index.storage.folder_rules import FolderRules
 from vidkin.index.storage.opening import HOLDER_FILE, LOCK_FILE, QUEUE_FOLDER
 from vidkin.index.storage.place import Place
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
 PathLike = str | os.PathLike[str]
 
 FORMAT_VERSION = 8
-"""Version of the layout of an index on disk; an index of any other version is not opened."""
+"""Version of the on-disk format; indexes with any other version cannot be opened."""
 
 DISK = "disk"
 """Name of the default store of an index in a folder."""
 
 PARTS_FOLDER = "shards"
-"""Folder for the parts of a store with several parts."""
+"""Folder for the parts of a store that consists of several."""
 
 MANIFEST_FILE = "collection.json"
 SOUND_TABLE = "sound.table"
 
 _MAX_RATE = 30.0
 
-# Files that may exist in a folder while an index is created there, or after an interruption.
+# Files that may exist in a folder while an index is being created there, or after an interruption.
 _OWN_FILES = {MANIFEST_FILE, LOCK_FILE, HOLDER_FILE, QUEUE_FOLDER, "collection.partial", "config.toml"}
 
-INDEX_REMEDY = "restore it from a backup, or make a new index in another folder (decisions.json can be copied there)"
+INDEX_REMEDY = "restore it from a backup, or create a new index in another folder (you can copy decisions.json there)"
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "extractor": (str,),
@@ -65,22 +65,22 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The settings of an index, common to all its features.
+    """The settings of an index.
 
     Attributes:
-        extractor: Name for :func:`vidkin.features.open_extractor`.
+        extractor: Name of the extractor, see :func:`vidkin.features.open_extractor`.
         fingerprint: Identifies the extractor with its settings and weights.
-        weights: Absolute path of the network's weights, if a file was named.
-        whitening: Absolute path of the whitening, if a file was named.
-        sampling_rate: Frames per second of ordinary videos.
-        measure: Name of the scorer for the features, see :func:`vidkin.similarity.open_scorer`.
+        weights: Absolute path of the network's weights, if a file was specified.
+        whitening: Absolute path of the whitening, if a file was specified.
+        sampling_rate: Sampling rate of ordinary videos in frames per second.
+        measure: Name of the scorer for the features, see :func:`vidkin.match.open_scorer`.
         exclude, follow_links, images, include_bins: Rules for files in folders, see :class:`vidkin.index.FolderRules`.
-        sound: Whether the sound of files is described as well.
-        reviewed: Whether searches use the scorer that ``vidkin train review`` stored in the folder.
-        created: ISO 8601 time.
-        vidkin_version: Version of vidkin that created it.
+        sound: Whether audio fingerprints are stored as well.
+        reviewed: Whether searches use the measure that ``vidkin train review`` saved in the index.
+        created: When the index was created, as an ISO 8601 time.
+        vidkin_version: Version of vidkin that created the index.
         store: Name of the store of records, features and windows, see :mod:`vidkin.index.storage.stores`.
-        format_version: Version of the layout on disk.
+        format_version: Version of the on-disk format.
     """
 
     extractor: str
@@ -102,24 +102,24 @@ class Manifest:
 
     @classmethod
     def exists(cls, place: Place) -> bool:
-        """Whether there is an index at this place."""
+        """Whether there is an index at this location."""
         return place.has_file(MANIFEST_FILE)
 
     @classmethod
     def read(cls, place: Place) -> Manifest:
-        """Read the manifest of the index at this place.
+        """Read the manifest of the index at this location.
 
         Raises:
             CollectionNotFoundError: There is no index.
-            CollectionError: It is damaged, or another version of vidkin made it.
+            CollectionError: The index is damaged, or was created by another version of vidkin.
         """
         path = place.address(MANIFEST_FILE)
         content = place.read(MANIFEST_FILE)
         if content is None:
             _check_not_lost(place)
             raise CollectionNotFoundError(
-                f"there is no index at {place.uri}; make one with `vidkin index FOLDER --index INDEX`, in Python "
-                "Index.open(..., create=True)"
+                f"there is no index at {place.uri}; create one with `vidkin index FOLDER --index INDEX`, or in Python "
+                "with Index.open(..., create=True)"
             )
         try:
             values = parse_json(content.decode())
@@ -131,7 +131,7 @@ class Manifest:
         if version != FORMAT_VERSION:
             age = "an earlier" if version < FORMAT_VERSION else "a newer"
             raise CollectionError(
-                f"{place.uri} was made by {age} version of vidkin (format {version}, this version reads "
+                f"{place.uri} was created by {age} version of vidkin (format {version}, this version reads "
                 f"{FORMAT_VERSION}); index the videos again: vidkin index FOLDER --index NEW_INDEX"
             )
         return cls._from_json(path, values)
@@ -155,7 +155,7 @@ class Manifest:
         for name in ("follow_links", "images", "include_bins", "sound", "reviewed"):
             if not isinstance(values.get(name, False), bool):
                 problem = f"{name} is {values[name]!r}"
-        # Imported late: workers need this module but no scorer.
+        # Imported late because workers need this module but no scorers.
         from vidkin.match.scorers import available_scorers
 
         if parse_name(str(values.get("measure", "copies"))).path not in available_scorers():
@@ -172,18 +172,18 @@ class Manifest:
 
     @property
     def scorer_name(self) -> str:
-        """``copies``, ``kinds`` or ``learned``: the scorer without its constants."""
+        """Name of the scorer without its settings: ``copies``, ``kinds`` or ``learned``."""
         return parse_name(self.measure).path
 
     @property
     def has_segments(self) -> bool:
-        """Whether matches have segments; otherwise scores only order videos, on a scale specific to the model."""
+        """Whether matches have segments; otherwise scores only rank videos, on a scale specific to the model."""
         from vidkin.match.scorers import finds_segments
 
         return finds_segments(self.measure)
 
     def with_rules(self, place: Place, rules: FolderRules) -> Manifest:
-        """Manifest with these rules, written if they changed; the caller holds the writer's lock."""
+        """Return the manifest with these rules, and save it if they changed; the caller must hold the write lock."""
         if rules == self.rules:
             return self
         changed = replace(self, **asdict(rules))
@@ -195,23 +195,27 @@ class Manifest:
         return self.sound and place.has_file(SOUND_TABLE)
 
     def with_sound(self, place: Place, sound: bool) -> Manifest:
-        """Written manifest with or without sound; the caller holds the writer's lock."""
+        """Return the manifest with or without sound, and save it; the caller must hold the write lock."""
         changed = replace(self, sound=sound)
         changed.write(place)
         return changed
 
     def write(self, place: Place) -> None:
-        """Write the manifest atomically."""
-        write_whole(place, MANIFEST_FILE, json.dumps(asdict(self), indent=2).encode())
+        """Save the manifest, atomically."""
+        write_atomically(place, MANIFEST_FILE, json.dumps(asdict(self), indent=2).encode())
 
     def check(self, place: Place, fingerprint: str) -> None:
-        """Raise :class:`CollectionMismatchError` unless the index was made with this fingerprint."""
+        """Check that the index was created with the extractor that has this fingerprint.
+
+        Raises:
+            CollectionMismatchError: The fingerprints differ.
+        """
         if fingerprint != self.fingerprint:
             raise CollectionMismatchError(
-                f"{place.uri} was made with extractor {self.fingerprint}, got {fingerprint}: another "
-                "extractor, or one whose weights or settings have changed. Their features cannot be compared: name no "
-                "extractor, to open the index with its own, or make a new index in another folder (also after an "
-                "update of vidkin that changed its features)"
+                f"{place.uri} was created with extractor {self.fingerprint}, got {fingerprint}: a different extractor, "
+                "or the same one with other weights or settings. Their features cannot be compared; omit the extractor "
+                "to use the one of the index, or create a new index in another folder (this is also necessary after an "
+                "update of vidkin that changes its features)"
             )
 
 
@@ -219,15 +223,15 @@ def create_manifest(place: Place, manifest: Manifest) -> None:
     """Create an empty index, unless another process has just created one there.
 
     Args:
-        place: A folder or a prefix on object storage, new or empty.
+        place: A new or empty folder, or a prefix on object storage.
         manifest: Settings of the index; time and version are added.
 
     Raises:
-        CollectionError: There are other files, or it cannot be created.
+        CollectionError: The location contains other files, or the index cannot be created.
     """
     try:
         place.prepare()
-        # A machine that stopped while creating an index can leave an unfinished file.
+        # An interrupted creation of an index may leave an unfinished file.
         foreign = sorted(name for name in place.names() - _OWN_FILES if not is_unfinished(name))
     except OSError as error:
         raise CollectionError(
@@ -236,7 +240,7 @@ def create_manifest(place: Place, manifest: Manifest) -> None:
     _check_not_lost(place)
     if foreign:
         raise CollectionError(
-            f"{place.uri} is not an index and is not empty (it holds {foreign[0]!r}); choose another folder"
+            f"{place.uri} is not an index and is not empty (it contains {foreign[0]!r}); choose another folder"
         )
     with place.exclusive(10.0):
         if not Manifest.exists(place):
@@ -245,7 +249,11 @@ def create_manifest(place: Place, manifest: Manifest) -> None:
 
 
 def _check_not_lost(place: Place) -> None:
-    """Raise :class:`CollectionDamagedError` if there are tables: the manifest, which is written first, was lost."""
+    """Check that the manifest was not lost, which is the case if there are tables, as these are written after it.
+
+    Raises:
+        CollectionDamagedError: The manifest was lost.
+    """
     from vidkin.index.storage.video_table import VIDEOS_FILE
 
     if place.has_file(VIDEOS_FILE) or place.has_folder(PARTS_FOLDER):
@@ -257,12 +265,13 @@ class WorkerSpec:
     """Settings that a worker needs to extract features.
 
     Attributes:
-        extractor: Name for :func:`vidkin.features.open_extractor`.
-        weights, whitening: Files, or None.
-        base_rate: Frames per second of ordinary videos, see :func:`vidkin.index.storage.records`.
-        sound: Whether the sound of files is described as well.
-        open_extractor: Called as ``open_extractor(name, weights=..., whitening=...)`` instead of the
-            registry's, for extractors that are not in it; a function at the top of an importable module.
+        extractor: Name of the extractor, see :func:`vidkin.features.open_extractor`.
+        weights, whitening: Paths of the files, or None.
+        base_rate: Sampling rate of ordinary videos in frames per second, see
+            :func:`vidkin.index.storage.records.sampling_rate`.
+        sound: Whether to extract audio landmarks as well.
+        open_extractor: For extractors that are not in the registry, a function called as
+            ``open_extractor(name, weights=..., whitening=...)``, at the top level of an importable module.
         device: Device of an extractor from the registry: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
     """
 
@@ -275,7 +284,7 @@ class WorkerSpec:
     device: str = "auto"
 
     def open(self) -> FrameExtractor:
-        """Open the extractor with its weights and whitening; each worker does so once."""
+        """Open the extractor with its weights and whitening; each worker calls this once."""
         if self.open_extractor is not None:
             return self.open_extractor(self.extractor, weights=self.weights, whitening=self.whitening)
         return open_extractor(self.extractor, weights=self.weights, whitening=self.whitening, device=self.device)
@@ -285,12 +294,12 @@ def create_index(place: Place, spec: WorkerSpec, *, store: str = DISK) -> None:
     """Create an empty index for the features of an extractor.
 
     Args:
-        place: A folder or a prefix on object storage, new or empty.
+        place: A new or empty folder, or a prefix on object storage.
         spec: Specification of the extractor.
-        store: Name of its store.
+        store: Name of the store.
 
     Raises:
-        CollectionError: There are other files, or it cannot be created.
+        CollectionError: The location contains other files, or the index cannot be created.
         ExtractorError: The extractor cannot be opened.
     """
     extractor = spec.open()
@@ -318,22 +327,22 @@ def resolve_spec(
     """Complete the settings given by the caller with those of the index.
 
     Args:
-        manifest: Manifest of the index; None for a new one.
-        extractor: Name; default: the extractor of the index, or ``default_extractor()`` for a new one.
-        weights, whitening: Files; default: the files of the index, unless another extractor is named.
-        rate: Frames per second; default: the rate of the index, or 1 for a new one.
-        device: Device of the extractor, which an index does not store.
+        manifest: Manifest of the index; None for a new index.
+        extractor: Name of the extractor; default: that of the index, or ``default_extractor()`` for a new index.
+        weights, whitening: Paths of the files; default: those of the index, unless a different extractor is given.
+        rate: Sampling rate in frames per second; default: that of the index, or 1 for a new index.
+        device: Device of the extractor, which is not stored in the index.
 
     Raises:
         InvalidArgumentError: The rate is out of range.
-        CollectionMismatchError: The index was made with a different rate.
+        CollectionMismatchError: The index was created with a different rate.
     """
     if rate is not None and not 0 < rate <= _MAX_RATE:
         raise InvalidArgumentError(f"rate must be above 0 and at most {_MAX_RATE:g} frames per second, got {rate}")
     if manifest is not None and rate not in (None, manifest.sampling_rate):
         raise CollectionMismatchError(
-            f"the rate of the index is {manifest.sampling_rate:g} (frames per second), got {rate:g}; leave it out, or "
-            "make a new index in another folder"
+            f"the rate of the index is {manifest.sampling_rate:g} frames per second, got {rate:g}; omit the rate, or "
+            "create a new index in another folder"
         )
     named = WorkerSpec(
         default_extractor(whitening) if extractor is None else absolute_name(extractor),
@@ -354,21 +363,21 @@ def resolve_spec(
         device=named.device,
     )
     if extractor is not None and named.extractor != made.extractor:
-        # Files of one extractor do not fit another; opening the extractor checks that its features fit the index.
+        # Do not use the index's files with a different extractor; opening it checks that its features are compatible.
         return replace(named, base_rate=made.base_rate)
     return replace(made, weights=named.weights or made.weights, whitening=named.whitening or made.whitening)
 
 
 def open_index_extractor(place: Place, manifest: Manifest, spec: WorkerSpec) -> FrameExtractor:
-    """Open the extractor and check that its features are comparable with the features of the index.
+    """Open the extractor and check that its features are comparable with those of the index.
 
     Args:
-        place, manifest: Place and manifest of the index.
+        place, manifest: Location and manifest of the index.
         spec: Result of :func:`resolve_spec`.
 
     Raises:
-        CollectionMismatchError: The index was made with a different extractor or weights.
-        CollectionError: The weights or the whitening have moved.
+        CollectionMismatchError: The index was created with a different extractor or weights.
+        CollectionError: The weights or whitening file no longer exists.
         ExtractorError: The extractor cannot be opened.
     """
     for option, file, made in (
@@ -377,31 +386,34 @@ def open_index_extractor(place: Place, manifest: Manifest, spec: WorkerSpec) -> 
     ):
         if file is not None and file == made and not os.path.exists(file):
             raise CollectionError(
-                f"{place.uri} was made with the {option} {file}, which no longer exists; name the new location once "
-                f"(`vidkin index PATH... --{option} FILE`, in Python Index.open(..., {option}=FILE)) and the index "
-                "remembers it"
+                f"{place.uri} was created with the {option} {file}, which no longer exists; specify the new location "
+                f"once (`vidkin index PATH... --{option} FILE`, or in Python Index.open(..., {option}=FILE)) to save "
+                "it in the index"
             )
     try:
         extractor = spec.open()
     except UnknownExtractorError as error:
-        # The error concerns a model named by the index, which the caller may not know about.
+        # The model was specified by the index, so the caller may not know about it.
         if spec.extractor != manifest.extractor or not spec.extractor.startswith(("model:", "onnx:")):
             raise
         raise UnknownExtractorError(
-            f"{error}; {place.uri} was made with the model there: if it has moved, name its new location "
-            "(--model FOLDER, or once `vidkin index PATH... --extractor onnx:FILE`, in Python extractor='FOLDER' or "
+            f"{error}; {place.uri} was created with this model: if it has moved, specify its new location "
+            "(--model FOLDER, or once `vidkin index PATH... --extractor onnx:FILE`; in Python, extractor='FOLDER' or "
             "'onnx:FILE')"
         ) from error
     manifest.check(place, extractor.fingerprint)
     return extractor
 
 
-def remember_places(place: Place, manifest: Manifest, spec: WorkerSpec) -> Manifest:
-    """Store new locations of the model, weights and whitening of an index, whose content has been verified.
+def save_model_paths(place: Place, manifest: Manifest, spec: WorkerSpec) -> Manifest:
+    """Save new locations of the model, weights and whitening of an index, after their content was verified.
 
     Args:
-        place, manifest: Place and manifest of the index.
+        place, manifest: Location and manifest of the index.
         spec: Result of :func:`resolve_spec`.
+
+    Returns:
+        The updated manifest.
     """
     changed = replace(manifest, extractor=spec.extractor, weights=spec.weights, whitening=spec.whitening)
     if changed != manifest:
@@ -419,22 +431,22 @@ class IndexInfo(Result):
     """Contents and size of an index.
 
     Attributes:
-        path: Folder of the index, or its address on object storage.
+        path: Folder of the index, or its URL on object storage.
         extractor: Name of the extractor.
-        whitening: File of the whitening used to create the index; None without one.
+        whitening: Path of the whitening file used to create the index; None without whitening.
         fingerprint: Identifies the extractor with its settings, weights and whitening.
-        measure: Kind of its scores: ``copies``, or ``kinds`` for a trained model.
-        sampling_rate: Frames per second of ordinary videos.
+        measure: Name of the scorer: ``copies``, or ``kinds`` or ``learned`` for a trained model.
+        sampling_rate: Sampling rate of ordinary videos in frames per second.
         videos: Number of videos that can be searched.
         photographs: Number of photographs that can be searched.
         broken: Number of files that cannot be read, or must be read again.
         missing: Number of files that no longer exist; their stored features can still be searched.
         damaged: Number of videos with unreadable parts, listed by ``vidkin info --videos``.
         frames: Number of frames with features.
-        windows: Number of windows for the first stage of search.
-        seconds: Duration of all videos.
-        bytes: Size of all its files.
-        created: ISO 8601 time.
+        windows: Number of windows for the first search stage.
+        seconds: Total duration of all videos in seconds.
+        bytes: Total size of the index's files.
+        created: When the index was created, as an ISO 8601 time.
     """
 
     path: str
@@ -456,7 +468,7 @@ class IndexInfo(Result):
 
 
 def count_contents(place: Place, manifest: Manifest, records: Sequence[VideoRecord]) -> IndexInfo:
-    """Compute the statistics of an index with these records."""
+    """Compute the statistics of an index from its records."""
     return IndexInfo(
         path=place.uri,
         extractor=manifest.extractor,

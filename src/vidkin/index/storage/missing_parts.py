@@ -1,4 +1,4 @@
-"""Find and rebuild missing parts of an index: windows from features; videos without features become stale."""
+"""Find and rebuild missing parts: windows are rebuilt from features; videos without features become stale."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from vidkin.index.storage.records import VideoRecord, window_vectors
 
 _logger = logging.getLogger(__name__)
 
-# Minimum bytes of a frame (one value, time, information, baseline), and of a file's header.
+# Minimum size in bytes of a frame (one value, time, information, baseline), and of a file header.
 _MIN_BYTES_PER_FRAME = 2 + 8 + 4 + 4
-
 _MIN_HEADER = 8
 
 _VIDEOS_PER_COMMIT = 256
@@ -30,9 +29,9 @@ class MissingPart:
 
     Attributes:
         video_id: Id of the video.
-        part: "features"; only "windows", which can be rebuilt from the features; or "both" for a stale video, which has
+        part: "features"; "windows", which can be rebuilt from the features; or "both" for a stale video, which has
             neither until its file is read again.
-        cause: One line.
+        cause: One-line description of the cause.
     """
 
     video_id: int
@@ -43,12 +42,12 @@ class MissingPart:
 def find_missing_parts(
     records: Iterable[VideoRecord], files: Mapping[int, int], windows: Mapping[int, int]
 ) -> list[MissingPart]:
-    """Find missing parts by sizes, without reading the features.
+    """Find missing parts by their sizes, without reading the features.
 
     Args:
         records: Records of all videos.
-        files: Size in bytes of the feature file of each video that has one.
-        windows: Number of windows in the table for each video that has any.
+        files: Size in bytes of each feature file, keyed by video id.
+        windows: Number of windows in the table, keyed by video id.
     """
     missing = []
     for record in records:
@@ -60,7 +59,7 @@ def find_missing_parts(
         elif size is None:
             missing.append(MissingPart(record.id, "features", "its features are missing"))
         elif size < _MIN_HEADER + record.frames * _MIN_BYTES_PER_FRAME:
-            missing.append(MissingPart(record.id, "features", f"its features are cut off at {size} bytes"))
+            missing.append(MissingPart(record.id, "features", f"its features are truncated to {size} bytes"))
         elif count != record.windows:
             cause = f"it has {count} of its {record.windows} windows"
             missing.append(MissingPart(record.id, "windows", cause))
@@ -73,16 +72,16 @@ def rebuild_parts(
     features: FeatureFiles,
     replace_windows: Callable[[Mapping[int, NDArray[np.floating]]], None],
 ) -> list[VideoRecord]:
-    """Rebuild windows and remove the remains of videos whose features are lost.
+    """Rebuild windows, and remove the feature files of videos whose features are lost.
 
     Args:
         missing: The missing parts.
-        records: Records of all videos by id.
-        features: The files of features.
-        replace_windows: Function that replaces all windows of videos, by id.
+        records: Records of all videos, keyed by id.
+        features: The feature files.
+        replace_windows: Function that replaces all windows of videos, given by id.
 
     Returns:
-        The records to rewrite.
+        Stale records that the caller must save.
     """
     lost = {part.video_id: part.cause for part in missing if part.part == "features"}
     without_windows = [part.video_id for part in missing if part.part == "windows"]
@@ -97,10 +96,10 @@ def rebuild_parts(
         replace_windows(rebuilt)
         count += len(rebuilt)
     if count:
-        _logger.warning("windows of %d videos were missing; rebuilt from their features", count)
+        _logger.warning("missing windows of %d videos were rebuilt from their features", count)
     if lost:
         _logger.warning(
-            "features of %d videos are missing or damaged; run `vidkin index` with their files to rebuild them",
+            "features of %d videos are missing or damaged; run `vidkin index` on their files to rebuild them",
             len(lost),
         )
         features.remove(lost)

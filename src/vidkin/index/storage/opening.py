@@ -1,4 +1,4 @@
-"""Open places by path or address; local folders with their writer's lock and queue of waiting writers."""
+"""Open the location of an index by path or URL; local folders with their write lock and queue of waiting writers."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"(\w{2,})://(.*)")
 
-# pathlib.Path merges the two slashes.
+# A URL after conversion to pathlib.Path, which merges the two slashes.
 _ADDRESS_AS_PATH = re.compile(r"(\w{2,}):/(?!/)(.*)")
 
 PLACES: Registry[Callable[[str, str], Place]] = Registry(
     "kind of address", {}, usage="{prefix}://BUCKET/PREFIX", group="vidkin.places"
 )
-"""Functions that open a place, by scheme; called with the scheme and the rest of the address without outer slashes."""
+"""Functions that open a place, by URL scheme, called with the scheme and the rest of the URL without outer slashes."""
 
 
 def open_place(location: Location) -> Place:
-    """Open the place that a path or an address names; an open place is returned as it is.
+    """Open the place given by a path or URL; an open place is returned unchanged.
 
     Nothing is read or written yet.
 
     Raises:
-        InvalidArgumentError: The address has an unknown scheme or no bucket.
-        MissingPartError: The package that opens addresses is not installed.
+        InvalidArgumentError: The URL has an unknown scheme or no bucket.
+        MissingPartError: The package that opens URLs is not installed.
     """
     if not isinstance(location, str | os.PathLike):
         if not hasattr(location, "uri"):
-            raise InvalidArgumentError(f"an index must be named by a path or an address, got {location!r}")
+            raise InvalidArgumentError(f"the location of an index must be a path or a URL, got {location!r}")
         return location
     name = os.fspath(location)
     if merged := _ADDRESS_AS_PATH.fullmatch(name):
         raise InvalidArgumentError(
-            f"{name} must have two slashes, {merged[1]}://{merged[2]}: pass addresses as text, not as pathlib.Path"
+            f"{name} must have two slashes, as in {merged[1]}://{merged[2]}; pass URLs as str, not as pathlib.Path"
         )
     address = _ADDRESS.fullmatch(name)
     if address is None:
@@ -63,16 +63,20 @@ def open_place(location: Location) -> Place:
     opener = PLACES.find(scheme) if root else None
     if opener is None:
         accepted = " or ".join(["a folder", *PLACES.usages()])
-        raise missing_scale(f"{name}: an index at an address") or InvalidArgumentError(
+        raise missing_scale(f"{name}: an index at a URL") or InvalidArgumentError(
             f"index must be {accepted}, got {name}"
         )
     return opener(scheme, root)
 
 
 def folder_of(place: Place) -> Path:
-    """The local folder of a place; :class:`CollectionError` if it is on object storage."""
+    """Return the local folder of a place.
+
+    Raises:
+        CollectionError: The place is on object storage.
+    """
     if place.folder is None:
-        raise CollectionError(f"{place.uri} is not a local folder; copy the index into one first")
+        raise CollectionError(f"{place.uri} is not a local folder; copy the index to one first")
     return place.folder
 
 
@@ -81,19 +85,19 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
-# Maximum size of a file, because the index may be untrusted; features of a day of video are smaller.
+# Maximum size of a file, because the index may be untrusted; the features of a whole day of video are smaller.
 _MAX_BYTES = 1 << 30
 
 
 class LocalPlace:
-    """A :class:`~vidkin.index.storage.place.Place` in a folder.
+    """A :class:`~vidkin.index.storage.place.Place` in a local folder.
 
     Args:
-        folder: Absolute.
+        folder: Absolute path.
     """
 
     storage_options = None
-    # The operating system holds the lock exactly as long as the process lives.
+    # The operating system releases the lock exactly when the process exits.
     lock_ends_writing = True
 
     def __init__(self, folder: Path) -> None:
@@ -111,7 +115,7 @@ class LocalPlace:
 
     def read(self, name: str) -> bytes | None:
         path = self.address(name)
-        with reading(path, "restore the file of the index, or remove the other one"):
+        with reading(path, "restore the file, or remove what is in its place"):
             try:
                 return read_regular_file(path, LONG_JSON_LIMITS.size if name.endswith(".json") else _MAX_BYTES)
             except (FileNotFoundError, NotADirectoryError):
@@ -121,7 +125,7 @@ class LocalPlace:
         path = self.address(name)
         if "/" in name:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-        # Never write through a symbolic link planted under a predictable name.
+        # Do not write through a symbolic link that an attacker may have created under a predictable name.
         with replace_file(path, sync=sync) as temporary:
             temporary.write_bytes(content)
 
@@ -140,7 +144,7 @@ class LocalPlace:
         for parent, _, files in os.walk(self.address(folder)):
             for file in files:
                 path = os.path.join(parent, file)
-                with suppress(FileNotFoundError):  # a writer has just replaced it
+                with suppress(FileNotFoundError):  # a writer may just have replaced it
                     sizes[os.path.relpath(path, self.uri).replace(os.sep, "/")] = os.lstat(path).st_size
         return sizes
 
@@ -187,13 +191,13 @@ _PAUSE = 0.05
 
 @contextmanager
 def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
-    """Hold the right to write to the index in a folder; see `Place.exclusive`.
+    """Hold the write lock of the index in a folder; see `Place.exclusive`.
 
-    Uses a file lock of the operating system, which is released as soon as its process ends for any reason. Waiting
-    writers get it in order of arrival.
+    This is a file lock of the operating system, which is released as soon as the process exits for any reason. Waiting
+    writers acquire it in order of arrival.
     """
     with writing(folder):
-        # Only these parts are used before the lock is held; another writer may still be changing the others.
+        # Only these parts are used before the lock is held; another writer may still be modifying the others.
         for part in (LOCK_FILE, QUEUE_FOLDER):
             refuse_links(folder, part)
         try:
@@ -204,16 +208,16 @@ def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
             raise
         if not _acquire(lock, folder, wait):
             holder = "another process"
-            # The note is written just after taking the lock, so it can be missing.
+            # The note is written just after acquiring the lock, so it may be missing.
             with suppress(OSError, ValueError, KeyError, TypeError):
                 note = read_json(folder / HOLDER_FILE)
-                holder = f"process {note['pid']} on {note['host']} since {note['since']}"
+                holder = f"process {note['pid']} on {note['host']}, since {note['since']}"
                 if (note["pid"], note["host"]) == (os.getpid(), socket.gethostname()):
-                    holder = f"this process since {note['since']}"
+                    holder = f"this process, since {note['since']}"
             waited = f" still after {wait:g} s" if wait > 0 else ""
             raise CollectionLockedError(
                 f"{folder} is being written to{waited} by {holder}; "
-                "try again later, or wait for it (--wait SECONDS, in Python wait=SECONDS)"
+                "try again later, or wait for it (--wait SECONDS, or in Python wait=SECONDS)"
             )
     try:
         with writing(folder):
@@ -226,18 +230,18 @@ def hold_file_lock(folder: Path, wait: float) -> Iterator[None]:
             write_text(folder / HOLDER_FILE, json.dumps(note))
         yield
     finally:
-        # Before releasing the lock, so that this cannot delete the next holder's note.
+        # Delete the note before releasing the lock, so that this cannot delete the note of the next holder.
         with suppress(OSError):
             (folder / HOLDER_FILE).unlink(missing_ok=True)
         lock.release()
 
 
 def refuse_links(folder: Path, part: str = "") -> None:
-    """Check that no part of an index is a symbolic link, through which files elsewhere would be written or deleted.
+    """Check that no part of an index is a symbolic link, which could cause files elsewhere to be written or deleted.
 
     Args:
-        folder: The index, which may itself be reached by a link.
-        part: Check only this file or folder in it.
+        folder: Folder of the index, which may itself be a link.
+        part: Only check this file or folder in it; default: everything.
 
     Raises:
         CollectionError: A part is a symbolic link.
@@ -254,13 +258,12 @@ def refuse_links(folder: Path, part: str = "") -> None:
                     waiting.append(Path(entry.path))
     if links:
         raise CollectionError(
-            f"{links[0]} is a symbolic link; an index must not contain any: replace it by what it points to, or "
-            "remove it"
+            f"{links[0]} is a symbolic link, which an index must not contain; replace it by its target, or remove it"
         )
 
 
 def _acquire(lock: BaseFileLock, folder: Path, wait: float) -> bool:
-    """Acquire the lock after writers that have waited longer; False on timeout."""
+    """Acquire the lock after writers that have been waiting longer; return False on timeout."""
     from filelock import Timeout
 
     try:
@@ -270,7 +273,7 @@ def _acquire(lock: BaseFileLock, folder: Path, wait: float) -> bool:
             lock.acquire(timeout=0)
             return True
         deadline = time.monotonic() + wait
-        with stand_in_queue(folder) as is_next:
+        with wait_in_queue(folder) as is_next:
             while not is_next():
                 if time.monotonic() >= deadline:
                     return False
@@ -283,25 +286,25 @@ def _acquire(lock: BaseFileLock, folder: Path, wait: float) -> bool:
 
 QUEUE_FOLDER = "writer.queue"
 
-# Time of arrival and a random part. Other files in the folder must not be deleted.
+# File names consist of the time of arrival and a random part. Other files in the folder must not be deleted.
 _NAME = re.compile(r"\d{20}-[0-9a-f]{8}")
 
 _ATTEMPTS = 5
 
 
 @contextmanager
-def stand_in_queue(folder: Path) -> Iterator[Callable[[], bool]]:
-    """Wait in the queue; yields a function that returns whether no earlier writer is waiting.
+def wait_in_queue(folder: Path) -> Iterator[Callable[[], bool]]:
+    """Wait in the queue; yield a function that returns whether this writer is the next.
 
-    Every waiting writer has a file named by its time of arrival and holds a lock on a hidden file next to it, so a
-    process that ends for any reason does not delay later ones. Two files are needed because an open file cannot be
+    Every waiting writer has a file named by its time of arrival, and holds a lock on a hidden file next to it, so that
+    a process that exits for any reason does not delay later ones. Two files are needed because an open file cannot be
     renamed or removed on Windows.
 
     Args:
         folder: Folder of the index.
 
     Raises:
-        OSError: The system refuses to write there.
+        OSError: The system refuses to write to the folder.
     """
     name = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
     queue = folder / QUEUE_FOLDER
@@ -312,28 +315,28 @@ def stand_in_queue(folder: Path) -> Iterator[Callable[[], bool]]:
             lock.acquire(timeout=0)
             break
         except FileNotFoundError:
-            # The last writer to leave has just removed the folder.
+            # Another writer that left the queue has just removed the folder.
             if attempt == _ATTEMPTS - 1:
                 raise
     try:
-        # Created after the lock is held, so that no other process considers it abandoned.
+        # Create this file only while holding the lock, so that no other process considers it abandoned.
         (queue / name).touch()
         yield lambda: next(_waiting(queue), name) >= name
     finally:
         (queue / name).unlink(missing_ok=True)
         lock.release()
-        with suppress(OSError):  # in use by other writers
+        with suppress(OSError):  # other writers may be using them
             (queue / f".{name}").unlink(missing_ok=True)
             queue.rmdir()
 
 
 def has_waiting_writer(folder: Path) -> bool:
-    """Whether a writer is waiting."""
+    """Whether any writer is waiting."""
     return next(_waiting(folder / QUEUE_FOLDER), None) is not None
 
 
 def _waiting(queue: Path) -> Iterator[str]:
-    """Yield names of waiting writers in order, removing files of processes that have ended."""
+    """Yield the file names of waiting writers in order, and remove those of processes that have exited."""
     from filelock import Timeout
 
     try:

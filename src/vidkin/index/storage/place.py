@@ -1,4 +1,4 @@
-"""The contract of places that hold the files of an index."""
+"""The interface of places, the locations that store the files of an index."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _Result = TypeVar("_Result")
 
 
 class Place(Protocol):
-    """Files by name below one root; ``/`` separates folders in a name.
+    """Access to files by name relative to a root; ``/`` separates folders in a name.
 
-    Failures of the system or the network raise a :class:`vidkin.errors.CollectionError` or an :class:`OSError` that
-    :mod:`vidkin.index.storage.files` turns into one.
+    Failures of the system or the network raise a :class:`vidkin.errors.CollectionError`, or an :class:`OSError` that
+    :mod:`vidkin.index.storage.files` converts to one.
     """
 
     @property
     def uri(self) -> str:
-        """The root as text: an absolute path, or an address such as ``s3://bucket/prefix``."""
+        """The root as text: an absolute path, or a URL such as ``s3://bucket/prefix``."""
 
     @property
     def folder(self) -> Path | None:
@@ -29,7 +29,7 @@ class Place(Protocol):
 
     @property
     def storage_options(self) -> Mapping[str, str] | None:
-        """Options with which Lance opens tables here."""
+        """Options for opening Lance tables at this place."""
 
     @property
     def lock_ends_writing(self) -> bool:
@@ -39,88 +39,94 @@ class Place(Protocol):
         """
 
     def explain(self, text: str) -> str | None:
-        """Explain why the place refused a request of Lance, with advice; None if unknown.
+        """Explain why the place refused a request by Lance, with advice; None if unknown.
 
         Args:
-            text: Message of an error.
+            text: Text of the error message.
         """
 
     def prepare(self) -> None:
-        """Create the root, if this kind of place needs that."""
+        """Create the root, if necessary for this kind of place."""
 
     def address(self, name: str) -> str:
-        """The address of a file or folder, for Lance and for messages."""
+        """Path or URL of a file or folder, for Lance and for error messages."""
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file; None if the file is missing."""
+        """Return the content of a file; None if it does not exist."""
 
     def write(self, name: str, content: bytes, *, sync: bool = True) -> None:
         """Write a file atomically.
 
-        On object storage, a file that was read or written here before is replaced only if it has not changed since,
-        and a file that was missing is created only if it still does not exist; otherwise
-        :class:`vidkin.errors.CollectionLockedError` is raised.
+        On object storage, a file that was read or written through this object before is replaced only if it has not
+        changed since, and a file that did not exist is created only if it still does not exist.
 
         Args:
-            name: Name of the file; its folder is created if missing.
+            name: Name of the file; its folder is created if necessary.
             content: The whole content.
-            sync: Wait until the content would survive a power cut.
+            sync: Whether to wait until the content would survive a power failure.
+
+        Raises:
+            CollectionLockedError: Another writer has changed the file on object storage.
         """
 
     def version(self, name: str) -> Hashable | None:
-        """A value that changes whenever the file changes; None if the file is missing."""
+        """Return a value that changes whenever the file changes; None if the file does not exist."""
 
     def names(self) -> set[str]:
-        """Names of files and folders directly below the root, possibly without files of the lock."""
+        """Names of files and folders directly below the root, possibly without lock files."""
 
     def sizes(self, folder: str = "") -> dict[str, int]:
-        """Bytes of every file in a folder and below, by its name from the root."""
+        """Size in bytes of every file in a folder and its subfolders, keyed by name relative to the root."""
 
     def has_file(self, name: str) -> bool:
-        """Whether a file of this name exists."""
+        """Whether a file with this name exists."""
 
     def has_folder(self, name: str = "") -> bool:
-        """Whether a folder of this name exists; on object storage, whether any file is below it."""
+        """Whether a folder with this name exists; on object storage, whether it contains any file."""
 
     def delete(self, names: Iterable[str]) -> None:
-        """Delete files; missing ones are ignored."""
+        """Delete files; missing files are ignored."""
 
     def delete_folder(self, name: str) -> None:
-        """Delete a folder with its contents."""
+        """Delete a folder and its contents."""
 
     def delete_unfinished(self, folder: str) -> None:
-        """Delete unfinished files of killed writers; only for the holder of the writer's lock."""
+        """Delete unfinished files left by killed writers; the caller must hold the write lock."""
 
     def map(self, function: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-        """Apply a function that reads or writes one file; results in order, in parallel over a network."""
+        """Apply a function that reads or writes one file to each item, in parallel over a network; keep the order."""
 
     def exclusive(self, wait: float = 0.0) -> AbstractContextManager[None]:
-        """Hold the writer's lock, which one process has at a time.
+        """Hold the write lock, which only one process can hold at a time.
 
-        In a folder it is a lock of the operating system, released when its process ends. On object storage it is a
-        lease, renewed while the writer lives; the lease of a killed writer expires.
+        In a folder, this is a lock of the operating system, which is released when the process exits. On object
+        storage, it is a lease, which is renewed while the writer is alive and expires if it is killed.
 
         Args:
-            wait: Seconds to wait for other writers; 0 fails at once.
+            wait: Seconds to wait for other writers; 0 to fail immediately.
 
         Raises:
-            CollectionLockedError: Another process (or another part of this one), named in the message, still holds it.
-            CollectionError: The system refuses to write there, or a part of an index in a folder is a symbolic link.
+            CollectionLockedError: The lock is held by another process, or elsewhere in this one; the message says by
+                which.
+            CollectionError: The system refuses to write, or part of an index in a folder is a symbolic link.
         """
 
     def check_writer(self, *, ask: bool = False) -> None:
-        """Raise :class:`vidkin.errors.CollectionLockedError` if the writer's lock was lost.
+        """Check that the write lock has not been lost.
 
         Args:
-            ask: Ask the storage; otherwise decide by time alone.
+            ask: Whether to query the storage; otherwise only the time is checked.
+
+        Raises:
+            CollectionLockedError: The write lock was lost.
         """
 
     def needs_fence(self) -> bool:
-        """Whether an earlier writer did not release its lock and may not know that it lost it."""
+        """Whether an earlier writer did not release its lock and may not know that it has lost it."""
 
     def note_fence(self) -> None:
-        """Record that tables are fenced, so that commits of earlier writers fail."""
+        """Record that tables are fenced, so that commits by earlier writers fail."""
 
 
 Location = str | os.PathLike[str] | Place
-"""A folder, an address on object storage, or an open place."""
+"""A folder, a URL on object storage, or an open place."""

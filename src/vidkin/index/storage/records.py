@@ -1,7 +1,6 @@
-"""What an index keeps of each video: its record, its features and its windows, and the rates at which videos are
-sampled.
+"""The data stored for each video (record, features and windows), and the sampling rates.
 
-Shape legend: T frames, V views, R regions, D dimension of a descriptor, W windows, E dimension of a window vector.
+Shapes: T frames, V views, R regions, D dimensions of a descriptor, W windows, E dimensions of a window vector.
 """
 
 from __future__ import annotations
@@ -24,36 +23,36 @@ if TYPE_CHECKING:
 
 VideoStatus = Literal["ok", "broken", "stale"]
 
-# Seconds; frames of a slide show stay longer.
-_LONGEST_PHOTOGRAPH = 0.2
+# Maximum duration in seconds that an image format may state for a photograph; frames of slide shows last longer.
+_MAX_PHOTOGRAPH = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoRecord(Result):
-    """One row of the index: a file and its state.
+    """The record of a file in the index, and its state.
 
     Attributes:
         path: Absolute path; names that are not valid UTF-8 are surrogate-escaped, as in :func:`os.fsdecode`.
-        size: Bytes.
-        mtime_ns: Time of the last change of the file, nanoseconds since the epoch; 0 for a stale record.
-        content_hash: Hash of the file's bytes, see :func:`vidkin.index.storage.files.content_hash`; empty if
-            unknown because the file changed while it was being read.
-        status: "ok"; "broken" when the file itself cannot be read; "stale" when its features were lost, were made
-            while the file changed, or failed for a cause that may pass: the next :meth:`Index.add` of the file reads it
-            again, changed or not.
-        cause: Why it is broken or stale, in one line, else "".
+        size: Size in bytes.
+        mtime_ns: Modification time in nanoseconds since the epoch; 0 for a stale record.
+        content_hash: Hash of the file's bytes, see :func:`vidkin.index.storage.files.content_hash`; empty if unknown
+            because the file changed while it was being read.
+        status: "ok"; "broken" if the file cannot be read; "stale" if its features were lost, were extracted while the
+            file changed, or failed for a cause that may be temporary. The next :meth:`Index.add` rereads stale files
+            even if they have not changed.
+        cause: One-line reason why the video is broken or stale; otherwise empty.
         duration: Duration in seconds.
-        width, height: Pixels as displayed.
+        width, height: Size in pixels as displayed.
         frame_rate: Frames per second of the file.
         codec: Name of the video codec.
         bit_depth: Bits per sample.
-        has_audio: Whether there is a sound track.
-        frames: Number of frames that have features.
-        sampling_rate: Frames per second at which they were sampled.
-        windows: Number of windows for the first stage of search.
-        added_at: Seconds since the epoch.
-        damage: One line about unreadable parts of an ok video (packets skipped, its end cut off), else "".
-        id: Assigned by the store when the record is appended; never reused after a removal.
+        has_audio: Whether the file has an audio track.
+        frames: Number of frames with features.
+        sampling_rate: Rate at which these were sampled, in frames per second.
+        windows: Number of windows for the first search stage.
+        added_at: When the file was indexed, in seconds since the epoch.
+        damage: One-line description of damage in an ok video (skipped packets, truncated end); otherwise empty.
+        id: Id assigned by the store when the record is appended; never reused.
     """
 
     path: str
@@ -81,15 +80,15 @@ class VideoRecord(Result):
             raise InvalidArgumentError(f"status must be 'ok', 'broken' or 'stale', got {self.status!r}")
         if not isinstance(self.cause, str) or (self.status == "ok") == bool(self.cause):
             raise InvalidArgumentError(
-                f"cause must say why a video is broken or stale and be empty for an ok one, got "
+                f"cause must be given for a broken or stale video and be empty for an ok one, got "
                 f"status={self.status!r}, cause={self.cause!r}"
             )
 
     @property
     def is_photograph(self) -> bool:
-        """Whether the file is an image: one frame that lasts no time (some image formats state a few hundredths of a
-        second)."""
-        return self.frames == 1 and self.duration < _LONGEST_PHOTOGRAPH
+        """Whether the file is an image: a single frame without duration, or with the few hundredths of a second that
+        some image formats state."""
+        return self.frames == 1 and self.duration < _MAX_PHOTOGRAPH
 
     @property
     def needs_reindex(self) -> bool:
@@ -97,17 +96,17 @@ class VideoRecord(Result):
         return self.status == "stale"
 
     def as_stale(self, cause: str) -> VideoRecord:
-        """This record as stale: without features until its file is read again.
+        """Return the record marked as stale, without features until its file is read again.
 
         Args:
-            cause: The reason, in one line.
+            cause: One-line reason.
         """
         return replace(self, status="stale", cause=cause, mtime_ns=0, frames=0, windows=0, damage="")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A record with its features and the vectors [W, E] of its windows, which only an ok video has."""
+    """A record with its features and the vectors [W, E] of its windows, which are None unless its status is ok."""
 
     record: VideoRecord
     features: FrameFeatures | None = None
@@ -115,22 +114,23 @@ class Entry:
 
 
 _STEPS = 7
-# Shorter vectors stay as they are, as zeros do.
-_LEAST_LENGTH = np.float32(1e-12)
+# Lower bound on the norm in divisions, which keeps zero vectors at zero.
+_MIN_NORM = np.float32(1e-12)
 
 
 def unit_vectors(values: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Vectors [..., D] divided by their lengths, in single precision; zeros stay zeros."""
+    """Normalize vectors [..., D] to unit length, in single precision; zero vectors are unchanged."""
     values = values.astype(np.float32, copy=False)
-    lengths = np.sqrt(np.vecdot(values, values))
-    units: NDArray[np.float32] = values / np.maximum(lengths, _LEAST_LENGTH)[..., None]
+    norms = np.sqrt(np.vecdot(values, values))
+    units: NDArray[np.float32] = values / np.maximum(norms, _MIN_NORM)[..., None]
     return units
 
 
 def round_parts(values: NDArray[np.floating]) -> NDArray[np.int8]:
-    """Quantize unit vectors along the last dimension to int8 from -7 to 7, in sevenths of the largest absolute value.
+    """Quantize vectors [..., D] to int8 in [-7, 7], in sevenths of each vector's largest absolute value.
 
-    Each takes half a byte; research/results/feature_precision.json has the effect on accuracy. Zeros stay zeros.
+    Each value fits in half a byte; research/results/feature_precision.json has the effect on accuracy. Zero vectors are
+    unchanged.
     """
     values = values.astype(np.float32, copy=False)
     if values.shape[-1] == 0:
@@ -141,18 +141,21 @@ def round_parts(values: NDArray[np.floating]) -> NDArray[np.int8]:
 
 
 def restore_parts(numbers: NDArray[np.number]) -> NDArray[np.float16]:
-    """Restore unit vectors from :func:`round_parts`, in half precision; rounding them again gives the same numbers."""
+    """Restore unit vectors from :func:`round_parts`, in half precision; quantizing them again gives the same values."""
     return unit_vectors(numbers.astype(np.float32, copy=False)).astype(np.float16)
 
 
 @check_arguments
 def to_stored(features: FrameFeatures, *, parts: bool = True) -> FrameFeatures:
-    """Round features as a store keeps them: values in half precision, those of parts of the picture (views after the
-    first) more coarsely (:func:`round_parts`).
+    """Round features to the precision in which they are stored.
 
-    The only place where features are rounded. Windows, baselines and queries are made from rounded features, so that a
-    video is exactly as similar to itself as to its stored form. Rounding again changes nothing. Without ``parts``,
-    these stay as they are.
+    Values are rounded to half precision, and those of boxes and crops (views after the first) are quantized by
+    :func:`round_parts`. Features are rounded only here. Windows, baselines and queries are computed from rounded
+    features, so that a video and its stored features are exactly equally similar. Rounding is idempotent.
+
+    Args:
+        features: Features of a video.
+        parts: Whether to quantize the values of boxes and crops.
     """
 
     def column(values: NDArray[np.floating] | None) -> NDArray[np.float32] | None:
@@ -172,12 +175,12 @@ def to_stored(features: FrameFeatures, *, parts: bool = True) -> FrameFeatures:
 
 
 def describe_cut_off(info: VideoInfo) -> str:
-    """One line about a file that is :attr:`~vidkin.media.VideoInfo.cut_off`."""
-    return f"the file is cut off: {info.duration:.1f} s of {info.stated_duration:.1f} s are there"
+    """Describe a truncated file (:attr:`~vidkin.media.VideoInfo.cut_off`) in one line."""
+    return f"the file is cut off: it has {info.duration:.1f} s of {info.stated_duration:.1f} s"
 
 
 def frame_vectors(values: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Average regions [..., R, D] to one unit vector per frame [..., D]; zero where all are zero."""
+    """Average regions [..., R, D] to one unit vector per frame [..., D]; zero if all regions are zero."""
     values = values.astype(np.float32, copy=False)
     return unit_vectors(values[..., 0, :] if values.shape[-2] == 1 else values.mean(axis=-2))
 
@@ -197,28 +200,28 @@ def find_windows(
     longest_of_parts: float = 30.0,
     least_information: float = 0.01,
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Merge runs of similar frames, so that a still minute costs the first stage six vectors instead of sixty.
+    """Merge runs of similar frames into windows, so that a still minute costs the first search stage six vectors
+    instead of sixty.
 
-    A frame joins the open window if its vector (:func:`frame_vectors`) has a cosine of at least ``similarity``
-    with the window's mean so far and the window stays within ``longest`` seconds; otherwise it opens the
-    next one. A frame with less than ``least_information`` belongs to no window and closes the open one; frames in
-    which a view was not described are skipped.
-    A window's vector is the normalized mean of its frames. Every view has windows of its own, those of the whole
-    picture first.
+    A frame is added to the current window if its vector (:func:`frame_vectors`) has a cosine similarity of at least
+    ``similarity`` to the window's mean so far, and the window does not exceed ``longest`` seconds; otherwise it starts
+    a new window. A frame with less than ``least_information`` is in no window and ends the current one; frames without
+    features of a view are skipped. A window's vector is the normalized mean of its frames. Each view has separate
+    windows; those of whole frames come first.
 
     Args:
-        features: T frames of V views of R regions with D dimensions; D is the dimension E of the windows.
-        similarity: Cosine in [-1, 1]; higher makes more windows.
-        similarity_of_parts: The same for views of parts of the picture, of which there are many.
-        longest: Maximum length of a window in seconds.
-        longest_of_parts: The same for views of parts.
-        least_information: Least information of a window, in [0, 1]; 0 gives black frames windows, too.
+        features: Features [T, V, R, D]; the dimension E of the windows is D.
+        similarity: Minimum cosine similarity in [-1, 1]; higher values give more windows.
+        similarity_of_parts: Minimum cosine similarity for boxes and crops, of which there are many.
+        longest: Maximum duration of a window in seconds.
+        longest_of_parts: Maximum duration of a window of a box or crop in seconds.
+        least_information: Minimum information of a frame in a window, in [0, 1]; 0 also gives black frames windows.
 
     Returns:
         The first and last frame [W, 2] of each window, and its unit vector [W, E].
     """
     starts = features.timestamps.astype(np.float64, copy=False)
-    # The last frame stands as long as the one before it.
+    # The last frame lasts as long as the one before it.
     last_step = starts[-1:] - starts[-2:-1] if len(starts) > 1 else np.zeros_like(starts)
     ends = np.concatenate([starts[1:], starts[-1:] + last_step])
     vectors = frame_vectors(features.values)
@@ -242,9 +245,17 @@ def _spans(
     similarity: NDArray[np.float64],
     longest: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """First and last frame [W, 2] of each window and the sum [W, E] of its vectors, one view after the other; of
-    vectors [T, V, E], with a similarity and a longest window for each view. All views are walked along together."""
-    # Frames in which a view was not described have zero vectors.
+    """Find windows in all views simultaneously.
+
+    Args:
+        vectors: [T, V, E] unit vectors; zero for frames without features of a view.
+        informative: [T] mask of informative frames.
+        starts, ends: [T] seconds.
+        similarity, longest: [V] minimum cosine similarity and maximum duration for each view.
+
+    Returns:
+        First and last frame [W, 2] of each window, and the sum [W, E] of its vectors, view by view.
+    """
     described = np.vecdot(vectors, vectors) > 0.5
     sums, is_open = np.zeros(vectors.shape[1:], np.float32), np.zeros(len(similarity), bool)
     first, last = np.zeros((2, len(similarity)), np.int64)
@@ -263,9 +274,9 @@ def _spans(
             continue
         vector = vectors[at]
         joins = is_open & described[at] & ~is_before(longest, ends[at] - starts[first])
-        # vector . mean / |mean|, with the sum in place of the mean.
-        lengths = np.sqrt(np.vecdot(sums, sums).astype(np.float64))
-        joins &= np.vecdot(vector, sums) >= similarity * lengths
+        # The cosine similarity to the mean equals that to the sum.
+        norms = np.sqrt(np.vecdot(sums, sums).astype(np.float64))
+        joins &= np.vecdot(vector, sums) >= similarity * norms
         opens = described[at] & ~joins
         if opens.any():
             close(opens & is_open)
@@ -276,63 +287,64 @@ def _spans(
         last[described[at]] = at
     close(is_open)
     owner = np.concatenate(owners)
-    # Those of a view were closed in the order in which they were opened.
+    # A stable sort by view keeps the windows of each view in order of time.
     order = np.argsort(owner, kind="stable")
     return np.concatenate(spans)[order], np.concatenate(sums_of)[order]
 
 
-# A short video is sampled more densely until it has this many frames, up to this many per second.
-_FEWEST_FRAMES = 8
+# Short videos are sampled more densely to get this many frames, but at no more than this rate in frames per second.
+_MIN_FRAMES = 8
+_MAX_RATE = 2.0
 
-_DENSEST_RATE = 2.0
-
-# A query has about this many frames, so that one of them is near each frame of a fast-moving target.
+# Approximate number of frames of a query, which is dense so that some frame is close to each frame of a fast-moving
+# target.
 _QUERY_FRAMES = 90
 
 
 @check_arguments
 def sampling_rate(duration: float, base: float = 1.0) -> float:
-    """Frames per second at which to sample a video: ``base``, or more for very short videos.
+    """Return the sampling rate for a video in frames per second: ``base``, or more for very short videos.
 
-    A video (or stretch of one) that would have fewer than 8 frames is sampled at two, four or more times ``base``, so
-    that it has 8, at no more than 2 frames per second.
+    A video or clip that would have fewer than 8 frames is sampled at ``base`` times a power of two, to get 8 frames,
+    but at no more than 2 frames per second.
 
     Args:
-        duration: Duration in seconds; 0 or less means unknown and very short.
-        base: Frames per second for ordinary videos, above 0.
+        duration: Duration in seconds; 0 or less if it is unknown, which is treated as very short.
+        base: Sampling rate for ordinary videos in frames per second; must be positive.
 
     Raises:
-        InvalidArgumentError: The base is not above 0.
+        InvalidArgumentError: ``base`` is not positive.
     """
     if not base > 0:
-        raise InvalidArgumentError(f"base sampling rate must be above 0, got {base}")
-    if duration * base >= _FEWEST_FRAMES:
+        raise InvalidArgumentError(f"base sampling rate must be positive, got {base}")
+    if duration * base >= _MIN_FRAMES:
         return base
-    densest = max(_DENSEST_RATE, base)
+    densest = max(_MAX_RATE, base)
     if duration <= 0:
         return densest
-    doublings = math.ceil(math.log2(_FEWEST_FRAMES / (duration * base)))
+    doublings = math.ceil(math.log2(_MIN_FRAMES / (duration * base)))
     return float(min(densest, base * 2**doublings))
 
 
 @check_arguments
 def query_rate(duration: float, base: float = 1.0) -> float:
-    """Frames per second at which a query is sampled: more densely than the collection, up to 120 frames.
+    """Return the sampling rate for a query in frames per second, which is higher than for indexed videos, up to about
+    120 frames.
 
-    The frames of two copies are sampled at different moments, up to half a period apart, and a moving camera has moved
-    on by then. A query of a minute or less is sampled at 2 frames per second, a longer one at ``base``: always a whole
-    multiple of :func:`sampling_rate`, so that among the frames of a query are those that the collection has of the same
-    video.
+    Copies are sampled at different moments, up to half a period apart, by which time a moving camera may show something
+    different. With the default ``base``, a query of up to a minute is sampled at 2 frames per second, a longer one at
+    ``base``. The rate is always an integer multiple of :func:`sampling_rate`, so that the frames of a query include
+    those that an index has of the same video.
 
     Args:
-        duration: Duration in seconds; 0 or less means unknown and very short.
-        base: Frames per second for ordinary videos, above 0.
+        duration: Duration in seconds; 0 or less if it is unknown, which is treated as very short.
+        base: Sampling rate for ordinary videos in frames per second; must be positive.
 
     Raises:
-        InvalidArgumentError: The base is not above 0.
+        InvalidArgumentError: ``base`` is not positive.
     """
     least = sampling_rate(duration, base)
     if duration <= 0:
         return least
-    multiple = min(math.floor(_QUERY_FRAMES / (duration * least) + 0.5), int(max(_DENSEST_RATE, base) / least))
+    multiple = min(math.floor(_QUERY_FRAMES / (duration * least) + 0.5), int(max(_MAX_RATE, base) / least))
     return least * max(1, multiple)

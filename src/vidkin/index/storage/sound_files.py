@@ -1,11 +1,11 @@
-"""The sound of an index: landmarks by the content of files, and a table of their pairs for searches.
+"""Audio fingerprints of an index: the landmarks of each file, and a table of landmark pairs for searching.
 
-Landmarks are kept by the hash of a file's bytes. A moved file, a copy and a file that was removed and came back have
-theirs, whatever keeps the records; what no record needs any more is deleted at the end of an update.
+Landmarks are keyed by content hash, so that a moved file, a copy, or a file that was removed and added again keeps
+them, in any kind of store. Landmarks that no record refers to are deleted at the end of an update.
 
-The table is one small file that names its parts, and the parts: what is new becomes a part, small parts are joined, and
-what was removed is left out, so that adding a file to thousands costs about as much as adding it to one. A part is
-named by what is in it and never changes; readers see the parts of before or of after an update.
+The table consists of a small file that lists its parts, and the parts. New files form a new part, small parts are
+merged, and removed files are excluded, so the cost of adding a file hardly depends on the size of the index. A part is
+named by its contents and never changes, so readers see the parts from either before or after an update.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ _FOLDER, _SUFFIX = "sound", ".landmarks"
 _PARTS, _PART_SUFFIX = "sound/tables", ".pairs"
 _HEAD = struct.Struct("<4sII")
 _MARK, _TABLE_MARK, _PART_MARK = b"VKS1", b"VKT2", b"VKP1"
-# A landmark takes four bytes: its time in steps, seven bits of pitch, and whether it is strong.
+# A landmark takes four bytes: its time in steps, 7 bits of pitch, and one bit that says whether it is strong.
 _PITCH_BITS = 8
 
 
 class SoundFiles:
-    """Landmarks of files by the hash of their content.
+    """Landmarks of files, keyed by content hash.
 
     Args:
-        place: Place of the index.
+        place: Location of the index.
     """
 
     def __init__(self, place: Place) -> None:
         self._place = place
 
     def write(self, content: str, tracks: Sequence[SoundFeatures]) -> None:
-        """Store the landmarks of all tracks of a file; none for a file without sound."""
+        """Save the landmarks of all audio tracks of a file; ``tracks`` is empty for a file without sound."""
         entries = [
             {"landmarks": len(t), "length": t.length, "language": t.language, "is_default": t.is_default}
             for t in tracks
@@ -74,10 +74,10 @@ class SoundFiles:
             self._place.write(_name(content), _HEAD.pack(_MARK, len(header), zlib.crc32(body)) + body, sync=False)
 
     def read(self, content: str) -> tuple[SoundFeatures, ...] | None:
-        """The landmarks of a file's tracks; None if it was not described, or by another version.
+        """Read the landmarks of a file's tracks; None if they were not extracted, or by a different version.
 
         Raises:
-            CollectionDamagedError: They are cut off or not what was written.
+            CollectionDamagedError: The landmarks are truncated or corrupted.
         """
         name = _name(content)
         with reading(self._place.address(name)):
@@ -98,11 +98,11 @@ class SoundFiles:
             return tuple(tracks)
 
     def read_many(self, contents: Sequence[str]) -> list[tuple[SoundFeatures, ...] | None]:
-        """Read several, in this order; see :meth:`read`."""
+        """Read the landmarks of several files, in order; see :meth:`read`."""
         return self._place.map(self.read, contents)
 
     def contents(self) -> set[str]:
-        """Hashes of all files that have landmarks, complete or not."""
+        """Content hashes of all files with landmarks, whether complete or not."""
         with reading(self._place.address(_FOLDER)):
             names = self._place.sizes(_FOLDER)
         return {name.rpartition("/")[2].removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX)}
@@ -113,7 +113,7 @@ class SoundFiles:
             self._place.delete([_name(content) for content in contents])
 
     def remove_damaged(self) -> dict[str, str]:
-        """Read all, delete what is damaged, and the table with it; hashes and causes."""
+        """Check all landmarks; delete damaged ones and, if there are any, the table. Return hashes and causes."""
         damaged: dict[str, str] = {}
         for content in sorted(self.contents()):
             try:
@@ -131,10 +131,10 @@ class SoundFiles:
         return damaged
 
     def update(self, contents: Iterable[str]) -> None:
-        """Delete what no record needs any more, and make the table of searches if there is something new.
+        """Delete landmarks that no record refers to, and update the table if anything has changed.
 
         Args:
-            contents: Hashes of all readable files of the index.
+            contents: Content hashes of all readable files in the index.
         """
         with writing(self._place.address(_FOLDER)):
             self._place.delete_unfinished(_FOLDER)
@@ -144,22 +144,22 @@ class SoundFiles:
         try:
             known = SoundTable.open(self._place)
         except CollectionDamagedError as error:
-            _logger.info("%s; it is made again from the landmarks of all files", error)
+            _logger.info("%s; rebuilding it from the landmarks of all files", error)
             known = None
         if known is not None and known.read == there and all(part.name for part in known.parts):
             return
-        # A part of which more is left out than needed is not worth its room.
+        # Drop parts of which at least half is no longer needed.
         parts = (
             [part for part in known.parts if 2 * len(there.intersection(part.read)) > len(part.read)] if known else []
         )
         missing = sorted(there.difference(*(part.read for part in parts)))
-        for first in range(0, len(missing), _FILES_A_PART):
-            parts.append(self._read_part(missing[first : first + _FILES_A_PART]))
+        for first in range(0, len(missing), _FILES_PER_PART):
+            parts.append(self._read_part(missing[first : first + _FILES_PER_PART]))
             _join_small(parts)
         SoundTable.write(self._place, parts, there)
 
     def _read_part(self, contents: Sequence[str]) -> TablePart:
-        """A part of the table, of the landmarks of these files; damaged ones are deleted."""
+        """Build a part of the table from the landmarks of these files; damaged landmarks are deleted."""
         tracks: list[tuple[str, int, SoundFeatures]] = []
         read = []
         for content in contents:
@@ -195,14 +195,18 @@ def _name(content: str) -> str:
 
 
 def _open(stored: bytes | memoryview, mark: bytes, *, is_checked: bool = True) -> tuple[dict[str, Any], memoryview]:
-    """Header and data of a file."""
+    """Parse a file into its header and data.
+
+    Raises:
+        ValueError: The file is truncated or corrupted.
+    """
     content = memoryview(stored)
     if len(content) < _HEAD.size:
         raise ValueError(f"it has {len(content)} bytes")
     found, length, checksum = _HEAD.unpack(content[: _HEAD.size])
     body = content[_HEAD.size :]
     if found != mark or length > len(body):
-        raise ValueError("it is not what was written")
+        raise ValueError("its content is corrupted")
     if zlib.crc32(body if is_checked else body[:length]) != checksum:
         raise ValueError("its checksum is wrong")
     header = parse_json(bytes(body[:length]), LONG_JSON_LIMITS)
@@ -211,23 +215,24 @@ def _open(stored: bytes | memoryview, mark: bytes, *, is_checked: bool = True) -
     return header, body[length:]
 
 
-# Files whose landmarks are in memory at a time; pairs up to which parts are joined whatever their sizes are; and how
-# many times as many as the part behind it one keeps: each pair is written again a few times in all, and there are a few
-# parts.
-_FILES_A_PART, _FEW_PAIRS, _MANY_TIMES = 256, 200_000, 4
-# Attempts to read a table whose parts are replaced meanwhile.
-_MOST_READINGS = 5
+# Number of files whose landmarks are in memory at a time.
+_FILES_PER_PART = 256
+# A part is merged with the next unless it has at least this many pairs, and this many times the pairs of the next. Thus
+# each pair is rewritten only a few times in total, and the number of parts stays small.
+_MIN_PAIRS, _MIN_PART_RATIO = 200_000, 4
+# Maximum number of attempts to read a table whose parts are being replaced.
+_MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class TablePart:
-    """Pairs of the landmarks of some tracks, and whose they are.
+    """Landmark pairs of some tracks.
 
     Attributes:
         pairs: The pairs.
-        tracks: Content and number of each track, in the order of the pairs.
-        read: Contents that were read for it, those without sound as well.
-        name: What its file is named by; empty until it is written.
+        tracks: Content hash and number of each track, in the order of the pairs.
+        read: Content hashes of all files processed for this part, including those without sound.
+        name: Name that its file is derived from; empty until it is written.
     """
 
     pairs: PairTable
@@ -237,19 +242,19 @@ class TablePart:
 
     @classmethod
     def of(cls, stored: memoryview, name: str) -> TablePart | None:
-        """The part that is stored; None if it is of another version.
+        """Parse a stored part; None if it has a different version.
 
         Raises:
-            ValueError: It is cut off or not what was written.
+            ValueError: The part is truncated or corrupted.
         """
-        # The pairs are not covered: what is wrong there leads to a track that the landmarks do not confirm.
+        # The checksum does not cover the pairs: a wrong pair leads to a track that its landmarks do not confirm.
         header, data = _open(stored, _PART_MARK, is_checked=False)
         if header["made"] != fingerprint_of_sounds():
             return None
         counts = [int(count) for count in header["counts"]]
         tracks = tuple((str(content), int(number)) for content, number in header["tracks"])
         if len(data) != 4 * (counts[0] + counts[1]) + 8 * counts[2] or counts[2] != len(tracks) + 1:
-            raise ValueError("its tables are not what was written")
+            raise ValueError("its tables are corrupted")
         starts = np.frombuffer(data[: 8 * counts[2]], "<i8")
         rest = np.frombuffer(data[8 * counts[2] :], "<u4")
         pairs = PairTable(rest[: counts[0]], rest[counts[0] :], starts)
@@ -257,7 +262,7 @@ class TablePart:
         return cls(pairs, tracks, tuple(map(str, header["read"])), name)
 
     def written(self, place: Place) -> TablePart:
-        """This part, stored."""
+        """Save this part; return it with its name."""
         pairs = self.pairs
         header = json.dumps(
             {
@@ -267,7 +272,7 @@ class TablePart:
                 "read": list(self.read),
             }
         ).encode()
-        # Arrays begin at multiples of eight, as they are mapped.
+        # Align arrays to multiples of eight bytes, because they are memory-mapped.
         header += b" " * (-(len(header) + _HEAD.size) % 8)
         arrays = (pairs.starts.astype("<i8"), pairs.offsets.astype("<u4"), pairs.positions.astype("<u4"))
         name = hashlib.blake2b(header, digest_size=16).hexdigest()
@@ -276,8 +281,8 @@ class TablePart:
             place.write(_part_file(name), _HEAD.pack(_PART_MARK, len(header), zlib.crc32(header)) + body)
         return replace(self, name=name)
 
-    def with_tracks(self, other: TablePart) -> TablePart:
-        """One part of two, as one that was made of the tracks of both."""
+    def merged_with(self, other: TablePart) -> TablePart:
+        """Merge two parts; the result equals a part built from the tracks of both."""
         own, others = self.pairs, other.pairs
         moved = others.positions + own.starts[-1:].astype(np.uint32)
         counts = others.offsets[1:] - others.offsets[:-1]
@@ -286,20 +291,20 @@ class TablePart:
         pairs = PairTable(own.offsets + others.offsets, np.insert(own.positions, behind, moved), starts)
         return TablePart(pairs, self.tracks + other.tracks, self.read + other.read)
 
-    def can_hold(self, other: TablePart) -> bool:
-        """Whether the steps and the pairs of both can be counted in 32 bits."""
+    def can_merge(self, other: TablePart) -> bool:
+        """Whether the time steps and pairs of both parts fit in 32-bit integers."""
         own, others = self.pairs, other.pairs
         most = max(int(own.starts[-1] + others.starts[-1]), len(own.positions) + len(others.positions))
         return most < 1 << 32
 
 
 def _join_small(parts: list[TablePart]) -> None:
-    """Join the last parts until each is small, or much smaller than the one before it."""
-    while len(parts) > 1 and parts[-2].can_hold(parts[-1]):
+    """Merge the last parts until each is much smaller than the one before it."""
+    while len(parts) > 1 and parts[-2].can_merge(parts[-1]):
         before, last = (len(part.pairs.positions) for part in parts[-2:])
-        if before >= max(_FEW_PAIRS, _MANY_TIMES * last):
+        if before >= max(_MIN_PAIRS, _MIN_PART_RATIO * last):
             return
-        parts[-2:] = [parts[-2].with_tracks(parts[-1])]
+        parts[-2:] = [parts[-2].merged_with(parts[-1])]
 
 
 def _part_file(name: str) -> str:
@@ -307,9 +312,11 @@ def _part_file(name: str) -> str:
 
 
 def _map_file(place: Place, name: str) -> memoryview | None:
-    """The content of a file, None if there is none. A local one is not read but mapped, except on Windows: a search
-    touches a small part of it."""
-    # Windows replaces no file that is mapped anywhere, so that no update could write the next table.
+    """Return the content of a file; None if it does not exist.
+
+    Local files are memory-mapped (except on Windows), because a search needs only a small part of them.
+    """
+    # On Windows, a mapped file cannot be replaced, so updates would be blocked.
     if place.folder is None or sys.platform.startswith("win"):
         stored = place.read(name)
         return None if stored is None else memoryview(stored)
@@ -322,14 +329,14 @@ def _map_file(place: Place, name: str) -> memoryview | None:
 
 @dataclass(frozen=True, slots=True)
 class SoundTable:
-    """Pairs of the landmarks of all tracks, and whose they are.
+    """Landmark pairs of all tracks in an index.
 
     Attributes:
-        pairs: What is searched, the same however the parts were made.
-        tracks: Content and number of each track, in order.
-        read: Contents that were read for it, those without sound as well.
-        heard: Contents that have sound and not only silence.
-        parts: What it is made of; what was removed since is still in them.
+        pairs: The pairs to search; they do not depend on the division into parts.
+        tracks: Content hash and number of each track, in order.
+        read: Content hashes of all files processed, including those without sound.
+        heard: Content hashes of files with landmarks, that is, with sound other than silence.
+        parts: The parts, which may still contain files that have been removed.
     """
 
     FILE = SOUND_TABLE
@@ -342,28 +349,28 @@ class SoundTable:
 
     @classmethod
     def of(cls, parts: Sequence[TablePart], left_out: Collection[str]) -> SoundTable:
-        """The table of these parts without some contents."""
+        """Combine parts to a table without the contents in ``left_out``."""
         tracks = sorted(track for part in parts for track in part.tracks if track[0] not in left_out)
         numbers = {track: number for number, track in enumerate(tracks)}
-        places = [np.array([numbers.get(track, -1) for track in part.tracks], np.int64) for part in parts]
-        pairs = PairTables.of([part.pairs for part in parts], places)
+        positions = [np.array([numbers.get(track, -1) for track in part.tracks], np.int64) for part in parts]
+        pairs = PairTables.of([part.pairs for part in parts], positions)
         read = frozenset(content for part in parts for content in part.read).difference(left_out)
         return cls(pairs, tuple(tracks), read, frozenset(content for content, _ in tracks), tuple(parts))
 
     @classmethod
     def open(cls, place: Place, known: SoundTable | None = None) -> SoundTable | None:
-        """The table of an index; None if there is none, or one of another version.
+        """Load the table of an index; None if there is none, or if it has a different version.
 
         Args:
-            place: Place of the index.
-            known: The table as it was; parts that are in both are not read again.
+            place: Location of the index.
+            known: A previously loaded table, whose parts are reused.
 
         Raises:
-            CollectionDamagedError: It is cut off or not what was written.
+            CollectionDamagedError: The table is truncated or corrupted.
         """
         loaded = {part.name: part for part in known.parts} if known is not None else {}
         with reading(place.address(cls.FILE)):
-            for _ in range(_MOST_READINGS):
+            for _ in range(_MAX_ATTEMPTS):
                 stored = _map_file(place, cls.FILE)
                 if stored is None:
                     return None
@@ -374,16 +381,16 @@ class SoundTable:
                 there = [part for part in parts if part is not None]
                 if len(there) == len(parts):
                     return cls.of(there, frozenset(map(str, header["left_out"])))
-                # An update replaced a part: the table names others by now.
-            raise ValueError("it names a part that is missing")
+                # An update has replaced a part, so read the list of parts again.
+            raise ValueError("it refers to a missing part")
 
     @classmethod
     def write(cls, place: Place, parts: Sequence[TablePart], needed: Collection[str]) -> None:
-        """Write the table of these parts, and delete what is in none.
+        """Save a table that consists of these parts, and delete all other parts.
 
         Args:
-            place: Place of the index.
-            parts: The parts; those that are not stored yet are.
+            place: Location of the index.
+            parts: The parts; new ones are saved.
             needed: Contents that searches may find.
         """
         stored = [part if part.name else part.written(place) for part in parts]
@@ -397,36 +404,36 @@ class SoundTable:
 
 
 def _read_stored(place: Place, name: str) -> TablePart | None:
-    """A part by its name; None if it is gone.
+    """Read a part by name; None if it no longer exists.
 
     Raises:
-        ValueError: It is not what was written.
+        ValueError: The part is corrupted, or has an invalid name or a different version.
     """
     if not re.fullmatch("[0-9a-f]{32}", name):
-        raise ValueError("it names a part that cannot be")
+        raise ValueError("it refers to a part with an invalid name")
     stored = _map_file(place, _part_file(name))
     if stored is None:
         return None
     part = TablePart.of(stored, name)
     if part is None:
-        raise ValueError("it names a part of another version")
+        raise ValueError("it refers to a part with a different version")
     return part
 
 
 def fingerprint_of_sounds() -> str:
-    """Identifies what scores of sound depend on besides the files."""
+    """Fingerprint of everything that sound scores depend on, apart from the files."""
     return f"{fingerprint_of_landmarks()} {fingerprint_of_sound()}"
 
 
-# Videos whose landmarks are compared with those of the query, of the most promising ones.
-_FOUND = 30
+# Maximum number of promising tracks whose landmarks are compared with those of the query.
+_MAX_COMPARED = 30
 
 
 class SoundSearch:
-    """Finds the videos of an index that have the sound of a query.
+    """Finds videos of an index that share sound with a query.
 
     Args:
-        place: Place of the index.
+        place: Location of the index.
     """
 
     def __init__(self, place: Place) -> None:
@@ -437,10 +444,10 @@ class SoundSearch:
 
     @property
     def table(self) -> SoundTable | None:
-        """The table of pairs, as it is now; None if the index has none.
+        """The current table of landmark pairs; None if the index has none.
 
         Raises:
-            CollectionDamagedError: It is there and cannot be read.
+            CollectionDamagedError: The table exists but cannot be read.
         """
         version = self._place.version(SoundTable.FILE)
         if version != self._version:
@@ -454,43 +461,43 @@ class SoundSearch:
         skip: Container[str] = frozenset(),
         tried: Sequence[Hypothesis] | None = None,
     ) -> dict[str, SoundScore]:
-        """Scores of the contents that have anything in common with a query, by their hashes.
+        """Return the scores of contents that share sound with a query, keyed by content hash.
 
         Args:
-            query: Its tracks.
-            asked: What of each track is looked up, to take less time; None looks up all.
-            skip: Contents that are not compared.
-            tried: How the others may differ; None tries all hypotheses.
+            query: Tracks of the query.
+            asked: Part of each track to look up, to save time; None to look up whole tracks.
+            skip: Contents to skip.
+            tried: Hypotheses about changes of speed and pitch to try; None for all.
         """
         table = self.table
         scores: dict[str, SoundScore] = {}
         for track, part in zip(query, query if asked is None else asked, strict=True) if table is not None else ():
             assert table is not None
-            for number, lines in table.pairs.lines(part, limit=_FOUND, tried=tried).items():
-                content, place = table.tracks[number]
+            for number, lines in table.pairs.lines(part, limit=_MAX_COMPARED, tried=tried).items():
+                content, track_number = table.tracks[number]
                 if content in skip:
                     continue
                 try:
                     tracks = self._files.read(content)
                 except CollectionDamagedError:
-                    continue  # `vidkin doctor` says so; what else is there can be found
-                if tracks is None or place >= len(tracks):
+                    continue  # `vidkin doctor` reports damage; other files can still be found
+                if tracks is None or track_number >= len(tracks):
                     continue
-                score = compare_sounds(track, tracks[place], lines)
+                score = compare_sounds(track, tracks[track_number], lines)
                 if content not in scores or score.score > scores[content].score:
                     scores[content] = score
         return scores
 
     def tracks(self, content: str) -> tuple[SoundFeatures, ...] | None:
-        """Landmarks of a content's tracks, none without sound; None if they are not known."""
+        """Return the landmarks of a content's tracks, empty without sound; None if they are unknown."""
         return self._files.read(content)
 
     @property
     def has_tracks(self) -> bool:
-        """Whether any sound is known that is not silence."""
+        """Whether the index has landmarks of any track."""
         return self.table is not None and bool(self.table.tracks)
 
     def is_heard(self, content: str) -> bool:
-        """Whether a content was read and has landmarks."""
+        """Whether a content has landmarks."""
         table = self.table
         return table is not None and content in table.heard

@@ -1,4 +1,4 @@
-"""The store on disk: the list of videos, their windows and the files of their features, in one folder."""
+"""The disk store: the video table, windows and feature files of an index, in one folder."""
 
 from __future__ import annotations
 
@@ -40,38 +40,38 @@ from vidkin.similarity import FrameFeatures
 
 _Result = TypeVar("_Result")
 
-# Windows are copied into new files when at least this share and this number of rows belong to removed videos.
-_DEAD_SHARE, _DEAD_ROWS = 0.25, 1 << 14
+# Windows are copied to new files once more than this fraction and this number of rows belong to removed videos.
+_MAX_DEAD_RATIO, _MAX_DEAD_ROWS = 0.25, 1 << 14
 # Maximum number of attempts of a reader while a busy writer keeps replacing files.
-_MAX_READINGS = 10
+_MAX_ATTEMPTS = 10
 
 _WINDOW_FILE = re.compile(r"windows-(\d{1,9})\.(vectors|index)")
 
 
 @check_constructor
 class DiskStore:
-    """A :class:`~vidkin.index.storage.contract.VectorStore` in a folder of this machine.
+    """A :class:`~vidkin.index.storage.contract.VectorStore` in a local folder.
 
-    * ``videos.sqlite``: one row a video (:mod:`vidkin.index.storage.video_table`). Written last and removed first: a
-      video without a row here does not exist.
-    * ``windows-N.vectors``: see :mod:`vidkin.index.storage.window_files`; compared exactly in
-      memory while there are fewer than ``exact_below``, and beyond by ``windows-N.index``
-      (:mod:`vidkin.index.storage.window_index`), with the vectors themselves of what that finds.
-    * ``features``: one file a video.
+    * ``videos.sqlite``: one row per video (:mod:`vidkin.index.storage.video_table`), written last and removed first; a
+      video without a row does not exist.
+    * ``windows-N.vectors`` (:mod:`vidkin.index.storage.window_files`). Fewer than ``exact_below`` windows are compared
+      exactly in memory; otherwise, ``windows-N.index`` (:mod:`vidkin.index.storage.window_index`) provides candidates,
+      which are then compared exactly.
+    * ``features``: one file per video.
 
-    Features and windows are on the disk before the row that names them is committed, so whatever happens to a writer
-    or its machine leaves at worst some that no row names: :meth:`recover` removes the files, and rows are written over
-    or left out of the next generation. Readers hold all records in memory and are never blocked; files of removed
-    videos and of an earlier generation are deleted by the next :meth:`recover` only. Reading a missing or damaged part
-    raises :class:`CollectionDamagedError`, never returns an incomplete result; :meth:`recover` rebuilds windows from
-    the features, and marks videos without features as stale.
+    Features and windows are on disk before the row that refers to them is committed, so a crash leaves at worst some
+    without a row: :meth:`recover` removes such files, and window rows are overwritten, or dropped from the next
+    generation. Readers hold all records in memory and are never blocked; files of removed videos and earlier
+    generations are only deleted by the next :meth:`recover`. Reading a missing or damaged part raises
+    :class:`CollectionDamagedError` and never returns an incomplete result; :meth:`recover` rebuilds windows from
+    features, and marks videos without features as stale.
 
     Args:
-        place: Where the store is, from :func:`vidkin.index.open_place`; a folder of this machine.
-        exact_below: Number of windows from which :meth:`optimize` builds the approximate index.
+        place: Location of the store, from :func:`vidkin.index.open_place`; must be a local folder.
+        exact_below: :meth:`optimize` builds the approximate index if there are at least this many windows.
 
     Raises:
-        CollectionDamagedError: The list of videos is missing or damaged.
+        CollectionDamagedError: The video table is missing or damaged.
         CollectionError: The place is not a local folder.
     """
 
@@ -126,7 +126,7 @@ class DiskStore:
             return []
         with self._lock:
             if self._version is None:
-                self._commit([], [])  # otherwise features without a list would mean that the list was lost
+                self._commit([], [])  # create the table first: features without it would mean that it was lost
             self._table.check_present()
             first = self._table.first_free_id()
             records = [replace(entry.record, id=first + at) for at, entry in enumerate(entries)]
@@ -160,7 +160,7 @@ class DiskStore:
                 self._catalog.get_described(video_id, "features")
             return self._features.read_many(video_ids)
 
-        return self._again_if_outdated(read)
+        return self._retry_if_outdated(read)
 
     def read_windows(self, video_id: int) -> NDArray[np.float16]:
         return self.read_windows_many([video_id])[0]
@@ -172,11 +172,11 @@ class DiskStore:
                     self._catalog.get_described(video_id, "windows")
                 return self._windows.read(video_ids)
 
-        return self._again_if_outdated(read)
+        return self._retry_if_outdated(read)
 
     def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
         queries = check_vectors(vectors, limit)
-        return self._again_if_outdated(lambda: self._windows.nearest(queries, limit))
+        return self._retry_if_outdated(lambda: self._windows.nearest(queries, limit))
 
     def window_count(self) -> int:
         return len(self._windows)
@@ -206,21 +206,25 @@ class DiskStore:
             return {part.video_id: part.cause for part in parts}
 
     def discard_features(self, video_ids: Iterable[int]) -> None:
-        """Delete the features of videos, so that :meth:`recover` marks them as stale."""
+        """Delete the features of videos, so that :meth:`recover` marks the videos as stale."""
         with self._lock:
             self._features.remove(video_ids)
 
     def check_videos(self) -> None:
-        """Read the list of videos whole; :class:`CollectionDamagedError` if it is damaged."""
+        """Check the whole video table.
+
+        Raises:
+            CollectionDamagedError: The table is damaged.
+        """
         with self._lock:
             self._table.check()
             self._load()
 
     def remove_damaged_windows(self) -> dict[str, str]:
-        """Read all windows; if that fails, delete their files, so that :meth:`recover` rebuilds them.
+        """Check all windows; if any are damaged, delete their files, so that :meth:`recover` rebuilds them.
 
         Returns:
-            The cause by the path of what was deleted.
+            The cause, keyed by the path of the deleted file.
         """
         with self._lock:
             windows = self._windows
@@ -238,7 +242,7 @@ class DiskStore:
     def optimize(self) -> None:
         with self._lock:
             dead = self._state.rows - len(self._windows)
-            if dead > max(_DEAD_ROWS, _DEAD_SHARE * self._state.rows):
+            if dead > max(_MAX_DEAD_ROWS, _MAX_DEAD_RATIO * self._state.rows):
                 self._copy_windows()
             self._update_index()
 
@@ -254,7 +258,7 @@ class DiskStore:
             raise IndexClosedError(f"the index {self._folder} was closed; open it again")
 
     def _load(self) -> None:
-        """Read the current list of videos."""
+        """Read the current video table."""
         version = self._table.version()
         state, videos = self._table.read()
         if version is None and (self._features.any() or any(self._window_files())):
@@ -277,7 +281,7 @@ class DiskStore:
             return self._found
 
     def _commit(self, removed: Iterable[int], changed: Sequence[StoredVideo], state: WindowState | None = None) -> None:
-        """Change the list of videos, on the disk and here."""
+        """Change the video table, on disk and in memory."""
         self._check_open()
         removed = list(removed)
         self._table.commit(removed, changed, state or self._state)
@@ -290,15 +294,15 @@ class DiskStore:
             self._videos[video.record.id] = video
 
     def _write_windows(self, windows: Sequence[tuple[VideoRecord, NDArray[np.floating]]]) -> dict[int, StoredVideo]:
-        """Write windows after all rows; the next commit says that they are taken.
+        """Write windows after all existing rows; the next commit records that the rows are in use.
 
         Returns:
-            The videos that have any, with the places of these, by id.
+            The videos that have windows, with the position of these, keyed by id.
         """
         filled = [(record, own) for record, own in windows if len(own)]
         dimensions = {own.shape[1] for _, own in filled} | {self._state.dimension} - {0}
         if len(dimensions) > 1:
-            raise InvalidArgumentError(f"windows of one store must have one dimension, got {sorted(dimensions)}")
+            raise InvalidArgumentError(f"all windows in a store must have the same dimension, got {sorted(dimensions)}")
         placed, first = {}, self._state.rows
         checksums = self._windows.files.write(first, [own for _, own in filled])
         for (record, own), checksum in zip(filled, checksums, strict=True):
@@ -308,14 +312,14 @@ class DiskStore:
         return placed
 
     def _replace_windows(self, rebuilt: Mapping[int, NDArray[np.floating]]) -> None:
-        """Store windows of videos that have lost theirs."""
+        """Save rebuilt windows of videos whose windows were lost."""
         windows = [(self._catalog.get(number), own) for number, own in rebuilt.items()]
         placed = self._write_windows(windows)
         videos = [placed.get(record.id, StoredVideo(replace(record, windows=0))) for record, _ in windows]
         self._commit([], videos)
 
     def _copy_windows(self) -> None:
-        """Copy the windows into files of the next generation, without rows that belong to no video."""
+        """Copy the windows to the files of a new generation, without the rows of removed videos."""
         windows, state = self._windows, self._state
         generation = max([state.generation, *(number for number, _ in self._window_files())]) + 1
         windows.files.copy_rows(windows.runs, state.dimension, WindowFiles(self._folder, generation))
@@ -326,14 +330,14 @@ class DiskStore:
         self._commit([], moved, WindowState(generation, state.dimension, first))
 
     def _update_index(self) -> None:
-        """Bring the approximate index up to date once there are enough windows to need one."""
+        """Build or update the approximate index, if there are enough windows."""
         windows, rows = self._windows, self._state.rows
         if len(windows) < self._exact_below:
             return
         try:
             index = windows.open_index()
         except CollectionDamagedError:
-            index = None  # it is rebuilt from the vectors
+            index = None  # rebuild it from the vectors
         if index is None or index.is_outgrown(rows):
             index = WindowIndex.build(windows.vectors(0))
         elif index.rows < rows:
@@ -344,7 +348,7 @@ class DiskStore:
         self._found = None
 
     def _window_files(self) -> list[tuple[int, Path]]:
-        """The files of windows with the number of their generation."""
+        """Window files with the number of their generation."""
         found = ((_WINDOW_FILE.fullmatch(path.name), path) for path in self._folder.glob("windows-*"))
         return [(int(name[1]), path) for name, path in found if name is not None]
 
@@ -355,13 +359,13 @@ class DiskStore:
                     with suppress(FileNotFoundError):
                         disk.unlink(path)
 
-    def _again_if_outdated(self, action: Callable[[], _Result]) -> _Result:
-        """Run a read, and repeat it with the newest list if its files have been replaced."""
-        for _ in range(_MAX_READINGS):
+    def _retry_if_outdated(self, action: Callable[[], _Result]) -> _Result:
+        """Run a read, and repeat it with the latest video table if files were replaced in the meantime."""
+        for _ in range(_MAX_ATTEMPTS):
             try:
                 return action()
             except CollectionDamagedError:
-                # Nothing was written in the meantime, so the data is really missing.
+                # If nothing was written in the meantime, the data is actually missing.
                 if not self.refresh():
                     raise
         return action()

@@ -1,4 +1,4 @@
-"""Kinds of stores by the name in the manifest of an index."""
+"""Kinds of stores, by the name stored in the manifest of an index."""
 
 from __future__ import annotations
 
@@ -15,19 +15,23 @@ from vidkin.index.storage.store import DiskStore
 
 
 class LastingStore(VectorStore, Protocol):
-    """A store on a disk, parts of which can be damaged."""
+    """A persistent store, parts of which may be damaged."""
 
     def discard_features(self, video_ids: Iterable[int]) -> None:
-        """Delete the features of videos, so that :meth:`recover` marks them as stale."""
+        """Delete the features of videos, so that :meth:`recover` marks the videos as stale."""
 
     def check_videos(self) -> None:
-        """Read the list of videos whole; :class:`CollectionDamagedError` if it is damaged."""
+        """Check the whole video table.
+
+        Raises:
+            CollectionDamagedError: The table is damaged.
+        """
 
     def remove_damaged_windows(self) -> dict[str, str]:
-        """Read all windows; if that fails, delete them, so that :meth:`recover` rebuilds them.
+        """Check all windows; if any are damaged, delete them, so that :meth:`recover` rebuilds them.
 
         Returns:
-            The cause by the path of what was deleted.
+            The cause, keyed by the path of the deleted file.
         """
 
 
@@ -36,11 +40,11 @@ class StoreKind:
     """A kind of store for the records, features and windows of an index.
 
     Attributes:
-        open: Opens the store of an index.
-        places: The places of its parts, from
-            the place of the index and the address in the name (``4`` of ``shards:4``) or None. Raises
-            :class:`InvalidArgumentError` for an address that it does not take. A store of several parts keeps them in
-            the folder :data:`~vidkin.index.storage.manifest.PARTS_FOLDER`.
+        open: Function that opens the store of an index.
+        places: Function that returns the locations of the store's parts, given the location of the index and the
+            address in the store's name (``4`` in ``shards:4``) or None. Raises :class:`InvalidArgumentError` if the
+            address is invalid. A store with several parts keeps them in the folder
+            :data:`~vidkin.index.storage.manifest.PARTS_FOLDER`.
     """
 
     open: Callable[[Place, Manifest], LastingStore]
@@ -53,7 +57,7 @@ def _open_disk(place: Place, manifest: Manifest) -> DiskStore:
 
 def _disk_places(place: Place, address: str | None) -> list[Place]:
     if address is not None:
-        raise InvalidArgumentError(f"the store disk has no address, got {address!r}")
+        raise InvalidArgumentError(f"store 'disk' must not have an address, got {address!r}")
     return [place]
 
 
@@ -64,26 +68,30 @@ STORES: Registry[StoreKind] = Registry(
 
 
 def find_store_kind(name: str, place: Place) -> StoreKind:
-    """The kind of the store that a new index at a place is to have.
+    """Find a kind of store by name.
+
+    Args:
+        name: Name of the kind, optionally followed by an address.
+        place: Location of the index.
 
     Raises:
-        InvalidArgumentError: There is no such kind, or it does not take the address in the name.
-        MissingPartError: The package that provides it is not installed.
+        InvalidArgumentError: There is no such kind, or the address is invalid.
+        MissingPartError: The package that provides this kind is not installed.
     """
     named = parse_name(name)
     kind = STORES.find(named.prefix)
     if kind is None:
-        raise missing_scale(f"{place.uri}: an index with the store {name}") or STORES.unknown(name)
+        raise missing_scale(f"{place.uri}: an index with store {name}") or STORES.unknown(name)
     kind.places(place, named.address)
     return kind
 
 
 def open_store(place: Place, manifest: Manifest) -> LastingStore:
-    """The store of an index.
+    """Open the store of an index.
 
     Raises:
-        CollectionDamagedError: The manifest names no store.
-        MissingPartError: The package that provides it is not installed.
+        CollectionDamagedError: The manifest contains an invalid store name.
+        MissingPartError: The package that provides this kind of store is not installed.
     """
     return _kind_of(place, manifest).open(place, manifest)
 

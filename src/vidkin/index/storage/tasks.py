@@ -1,4 +1,4 @@
-"""Work on an index divided into tasks that any process with access to the index can do, here or on another machine."""
+"""Work on an index, split into tasks that any process with access to the index can run, possibly on other machines."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from vidkin.index.storage.place import Place
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A part of the work on an index, whose result depends only on its arguments and the index.
+    """A unit of work on an index, whose result depends only on its arguments and the index.
 
     Attributes:
-        method: Name of a method of the object that the job starts.
-        arguments: Its arguments.
-        home: A video that it reads, to run the task close to its features; None for anywhere.
-        about: Path of a video, named in errors.
+        method: Name of a method of the worker that the job creates.
+        arguments: Arguments of the method.
+        home: Id of a video that the task reads, to run it close to the video's features; None to run it anywhere.
+        about: Path of a video, for error messages.
     """
 
     method: str
@@ -31,48 +31,47 @@ class Task:
 
 
 class MappedJob(Protocol):
-    """State shared by the tasks of one search, sent to every process once."""
+    """State shared by the tasks of a search, sent to each process once."""
 
     def start(self, place: Place, store: VectorStore) -> Any:
-        """Create the object that does the tasks in one process.
+        """Create the worker that runs the tasks in one process.
 
         Args:
-            place: Place of the index.
-            store: Its store as this process sees it.
+            place: Location of the index.
+            store: Store of the index, as opened by this process.
         """
 
 
 class Mapper(Protocol):
-    """Does tasks where the videos are. :class:`MapHere` is one; a package with machines brings others.
+    """Runs tasks where the videos are; :class:`MapHere` runs them in this process, cluster packages provide others.
 
-    A search has a block of tasks done at once and takes their results in order, so its answers are those of one
-    process.
+    Searches submit blocks of tasks and process the results in order, so their results equal those of a single process.
     """
 
     @property
     def width(self) -> int:
-        """Number of tasks that are done at the same time."""
+        """Number of tasks that run in parallel."""
 
     def run(self, job: MappedJob, tasks: Sequence[Task]) -> Iterator[Any]:
         """Yield the results of tasks in order, each as soon as it and all earlier ones are available.
 
         Raises:
-            VidkinError: An error raised by a task.
-            ClusterError: The machines that do them cannot be reached, or one died again and again.
+            VidkinError: A task failed.
+            ClusterError: The machines that run the tasks cannot be reached, or a worker failed repeatedly.
         """
 
 
 MOST_JOBS = 4
-"""Maximum number of jobs that a process keeps ready, enough for one or two searches."""
+"""Maximum number of jobs whose workers a process keeps, enough for one or two searches."""
 
 
 class MapHere:
-    """A :class:`Mapper` that does tasks one after another in this process.
+    """A :class:`Mapper` that runs tasks one at a time in this process.
 
     Args:
-        place: Place of the index.
-        store: Its store.
-        width: Value of :meth:`width`.
+        place: Location of the index.
+        store: Store of the index.
+        width: Value of :attr:`width`, which determines the size of blocks.
     """
 
     def __init__(self, place: Place, store: VectorStore, width: int = 2) -> None:
@@ -90,14 +89,14 @@ class MapHere:
 
 
 def check_files_here(paths: Iterable[str]) -> None:
-    """Refuse to work on a machine without access to these files.
+    """Check that this machine can access these files.
 
     Raises:
-        ClusterError: A file does not exist.
+        ClusterError: A file does not exist on this machine.
     """
     for path in paths:
         if not os.path.exists(path):
             raise ClusterError(
-                f"machine {socket.gethostname()} of the cluster does not see {path}; mount the folder at the same path "
-                "on every machine"
+                f"machine {socket.gethostname()} of the cluster cannot access {path}; mount the folder at the same "
+                "path on every machine"
             )

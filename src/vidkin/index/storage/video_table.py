@@ -1,8 +1,8 @@
-"""The list of videos of an index: one SQLite file with a row for each, read whole and changed in transactions.
+"""The video table of an index: a SQLite file with one row per video, read as a whole and changed in transactions.
 
-SQLite keeps a rollback journal and not a write-ahead log: readers need the file for a moment only, and a journal works
-on the drives of other machines and on media that cannot be written as well. SQLite has no checksums; ours cover every
-row, and all of them together.
+SQLite is used with a rollback journal rather than a write-ahead log: readers access the file only briefly, and a
+journal also works on network drives and read-only media. SQLite has no checksums, so each row has one, and so does the
+table as a whole.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from vidkin.index.storage.records import VideoRecord
 
 VIDEOS_FILE = "videos.sqlite"
 
-# The list of videos cannot be rebuilt from anything else in the index.
+# The video table cannot be rebuilt from anything else in the index.
 REMEDY_OF_VIDEOS = (
     f"restore it from a backup, or delete {VIDEOS_FILE}, windows-* and features there (not decisions.json) and run "
     "`vidkin index` to read all videos again"
 )
 
-# The columns and their types in Python. A path is bytes, because a file name need not be valid text.
+# Columns with their Python types. Paths are bytes, because file names need not be valid Unicode.
 _COLUMNS: dict[str, type] = {
     "id": int,
     "path": bytes,
@@ -61,25 +61,25 @@ _COLUMNS: dict[str, type] = {
 _RECORD_COLUMNS = tuple(_COLUMNS)[:-3]
 _SQL_TYPES = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 _SCHEMA = {
-    # AUTOINCREMENT: an id identifies one video forever, also in notes that users keep elsewhere.
+    # AUTOINCREMENT: ids are never reused, so that ids users have noted elsewhere stay valid.
     "videos": "CREATE TABLE videos (id INTEGER PRIMARY KEY AUTOINCREMENT, path BLOB NOT NULL UNIQUE, "
     + ", ".join(f"{name} {_SQL_TYPES[kind]} NOT NULL" for name, kind in list(_COLUMNS.items())[2:])
     + ")",
-    # One row: see WindowState, and the number and the sum of the checksums of all videos.
+    # A single row with the WindowState, and the number of videos and the sum of their checksums.
     "state": "CREATE TABLE state (generation INTEGER NOT NULL, dimension INTEGER NOT NULL, rows INTEGER NOT NULL, "
     "videos INTEGER NOT NULL, checksum INTEGER NOT NULL)",
 }
 _READ = f"SELECT {', '.join(_COLUMNS)} FROM videos"
 _INSERT = f"INSERT OR REPLACE INTO videos VALUES ({', '.join('?' * len(_COLUMNS))})"
 
-# Files that SQLite has beside its own; a stranger may put something else there.
+# Suffixes of the files that SQLite keeps next to the database; in an untrusted index, these may not be regular files.
 _COMPANIONS = ("-journal", "-wal", "-shm")
 
-# Seconds that a commit of another process may take.
-_PATIENCE = 60.0
-# Bytes of the longest value: a path has 4 KiB.
+# Seconds to wait for a commit by another process.
+_TIMEOUT = 60.0
+# Maximum size of a value in bytes; paths have at most 4 KiB.
 _MAX_VALUE = 1 << 20
-# What SQLite says, as the system would.
+# System error numbers that correspond to SQLite errors.
 _ERRNO = {
     sqlite3.SQLITE_FULL: errno.ENOSPC,
     sqlite3.SQLITE_READONLY: errno.EROFS,
@@ -92,12 +92,12 @@ _ERRNO = {
 
 @dataclass(frozen=True, slots=True)
 class WindowState:
-    """Which files have the windows of the videos.
+    """Which files contain the windows, and their size.
 
     Attributes:
-        generation: Their number, see :class:`~vidkin.index.storage.window_files.WindowFiles`.
-        dimension: Dimension of the vectors; 0 before there are any.
-        rows: Number of rows that were ever taken, by videos that are gone as well.
+        generation: Generation of the files, see :class:`~vidkin.index.storage.window_files.WindowFiles`.
+        dimension: Dimension of the vectors; 0 if there are none yet.
+        rows: Number of rows in use, including those of removed videos.
     """
 
     generation: int = 1
@@ -107,12 +107,12 @@ class WindowState:
 
 @dataclass(frozen=True, slots=True)
 class StoredVideo:
-    """A record and where the windows of its video are.
+    """A record and the position of its windows.
 
     Attributes:
         record: The record, with its id.
-        first_row: Row of its first window.
-        row_checksum: Checksum of its windows.
+        first_row: Row of the first window.
+        row_checksum: Checksum of the windows.
     """
 
     record: VideoRecord
@@ -121,38 +121,38 @@ class StoredVideo:
 
 
 class VideoTable:
-    """The file, opened when it is first needed.
+    """The video table, opened on first use.
 
     Args:
-        path: The file, which need not exist.
+        path: Path of the file, which need not exist.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._connection: sqlite3.Connection | None = None
-        # Also closes the file of an index that is dropped without `close`: from Python 3.13 on, SQLite warns otherwise.
+        # Closes the file of an index that is garbage-collected without `close`; Python 3.13 and later warn otherwise.
         self._closing: weakref.finalize[[], VideoTable] | None = None
         self._inode = 0
 
     def version(self) -> tuple[int, int] | None:
-        """What changes with every commit of another connection; None if there is no file."""
+        """Return a value that changes with every commit by another connection; None if there is no file."""
         connection = self._open()
         if connection is None:
             return None
-        with self._speaking():
+        with self._translate_errors():
             (version,) = connection.execute("PRAGMA data_version").fetchone()
         return self._inode, version
 
     def read(self) -> tuple[WindowState, list[StoredVideo]]:
-        """All there is now, nothing if there is no file.
+        """Read the current state and all videos; empty if there is no file.
 
         Raises:
-            CollectionDamagedError: It is not what was written.
+            CollectionDamagedError: The table is damaged.
         """
         connection = self._open()
         if connection is None:
             return WindowState(), []
-        with self._speaking():
+        with self._translate_errors():
             connection.execute("BEGIN")
             try:
                 states = connection.execute(
@@ -162,21 +162,21 @@ class VideoTable:
             finally:
                 connection.execute("ROLLBACK")
             if len(states) != 1 or not all(isinstance(value, int) and 0 <= value < 1 << 62 for value in states[0]):
-                raise ValueError("its state is not what was written")
+                raise ValueError("its state is corrupted")
             videos = [_video_of(row) for row in rows]
             if (len(rows), _sum_of(rows)) != states[0][3:]:
-                raise ValueError("its rows are not all that were written")
+                raise ValueError("some of its rows are missing or corrupted")
         return WindowState(*states[0][:3]), videos
 
     def commit(self, removed: Iterable[int], changed: Sequence[StoredVideo], state: WindowState) -> None:
-        """Remove videos, add others or write them again, and set the state; all of it or nothing.
+        """Remove videos, add or rewrite others, and set the state, in one transaction.
 
         Raises:
-            CollectionError: The system refuses to write; nothing has changed.
+            CollectionError: The system refuses to write; nothing is changed.
         """
         connection = self._open(create=True)
         assert connection is not None
-        with self._speaking(write=True):
+        with self._translate_errors(write=True):
             disk.before("commit", str(self.path))
             connection.execute("BEGIN IMMEDIATE")
             try:
@@ -204,40 +204,48 @@ class VideoTable:
                 raise
 
     def check_present(self) -> None:
-        """:class:`CollectionError` if the file that was there is gone."""
+        """Check that the file has not been deleted since it was opened.
+
+        Raises:
+            CollectionError: The file no longer exists.
+        """
         if self.version() is None:
             raise CollectionError(
-                f"{self.path.parent} was deleted while it was being written to; run the same command again to make a "
-                "new index"
+                f"{self.path.parent} was deleted while it was being written to; run the same command again to create "
+                "a new index"
             )
 
     def first_free_id(self) -> int:
-        """The least id that no video has ever had."""
+        """Return the smallest id greater than all ids ever used."""
         connection = self._open()
         if connection is None:
             return 1
-        with self._speaking():
+        with self._translate_errors():
             used = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'videos'").fetchone()
         return 1 if used is None else int(used[0]) + 1
 
     def check(self) -> None:
-        """Read the whole file; :class:`CollectionDamagedError` if it is damaged anywhere."""
+        """Check the integrity of the whole file.
+
+        Raises:
+            CollectionDamagedError: The file is damaged.
+        """
         connection = self._open()
         if connection is not None:
-            with self._speaking():
+            with self._translate_errors():
                 (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
                 if found != "ok":
                     raise ValueError(found.replace("\n", " "))
 
     def close(self) -> None:
-        """Close the file; it is opened again when it is needed."""
+        """Close the file; it is reopened on the next use."""
         if self._closing is not None:
             self._closing()
         self._connection = self._closing = None
 
     def _open(self, *, create: bool = False) -> sqlite3.Connection | None:
-        """The connection to the file that has the name now; None if there is none."""
-        with self._speaking(write=create):
+        """Return a connection to the file that is currently at the path; None if there is none."""
+        with self._translate_errors(write=create):
             try:
                 status = os.lstat(self.path)
             except FileNotFoundError:
@@ -252,11 +260,11 @@ class VideoTable:
                 check_regular_file(self.path)
                 self.close()
             for ending in _COMPANIONS:
-                with suppress(FileNotFoundError):  # SQLite opens them by their names, and waits for pipes
+                with suppress(FileNotFoundError):  # SQLite opens these files by name, and would block on a pipe
                     check_regular_file(f"{self.path}{ending}")
             name = f"file:{quote(os.fsencode(self.path))}?mode={'rwc' if create else 'rw'}"
             connection = sqlite3.connect(
-                name, uri=True, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+                name, uri=True, timeout=_TIMEOUT, isolation_level=None, check_same_thread=False
             )
             try:
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_VALUE)
@@ -273,7 +281,8 @@ class VideoTable:
             return connection
 
     def _prepare(self, connection: sqlite3.Connection, create: bool) -> bool:
-        """Check the schema; create it in a new file. False if there is none, as the machine stopped before."""
+        """Check the schema, or create it in a new file; return False if there is none, because its creation was
+        interrupted."""
         rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL")
         found = {name: sql for name, sql in rows if name != "sqlite_sequence"}
         if not found:
@@ -286,12 +295,12 @@ class VideoTable:
             connection.execute("COMMIT")
             disk.sync_folder(self.path.parent)
         elif found != _SCHEMA:
-            raise ValueError("its tables are not what was written")
+            raise ValueError("its schema is wrong")
         return True
 
     @contextmanager
-    def _speaking(self, *, write: bool = False) -> Iterator[None]:
-        """Names the file and what is wrong with it in errors of SQLite."""
+    def _translate_errors(self, *, write: bool = False) -> Iterator[None]:
+        """Convert errors of SQLite to errors that name the file, the cause and the remedy."""
         with (writing if write else reading)(self.path, REMEDY_OF_VIDEOS):
             try:
                 yield
@@ -303,11 +312,11 @@ class VideoTable:
 
 
 def _row_of(video: StoredVideo) -> tuple[Any, ...]:
-    """The row of a video, with its checksum."""
+    """Convert a video to a row with a checksum."""
     record = video.record
     values = {name: getattr(record, name) for name in _RECORD_COLUMNS}
     values["path"] = os.fsencode(record.path)
-    # A cause may quote a file name that is not valid text.
+    # A cause may contain a file name that is not valid Unicode.
     values["cause"] = record.cause.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     row = tuple(kind(value) for kind, value in zip(_COLUMNS.values(), values.values(), strict=False))
     row = (*row, video.first_row, video.row_checksum)
@@ -315,9 +324,13 @@ def _row_of(video: StoredVideo) -> tuple[Any, ...]:
 
 
 def _video_of(row: tuple[Any, ...]) -> StoredVideo:
-    """The video of a row; ValueError if it is not what was written."""
+    """Convert a row to a video.
+
+    Raises:
+        ValueError: The row is corrupted.
+    """
     if tuple(map(type, row)) != tuple(_COLUMNS.values()) or _checksum(row[:-1]) != row[-1]:
-        raise ValueError("a row is not what was written")
+        raise ValueError("a row is corrupted")
     values = dict(zip(_COLUMNS, row, strict=True))
     values["path"], values["has_audio"] = os.fsdecode(values["path"]), bool(values["has_audio"])
     record = VideoRecord(**{name: values[name] for name in _RECORD_COLUMNS})

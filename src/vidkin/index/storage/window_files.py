@@ -1,10 +1,10 @@
-"""The vectors of the windows of an index in a file that only grows.
+"""The vectors of the windows of an index, in an append-only file.
 
-Rows are named by the records of videos. A row is on the disk before a record names it and is never written again, so
-whoever has read the records can read their rows, whatever others write meanwhile. Rows that no record names any more
-are left out when the store is copied into files of the next generation.
+Video records refer to rows. A row is on disk before a record refers to it, and is not rewritten afterward, so readers
+can read the rows of the records they have, whatever is written in the meantime. Rows that no record refers to are
+dropped when the windows are copied to the files of a new generation.
 
-Shape legend: N rows, E dimension of a vector.
+Shapes: N rows, E dimensions of a vector.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from vidkin._base import disk
 from vidkin.index.storage.files import reading, writing
 
 _VECTOR = np.dtype("<f2")
-# Bytes that are copied at a time.
+# Number of bytes copied at a time.
 _CHUNK = 1 << 22
 
 _NEW = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 class WindowRun(NamedTuple):
-    """The rows of one video: the first one, their number, whose they are, and their checksum."""
+    """The rows of one video: first row, number of rows, id of the video, and checksum."""
 
     first: int
     length: int
@@ -40,11 +40,11 @@ class WindowRun(NamedTuple):
 
 
 class WindowFiles:
-    """The rows of one generation.
+    """The window files of one generation.
 
     Args:
         folder: Folder of the store.
-        generation: Its number; another one has other files.
+        generation: Number of the generation, which is part of the file names.
     """
 
     def __init__(self, folder: Path, generation: int) -> None:
@@ -53,7 +53,7 @@ class WindowFiles:
         self.vector_path = folder / f"windows-{generation}.vectors"
 
     def rows(self, dimension: int) -> int:
-        """Number of rows that are there whole."""
+        """Number of complete rows on disk."""
         try:
             size = self.vector_path.lstat().st_size
         except FileNotFoundError:
@@ -61,11 +61,11 @@ class WindowFiles:
         return size // (dimension * _VECTOR.itemsize or 1)
 
     def write(self, first: int, videos: Sequence[NDArray[np.floating]]) -> list[int]:
-        """Write the vectors [W, E] of videos from row ``first`` on, which no record names; they are on the disk
-        afterwards.
+        """Write the vectors [W, E] of videos, starting at row ``first``, to which no record may refer; then sync to
+        disk.
 
         Returns:
-            The checksum of each video, for :meth:`read`.
+            The checksum of each video's windows, for :meth:`read`.
         """
         if not videos:
             return []
@@ -76,10 +76,10 @@ class WindowFiles:
         return [zlib.crc32(part) for part in parts]
 
     def vectors(self, dimension: int, rows: int) -> NDArray[np.float16]:
-        """The first ``rows`` vectors [N, E], mapped and not read.
+        """Memory-map the first ``rows`` vectors [N, E].
 
         Raises:
-            CollectionDamagedError: The file is missing or shorter.
+            CollectionDamagedError: The file is missing or too short.
         """
         shape = (rows, dimension)
         with reading(self.vector_path):
@@ -92,22 +92,22 @@ class WindowFiles:
             return np.memmap(self.vector_path, _VECTOR, "r", shape=shape)
 
     def read(self, vectors: NDArray[np.float16], run: WindowRun) -> NDArray[np.float16]:
-        """Windows of one video out of the mapped file.
+        """Read the windows of one video from the mapped file.
 
         Raises:
-            CollectionDamagedError: They are not what was written.
+            CollectionDamagedError: The windows are missing or corrupted.
         """
         with reading(self.vector_path):
             rows = slice(run.first, run.first + run.length)
             if run.first < 0 or rows.stop > len(vectors):
-                raise ValueError("it is shorter than its list says")
+                raise ValueError("it is shorter than expected")
             own = np.array(vectors[rows])
             if zlib.crc32(own.tobytes()) != run.checksum:
                 raise ValueError("the stored values are corrupted")
         return own
 
     def copy_rows(self, runs: Sequence[WindowRun], dimension: int, target: WindowFiles) -> None:
-        """Copy runs of rows one after the other to the start of another generation's file."""
+        """Copy runs of rows to the file of another generation, consecutively from the start."""
         size, copy = dimension * _VECTOR.itemsize, target.vector_path
         with writing(copy):
             disk.before("write", str(copy))
@@ -138,6 +138,6 @@ def _copy(old: BinaryIO, position: int, count: int, new: BinaryIO) -> None:
     while count > 0:
         part = old.read(min(count, _CHUNK))
         if not part:
-            raise ValueError("it is shorter than its list says")
+            raise ValueError("it is shorter than expected")
         new.write(part)
         count -= len(part)

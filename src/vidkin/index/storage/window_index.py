@@ -1,12 +1,12 @@
-"""An approximate index of many window vectors, kept as plain arrays beside the vectors and searched by FAISS.
+"""An approximate index of many window vectors, stored as plain arrays next to the vectors and searched by FAISS.
 
-Vectors are in partitions around centroids, and a query looks into the nearest partitions only (inverted files). Of a
-vector each part of up to four numbers is kept as four bits, the nearest of 16 values of that part (product
-quantization, Jégou, Douze and Schmid, 2011), which processors compare fast by tables in registers (André, Kermarrec
-and Le Scouarnec, 2015). The caller compares the candidates with the vectors themselves. The arrays are read by us and
-handed to FAISS, whose own files are not made for untrusted input.
+Vectors are partitioned by their nearest centroid, and a query is compared only with the nearest partitions (inverted
+files). Each part of up to four dimensions is quantized to four bits, the nearest of 16 values of that part (product
+quantization; Jégou, Douze and Schmid, 2011), which processors compare fast with tables in registers (André, Kermarrec
+and Le Scouarnec, 2015). Callers compare the candidates with the original vectors. The arrays are parsed by this module
+rather than FAISS, whose file format is not safe for untrusted input.
 
-Shape legend: N vectors, E dimension, P partitions, M parts, Q queries, K candidates.
+Shapes: N vectors, E dimensions, P partitions, M parts, Q queries, K candidates.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from vidkin.index.storage.files import reading, writing
 
 _logger = logging.getLogger(__name__)
 
-# Vectors of a partition, on average; research/results/scale_engines.json has figures of these numbers.
-_ROWS_A_PARTITION = 4096
+# Mean number of vectors per partition; research/results/scale_engines.json has measurements for these numbers.
+_ROWS_PER_PARTITION = 4096
 _MAX_PARTITIONS = 1024
-# Vectors a partition that k-means sees, and at least of all.
-_SAMPLES_A_PARTITION, _MIN_SAMPLES = 64, 1 << 14
-# Partitions that a query looks into.
+# Number of vectors per partition in the training sample of k-means, and minimum size of the sample.
+_SAMPLES_PER_PARTITION, _MIN_SAMPLES = 64, 1 << 14
+# Number of partitions searched per query.
 _PROBED = 64
-_VALUES_OF_PART = 16
-# Vectors that are added at a time.
-_ADDED_AT_ONCE = 1 << 16
-# An index of so many times as many vectors is made anew: its partitions have become long.
+_VALUES_PER_PART = 16
+# Number of vectors added at a time.
+_BATCH = 1 << 16
+# The index is rebuilt once it has grown by this factor, because its partitions have become large.
 _GROWTH = 4
 _SEED = 1
 
 
 class WindowIndex:
-    """The rows of one generation up to some row, searched approximately.
+    """Approximate search over the first rows of a generation.
 
     Args:
         index: ``faiss.IndexIVFPQ`` over unit vectors, by inner product.
@@ -51,33 +51,33 @@ class WindowIndex:
 
     @property
     def rows(self) -> int:
-        """Number of rows from 0 on that are in it, dead ones too."""
+        """Number of rows in the index, counted from row 0 and including those of removed videos."""
         return int(self._index.ntotal)
 
     @classmethod
     def build(cls, vectors: NDArray[np.floating]) -> WindowIndex:
-        """Of vectors [N, E] of length 1."""
+        """Build an index from unit vectors [N, E]."""
         count, dimension = vectors.shape
-        partitions = max(1, min(_MAX_PARTITIONS, count // _ROWS_A_PARTITION))
+        partitions = max(1, min(_MAX_PARTITIONS, count // _ROWS_PER_PARTITION))
         _logger.info("indexing %d windows in %d partitions", count, partitions)
         index = _new_index(dimension, partitions)
         index.cp.seed = _SEED
         generator = np.random.default_rng(_SEED)
-        sample = min(count, max(_MIN_SAMPLES, _SAMPLES_A_PARTITION * partitions))
+        sample = min(count, max(_MIN_SAMPLES, _SAMPLES_PER_PARTITION * partitions))
         index.train(vectors[np.sort(generator.choice(count, sample, replace=False))].astype(np.float32))
         made = cls(index)
         made.add(vectors)
         return made
 
     def add(self, vectors: NDArray[np.floating]) -> None:
-        """Add the rows that follow, vectors [N, E]."""
-        for first in range(0, len(vectors), _ADDED_AT_ONCE):
-            self._index.add(vectors[first : first + _ADDED_AT_ONCE].astype(np.float32))
+        """Add the vectors [N, E] of the following rows."""
+        for first in range(0, len(vectors), _BATCH):
+            self._index.add(vectors[first : first + _BATCH].astype(np.float32))
 
     def is_outgrown(self, rows: int) -> bool:
-        """Whether so many rows should have an index of their own."""
+        """Whether the index should be rebuilt for this number of rows."""
         partitions = int(self._index.nlist)
-        return partitions < _MAX_PARTITIONS and rows >= _GROWTH * partitions * _ROWS_A_PARTITION
+        return partitions < _MAX_PARTITIONS and rows >= _GROWTH * partitions * _ROWS_PER_PARTITION
 
     def packed(self) -> WindowIndex:
         """The same codes in the order in which they are compared fast; nothing can be added or saved."""
@@ -89,13 +89,13 @@ class WindowIndex:
         return WindowIndex(index)
 
     def search(self, queries: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-        """The rows [Q, K] that are nearest to each query [Q, E]; -1 where there are no more."""
+        """Find the rows [Q, K] nearest to each query [Q, E]; padded with -1."""
         self._index.nprobe = min(_PROBED, int(self._index.nlist))
         _, rows = self._index.search(np.ascontiguousarray(queries), count)
         return np.asarray(rows, np.int64)
 
     def save(self, path: Path) -> None:
-        """Write the arrays whole or not at all."""
+        """Save the arrays to a file, atomically."""
         import faiss
         from safetensors.numpy import save_file
 
@@ -121,15 +121,15 @@ class WindowIndex:
 
     @classmethod
     def open(cls, path: Path, dimension: int, most: int) -> WindowIndex | None:
-        """The index of a file; None if there is none.
+        """Load an index from a file; None if the file does not exist.
 
         Args:
-            path: The file.
-            dimension: E.
-            most: Number of rows that there are; it may lack the last ones.
+            path: Path of the file.
+            dimension: Expected dimension E.
+            most: Number of rows in use; the index may not contain the last ones.
 
         Raises:
-            CollectionDamagedError: It is not what was written.
+            CollectionDamagedError: The file is damaged.
         """
         import faiss
         from safetensors import SafetensorError
@@ -152,7 +152,7 @@ class WindowIndex:
                 centroids.dtype != np.float32
                 or centroids.shape != (len(sizes), dimension)
                 or values.dtype != np.float32
-                or values.shape != (_VALUES_OF_PART * dimension,)
+                or values.shape != (_VALUES_PER_PART * dimension,)
                 or codes.dtype != np.uint8
                 or codes.shape != (count, (_parts(dimension) + 1) // 2)
                 or rows.dtype != np.int64
@@ -182,8 +182,8 @@ class WindowIndex:
 def _new_index(dimension: int, partitions: int) -> Any:
     import faiss
 
-    # In Python an index keeps a reference to the one that it is given.
-    quantizer, bits = faiss.IndexFlatIP(dimension), int(math.log2(_VALUES_OF_PART))
+    # The Python wrapper keeps a reference to the quantizer, so it is not garbage-collected.
+    quantizer, bits = faiss.IndexFlatIP(dimension), int(math.log2(_VALUES_PER_PART))
     parts, metric = _parts(dimension), faiss.METRIC_INNER_PRODUCT
     index = faiss.IndexIVFPQ(quantizer, dimension, partitions, parts, bits, metric)
     index.by_residual = False
@@ -191,12 +191,12 @@ def _new_index(dimension: int, partitions: int) -> Any:
 
 
 def _parts(dimension: int) -> int:
-    """M, parts of a vector: of the most numbers, four at most, that divide it evenly."""
+    """Number of parts M of a vector, each of the most dimensions, at most four, that divide it evenly."""
     return next(dimension // size for size in (4, 3, 2, 1) if dimension % size == 0)
 
 
 def _max_bytes(dimension: int, rows: int) -> int:
-    """Bytes of the largest file that an index of so many rows can have."""
-    partitions = min(_MAX_PARTITIONS, math.ceil(rows / _ROWS_A_PARTITION) + 1)
-    values = 4 * _VALUES_OF_PART * dimension
+    """Maximum size in bytes of the file of an index with this many rows."""
+    partitions = min(_MAX_PARTITIONS, math.ceil(rows / _ROWS_PER_PARTITION) + 1)
+    values = 4 * _VALUES_PER_PART * dimension
     return (1 << 16) + rows * (dimension + 8) + partitions * (4 * dimension + 8) + values
