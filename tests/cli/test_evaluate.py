@@ -85,7 +85,7 @@ def test_a_list_of_files_is_read_as_in_training(pictures: Path, tmp_path: Path) 
 
 def test_evaluate_refuses_a_folder_without_a_model(tmp_path: Path, pictures: Path) -> None:
     outcome = run("evaluate", tmp_path, status=2)
-    assert "holds no model" in outcome.err
+    assert "contains no model" in outcome.err
     outcome = run("evaluate", tmp_path, pictures, "--option", "kind=image", status=2)
     assert str(tmp_path) in outcome.err
 

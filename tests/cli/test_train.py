@@ -195,11 +195,11 @@ class TestEvaluate:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (["nowhere"], "nowhere: holds no model"),
+            (["nowhere"], "nowhere: contains no model"),
             (["{model}", "--queries", "exam"], "split must be one of"),
             (["{model}", "{pictures}", "--option", "kind"], "for example content=images; got kind"),
             (["{model}", "{pictures}", "--reader", "novel"], "'novel' is not a reader"),
-            (["{pictures}", "{pictures}"], "holds no model"),
+            (["{pictures}", "{pictures}"], "contains no model"),
         ],
     )
     def test_what_is_wrong_is_one_line(self, work: Path, words: list[str], message: str) -> None:

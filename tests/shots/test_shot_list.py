@@ -40,7 +40,7 @@ def test_part_and_threshold_equal_detect(film: Path) -> None:
     assert part == list(detect(film, "default", threshold=0.9, start=1.0, end=5.5).shots)
     assert part[0].start >= 1.0
     assert len(vidkin.detect_shots(film, threshold=0.99999)) < len(vidkin.detect_shots(film, threshold=0.2))
-    with pytest.raises(InvalidArgumentError, match="threshold needs a detector given by name"):
+    with pytest.raises(InvalidArgumentError, match="threshold requires a detector name"):
         vidkin.detect_shots(film, known(), threshold=0.5)
 
 

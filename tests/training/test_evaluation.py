@@ -182,7 +182,7 @@ class TestEvaluate:
             match=r"split must be one of train, validation, test, or '' \(undecided\), got 'exam'",
         ):
             evaluate(folder, labelled, query_split="exam")
-        with pytest.raises(UnknownExtractorError, match="holds no model"):
+        with pytest.raises(UnknownExtractorError, match="contains no model"):
             evaluate(folder.parent, labelled)
 
     def test_embeddings_of_a_set_are_unit_vectors(self, trained: tuple[Path, LabelledSet]) -> None:

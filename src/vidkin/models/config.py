@@ -151,7 +151,7 @@ class EncoderConfig(ModelConfig):
         for name in ("width", "rate", "seconds"):
             value = getattr(self, name)
             if value is not None and not (value > 0 and math.isfinite(value)):
-                raise InvalidArgumentError(f"{name} must be a positive number, got {value}")
+                raise InvalidArgumentError(f"{name} must be a number above 0, got {value}")
         if self.rate is not None and self.seconds is not None:
             raise InvalidArgumentError(
                 f"only one of rate and seconds can be set, got {self.rate} and {self.seconds}: a clip's length follows "
@@ -170,7 +170,7 @@ class EncoderConfig(ModelConfig):
             raise InvalidArgumentError(f"embedding_from and motion must not be set for kind {self.kind!r}")
         if self.motion and (self.trainable != "all" or self.frames < 2):
             raise InvalidArgumentError(
-                f"motion requires trainable 'all' and at least 2 frames, got {self.trainable!r} and {self.frames}"
+                f"motion needs trainable 'all' and at least 2 frames, got {self.trainable!r} and {self.frames}"
             )
         if self.kind == "frame_encoder" and (self.mean or self.std):
             raise InvalidArgumentError(

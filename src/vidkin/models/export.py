@@ -173,7 +173,7 @@ def write_graph(
         ExportError: onnx is not installed, or the network has a layer that ONNX does not support.
     """
     if importlib.util.find_spec("onnx") is None:
-        raise ExportError(f"exporting to ONNX requires onnx; install it with: {install_command('train')}")
+        raise ExportError(f"exporting to ONNX needs onnx; install it with: {install_command('train')}")
     import onnx
 
     if sum(tensor.nbytes for tensor in network.state_dict().values()) > _MAX_WEIGHT_BYTES:

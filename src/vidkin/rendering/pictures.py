@@ -38,7 +38,7 @@ def require_picture_name(path: PathLike) -> None:
     name = printable(os.fspath(path))
     formats = sorted(_matplotlib("backend_bases").FigureCanvasBase.get_supported_filetypes())
     if Path(path).suffix.lower().lstrip(".") not in formats:
-        raise InvalidArgumentError(f"{name}: not an image format; choose one of .{', .'.join(formats)}")
+        raise InvalidArgumentError(f"{name}: not an image format; choose a name that ends in .{', .'.join(formats)}")
     folder = Path(path).parent
     if not folder.is_dir():
         raise InvalidArgumentError(f"{printable(os.fspath(folder))}: no such folder; create it first")
