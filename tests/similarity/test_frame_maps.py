@@ -279,7 +279,7 @@ def test_invalid_targets_are_refused() -> None:
         frame_similarity_many(query, [query, query[:0]])
     with pytest.raises(InvalidArgumentError, match="target 1 must have 3 regions per frame, like the others, got 2"):
         frame_similarity_many(query, [query, query[:, :2]])
-    with pytest.raises(InvalidArgumentError, match="lengths must be given for concatenated targets"):
+    with pytest.raises(InvalidArgumentError, match="lengths is required for concatenated targets"):
         frame_similarity_many(query, query)
     with pytest.raises(InvalidArgumentError, match=r"add up to 2 frames, got \[1, 2\]"):
         frame_similarity_many(query, query, lengths=[1, 2])
