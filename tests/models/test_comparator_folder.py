@@ -64,7 +64,7 @@ def test_other_models_and_damaged_comparators_are_rejected(tmp_path: Path) -> No
     with pytest.raises(UnknownExtractorError, match="contains no model"):
         load_comparator(tmp_path)
     folder = save_comparator(passing(), tmp_path / "model")
-    with pytest.raises(InvalidArgumentError, match="holds a comparator of videos, not an encoder"):
+    with pytest.raises(InvalidArgumentError, match="contains a video comparator, not an encoder"):
         load_model(folder)
     state = load_file(folder / "model.safetensors")
     save_file(

@@ -198,7 +198,7 @@ def test_files_without_a_checkpoint_are_rejected(tmp_path: Path, whitening: Path
     path = stored(tmp_path, LAYOUTS["s2vs"])
     with pytest.raises(InvalidArgumentError, match="specify the whitening used in its training"):
         import_comparator(path, tmp_path / "model", layout="s2vs")
-    with pytest.raises(InvalidArgumentError, match="must hold mean, d and V"):
+    with pytest.raises(InvalidArgumentError, match="must contain mean, d and V"):
         import_comparator(path, tmp_path / "model", layout="s2vs", whitening=path)
 
 

@@ -29,7 +29,7 @@ def test_every_part_of_the_installation_is_checked() -> None:
     lacking = {name for name, (state, _) in findings.items() if state != "ok"}
     assert lacking - {"extra map"} == OTHERS
     assert "h264" in findings["video decoders"][1]
-    assert findings["classical extractor"][1].endswith(" values")
+    assert findings["classical extractor"][1].endswith(" dimensions")
 
 
 def test_failing_part_is_reported_as_broken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,7 +129,7 @@ def test_invalid_parts_are_rejected(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     with pytest.raises(MediaError, match=r"film.mp4: it has no frames between 60 s and the end"):
         detect(film, "shotdetect", start=60.0)
-    with pytest.raises(InvalidArgumentError, match=r"end must be after start, .* got 3.0 and 2.0"):
+    with pytest.raises(InvalidArgumentError, match=r"end after start, got 3.0 and 2.0"):
         detect(film, "shotdetect", start=3.0, end=2.0)
 
 

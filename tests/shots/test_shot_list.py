@@ -75,5 +75,5 @@ def test_images_pieces_and_lists_contain_only_remaining_shots(film: Path, tmp_pa
 def test_error_for_frames_in_memory_names_the_methods_that_need_a_file(tmp_path: Path) -> None:
     shots = vidkin.detect_shots(np.zeros((5, 32, 48, 3), np.uint8), frame_rate=5)
     for write in (shots.save_images, shots.split, shots.export):
-        with pytest.raises(InvalidArgumentError, match="needs shots of a file"):
+        with pytest.raises(InvalidArgumentError, match="requires shots from a file"):
             write(tmp_path / "a")

@@ -114,8 +114,8 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
     for name, part in (("training", grades[~held_back]), ("held-out", grades[held_back])):
         if len(set(part.tolist())) < 2:
             raise InvalidArgumentError(
-                f"the {name} verdicts must include at least two kinds, got {len(part)} of "
-                f"{len(set(part.tolist()))} (a third of all verdicts is held out); judge more pairs"
+                f"the {name} verdicts must include at least two kinds, got {len(set(part.tolist()))} in {len(part)} "
+                "verdicts (a third of all verdicts is held out); judge more pairs"
             )
     total = len(usable) + _STEPS
 

@@ -33,7 +33,7 @@ from vidkin.training.classifier import store_training_items
 from vidkin.training.clip_data import ClipData, ComparatorObjective, raise_unrelated
 from vidkin.training.clip_footage import cut_windows, read_squares, split_windows
 from vidkin.training.clip_views import ViewMaker, clip_settings, store_views, teacher_vectors
-from vidkin.training.division import divide_data
+from vidkin.training.division import split_data
 from vidkin.training.draws import ClusterDraws, read_relevance
 from vidkin.training.evaluation import CACHE_FOLDER
 from vidkin.training.image_set import ImageSettings, read_images
@@ -253,7 +253,7 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
         model = build_encoder(recipe, classes=2).to(device)
         data: TrainingData[Encoder, Batch] = read_unlabeled(recipe, model.config.size, folder, device, on_item)
         return _assemble(recipe, folder, model, data, device, classes=0)
-    division = divide_data(recipe)
+    division = split_data(recipe)
     for text in division.notes:
         logger.warning("%s", text)
     recipe, labelled = division.recipe, division.labelled

@@ -17,7 +17,7 @@ from vidkin.errors import MediaError
 from vidkin.models import EncoderConfig
 from vidkin.models.comparator import build_comparator
 from vidkin.training.batch import Draw
-from vidkin.training.division import batch_sizes, divide_data
+from vidkin.training.division import batch_sizes, split_data
 from vidkin.training.draws import LABELS, check_drawable, class_sizes, index_stream
 from vidkin.training.inputs import OnItem, augment, label_table, read_inputs
 from vidkin.training.objectives import find_loss
@@ -112,7 +112,7 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
         return _preview_clips(recipe, on_item)
     if recipe.data.kind == "unlabeled":
         return _preview_pairs(recipe, on_item)
-    division = divide_data(recipe)
+    division = split_data(recipe)
     recipe, labelled = division.recipe, division.labelled
     train = training_items(recipe, labelled)
     entries = [find_loss(part.name) for part in recipe.objectives]
