@@ -250,7 +250,7 @@ def evaluate(
     Args:
         model: A model or its folder.
         labelled: Data with a split, a folder ``category/subcategory/file``, or None for the data in the model's
-            recipe; the latter two are split by :func:`open_evaluation_set`.
+            recipe. A folder or the recipe's data is split by :func:`open_evaluation_set`.
         query_split: Split of the queries and quadlets.
         gallery_split: Split of the gallery; if it equals ``query_split``, queries are not compared with themselves.
         samples: Number of quadlets for the sampled measures.
@@ -323,6 +323,6 @@ def embed_set(
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> tuple[Tensor, Inputs]:
-    """Embed all readable items; also return these items with their labels. The arguments are those of `evaluate`."""
+    """Embed all readable items; also return these items with labels. The arguments are those of `evaluate`."""
     (prepared,) = prepare_parts(model, [labelled], cache=cache, threads=threads, on_item=on_item)
     return prepared.embed(model, device=model.device), prepared

@@ -152,7 +152,7 @@ class FrameNeighbors:
             )
 
     def of(self, images: Tensor, indices: Tensor) -> Tensor:
-        """Return the neighbors [n, 3, side, side] of the images with these indices, or an image itself if it has none."""
+        """Return the neighbors [n, 3, side, side] of images by index, or the image itself if it has no neighbor."""
         chosen, positions = images[indices], self.positions[indices]
         chosen[positions >= 0] = self.squares[positions[positions >= 0]]
         return chosen
