@@ -280,8 +280,8 @@ def evaluate(
         if split in SPLITS and split not in labelled.split_counts():
             given = ", ".join(f"{name} {count}" for name, count in labelled.split_counts().items())
             raise InvalidArgumentError(
-                f"{labelled.name} has no {split} items, only: {given}; choose other splits (--queries and --gallery) or "
-                "other data"
+                f"{labelled.name} has no {split} items, only: {given}; choose other splits (--queries and --gallery) "
+                "or other data"
             )
     parts = [labelled.part(query_split)]
     if gallery_split != query_split:
