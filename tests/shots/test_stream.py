@@ -79,7 +79,7 @@ def test_invalid_frames_cannot_be_pushed() -> None:
     with pytest.raises(InvalidArgumentError, match="later than all previous frames"):
         stream.push(Frames(images, np.arange(3.0)))
     stream.finish()
-    with pytest.raises(InvalidArgumentError, match="takes one video"):
+    with pytest.raises(InvalidArgumentError, match="is for one video"):
         stream.push(images)
     with pytest.raises(InvalidArgumentError, match="threshold must be above 0"):
         ShotStream(threshold=3)

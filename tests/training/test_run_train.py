@@ -356,7 +356,7 @@ class TestCollapse:
 
     def test_a_loss_that_is_not_finite_stops_the_run(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures, schedule={"learning_rate": 1e15, "clip": 0, "optimizer": "sgd"})
-        with pytest.raises(TrainingError, match=r"step \d+: the loss is .* lower the learning rate"):
+        with pytest.raises(TrainingError, match=r"step \d+: the loss is .* reduce the learning rate"):
             train(recipe, output=tmp_path)
 
 
