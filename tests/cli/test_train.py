@@ -62,7 +62,7 @@ class TestTrain:
         (tmp_path / "my.toml").write_text(run("train", "--show", "clips").out)
         words = ["train", tmp_path / "my.toml", "--data", source, "--set", "schedule.steps=2", "--no-picture"]
         found = run(*words, "-o", tmp_path / "model")
-        assert "has the kind 'image'" in found.err
+        assert "the model kind is 'image'" in found.err
         assert "too few items for a validation split" in found.err
         evaluated = run("evaluate", tmp_path / "model")
         assert "nan" not in evaluated.out
@@ -181,7 +181,7 @@ class TestEvaluate:
     def test_data_without_a_split_are_divided_and_the_division_is_printed(self, work: Path) -> None:
         others = write_pictures(work / "others", each=4, seed=3)
         found = run("evaluate", work / "model", others, "--option", "kind=image", "-f", "json")
-        assert "the data has no split; dividing it by group, with 30 % for the test" in found.err
+        assert "the data has no split; splitting it by group, with 30 % for the test" in found.err
         assert found.json["queries"] + found.json["gallery"] == 24
 
     @pytest.mark.thorough

@@ -153,7 +153,7 @@ class TestEvaluate:
             evaluate(load_model(folder), "pictures")
         (folder / "recipe.toml").rename(folder / "kept.toml")
         try:
-            with pytest.raises(InvalidArgumentError, match=r"has no recipe.toml that names labeled data"):
+            with pytest.raises(InvalidArgumentError, match=r"has no recipe.toml with labeled data"):
                 evaluate(folder)
         finally:
             (folder / "kept.toml").rename(folder / "recipe.toml")

@@ -135,7 +135,7 @@ def test_a_recipe_can_train_on_moving_clips(videos: LabelledSet, tmp_path: Path)
         "schedule": {"steps": 2, "quadlets": 2, "device": "cpu"},
     }
     assert train(recipe, output=tmp_path / "model").steps == 2
-    with pytest.raises(InvalidArgumentError, match=r"data.moving needs a model that takes clips .* model.rate"):
+    with pytest.raises(InvalidArgumentError, match=r"data.moving requires a model that takes clips .* model.rate"):
         train({**recipe, "model": {"frames": 3}}, output=tmp_path / "other")
 
 

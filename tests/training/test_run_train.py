@@ -278,7 +278,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
 
         def begin_another(told: TrainingProgress) -> None:
             if told.phase == "training" and told.done == 5:
-                with pytest.raises(InvalidArgumentError, match="another training uses this folder") as caught:
+                with pytest.raises(InvalidArgumentError, match="another training run is using this folder") as caught:
                     train(recipe, output=tmp_path / "shared")
                 refused.append(str(caught.value))
 
@@ -302,7 +302,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
     def test_a_damaged_checkpoint_is_rejected(self, pictures: Path, tmp_path: Path) -> None:
         train(recipe_for(pictures), output=tmp_path)
         (tmp_path / "checkpoint.safetensors").write_bytes(b"cut short")
-        with pytest.raises(InvalidArgumentError, match=r"is damaged .* start over without resuming"):
+        with pytest.raises(InvalidArgumentError, match=r"is damaged .* start over \(--restart\)"):
             train(recipe_for(pictures), output=tmp_path)
 
 

@@ -361,7 +361,7 @@ def test_a_split_of_images_has_no_common_images() -> None:
     assert (len(kept), len(held)) == (7, 3)
     every = torch.cat([kept.images, held.images]).flatten(1).tolist()
     assert sorted(every) == sorted(images.images.flatten(1).tolist())
-    with pytest.raises(InvalidArgumentError, match=r"data.validation must leave at least two images in both parts"):
+    with pytest.raises(InvalidArgumentError, match=r"data.validation must leave at least two images in each split"):
         split_images(images, share=0.05, seed=1)
 
 

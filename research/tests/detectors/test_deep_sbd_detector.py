@@ -133,7 +133,7 @@ def test_folder_without_a_model_is_rejected(tmp_path: Path) -> None:
     for nothing in (tmp_path, tmp_path / "nothing"):
         with pytest.raises(
             InvalidArgumentError,
-            match=r"choose from .*deepsbd:FOLDER.*, or name the folder of a trained model",
+            match=r"choose from .*deepsbd:FOLDER.*, or use the folder of a trained model",
         ):
             open_detector(str(nothing))
 
