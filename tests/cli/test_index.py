@@ -168,7 +168,9 @@ def test_bins_are_left_out_until_they_are_included_which_is_remembered(library: 
         shutil.copy(library.folder / "rocket.mp4", folder / name)
     words = ("index", folder, "--index", index, "--workers", "1")
     shown = run(*words)
-    assert "2 folders of deleted files, snapshots or previews were skipped; use --include-bins to add them." in shown.err
+    assert (
+        "2 folders of deleted files, snapshots or previews were skipped; use --include-bins to add them." in shown.err
+    )
     skipped = run(*words, "--list-skipped", "-f", "json").json["skipped"]
     assert {(Path(item["path"]).name, item["cause"]) for item in skipped} == {
         ("#recycle", "a folder of deleted files, snapshots or previews (--include-bins)"),

@@ -121,7 +121,9 @@ def test_invalid_and_damaged_graphs_are_rejected(tmp_path: Path) -> None:
     folder = save_model(small("image"), tmp_path / "model")
     graph = folder / "model.onnx"
     write_graph(nn.Linear(3, 2).eval(), (torch.ones(2, 3),), graph, {"a": {0: "n"}, "b": {0: "n"}}, metadata={})
-    with pytest.raises(MissingPartError, match=r"was exported from a different model .*; install torch to use the model"):
+    with pytest.raises(
+        MissingPartError, match=r"was exported from a different model .*; install torch to use the model"
+    ):
         open_encoder(folder)
     graph.write_bytes(b"no network")
     with pytest.raises(MissingPartError, match=r"not an ONNX file: .*; install torch to use the model"):

@@ -84,7 +84,9 @@ def test_items_of_another_model_are_rejected(dimension: int, labels: list[int], 
     model.class_names = ("cat", "dog")
     save_model(model, tmp_path)
     write(tmp_path, embeddings=torch.ones(2, dimension), labels=torch.tensor(labels))
-    with pytest.raises(InvalidArgumentError, match=r"must contain this model's training items, got those of another model"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"must contain this model's training items, got those of another model"
+    ):
         classify(tmp_path, [])
     write(tmp_path, embeddings=torch.ones(2, 8))
     assert classify(tmp_path, []) == ([], [])

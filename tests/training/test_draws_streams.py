@@ -142,7 +142,9 @@ def test_balanced_sizes_for_128_items(subcategories: list[int], items: int, expe
 
 @pytest.mark.parametrize(("subcategories", "items"), [([4], 4), ([4, 1], 4), ([4, 4], 1)])
 def test_labels_without_quadlets_are_rejected(subcategories: list[int], items: int) -> None:
-    with pytest.raises(InvalidArgumentError, match="batches require at least 2 categories with 2 subcategories of 2 items each"):
+    with pytest.raises(
+        InvalidArgumentError, match="batches require at least 2 categories with 2 subcategories of 2 items each"
+    ):
         balanced_sizes(labels_of(subcategories, items), 128, repeat=True)
 
 
