@@ -150,7 +150,7 @@ def test_what_is_left_out_is_listed_on_request(library: Library, tmp_path: Path)
     assert "excluded by proxies/" in shown.out
     assert "not a video file name" in shown.out
     shown = run("index", folder, "--index", index)  # the pattern is remembered
-    assert "1 link to a folder was not followed; --follow-links follows it" in shown.err
+    assert "1 link to a folder was not followed; use --follow-links to follow it" in shown.err
     words = ("index", folder, "--index", index, "--workers", "1", "-f", "json")
     report = run(*words, "--exclude", "*.mkv", "--list-skipped").json
     assert [Path(item["path"]).name for item in report["skipped"]] == ["link", "notes.txt", "proxies"]

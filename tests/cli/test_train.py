@@ -141,7 +141,7 @@ class TestTrain:
         words = ("train", work / "shades.toml", "-o", work / "third", "--no-picture")
         run(*words)
         found = run(*words, "--set", "schedule.seed=3", status=2)
-        assert "holds a run with another recipe" in found.err
+        assert "contains a run with a different recipe" in found.err
         run(*words, "--set", "schedule.seed=3", "--restart")
 
     @pytest.mark.thorough

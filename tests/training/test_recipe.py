@@ -54,7 +54,7 @@ def test_an_objective_of_weight_0_does_not_affect_the_draws() -> None:
     tables["objective"][1]["weight"] = 0
     alone = load_recipe(tables)
     assert [part.name for part in alone.objectives] == ["classification"]
-    with pytest.raises(InvalidArgumentError, match="needs an objective with a weight other than 0, got quadlet"):
+    with pytest.raises(InvalidArgumentError, match="requires an objective with nonzero weight, got quadlet"):
         load_recipe(content(objective={"name": "quadlet", "weight": 0}))
 
 
@@ -147,7 +147,7 @@ def test_values_of_all_kinds_are_restored_from_toml(tmp_path: Path) -> None:
         (content(objective=5), r"\[\[objective\]\] must be a table with a name, got 5"),
         (
             content(data={"source": "a", "split_seed": -1}),
-            r"data.split_seed must be a whole number from 0 to 4294967295, got -1",
+            r"data.split_seed must be an integer from 0 to 4294967295, got -1",
         ),
         (
             content(schedule={"seed": 2**70}),

@@ -292,7 +292,7 @@ class TestTrain:
         Image.new("RGB", (20, 20), (200, 30, 30)).save(more / "red.png")
         recipe = recipe_for(folder, schedule={"steps": 1}, data={"folders": [str(more)]})
         # The digest of the recipe differs: the folders are part of it.
-        with pytest.raises(InvalidArgumentError, match="holds a run with another recipe"):
+        with pytest.raises(InvalidArgumentError, match="contains a run with a different recipe"):
             train(recipe, output=tmp_path / "run")
 
 
@@ -302,7 +302,7 @@ class TestRecipe:
         [
             (
                 {"model": {"kind": "clip", "network": None}},
-                "unlabeled data needs a model that takes images, got kind 'clip'",
+                "unlabeled data requires a model that takes images, got kind 'clip'",
             ),
             (
                 {"validation": {"every": 2, "measure": "qp"}},
