@@ -109,8 +109,8 @@ def test_error_names_the_command_for_a_missing_whitening(clip_recipe: MakeRecipe
     content = clip_recipe(model={"extractor": "classical", "dimension": 16})
     with pytest.raises(
         InvalidArgumentError,
-        match=r"model.dimension must be 128, .* got 16; or fit a whitening to 16 dimensions \(`vidkin whiten FOLDER --kind "
-        r"pca --dimension 16 --extractor 'classical' -o FILE`\) and use it: --set model.whitening=FILE",
+        match=r"model.dimension must be 128, .* got 16; or fit a whitening to 16 dimensions \(`vidkin whiten FOLDER "
+        r"--kind pca --dimension 16 --extractor 'classical' -o FILE`\) and use it: --set model.whitening=FILE",
     ):
         train(content, output=tmp_path)
 
