@@ -235,7 +235,7 @@ class TestRecipe:
             ({"model": {"whitening": 3}}, "model.whitening must be text, got 3"),
             (
                 {"model": {"extractor": "timm:resnet50?fit=crop"}},
-                r"data.options.fit must be 'crop', got 'stretch': timm:.* cuts out the middle",
+                r"data.options.fit must be 'crop', got 'stretch': timm:.* crops the center",
             ),
             ({"model": {"temporal_share": 2.5}}, "temporal_share must be None"),
         ],
