@@ -75,7 +75,7 @@ def test_contradictory_labels_are_rejected(tmp_path: Path, shots: object, messag
 
 
 def test_files_without_annotations_are_rejected_with_the_cause(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"none\.json: cannot be read, No such file or directory"):
+    with pytest.raises(InvalidArgumentError, match=r"none\.json: cannot be read: No such file or directory"):
         read_shot_annotations(tmp_path / "none.json")
     (tmp_path / "text.json").write_text("shots: 1", encoding="utf-8")
     with pytest.raises(
