@@ -1,4 +1,4 @@
-"""vidkin finds kindred video: it learns, indexes, searches, localizes and cuts by fine-grained similarity."""
+"""vidkin finds kindred videos: fine-grained similarity for indexing, search, localization, training and shots."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ __all__ = [
     "train_shots",
 ]
 
-# Public name -> room that exports it. Looked up on first use: importing vidkin loads no database, and no torch until
-# something is trained.
+# Package that exports each public name. Names are imported on first use, so that importing vidkin loads no database,
+# and torch is loaded only for training.
 _HOMES = {
     "CollectionNotFoundError": "vidkin.errors",
     "Comparison": "vidkin.index",

@@ -1,4 +1,4 @@
-"""``python -m vidkin``: the command line, where the script is not on the path."""
+"""Run the command line as ``python -m vidkin``, for when the ``vidkin`` script is not on the PATH."""
 
 from __future__ import annotations
 

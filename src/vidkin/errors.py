@@ -1,26 +1,26 @@
-"""Every exception that vidkin raises on purpose.
+"""All exceptions that vidkin raises deliberately.
 
 ::
 
     VidkinError
-    ├── InvalidArgumentError (also ValueError)      a value from the caller is not allowed
+    ├── InvalidArgumentError (also ValueError)      an argument is not allowed
     ├── MediaError                                  a file cannot be read as video
     ├── MissingPartError                            an optional package or program is not installed
-    ├── ClusterError                                a cluster does not answer or cannot do the work
-    ├── DatasetError                                a labeled collection lacks a part, or its split leaks
+    ├── ClusterError                                a cluster does not respond or cannot do the work
+    ├── DatasetError                                a labeled dataset is incomplete, or its split leaks
     ├── TrainingError                               a training run cannot continue
     ├── ExtractorError                              features cannot be extracted
     │   ├── UnknownExtractorError                   no extractor or model has this name
-    │   └── WeightsUnavailableError                 the weights are neither cached nor given
-    └── CollectionError                             the request is impossible with this index
+    │   └── WeightsUnavailableError                 weights are neither cached nor available as a file
+    └── CollectionError                             an index does not support the request
         ├── CollectionNotFoundError                 there is no index at this path
-        ├── CollectionLockedError                   another process is writing
-        ├── CollectionMismatchError                 the index was made with another extractor
-        ├── CollectionDamagedError                  a part of the index is missing or cannot be read
+        ├── CollectionLockedError                   another process is writing to the index
+        ├── CollectionMismatchError                 the index was created with another extractor
+        ├── CollectionDamagedError                  part of the index is missing or cannot be read
         ├── IndexClosedError                        the index was closed; open it again
         └── NotIndexedError                         this video is not in the index
 
-Messages name the given value, the accepted values, and the remedy.
+Messages include the given value, the accepted values and the remedy.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ __all__ = [
 
 
 class VidkinError(Exception):
-    """Base of all exceptions that vidkin raises on purpose."""
+    """Base class of all exceptions that vidkin raises deliberately."""
 
 
 class InvalidArgumentError(VidkinError, ValueError):
-    """A value from the caller is not allowed; the message lists the accepted values."""
+    """An argument is not allowed; the message lists the accepted values."""
 
 
 class MediaError(VidkinError):
-    """A file cannot be read (or written) as video.
+    """A file cannot be read or written as video.
 
     Attributes:
         path: The file.
-        cause: One line that describes the problem.
-        temporary: Whether the cause may lie outside of the file (the drive, memory, permissions), so that reading the
-            same file later may succeed.
+        cause: Description of the problem in one line.
+        temporary: Whether the cause may be external (drive, memory, permissions), so that reading the same file later
+            may succeed.
     """
 
     def __init__(self, path: str | os.PathLike[str], cause: str, temporary: bool = False) -> None:
@@ -73,7 +73,7 @@ class MediaError(VidkinError):
         self.temporary = temporary
 
     def __reduce__(self) -> tuple[type[MediaError], tuple[str, str, bool]]:
-        # Child processes send these errors by pickle, which by default would pass only the joined message.
+        # By default, pickle would pass only the formatted message when worker processes return these errors.
         return type(self), (self.path, self.cause, self.temporary)
 
 
@@ -82,15 +82,15 @@ class MissingPartError(VidkinError):
 
 
 class ClusterError(VidkinError):
-    """A cluster of machines does not answer, or its workers cannot do the work; the message says what to check."""
+    """A cluster does not respond, or its workers cannot do the work; the message says what to check."""
 
 
 class DatasetError(VidkinError):
-    """A labeled collection is invalid or incomplete, or its split leaks; the message says what is wrong."""
+    """A labeled dataset is invalid or incomplete, or its split leaks; the message describes the problem."""
 
 
 class TrainingError(VidkinError):
-    """A training run cannot continue because its loss is not finite, or nothing is left to train on."""
+    """A training run cannot continue because the loss is not finite, or there is no data left to train on."""
 
 
 class ExtractorError(VidkinError):
@@ -102,10 +102,10 @@ class UnknownExtractorError(ExtractorError):
 
 
 class WeightsUnavailableError(ExtractorError):
-    """The weights of a network are neither in the cache nor given as a file.
+    """The weights of a network are neither cached nor available as a file.
 
     Attributes:
-        cause: The message without the remedy: which weights are missing, and where they were searched for.
+        cause: The message without the remedy: which weights are missing, and where they were looked for.
     """
 
     def __init__(self, message: str, *, cause: str = "") -> None:
@@ -114,7 +114,7 @@ class WeightsUnavailableError(ExtractorError):
 
 
 class CollectionError(VidkinError):
-    """A request is impossible with this index."""
+    """An index does not support the request."""
 
 
 class CollectionNotFoundError(CollectionError):
@@ -126,11 +126,11 @@ class CollectionLockedError(CollectionError):
 
 
 class CollectionMismatchError(CollectionError):
-    """The index was made with another extractor or other weights, whose features are incompatible."""
+    """The index was created with another extractor or other weights, whose features are incompatible."""
 
 
 class CollectionDamagedError(CollectionError):
-    """A part of the index on disk is missing or cannot be read; the message says which part and how to rebuild it."""
+    """Part of the index on disk is missing or cannot be read; the message says which part and how to rebuild it."""
 
 
 class IndexClosedError(CollectionError):

@@ -139,7 +139,7 @@ def test_the_index_forgets_what_a_plan_moved_and_finds_it_again(own: Library, tm
 def test_an_empty_plan_says_that_nothing_is_to_be_done(own: Library, tmp_path: Path) -> None:
     plan = tmp_path / "plan.json"
     shown = run("duplicates", "--index", own.index, "-t", "1", "--plan", plan)
-    assert f"Wrote {plan}: nothing is to be done" in shown.err
+    assert f"Wrote {plan}: nothing to do" in shown.err
     assert "carry it out" not in shown.err
     assert "plan.json: nothing is to be done, the plan names no file" in run("apply", plan).out
 

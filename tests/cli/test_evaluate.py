@@ -70,7 +70,7 @@ def test_the_data_of_the_training_are_divided_as_in_training_wherever_they_are_n
     assert outcome.json == expected
     assert "using the split in" in outcome.err
     (moved / "red" / "dark" / "0.png").unlink()
-    assert "dividing it by group" in run("evaluate", model, moved, "-f", "json").err
+    assert "splitting it by group" in run("evaluate", model, moved, "-f", "json").err
 
 
 def test_a_list_of_files_is_read_as_in_training(pictures: Path, tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_a_list_of_files_is_read_as_in_training(pictures: Path, tmp_path: Path) 
 
 def test_evaluate_refuses_a_folder_without_a_model(tmp_path: Path, pictures: Path) -> None:
     outcome = run("evaluate", tmp_path, status=2)
-    assert "holds no model" in outcome.err
+    assert "contains no model" in outcome.err
     outcome = run("evaluate", tmp_path, pictures, "--option", "kind=image", status=2)
     assert str(tmp_path) in outcome.err
 
@@ -94,8 +94,8 @@ def test_a_model_without_a_recipe_needs_data(model: Path, pictures: Path, tmp_pa
     for name in ("model.safetensors", "config.toml"):
         shutil.copy(model / name, tmp_path)
     outcome = run("evaluate", tmp_path, status=2)
-    assert "has no recipe.toml that names labeled data; specify the data" in outcome.err
-    assert "dividing it by group" in run("evaluate", tmp_path, pictures, "--option", "kind=image").err
+    assert "has no recipe.toml with labeled data; specify the data" in outcome.err
+    assert "splitting it by group" in run("evaluate", tmp_path, pictures, "--option", "kind=image").err
 
 
 def test_options_without_data_are_refused(model: Path) -> None:

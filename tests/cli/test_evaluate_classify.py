@@ -52,7 +52,7 @@ def test_files_that_cannot_be_read_are_named(data: Path, model: Path, tmp_path: 
 def test_another_kind_of_model_is_refused(data: Path, tmp_path: Path) -> None:
     save_model(build_model(EncoderConfig(kind="image", backbone="small", size=16)), tmp_path / "image")
     error = run("classify", tmp_path / "image", data / "test" / "red" / "0.png", status=2).err
-    assert "must hold a model of kind 'two_head' to classify, got 'image'" in " ".join(error.split())
+    assert "must contain a model of kind 'two_head' to classify, got 'image'" in " ".join(error.split())
 
 
 def test_the_evaluation_of_a_classifier(data: Path, model: Path, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_weights_of_a_frame_encoder_get_their_onnx_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nowhere", "-o", "{tmp}/m.onnx"], "nowhere: holds no model"),
+        (["nowhere", "-o", "{tmp}/m.onnx"], "nowhere: contains no model"),
         (["{stored}", "-o", "{tmp}/missing/m.onnx"], "missing; create it first"),
         (["{stored}", "-o", "{stored}/model.safetensors"], "is also an input; choose another output file"),
     ],

@@ -31,4 +31,4 @@ def test_import_refuses_a_checkpoint_of_another_layout(tmp_path: Path) -> None:
     torch.save({"model": passing().state_dict()}, tmp_path / "s2vs.pth")
     words = ("import-model", tmp_path / "s2vs.pth", "-o", tmp_path / "model", "--extractor", "squares")
     outcome = run(*words, "--layout", "hap-vr", status=2)
-    assert "must hold weights named comparator_module.*, got" in outcome.err
+    assert "must contain weights named comparator_module.*, got" in outcome.err

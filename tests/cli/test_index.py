@@ -116,8 +116,8 @@ def test_missing_files_are_reported_and_marked_in_the_index(library: Library, tm
     run("index", folder, "--index", index, "--workers", "1")
     (folder / "rocket.mp4").unlink()
     shown = run("index", folder, "--index", index)
-    assert "1 file of the index are gone" not in shown.err
-    assert "1 file of the index is gone from these folders; --prune removes it" in shown.err
+    assert "1 indexed file are" not in shown.err
+    assert "1 indexed file is no longer in these folders; use --prune to remove it" in shown.err
     assert any("rocket.mp4" in row for row in _rows(shown.out))
     assert [
         Path(item["path"]).name for item in run("index", folder, "--index", index, "-f", "json").json["missing"]
@@ -135,7 +135,7 @@ def test_missing_files_are_reported_and_marked_in_the_index(library: Library, tm
     folder.mkdir()
     empty = run("index", folder, "--index", index, status=3)
     assert "Error: no videos found, and those of the index are gone; if they are on a drive, connect it" in empty.err
-    assert "files that are gone" in run("info", "--index", index).out
+    assert "missing files" in run("info", "--index", index).out
 
 
 def test_what_is_left_out_is_listed_on_request(library: Library, tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_what_is_left_out_is_listed_on_request(library: Library, tmp_path: Path)
     assert "excluded by proxies/" in shown.out
     assert "not a video file extension" in shown.out
     shown = run("index", folder, "--index", index)  # the pattern is remembered
-    assert "1 link to a folder was not followed; --follow-links follows it" in shown.err
+    assert "1 link to a folder was not followed; use --follow-links to follow it" in shown.err
     words = ("index", folder, "--index", index, "--workers", "1", "-f", "json")
     report = run(*words, "--exclude", "*.mkv", "--list-skipped").json
     assert [Path(item["path"]).name for item in report["skipped"]] == ["link", "notes.txt", "proxies"]
@@ -168,7 +168,9 @@ def test_bins_are_left_out_until_they_are_included_which_is_remembered(library: 
         shutil.copy(library.folder / "rocket.mp4", folder / name)
     words = ("index", folder, "--index", index, "--workers", "1")
     shown = run(*words)
-    assert "2 folders of deleted files, snapshots or previews were left out; --include-bins reads them." in shown.err
+    assert (
+        "2 folders of deleted files, snapshots or previews were skipped; use --include-bins to add them." in shown.err
+    )
     skipped = run(*words, "--list-skipped", "-f", "json").json["skipped"]
     assert {(Path(item["path"]).name, item["cause"]) for item in skipped} == {
         ("#recycle", "a folder of deleted files, snapshots or previews (--include-bins)"),

@@ -26,7 +26,7 @@ def test_facts_are_named_and_written_in_words(capsys: pytest.CaptureFixture[str]
     out = capsys.readouterr().out
     for name, value in (
         ("size on disk", "1.5 MB"),
-        ("length of all videos", "1:15.3"),
+        ("total duration", "1:15.3"),
         ("videos", "1,200"),
         ("frames per second of video", "0.5"),
         ("mirrored", "yes"),

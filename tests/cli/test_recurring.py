@@ -129,7 +129,7 @@ def test_episodes_named_alike_get_files_of_their_own(season: Path, tmp_path: Pat
 def test_two_videos_that_would_share_a_skip_list_get_none(season: Path, tmp_path: Path) -> None:
     """It has the name of the video but for the ending, and their openings begin elsewhere."""
     outcome = run("recurring", _placed(tmp_path, season, "e1.mp4", "e1.mkv"), "--write-edl", status=1)
-    assert "needs other parts skipped than the other video of this name" in " ".join(outcome.err.split())
+    assert "needs a different skip list than another video with this name" in " ".join(outcome.err.split())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["e1.mkv", "e1.mp4"]
 
 
@@ -169,7 +169,7 @@ def test_a_recap_is_told_as_footage_of_an_earlier_file(tmp_path: Path) -> None:
     encode(tmp_path / "e2.mp4", shots(("brick", 1, 15), *pieces, ("grass", 0, 80)), rate=RATE)
     result = run("recurring", tmp_path).out
     assert "A: recap, 0:06.7 long, of footage in 1 earlier file" in result
-    assert result.count("shown again by the recap") == 2
+    assert result.count("repeated in the recap") == 2
     (group,) = run("recurring", tmp_path, "-f", "json").json["groups"]
     assert [(Path(one["path"]).name, one["source"]) for one in group["occurrences"]] == [
         *(("e2.mp4", False), ("e1.mp4", True), ("e1.mp4", True)),

@@ -291,7 +291,7 @@ def test_a_file_that_is_not_there_is_refused_before_the_index_is_opened(tmp_path
 
 def test_info_says_what_scores_tell_and_leaves_out_what_only_programs_compare(library: Library) -> None:
     words = " ".join(run("info", "--index", library.index).out.split())
-    assert "identify copies and where they match" in words
+    assert "identify copies and locate the matching parts" in words
     assert "fingerprint" not in words
     assert "windows" not in words
     assert {"fingerprint", "windows", "measure"} <= set(run("info", "--index", library.index, "-f", "json").json)

@@ -303,7 +303,7 @@ def test_detectors_that_mean_nothing(film: Path) -> None:
     for nothing in ("", str(film.parent)):
         outcome = run(film, detector=nothing, status=2)
         assert "choose from content, cuts" in outcome.err
-        assert "`vidkin train-shots` makes one" in outcome.err
+        assert "from `vidkin train-shots`" in outcome.err
     twice = run(film, detector="shotdetect?threshold=9&threshold=75", status=2)
     assert "sets threshold twice" in twice.err
     assert "has no setting 'size'" in run(film, detector="shotdetect?size=3", status=2).err

@@ -78,7 +78,7 @@ def test_labels_that_shots_writes_measure_a_detector(tmp_path: Path) -> None:
     assert "labels.json: the shots of 2 videos" in run("shots", films, "-d", "shotdetect", "-o", labels).err
     outcome = run("evaluate", "shotdetect", labels)
     assert "shotdetect, 2 videos" in outcome.out
-    row = next(line for line in outcome.out.splitlines() if "cuts, of any kind" in line)
+    row = next(line for line in outcome.out.splitlines() if "all cuts" in line)
     assert [cell.strip() for cell in row.split("│")[2:-1]] == ["1.0000", "1.0000", "1.0000", "4", "0", "0"]
     assert "Critical clips are not measured" in outcome.err
     found = run("evaluate", "shotdetect", labels, "-f", "json").json

@@ -62,7 +62,7 @@ class TestTrain:
         (tmp_path / "my.toml").write_text(run("train", "--show", "clips").out)
         words = ["train", tmp_path / "my.toml", "--data", source, "--set", "schedule.steps=2", "--no-picture"]
         found = run(*words, "-o", tmp_path / "model")
-        assert "has the kind 'image'" in found.err
+        assert "the model kind is 'image'" in found.err
         assert "too few items for a validation split" in found.err
         evaluated = run("evaluate", tmp_path / "model")
         assert "nan" not in evaluated.out
@@ -141,7 +141,7 @@ class TestTrain:
         words = ("train", work / "shades.toml", "-o", work / "third", "--no-picture")
         run(*words)
         found = run(*words, "--set", "schedule.seed=3", status=2)
-        assert "holds a run with another recipe" in found.err
+        assert "contains a run with a different recipe" in found.err
         run(*words, "--set", "schedule.seed=3", "--restart")
 
     @pytest.mark.thorough
@@ -181,7 +181,7 @@ class TestEvaluate:
     def test_data_without_a_split_are_divided_and_the_division_is_printed(self, work: Path) -> None:
         others = write_pictures(work / "others", each=4, seed=3)
         found = run("evaluate", work / "model", others, "--option", "kind=image", "-f", "json")
-        assert "the data has no split; dividing it by group, with 30 % for the test" in found.err
+        assert "the data has no split; splitting it by group, with 30 % for the test" in found.err
         assert found.json["queries"] + found.json["gallery"] == 24
 
     @pytest.mark.thorough
@@ -195,11 +195,11 @@ class TestEvaluate:
     @pytest.mark.parametrize(
         ("words", "message"),
         [
-            (["nowhere"], "nowhere: holds no model"),
+            (["nowhere"], "nowhere: contains no model"),
             (["{model}", "--queries", "exam"], "split must be one of"),
             (["{model}", "{pictures}", "--option", "kind"], "for example content=images; got kind"),
             (["{model}", "{pictures}", "--reader", "novel"], "'novel' is not a reader"),
-            (["{pictures}", "{pictures}"], "holds no model"),
+            (["{pictures}", "{pictures}"], "contains no model"),
         ],
     )
     def test_what_is_wrong_is_one_line(self, work: Path, words: list[str], message: str) -> None:

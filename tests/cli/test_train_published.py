@@ -103,7 +103,7 @@ def test_each_published_training_has_a_form_for_a_machine_without_a_gpu() -> Non
 
 
 def test_a_recipe_without_a_reduced_form_says_so() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"recipe 'clips' has no table \[reduced\]; train it as"):
+    with pytest.raises(InvalidArgumentError, match=r"recipe 'clips' has no table \[reduced\]; train without --reduced"):
         load_recipe("clips", reduced=True)
     with pytest.raises(InvalidArgumentError, match=r"\[reduced\] 'name.steps': name is a value, not a table"):
         load_recipe({"name": "a", "data": {}, "objective": [], "reduced": {"name.steps": 1}}, reduced=True)

@@ -85,4 +85,4 @@ def test_model_and_extractor_exclude_each_other(command: tuple[str, ...], kinds:
 
 def test_a_folder_that_holds_no_model(kinds: Kinds, tmp_path: Path) -> None:
     outcome = run("index", kinds.gallery, "--model", tmp_path, "--index", tmp_path / "i.vidkin", status=2)
-    assert "holds no model" in outcome.err
+    assert "contains no model" in outcome.err

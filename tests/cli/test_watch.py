@@ -52,6 +52,6 @@ def test_photographs_that_were_left_out_are_counted(library: Library, tmp_path: 
     for name in ("a.jpg", "b.PNG"):
         (folder / name).touch()
     shown = run("index", folder, "--index", tmp_path / "index", "-w", "1")
-    assert "2 photographs were left out; --images adds them." in shown.err
+    assert "2 photographs were skipped; use --images to add them." in shown.err
     listed = run("index", folder, "--index", tmp_path / "index", "--list-skipped").out
     assert listed.count("a photograph (--images)") == 2

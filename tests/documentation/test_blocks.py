@@ -162,7 +162,7 @@ NEEDS: dict[tuple[str, str], list[Callable[[Path], None]]] = {
     ("shots.md", "Train a detector"): [_label_films],
     ("library.md", "Sources"): [_index_videos],
     ("library.md", "Threads, asyncio, processes"): [_index_videos],
-    ("library.md", "Cancel, and show progress"): [_index_videos],
+    ("library.md", "Cancellation and progress"): [_index_videos],
     ("editors.md", ""): [_index_videos, _make_film, _make_recordings],
     ("train.md", "Verdicts"): [_fill_reviewed],
     ("train.md", "Classifiers"): [_make_networks],

@@ -146,7 +146,7 @@ def test_random_weights_must_be_requested_explicitly() -> None:
         ({"spatial_share": 1.5}, "spatial_share must be None"),
         ({"temporal_span": -1}, "temporal_span must be at least 0, got -1"),
         ({"dimension": 0}, "dimension must be at least 1, got 0"),
-        ({"unrelated": (0.5, 0.25)}, "unrelated must be two numbers, the smaller first"),
+        ({"unrelated": (0.5, 0.25)}, "unrelated must be two numbers in increasing order"),
     ],
 )
 def test_invalid_settings_are_rejected(settings: dict[str, object], message: str) -> None:

@@ -61,10 +61,10 @@ def test_a_network_that_is_an_onnx_file_is_kept_as_one(tmp_path: Path) -> None:
 
 
 def test_other_models_and_damaged_comparators_are_rejected(tmp_path: Path) -> None:
-    with pytest.raises(UnknownExtractorError, match="holds no model"):
+    with pytest.raises(UnknownExtractorError, match="contains no model"):
         load_comparator(tmp_path)
     folder = save_comparator(passing(), tmp_path / "model")
-    with pytest.raises(InvalidArgumentError, match="holds a comparator of videos, not an encoder"):
+    with pytest.raises(InvalidArgumentError, match="contains a video comparator, not an encoder"):
         load_model(folder)
     state = load_file(folder / "model.safetensors")
     save_file(
@@ -74,7 +74,7 @@ def test_other_models_and_damaged_comparators_are_rejected(tmp_path: Path) -> No
     with pytest.raises(InvalidArgumentError, match=r"missing 1 \(visil_head.fconv.bias\)"):
         load_comparator(folder)
     (folder / "config.toml").write_text('format = 1\n[model]\nkind = "clip"\n')
-    with pytest.raises(InvalidArgumentError, match="must hold a comparator, got a model of kind 'clip'"):
+    with pytest.raises(InvalidArgumentError, match="must contain a comparator, got a model of kind 'clip'"):
         load_comparator(folder)
 
 

@@ -63,5 +63,5 @@ def test_scores_of_unrelated_videos_are_measured_if_not_stored(folder: Path) -> 
 
 def test_a_trained_model_as_extractor_is_rejected(folder: Path, tmp_path: Path) -> None:
     other = save_comparator(passing(ComparatorConfig(extractor=str(folder))), tmp_path / "other")
-    with pytest.raises(InvalidArgumentError, match="must not be the folder of a trained model"):
+    with pytest.raises(InvalidArgumentError, match="must not be a trained model"):
         opened(other)

@@ -174,11 +174,11 @@ def test_scores_of_unrelated_videos_are_measured_with_an_extractor(tmp_path: Pat
     ("content", "layout", "message"),
     [
         (LAYOUTS["s2vs"], "s2us", "layout must be one of visil, visil-symmetric, dns, s2vs, hap-vr, got 's2us'"),
-        (LAYOUTS["hap-vr"], "s2vs", r"of layout s2vs must hold weights named visil_head\.\*, got attention"),
-        ({"netvlad.centroids": torch.zeros(64, 512)}, "dns", "must hold weights named visil_head.*got netvlad"),
+        (LAYOUTS["hap-vr"], "s2vs", r"with layout s2vs must contain weights named visil_head\.\*, got attention"),
+        ({"netvlad.centroids": torch.zeros(64, 512)}, "dns", "must contain weights named visil_head.*got netvlad"),
         ({**LAYOUTS["dns"], "mlp.layer": torch.zeros(2)}, "dns", "unexpected 1 .mlp.layer"),
-        ([torch.zeros(2)], "s2vs", "must hold a state dictionary, got list"),
-        ({"model": Path("x")}, "s2vs", "holds objects other than tensors"),
+        ([torch.zeros(2)], "s2vs", "must contain a state dictionary, got list"),
+        ({"model": Path("x")}, "s2vs", "contains objects other than tensors"),
         ({**LAYOUTS["s2vs"], "visil_head.fconv.bias": torch.tensor([float("nan")])}, "s2vs", "non-finite values"),
     ],
 )  # fmt: skip
@@ -198,7 +198,7 @@ def test_files_without_a_checkpoint_are_rejected(tmp_path: Path, whitening: Path
     path = stored(tmp_path, LAYOUTS["s2vs"])
     with pytest.raises(InvalidArgumentError, match="specify the whitening used in its training"):
         import_comparator(path, tmp_path / "model", layout="s2vs")
-    with pytest.raises(InvalidArgumentError, match="must hold mean, d and V"):
+    with pytest.raises(InvalidArgumentError, match="must contain mean, d and V"):
         import_comparator(path, tmp_path / "model", layout="s2vs", whitening=path)
 
 
@@ -245,12 +245,12 @@ def bombs(tmp_path: Path) -> dict[str, tuple[Path, str]]:
         "compressed": (compressed, "must be stored without compression"),
         "one number as many": (
             tiny,
-            "must take at most 4 times the [0-9,]+ bytes of the file, got 40,000,000,000",
+            "must take at most 4 times the file size of [0-9,]+ bytes, got 40,000,000,000",
         ),
         "one block many times": (shared, "must take at most 4 times"),
-        "a call": (called, "holds objects other than tensors"),
-        "a call before an archive": (disguised, "holds objects other than tensors"),
-        "many steps": (steps, "must have at most 300,000 pickle steps"),
+        "a call": (called, "contains objects other than tensors"),
+        "a call before an archive": (disguised, "contains objects other than tensors"),
+        "many steps": (steps, "must have at most 300,000 pickle opcodes"),
         "a length that is not there": (long, "is not a PyTorch file"),
     }
 

@@ -141,8 +141,8 @@ def test_frames_of_another_shape_are_rejected(shape: tuple[int, ...], message: s
     [
         (torch.tensor([1, 0]), "lengths must be from 1 to 4, got 0 to 1"),
         (torch.tensor([5, 2]), "lengths must be from 1 to 4, got 2 to 5"),
-        (torch.tensor([1]), r"lengths must be \[2\] whole numbers, got \[1\] torch.int64"),
-        (torch.tensor([1.0, 2.0]), r"lengths must be \[2\] whole numbers, got \[2\] torch.float32"),
+        (torch.tensor([1]), r"lengths must be \[2\] integers, got \[1\] torch.int64"),
+        (torch.tensor([1.0, 2.0]), r"lengths must be \[2\] integers, got \[2\] torch.float32"),
     ],
 )
 def test_invalid_lengths_are_rejected(lengths: torch.Tensor, message: str) -> None:

@@ -160,7 +160,7 @@ def test_an_unsupported_network_gives_a_single_error_message(tmp_path: Path, cap
             return torch.special.bessel_j0(images)
 
     with pytest.raises(
-        MissingPartError, match=r"m\.onnx cannot be written: ONNX does not support a part of this network"
+        MissingPartError, match=r"m\.onnx cannot be written: ONNX does not support part of this network"
     ):
         write_graph(Bessel(), (torch.rand(2, 3),), tmp_path / "m.onnx", {"x": {0: "b"}, "y": {0: "b"}}, metadata={})
     assert capfd.readouterr().out == ""

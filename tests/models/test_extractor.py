@@ -63,7 +63,7 @@ def test_a_folder_can_be_opened_by_its_path(tmp_path: Path, monkeypatch: pytest.
         match=r"'model2' is not an extractor; choose from classical, .*model:<folder>, onnx:<file>",
     ):
         open_extractor("model2")
-    with pytest.raises(UnknownExtractorError, match=r"model2: holds no model, as config.toml cannot be read"):
+    with pytest.raises(UnknownExtractorError, match=r"model2: contains no model, because config.toml cannot be read"):
         open_extractor("model:model2")
 
 

@@ -66,7 +66,7 @@ def test_the_digest_depends_on_weights_and_configuration() -> None:
 
 def test_a_folder_without_a_model_is_rejected(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(UnknownExtractorError, match=r"holds no model, as config.toml cannot be read"):
+        with pytest.raises(UnknownExtractorError, match=r"contains no model, because config.toml cannot be read"):
             load_model(folder)
 
 
@@ -77,11 +77,11 @@ def test_a_folder_without_a_model_is_rejected(tmp_path: Path) -> None:
         ("a = 1", r"does not describe a model: 'format' or \[model\] is missing"),
         (
             "format = 2\n[model]\nkind = 'image'",
-            r"was made by a newer version of vidkin \(format 2, this version reads 1\); train the",
+            r"was written by a newer version of vidkin \(format 2, this version reads 1\); train the",
         ),
         (
             "format = 0\n[model]\nkind = 'image'",
-            r"was made by an earlier version of vidkin \(format 0, this version reads 1\); train the model again",
+            r"was written by an earlier version of vidkin \(format 0, this version reads 1\); train the model again",
         ),
         (
             "format = 1\n[model]\nkind = 'image'\nwheels = 4",

@@ -70,7 +70,7 @@ def test_the_small_network_can_load_weights(tmp_path: Path) -> None:
     assert torch.equal(other.eval().frame_features(pictures(2)), model.frame_features(pictures(2)))
     with pytest.raises(
         InvalidArgumentError,
-        match=r"these are not the weights of backbone 'small': of another shape \d+ \(block",
+        match=r"these are not the weights of backbone 'small': wrong shape \d+ \(block",
     ):
         build_model(EncoderConfig(kind="image", width=1.0, size=32), weights=path)
 
@@ -98,7 +98,7 @@ def test_a_3d_network_can_load_weights(tmp_path: Path) -> None:
             InvalidArgumentError,
             "has auxiliary outputs for its own training",
         ),
-        ("torchvision:alexnet", InvalidArgumentError, "does not accept images of 32 x 32 pixels"),
+        ("torchvision:alexnet", InvalidArgumentError, "does not accept 32 x 32 images"),
     ],
 )
 def test_unknown_backbones_are_rejected(backbone: str, error: type[Exception], message: str) -> None:
@@ -110,7 +110,7 @@ def test_a_configuration_without_mean_and_std_is_rejected() -> None:
     from vidkin.models import VideoNetwork
 
     with pytest.raises(
-        InvalidArgumentError, match="the configuration needs mean and std of the input; use build_model"
+        InvalidArgumentError, match="the configuration must include the input's mean and std; use build_model"
     ):
         VideoNetwork(EncoderConfig(kind="c3d", classes=2))
 

@@ -104,7 +104,7 @@ def test_graphs_of_other_weights_are_not_used(
     state["fully_connected.bias"] += 1
     save_file(state, folder / "model.safetensors")
     # With torch, the weights are used, and the log says what to do.
-    said = "model.onnx: was made from another model than the one in model.safetensors; install torch"
+    said = "model.onnx: was exported from a different model than model.safetensors; install torch"
     with caplog.at_level(logging.WARNING):
         found = open_encoder(folder, device="cpu")
     assert said in caplog.text
@@ -112,7 +112,7 @@ def test_graphs_of_other_weights_are_not_used(
     np.testing.assert_allclose(found.embed(inputs), TorchEncoder(load_model(folder)).embed(inputs), atol=1e-6)
     with monkeypatch.context() as patch:
         patch.setattr("vidkin.models.extractor.has_torch", lambda: False)
-        with pytest.raises(MissingPartError, match="was made from another model"):
+        with pytest.raises(MissingPartError, match="was exported from a different model"):
             open_encoder(folder)
 
 
@@ -121,7 +121,9 @@ def test_invalid_and_damaged_graphs_are_rejected(tmp_path: Path) -> None:
     folder = save_model(small("image"), tmp_path / "model")
     graph = folder / "model.onnx"
     write_graph(nn.Linear(3, 2).eval(), (torch.ones(2, 3),), graph, {"a": {0: "n"}, "b": {0: "n"}}, metadata={})
-    with pytest.raises(MissingPartError, match=r"was made from another model .*; install torch to use the model"):
+    with pytest.raises(
+        MissingPartError, match=r"was exported from a different model .*; install torch to use the model"
+    ):
         open_encoder(folder)
     graph.write_bytes(b"no network")
     with pytest.raises(MissingPartError, match=r"not an ONNX file: .*; install torch to use the model"):
@@ -167,7 +169,7 @@ def test_a_graph_with_different_results_is_not_written(tmp_path: Path) -> None:
             self.calls += 1
             return values + self.calls
 
-    with pytest.raises(ExportError, match="gives different results as ONNX"):
+    with pytest.raises(ExportError, match="the ONNX network's output differs from torch's"):
         write_graph(
             Branching().eval(), (torch.ones(2, 3),), tmp_path / "a.onnx", {"a": {0: "n"}, "b": {0: "n"}}, metadata={}
         )
@@ -213,7 +215,7 @@ def test_a_stale_graph_of_a_comparator_is_not_used(
     frame_map = np.full((4, 4), 0.75, np.float32)
     with caplog.at_level(logging.WARNING):
         extractor = open_extractor(str(folder))
-    assert "was made from another model" in caplog.text
+    assert "was exported from a different model" in caplog.text
     assert isinstance(extractor, ComparatorExtractor)
     assert extractor.comparator.learned_map(frame_map).tolist() == [[0.5]]  # 2 * .75 - 1
     monkeypatch.setattr("vidkin.models.comparator_extractor.has_torch", lambda: False)

@@ -66,7 +66,7 @@ def test_short_clips_repeat_their_last_frame() -> None:
     still = batch.clone()
     still[0, 5:] = batch[0, 4]
     torch.testing.assert_close(model.embed(batch, torch.tensor([5, 8])), model.embed(still))
-    with pytest.raises(InvalidArgumentError, match=r"lengths must be \[2\] whole numbers of at least 1, got \[0, 8\]"):
+    with pytest.raises(InvalidArgumentError, match=r"lengths must be \[2\] integers of at least 1, got \[0, 8\]"):
         model.embed(batch, torch.tensor([0, 8]))
 
 

@@ -91,7 +91,7 @@ def test_trained_models_can_index_search_and_compare_without_torch(tmp_path: Pat
 def test_error_says_what_to_do_without_graphs(tmp_path: Path) -> None:
     folder = save_model(small("image"), tmp_path / "model")
     (folder / "model.onnx").unlink()
-    sentence = f"{folder}: has no model.onnx, so it runs only with torch; install torch to use the model, or train it"
+    sentence = f"{folder}: has no model.onnx, so it requires torch; install torch to use the model, or train it"
     assert run(WITHOUT_GRAPH, folder).strip() == f"{sentence} again with `vidkin train RECIPE --output FOLDER`"
 
 

@@ -51,8 +51,8 @@ def test_duplicates_page_shows_three_frames_of_every_file(tmp_path: Path) -> Non
     assert "keep (most detail)" in page
     assert '<span class="doubt">copy of best, doubtful</span>' in page
     assert page.count("<li>0:02.0-0:02.5 shows &lt;others&gt;</li>") == 2
-    assert "score 0.90, 64x48, 0:02.0, 1.5 kB, 25 frames a second, date: 2020</small>" in page
-    assert "1.5 kB, also named /other/name &amp; co.mp4, 50 frames a second, no date</small>" in page
+    assert "score 0.90, 64x48, 0:02.0, 1.5 kB, 25 frames per second, date: 2020</small>" in page
+    assert "1.5 kB, also named /other/name &amp; co.mp4, 50 frames per second, no date</small>" in page
     shown = pictures(page)
     assert len(shown) == 24
     assert shown[0].shape == (32, 43, 3)

@@ -31,21 +31,21 @@ def copy(**facts: object) -> DuplicateMember:
     [
         (copy(), "copy"),
         (copy(mirrored=True), "copy, mirrored"),
-        (copy(lacking=12.34), "copy, has 0:12.3 more"),
-        (copy(relation="excerpt", start=10.0, end=75.25), "excerpt of best.mp4, from 0:10.0 - 1:15.3 of it"),
+        (copy(lacking=12.34), "copy, has 0:12.3 of extra footage"),
+        (copy(relation="excerpt", start=10.0, end=75.25), "excerpt of best.mp4, at 0:10.0 - 1:15.3"),
         (copy(relation="contains", start=1.0, end=2.0), "contains best.mp4 at 0:01.0 - 0:02.0"),
         (copy(relation="overlaps", start=1.0, end=2.0), "shares 0:01.0 - 0:02.0 with best.mp4"),
         (copy(mirrored=True, differences=(Difference("mirrored"),)), "copy, mirrored"),
         (
             copy(differences=(Difference("trimmed", start=2.0, end=58.0), Difference("cropped", 0.7))),
-            "copy, 0:02.0 - 0:58.0 of it, cropped to 70 % of the frame",
+            "copy, only 0:02.0 - 0:58.0, cropped to 70 % of the frame",
         ),
         (
             copy(differences=(Difference("speed", 1.25), Difference("caption", where="bottom"))),
             "copy, 1.25x, caption at the bottom",
         ),
         (copy(differences=(Difference("no logo", where="upper left"),)), "copy, without a logo in the upper left"),
-        (copy(differences=(Difference("other container"),)), "copy, same frames, other container"),
+        (copy(differences=(Difference("other container"),)), "copy, same frames, different container"),
         (copy(differences=(Difference("bars added", 0.25),)), "copy, black bars added"),
         (copy(doubt="little detail"), "copy, doubtful: little detail"),
         (copy(doubt="a; b", findings=LOST[:2]), "copy, doubtful: no sound; a time code"),
@@ -102,6 +102,6 @@ def test_only_traits_that_differ_are_described() -> None:
     film = replace(BEST, traits=Traits(59.94, "HDR10", ("English 5.1", "German stereo"), date="2020-05-17"))
     small = copy(traits=Traits(29.97, "", (), date="2020-05-17"))
     group = DuplicateGroup((film, small, copy()))
-    assert describe_traits(film, group) == ["59.94 frames a second", "HDR10", "sound: English 5.1, German stereo"]
-    assert describe_traits(small, group) == ["29.97 frames a second", "8 bit", "no sound"]
+    assert describe_traits(film, group) == ["59.94 frames per second", "HDR10", "sound: English 5.1, German stereo"]
+    assert describe_traits(small, group) == ["29.97 frames per second", "8 bit", "no sound"]
     assert describe_traits(group.members[2], group) == []

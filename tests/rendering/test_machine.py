@@ -29,7 +29,7 @@ def test_every_part_of_the_installation_is_checked() -> None:
     lacking = {name for name, (state, _) in findings.items() if state != "ok"}
     assert lacking - {"extra map"} == OTHERS
     assert "h264" in findings["video decoders"][1]
-    assert findings["classical extractor"][1].endswith(" values")
+    assert findings["classical extractor"][1].endswith(" dimensions")
 
 
 def test_failing_part_is_reported_as_broken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,7 +37,7 @@ def test_failing_part_is_reported_as_broken(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(machine, "_ENCODERS", ("libx264", "betamax"))
     found = states()
     assert found["video decoders"][0] == "broken"
-    assert "lacks betamax; run pip install" in found["video decoders"][1]
+    assert "does not support betamax; run pip install" in found["video decoders"][1]
     assert found["video encoders"][1] == "libx264 (without betamax)"
 
 
@@ -144,7 +144,7 @@ def test_error_without_a_message_is_reported_by_its_type(monkeypatch: pytest.Mon
 
 def test_missing_codecs_are_listed_and_the_first_one_is_required() -> None:
     assert machine._codecs(("h264", "there is none"), "r") == "h264 (without there is none)"
-    with pytest.raises(RuntimeError, match="lacks there is none; run pip install --force-reinstall av"):
+    with pytest.raises(RuntimeError, match="does not support there is none; run pip install --force-reinstall av"):
         machine._codecs(("there is none", "h264"), "r")
 
 

@@ -69,7 +69,7 @@ def test_launchers_may_exit_at_once() -> None:
 
 def test_failing_player_raises_an_error(tmp_path: Path) -> None:
     player = find_player(str(make_player(tmp_path, "mpv", status=3)))
-    with pytest.raises(MissingPartError, match="mpv ended with status 3; choose another player"):
+    with pytest.raises(MissingPartError, match="mpv exited with status 3; choose another player"):
         player.show("a.mp4", 0.0)
 
 

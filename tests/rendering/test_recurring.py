@@ -45,9 +45,11 @@ def test_groups_and_differences_are_described() -> None:
     assert describe_group(0, OPENING) == "A: opening, 0:28.0 long, in 2 of 12 files"
     assert describe_group(2, RECAP) == "C: recap, 0:09.0 long, of footage in 1 earlier file"
     assert describe_difference(OPENING.occurrences[1]) == "0:08.0 shorter, 0.96x"
-    assert describe_difference(replace(OPENING.occurrences[1], titled=True)) == "0:08.0 shorter, 0.96x, other titles"
-    assert describe_difference(replace(CLOSING.occurrences[1], other_sound=True)) == "other sound"
-    assert describe_difference(RECAP.occurrences[1]) == "shown again by the recap"
+    assert (
+        describe_difference(replace(OPENING.occurrences[1], titled=True)) == "0:08.0 shorter, 0.96x, different titles"
+    )
+    assert describe_difference(replace(CLOSING.occurrences[1], other_sound=True)) == "different sound"
+    assert describe_difference(RECAP.occurrences[1]) == "repeated in the recap"
 
 
 def test_a_file_is_divided_into_parts_without_gaps() -> None:

@@ -116,7 +116,7 @@ def test_moved_cut_is_one_verdict_until_moved_again_or_removed(tmp_path: Path) -
     assert save(30, 50)[-1] == (50, "cut", None)
     assert save(30, 52, moved=((52, 50),))[-1] == (52, "cut", 50)
     assert save(10, 14, moved=((14, 10),))[:2] == [(10, "cut", None), (14, "cut", None)]
-    with pytest.raises(InvalidArgumentError, match="moved must hold the frame of a cut"):
+    with pytest.raises(InvalidArgumentError, match="moved must contain the frame of a cut"):
         CorrectedShots((DetectedCut(10),), moved=((11, 10),))
 
 

@@ -72,7 +72,7 @@ def test_too_few_verdicts_raise_an_error_with_advice(path: Path) -> None:
     judge_pairs(path, all_pairs(path)[:2])
     with (
         Index.open(path, read_only=True) as index,
-        pytest.raises(InvalidArgumentError, match=r"verdicts must be of two kinds or more .* judge more pairs"),
+        pytest.raises(InvalidArgumentError, match=r"verdicts must include at least two kinds, .* judge more pairs"),
     ):
         train_measure(index)
     with pytest.raises(InvalidArgumentError, match=r"must contain a measure from `vidkin train review`"):
@@ -83,7 +83,7 @@ def test_scorer_trained_on_other_features_is_refused(path: Path) -> None:
     measure = ReviewMeasure("other", (0.0,) * 16, (1.0,) * 16, (1.0, 1.0, 1.0), 0.0, 1.0)
     (path / "review").mkdir()
     measure.write(path / "review" / "measure.json")
-    with pytest.raises(InvalidArgumentError, match="other features"):
+    with pytest.raises(InvalidArgumentError, match="different features"):
         use_measure(open_place(path), use=True)
 
 

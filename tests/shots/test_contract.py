@@ -30,9 +30,9 @@ def test_detected_cuts_are_ordered_with_one_score_per_shot() -> None:
     cuts = (DetectedCut(5), DetectedCut(9))
     assert DetectedCuts(cuts, critical=(0.1, 0.2, 0.3)).cuts == cuts
     for frames in ([5, 5], [9, 5]):
-        with pytest.raises(InvalidArgumentError, match=r"at most one a frame, got \[\d, 5\]"):
+        with pytest.raises(InvalidArgumentError, match=r"with at most one per frame, got \[\d, 5\]"):
             DetectedCuts(tuple(DetectedCut(frame) for frame in frames))
-    with pytest.raises(InvalidArgumentError, match="one score a shot, 2 for 1 cuts, got 1"):
+    with pytest.raises(InvalidArgumentError, match="one score per shot, 2 for 1 cuts, got 1"):
         DetectedCuts((DetectedCut(5),), None, (0.5,))
 
 

@@ -61,8 +61,8 @@ def test_all_transitions_except_hard_cuts_and_jumps_are_gradual() -> None:
     ("changes", "message"),
     [
         ({"kind": "end"}, "kind must be one of 'start', 'hard', .*, got 'end'"),
-        ({"end_frame": 0}, "frames of a shot must be 0 <= start_frame < end_frame, got 0 and 0"),
-        ({"end": 0.0}, "times of a shot must be 0 <= start < end, got 0.0 and 0.0 s"),
+        ({"end_frame": 0}, "frames of a shot must satisfy 0 <= start_frame < end_frame, got 0 and 0"),
+        ({"end": 0.0}, "times of a shot must satisfy 0 <= start < end, got 0.0 and 0.0 s"),
         ({"critical": -0.1}, r"critical must be in \[0, 1\], got -0.1"),
         ({"confidence": 2.0}, r"confidence must be in \[0, 1\], got 2.0"),
         ({"kind_confidence": 2.0}, r"kind_confidence must be in \[0, 1\], got 2.0"),

@@ -138,7 +138,7 @@ def test_another_network_file_can_be_opened(tmp_path: Path) -> None:
     assert frames() == []
     del notes["numbers"]["plain"]
     (tmp_path / "other.json").write_text(json.dumps(notes))
-    with pytest.raises(InvalidArgumentError, match=r"other\.json: the numbers of the network cannot be read: 'plain'"):
+    with pytest.raises(InvalidArgumentError, match=r"other\.json: the network's thresholds cannot be read: 'plain'"):
         frames()
 
 

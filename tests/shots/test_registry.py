@@ -116,9 +116,9 @@ def test_detector_of_an_installed_package_is_found(plugin: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("canny", r"'canny' is not a shot detector; choose from .*shotdetect.*, or name the folder"),
+        ("canny", r"'canny' is not a shot detector; choose from .*shotdetect.*, or use the folder"),
         ("", r"'' is not a shot detector; choose from content"),
-        ("content:folder", r"content must be named without a folder, got 'content:folder'"),
+        ("content:folder", r"content must be used without a folder, got 'content:folder'"),
         ("content?limit=3", r"has no setting 'limit'; choose from min_scene_len, threshold"),
         ("svd?threshold=3", r"has no setting 'threshold'; choose from none"),
         ("content?threshold=high", r"threshold must be a number, got 'high'"),

@@ -40,7 +40,7 @@ def test_part_and_threshold_equal_detect(film: Path) -> None:
     assert part == list(detect(film, "default", threshold=0.9, start=1.0, end=5.5).shots)
     assert part[0].start >= 1.0
     assert len(vidkin.detect_shots(film, threshold=0.99999)) < len(vidkin.detect_shots(film, threshold=0.2))
-    with pytest.raises(InvalidArgumentError, match="threshold needs a detector given by name"):
+    with pytest.raises(InvalidArgumentError, match="threshold requires a detector name"):
         vidkin.detect_shots(film, known(), threshold=0.5)
 
 
@@ -75,5 +75,5 @@ def test_images_pieces_and_lists_contain_only_remaining_shots(film: Path, tmp_pa
 def test_error_for_frames_in_memory_names_the_methods_that_need_a_file(tmp_path: Path) -> None:
     shots = vidkin.detect_shots(np.zeros((5, 32, 48, 3), np.uint8), frame_rate=5)
     for write in (shots.save_images, shots.split, shots.export):
-        with pytest.raises(InvalidArgumentError, match="needs shots of a file"):
+        with pytest.raises(InvalidArgumentError, match="requires shots from a file"):
             write(tmp_path / "a")

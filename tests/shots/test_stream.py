@@ -76,10 +76,10 @@ def test_invalid_frames_cannot_be_pushed() -> None:
     stream = ShotStream(frame_rate=10)
     assert stream.push(images[:0]) == ()
     stream.push(images)
-    with pytest.raises(InvalidArgumentError, match="later than the frames before"):
+    with pytest.raises(InvalidArgumentError, match="later than all previous frames"):
         stream.push(Frames(images, np.arange(3.0)))
     stream.finish()
-    with pytest.raises(InvalidArgumentError, match="takes one video"):
+    with pytest.raises(InvalidArgumentError, match="is for one video"):
         stream.push(images)
     with pytest.raises(InvalidArgumentError, match="threshold must be above 0"):
         ShotStream(threshold=3)

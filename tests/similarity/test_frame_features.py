@@ -45,7 +45,7 @@ def test_stretches_are_joined_in_order() -> None:
     assert joined.end == 5.5
     assert joined.period == 1.0
     assert FrameFeatures.concatenate([features(1)]).period == 1.0
-    with pytest.raises(InvalidArgumentError, match="parts must be at least one, got none"):
+    with pytest.raises(InvalidArgumentError, match="parts must not be empty"):
         FrameFeatures.concatenate([])
 
 

@@ -279,11 +279,11 @@ def test_invalid_targets_are_refused() -> None:
         frame_similarity_many(query, [query, query[:0]])
     with pytest.raises(InvalidArgumentError, match="target 1 must have 3 regions per frame, like the others, got 2"):
         frame_similarity_many(query, [query, query[:, :2]])
-    with pytest.raises(InvalidArgumentError, match="lengths must be given for concatenated targets"):
+    with pytest.raises(InvalidArgumentError, match="lengths is required for concatenated targets"):
         frame_similarity_many(query, query)
     with pytest.raises(InvalidArgumentError, match=r"add up to 2 frames, got \[1, 2\]"):
         frame_similarity_many(query, query, lengths=[1, 2])
-    with pytest.raises(InvalidArgumentError, match="lengths must be None for a sequence of targets"):
+    with pytest.raises(InvalidArgumentError, match="lengths must be None if targets is a sequence"):
         frame_similarity_many(query, [query], lengths=[2])
     with pytest.raises(InvalidArgumentError, match="target_masks must have one mask for each of 2 targets, got 1"):
         frame_similarity_many(query, [query, query], target_masks=[torch.ones(2, 3, dtype=torch.bool)])

@@ -34,7 +34,7 @@ def test_count_is_the_rounded_share(share: float | None, size: int, expected: in
 def test_share_outside_the_unit_interval_is_refused(share: float) -> None:
     with pytest.raises(
         InvalidArgumentError,
-        match=r"share must be None \(the largest value alone\), a share in \[0, 1\] or a number of values, 2 or more",
+        match=r"share must be None \(only the largest value\), a fraction in \[0, 1\], or a count of at least 2",
     ):
         check_top_share("spatial_share", share)
 

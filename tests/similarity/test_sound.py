@@ -138,7 +138,7 @@ def test_table_with_wrong_offsets_is_refused() -> None:
     table.check()
     offsets = table.offsets.copy()
     offsets[100] = 2**31
-    with pytest.raises(ValueError, match="its offsets are not valid"):
+    with pytest.raises(ValueError, match="its offsets are invalid"):
         PairTable(offsets, table.positions, table.starts).check()
 
 

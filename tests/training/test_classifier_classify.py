@@ -192,9 +192,9 @@ def test_validation_can_measure_accuracy(data: Path, tmp_path: Path) -> None:
 def test_invalid_recipes_are_rejected(data: Path, model: Path, tmp_path: Path) -> None:
     alone = color_recipe(data)
     alone["objective"] = [{"name": "semi_hard"}]
-    with pytest.raises(InvalidArgumentError, match="two_head' needs the objective 'classification'"):
+    with pytest.raises(InvalidArgumentError, match="two_head' requires the objective 'classification'"):
         load_recipe(alone)
-    with pytest.raises(InvalidArgumentError, match="quadlets need labels of two levels"):
+    with pytest.raises(InvalidArgumentError, match="quadlets require labels with two levels"):
         train(color_recipe(data, "quadlet"), output=tmp_path / "quadlets")
     with pytest.raises(InvalidArgumentError, match="at most 3 classes, the number of classes with 2 items, got 4"):
         train(color_recipe(data, batch=[4, 2]), output=tmp_path / "wide")

@@ -60,7 +60,7 @@ def test_stored_items_are_loaded_unchanged(tmp_path: Path) -> None:
     [
         ({"keys": ["a/1.png"]}, "damaged: lists of different lengths"),
         ({"labels": torch.tensor([0, 1, 1])}, "damaged: lists of different lengths"),
-        ({"embeddings": torch.tensor([[1.0], [float("nan")]])}, "damaged: values that are not finite"),
+        ({"embeddings": torch.tensor([[1.0], [float("nan")]])}, "damaged: non-finite values"),
         ({"embeddings": torch.ones(2)}, "damaged: not a list of vectors with classes and files"),
         ({"labels": torch.tensor([0.0, 1.0])}, "damaged: not a list of vectors with classes and files"),
         ({"keys": "5"}, "damaged: not a list of vectors with classes and files"),
@@ -84,7 +84,9 @@ def test_items_of_another_model_are_rejected(dimension: int, labels: list[int], 
     model.class_names = ("cat", "dog")
     save_model(model, tmp_path)
     write(tmp_path, embeddings=torch.ones(2, dimension), labels=torch.tensor(labels))
-    with pytest.raises(InvalidArgumentError, match=r"must hold the training items of this model, got items of another"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"must contain this model's training items, got those of another model"
+    ):
         classify(tmp_path, [])
     write(tmp_path, embeddings=torch.ones(2, 8))
     assert classify(tmp_path, []) == ([], [])

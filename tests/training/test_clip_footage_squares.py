@@ -49,7 +49,7 @@ class TestSquares:
             ("camera", 16),
         ]
         assert [Path(path).name for path, _ in broken] == ["broken.mp4", "still.mp4"]
-        assert broken[1][1] == "must have at least 4 frames at 5 a second, got 1"
+        assert broken[1][1] == "must have at least 4 frames at 5 per second, got 1"
         assert told[-1] == (8, 8)
         plain = read(footage)
         for kept, whole in zip(videos, plain, strict=True):
@@ -99,7 +99,7 @@ class TestSquares:
         assert broken == [(str(lost), "cannot be read: No such file or directory")]
 
     def test_of_a_single_video_are_rejected(self, footage: Path) -> None:
-        with pytest.raises(DatasetError, match="must hold at least 2 videos of 4 frames at 5 a second"):
+        with pytest.raises(DatasetError, match="must contain at least 2 videos with 4 frames at 5 per second"):
             read(footage / "coffee.mp4")
 
     def test_of_too_few_readable_videos_are_rejected_with_the_first_cause(self, footage: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from tests.support.training import recipe_for
 from vidkin.datasets import LabelledSet
 from vidkin.errors import InvalidArgumentError
 from vidkin.training import load_recipe
-from vidkin.training.division import Division, divide_data
+from vidkin.training.division import SplitData, split_data
 
 LABELS = ("a/x", "a/y", "b/x", "b/y")
 
@@ -34,11 +34,11 @@ def make(
     return folder
 
 
-def divide(folder: Path, **changes: dict[str, Any]) -> Division:
+def divide(folder: Path, **changes: dict[str, Any]) -> SplitData:
     recipe = recipe_for(folder, **changes)
     recipe["data"] = {"source": str(folder), **changes.get("data", {})}
     recipe["validation"] = {"every": 5, "patience": 2, **changes.get("validation", {})}
-    return divide_data(load_recipe(recipe))
+    return split_data(load_recipe(recipe))
 
 
 def sizes(labelled: LabelledSet) -> dict[str, int]:
@@ -137,6 +137,6 @@ def test_one_image_per_subcategory_is_rejected(tmp_path: Path) -> None:
 
 def test_settling_a_settled_recipe_does_not_change_it(tmp_path: Path) -> None:
     division = divide(make(tmp_path, 3))
-    again = divide_data(division.recipe)
+    again = split_data(division.recipe)
     assert (again.recipe, again.notes) == (division.recipe, ())
     assert again.labelled == division.labelled

@@ -130,6 +130,8 @@ def test_mined_triplets_have_a_positive_and_a_negative(seed: int) -> None:
 
 
 def test_error_says_what_to_change_if_no_class_has_a_pair() -> None:
-    message = "10 draws of 9 items contained no two items of one class and an item of another; increase schedule.batch"
+    message = (
+        "none of 10 samples of 9 items contained two items of one class and one of another; increase schedule.batch"
+    )
     with pytest.raises(InvalidArgumentError, match=message):
         draw_mined_triplets(torch.arange(12), Model(torch.eye(12)), items=3, generator=generator())

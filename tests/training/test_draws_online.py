@@ -83,7 +83,7 @@ def test_relevance_is_read_from_labels_a_feature_or_a_file(tmp_path: Path) -> No
     assert read_relevance("classical:color", images, categories).shape == (16, 16)  # type: ignore[union-attr]
     with pytest.raises(InvalidArgumentError, match=r"'sift:big' is not a relevance; .* run pip install .*research"):
         read_relevance("sift:big", images, categories)
-    with pytest.raises(InvalidArgumentError, match="needs images that are kept in memory"):
+    with pytest.raises(InvalidArgumentError, match="requires images in memory"):
         read_relevance("classical:color", None, categories)
 
 

@@ -59,7 +59,7 @@ def test_quadruplets_b_draw_both_negatives_from_other_categories() -> None:
 
 def test_quadruplets_b_need_two_subcategories_in_other_categories() -> None:
     labels = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2], [1, 2]])
-    with pytest.raises(InvalidArgumentError, match="negatives of two subcategories other than the query's"):
+    with pytest.raises(InvalidArgumentError, match="negatives from two subcategories other than the query's"):
         next(index_stream("quadruplets_b", labels, steps=1, quadlets=8))
 
 
@@ -80,7 +80,7 @@ def test_batch_sizes_are_limited_by_the_smallest_class() -> None:
 
 def test_batches_need_two_categories() -> None:
     labels = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2]])
-    with pytest.raises(InvalidArgumentError, match=r"batches need at least 2 categories .*, got 1 categories"):
+    with pytest.raises(InvalidArgumentError, match=r"batches require at least 2 categories .*, got 1 categories"):
         next(index_stream("batches", labels, steps=1))
 
 
@@ -142,7 +142,9 @@ def test_balanced_sizes_for_128_items(subcategories: list[int], items: int, expe
 
 @pytest.mark.parametrize(("subcategories", "items"), [([4], 4), ([4, 1], 4), ([4, 4], 1)])
 def test_labels_without_quadlets_are_rejected(subcategories: list[int], items: int) -> None:
-    with pytest.raises(InvalidArgumentError, match="batches need at least 2 categories of 2 subcategories of 2 items"):
+    with pytest.raises(
+        InvalidArgumentError, match="batches require at least 2 categories with 2 subcategories of 2 items each"
+    ):
         balanced_sizes(labels_of(subcategories, items), 128, repeat=True)
 
 

@@ -166,8 +166,8 @@ def test_the_objective_runs_in_mixed_precision() -> None:
 @pytest.mark.parametrize(
     ("terms", "message"),
     [
-        ({"loss": math.nan, "gradient": 1.0}, "step 4: the loss is nan and the norm of its gradient 1.0"),
-        ({"loss": 0.5, "gradient": math.inf}, r"gradient inf; lower the learning rate, or clip the gradient"),
+        ({"loss": math.nan, "gradient": 1.0}, "step 4: the loss is nan and the gradient norm is 1.0"),
+        ({"loss": 0.5, "gradient": math.inf}, r"gradient norm is inf; reduce the learning rate, or clip the gradient"),
     ],
 )
 def test_a_loss_that_is_not_finite_is_an_error(terms: dict[str, float], message: str) -> None:

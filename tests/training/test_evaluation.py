@@ -120,7 +120,7 @@ class TestEvaluate:
         assert "using the split in" in caplog.text
         other = write_pictures(tmp_path / "other", each=3)
         assert set(open_evaluation_set(folder, other).split_counts()) == {"train", "test"}
-        assert "the data has no split; dividing it by group" in caplog.text
+        assert "the data has no split; splitting it by group" in caplog.text
         given = open_evaluation_set(folder, moved, split=folder / "split.json")
         assert given.split_counts() == labelled.split_counts()
 
@@ -135,7 +135,7 @@ class TestEvaluate:
                 path.rename(shade / "session" / path.name)
         evaluation = evaluate(folder, other)
         assert (evaluation.queries, evaluation.gallery) == (6, 18)
-        assert "dividing it by item" in caplog.text
+        assert "splitting it by item" in caplog.text
         assert evaluation.missing["qp"] == "no quadlets among the 6 test items: no subcategory has two items"
         assert math.isnan(evaluation.qp)
         assert not math.isnan(evaluation.map)
@@ -149,11 +149,11 @@ class TestEvaluate:
 
     def test_a_model_in_memory_needs_a_labeled_set(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, _ = trained
-        with pytest.raises(InvalidArgumentError, match="data must be a labeled set if the model is not a folder"):
+        with pytest.raises(InvalidArgumentError, match="data must be a labeled dataset if the model is not a folder"):
             evaluate(load_model(folder), "pictures")
         (folder / "recipe.toml").rename(folder / "kept.toml")
         try:
-            with pytest.raises(InvalidArgumentError, match=r"has no recipe.toml that names labeled data"):
+            with pytest.raises(InvalidArgumentError, match=r"has no recipe.toml with labeled data"):
                 evaluate(folder)
         finally:
             (folder / "kept.toml").rename(folder / "recipe.toml")
@@ -182,7 +182,7 @@ class TestEvaluate:
             match=r"split must be one of train, validation, test, or '' \(undecided\), got 'exam'",
         ):
             evaluate(folder, labelled, query_split="exam")
-        with pytest.raises(UnknownExtractorError, match="holds no model"):
+        with pytest.raises(UnknownExtractorError, match="contains no model"):
             evaluate(folder.parent, labelled)
 
     def test_embeddings_of_a_set_are_unit_vectors(self, trained: tuple[Path, LabelledSet]) -> None:

@@ -25,7 +25,7 @@ def reasons(queries: list[list[int]], gallery: list[list[int]] | None) -> dict[s
 @pytest.mark.parametrize(
     ("queries", "cause"),
     [
-        ([[0, 0], [0, 0], [0, 1]], "they have one category"),
+        ([[0, 0], [0, 0], [0, 1]], "there is only one category"),
         ([[0, 0], [0, 1], [1, 2]], "no subcategory has two items"),
         ([[0, 0], [0, 0], [1, 2]], "no category has two subcategories"),
         (
@@ -43,7 +43,7 @@ def test_reasons_for_missing_quadlets(queries: list[list[int]], cause: str) -> N
 def test_reasons_name_missing_labels_of_the_gallery() -> None:
     queries = [[0, 0], [0, 0], [0, 1], [1, 2]]
     same_category = reasons(queries, [[0, 5], [1, 6]])
-    assert same_category["qp_gallery"].startswith("no test item has train items of its subcategory, of another")
+    assert same_category["qp_gallery"].startswith("no test item has train items from its subcategory, from another")
     assert same_category["recall_at_1"] == "no train item has the subcategory of a test item"
     assert "map" not in same_category
     other = reasons(queries, [[7, 8]])

@@ -34,5 +34,7 @@ def test_selected_images_keep_their_neighbors() -> None:
 
 @pytest.mark.parametrize("positions", [[0, 2], [-2, 1]])
 def test_invalid_positions_are_rejected(positions: list[int]) -> None:
-    with pytest.raises(InvalidArgumentError, match="positions must be -1 or below 2, the number of neighbors"):
+    with pytest.raises(
+        InvalidArgumentError, match="positions must be at least -1 and below 2, the number of neighbors"
+    ):
         FrameNeighbors(levels(1, 2), torch.tensor(positions))

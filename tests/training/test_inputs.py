@@ -169,7 +169,7 @@ class TestCache:
         with caplog.at_level(logging.WARNING):
             prepare_inputs(image_model(), pictures, features=True, cache=tmp_path)
         assert count() == 12
-        assert "is damaged; computing the features again" in caplog.text
+        assert "is damaged; recomputing the features" in caplog.text
 
     def test_stores_broken_items(self, tmp_path: Path, count: Callable[[], int]) -> None:
         source = write_pictures(tmp_path / "p", each=2)
@@ -185,7 +185,7 @@ class TestCache:
 
     def test_an_unwritable_folder_is_rejected(self, pictures: LabelledSet, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
-        with pytest.raises(InvalidArgumentError, match="features cannot be stored here"):
+        with pytest.raises(InvalidArgumentError, match="features cannot be cached here"):
             prepare_inputs(image_model(), pictures, features=True, cache=tmp_path / "file" / "x")
 
 

@@ -87,7 +87,7 @@ def test_frames_that_do_not_fit_into_memory_are_decoded_again_with_the_same_resu
     assert some.moving.frames.nbytes <= 2 * one_item
     assert (some.moving.first >= 0).any()
     assert (some.moving.first < 0).any()
-    assert "do not fit into 0.0 GiB and will be decoded again" in caplog.text
+    assert "do not fit into 0.0 GiB and will be decoded every time they are sampled" in caplog.text
     for place in range(len(videos)):
         expected = draw(kept, place, place)
         for other in (some, none):
@@ -135,10 +135,10 @@ def test_a_recipe_can_train_on_moving_clips(videos: LabelledSet, tmp_path: Path)
         "schedule": {"steps": 2, "quadlets": 2, "device": "cpu"},
     }
     assert train(recipe, output=tmp_path / "model").steps == 2
-    with pytest.raises(InvalidArgumentError, match=r"data.moving needs a model that takes clips .* model.rate"):
+    with pytest.raises(InvalidArgumentError, match=r"data.moving requires a model that takes clips .* model.rate"):
         train({**recipe, "model": {"frames": 3}}, output=tmp_path / "other")
 
 
 def test_moving_clips_need_a_rate(videos: LabelledSet) -> None:
-    with pytest.raises(InvalidArgumentError, match="moving clips need a model that takes clips, with a rate"):
+    with pytest.raises(InvalidArgumentError, match="moving clips require a model that takes clips, with a rate"):
         prepare_inputs(build_model(EncoderConfig(size=16, frames=4)), videos, features=False, moving=True)

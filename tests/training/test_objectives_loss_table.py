@@ -74,7 +74,7 @@ class TestEntryPoints:
             settle_parameters("spread", {"tau": 1})
         with pytest.raises(InvalidArgumentError, match="objective 'spread': power must be at least 1, got 0"):
             settle_parameters("spread", {"power": 0})
-        with pytest.raises(InvalidArgumentError, match="objective 'scaled' needs the parameter scale"):
+        with pytest.raises(InvalidArgumentError, match="objective 'scaled' requires the parameter scale"):
             settle_parameters("scaled", {})
         assert settle_parameters("scaled", {"scale": 2}) == {"scale": 2}
 

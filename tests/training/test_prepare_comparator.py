@@ -109,8 +109,8 @@ def test_error_names_the_command_for_a_missing_whitening(clip_recipe: MakeRecipe
     content = clip_recipe(model={"extractor": "classical", "dimension": 16})
     with pytest.raises(
         InvalidArgumentError,
-        match=r"model.dimension must be 128, .* got 16; or fit a whitening to 16 values \(`vidkin whiten FOLDER --kind "
-        r"pca --dimension 16 --extractor 'classical' -o FILE`\) and use it: --set model.whitening=FILE",
+        match=r"model.dimension must be 128, .* got 16; or fit a whitening to 16 dimensions \(`vidkin whiten FOLDER "
+        r"--kind pca --dimension 16 --extractor 'classical' -o FILE`\) and use it: --set model.whitening=FILE",
     ):
         train(content, output=tmp_path)
 
@@ -169,7 +169,7 @@ def test_a_small_folder_reduces_clips_per_step_and_turns_validation_off(
 ) -> None:
     content = clip_recipe(schedule={"steps": 1, "pairs": 40}, validation={"every": 1}, data={"validation": 0.1})
     report = train(content, output=tmp_path)
-    assert report.notes[0].startswith("no validation: a share of 0.1 (data.validation)")
+    assert report.notes[0].startswith("no validation: splitting ")
     assert report.notes[1] == "12 clips per step instead of 40 (schedule.pairs): there are no more"
     stored = load_recipe(tmp_path / "recipe.toml")
     assert (stored.schedule.pairs, stored.validation.every) == (12, 0)
@@ -235,7 +235,7 @@ class TestRecipe:
             ({"model": {"whitening": 3}}, "model.whitening must be text, got 3"),
             (
                 {"model": {"extractor": "timm:resnet50?fit=crop"}},
-                r"data.options.fit must be 'crop', got 'stretch': timm:.* cuts out the middle",
+                r"data.options.fit must be 'crop', got 'stretch': timm:.* crops the center",
             ),
             ({"model": {"temporal_share": 2.5}}, "temporal_share must be None"),
         ],

@@ -54,7 +54,7 @@ def test_an_objective_of_weight_0_does_not_affect_the_draws() -> None:
     tables["objective"][1]["weight"] = 0
     alone = load_recipe(tables)
     assert [part.name for part in alone.objectives] == ["classification"]
-    with pytest.raises(InvalidArgumentError, match="needs an objective with a weight other than 0, got quadlet"):
+    with pytest.raises(InvalidArgumentError, match="requires an objective with nonzero weight, got quadlet"):
         load_recipe(content(objective={"name": "quadlet", "weight": 0}))
 
 
@@ -141,13 +141,13 @@ def test_values_of_all_kinds_are_restored_from_toml(tmp_path: Path) -> None:
             r"data.excerpt_share must be above 0 and at most 1, got 2.0",
         ),
         (content(data={"source": "a", "options": 3}), r"data.options must be a table, got 3"),
-        (content(data={}), r"\[data\] needs a source"),
+        (content(data={}), r"\[data\] requires a source"),
         (content(data=5), r"\[data\] must be a table of settings, got 5"),
         (content(model=5), r"\[model\] must be a table of settings, got 5"),
         (content(objective=5), r"\[\[objective\]\] must be a table with a name, got 5"),
         (
             content(data={"source": "a", "split_seed": -1}),
-            r"data.split_seed must be a whole number from 0 to 4294967295, got -1",
+            r"data.split_seed must be an integer from 0 to 4294967295, got -1",
         ),
         (
             content(schedule={"seed": 2**70}),
@@ -156,8 +156,8 @@ def test_values_of_all_kinds_are_restored_from_toml(tmp_path: Path) -> None:
         (content(model={"mean": 5}), r"model.mean must be a list, got 5"),
         (content(model={"mean": ["a", "b", "c"]}), r"model.mean must be a number, got 'a'"),
         (content(model={"std": [1.0, float("nan"), 1.0]}), r"std must be three numbers or None, got"),
-        ({"data": {"source": "a"}}, r"a recipe needs \[data\] with a source and \[\[objective\]\]"),
-        (content(objective=[]), r"needs at least one \[\[objective\]\]"),
+        ({"data": {"source": "a"}}, r"a recipe requires \[data\] with a source and \[\[objective\]\]"),
+        (content(objective=[]), r"requires at least one \[\[objective\]\]"),
         (content(objective={"weight": 1}), r"must be a table with a name"),
         (content(objective={"name": "best"}), r"'best' is not an objective; choose from .*triplet"),
         (

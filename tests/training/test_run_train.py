@@ -246,7 +246,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
     @pytest.mark.thorough
     def test_another_recipe_in_the_same_folder_is_rejected(self, pictures: Path, tmp_path: Path) -> None:
         train(recipe_for(pictures), output=tmp_path)
-        with pytest.raises(InvalidArgumentError, match="holds a run with another recipe; choose another output"):
+        with pytest.raises(InvalidArgumentError, match="contains a run with a different recipe; choose another output"):
             train(recipe_for(pictures, "triplet"), output=tmp_path)
         report = train(recipe_for(pictures, "triplet"), output=tmp_path, resume=False)
         assert report.resumed_from == 0
@@ -257,14 +257,14 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         recipe["data"] |= {"test": 0.0, "validation": 0.0}
         train(recipe, output=tmp_path / "run")
         (source / "red" / "dark" / "0.png").unlink()
-        with pytest.raises(InvalidArgumentError, match="holds a run with another items or frozen weights"):
+        with pytest.raises(InvalidArgumentError, match="contains a run with different items or frozen weights"):
             train(recipe, output=tmp_path / "run")
 
     def test_an_error_leaves_the_folder_unchanged(self, pictures: Path, tmp_path: Path) -> None:
         train(recipe_for(pictures), output=tmp_path)
         before = {path: path.read_bytes() for path in tmp_path.iterdir()}
         divided_otherwise = recipe_for(pictures, data={"split_seed": 5})
-        with pytest.raises(InvalidArgumentError, match="holds a run with another recipe"):
+        with pytest.raises(InvalidArgumentError, match="contains a run with a different recipe"):
             train(divided_otherwise, output=tmp_path)
         with pytest.raises(DatasetError, match="does not exist"):
             train(recipe_for(tmp_path / "missing"), output=tmp_path, resume=False)
@@ -278,7 +278,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
 
         def begin_another(told: TrainingProgress) -> None:
             if told.phase == "training" and told.done == 5:
-                with pytest.raises(InvalidArgumentError, match="another training uses this folder") as caught:
+                with pytest.raises(InvalidArgumentError, match="another training run is using this folder") as caught:
                     train(recipe, output=tmp_path / "shared")
                 refused.append(str(caught.value))
 
@@ -302,7 +302,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
     def test_a_damaged_checkpoint_is_rejected(self, pictures: Path, tmp_path: Path) -> None:
         train(recipe_for(pictures), output=tmp_path)
         (tmp_path / "checkpoint.safetensors").write_bytes(b"cut short")
-        with pytest.raises(InvalidArgumentError, match=r"is damaged .* start over without resuming"):
+        with pytest.raises(InvalidArgumentError, match=r"is damaged .* start over \(--restart\)"):
             train(recipe_for(pictures), output=tmp_path)
 
 
@@ -356,7 +356,7 @@ class TestCollapse:
 
     def test_a_loss_that_is_not_finite_stops_the_run(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures, schedule={"learning_rate": 1e15, "clip": 0, "optimizer": "sgd"})
-        with pytest.raises(TrainingError, match=r"step \d+: the loss is .* lower the learning rate"):
+        with pytest.raises(TrainingError, match=r"step \d+: the loss is .* reduce the learning rate"):
             train(recipe, output=tmp_path)
 
 

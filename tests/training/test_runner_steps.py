@@ -63,7 +63,7 @@ def test_the_state_is_stored_at_intervals(tmp_path: Path) -> None:
 
 def test_a_checkpoint_of_another_training_is_rejected(tmp_path: Path) -> None:
     trained(tmp_path, every=2)
-    with pytest.raises(InvalidArgumentError, match=r"unfinished training with another recipe, .*--restart"):
+    with pytest.raises(InvalidArgumentError, match=r"unfinished training run with a different recipe, .*--restart"):
         trained(tmp_path, fingerprint="b")
 
 

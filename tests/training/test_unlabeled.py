@@ -292,7 +292,7 @@ class TestTrain:
         Image.new("RGB", (20, 20), (200, 30, 30)).save(more / "red.png")
         recipe = recipe_for(folder, schedule={"steps": 1}, data={"folders": [str(more)]})
         # The digest of the recipe differs: the folders are part of it.
-        with pytest.raises(InvalidArgumentError, match="holds a run with another recipe"):
+        with pytest.raises(InvalidArgumentError, match="contains a run with a different recipe"):
             train(recipe, output=tmp_path / "run")
 
 
@@ -302,7 +302,7 @@ class TestRecipe:
         [
             (
                 {"model": {"kind": "clip", "network": None}},
-                "unlabeled data needs a model that takes images, got kind 'clip'",
+                "unlabeled data requires a model that takes images, got kind 'clip'",
             ),
             (
                 {"validation": {"every": 2, "measure": "qp"}},
@@ -361,7 +361,7 @@ def test_a_split_of_images_has_no_common_images() -> None:
     assert (len(kept), len(held)) == (7, 3)
     every = torch.cat([kept.images, held.images]).flatten(1).tolist()
     assert sorted(every) == sorted(images.images.flatten(1).tolist())
-    with pytest.raises(InvalidArgumentError, match=r"data.validation must leave at least two images in both parts"):
+    with pytest.raises(InvalidArgumentError, match=r"data.validation must leave at least two images in each split"):
         split_images(images, share=0.05, seed=1)
 
 

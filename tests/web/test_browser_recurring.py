@@ -139,7 +139,7 @@ def test_song_over_different_images_is_found_by_sound(
         )
         by.select_option("sound")
         page.get_by_role("button", name="Find recurring segments").click()
-        expect(page.locator("#groups")).to_contain_text("in 3 of 3 files, by its sound", timeout=60_000)
+        expect(page.locator("#groups")).to_contain_text("in 3 of 3 files, matched by sound", timeout=60_000)
         expect(page.locator(".file")).to_have_count(3)
         # The times are from the song: it begins after 2 s in one, 3.5 s in three, and 5 s in two.
         times = [text.split(" - ")[0] for text in page.locator(".part .times").all_inner_texts()]
@@ -158,6 +158,6 @@ def test_song_over_different_images_is_found_by_sound(
         # After a reload the search that was made last is offered.
         by.select_option("either")
         page.get_by_role("button", name="Find recurring segments").click()
-        expect(page.locator("#groups")).to_contain_text("by its sound", timeout=60_000)
+        expect(page.locator("#groups")).to_contain_text("matched by sound", timeout=60_000)
         page.reload()
         expect(by).to_have_value("either")

@@ -229,12 +229,12 @@ def test_member_lists_the_traits_that_differ(own_library: Library, connect: Conn
     find(client)
     (group,) = client.get("/api/duplicates").json()["groups"]
     assert {member["name"]: member["details"] for member in group["members"]} == {
-        "coffee.mp4": ["10 frames a second"],
-        "copy.mp4": ["10 frames a second"],
-        "half rate.mp4": ["5 frames a second"],
+        "coffee.mp4": ["10 frames per second"],
+        "copy.mp4": ["10 frames per second"],
+        "half rate.mp4": ["5 frames per second"],
     }
     assert [member["traits"]["frame_rate"] for member in group["members"]].count(10.0) == 2
-    assert "5 frames a second" in client.get("/duplicates").text
+    assert "5 frames per second" in client.get("/duplicates").text
 
 
 @pytest.mark.thorough

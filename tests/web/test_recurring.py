@@ -170,7 +170,7 @@ def test_song_over_different_images_is_found_by_sound_and_confirmed(connect: Con
     assert find(client) == find(client, by="both") == []
     (group,) = find(client, by="sound")
     assert (group["found_by"], len(group["occurrences"])) == ("sound", 3)
-    assert group["words"].endswith("in 3 of 3 files, by its sound")
+    assert group["words"].endswith("in 3 of 3 files, matched by sound")
     assert client.get("/api/recurring").json()["wish"]["by"] == "sound"
     assert '<option value="sound" selected>' in client.get("/recurring").text
     # The user's decision is kept, and the kind of evidence as well.

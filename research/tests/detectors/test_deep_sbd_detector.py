@@ -128,12 +128,12 @@ def test_other_networks_are_rejected(
 
 
 def test_folder_without_a_model_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(UnknownExtractorError, match="holds no model"):
+    with pytest.raises(UnknownExtractorError, match="contains no model"):
         open_detector(f"deepsbd:{tmp_path}")
     for nothing in (tmp_path, tmp_path / "nothing"):
         with pytest.raises(
             InvalidArgumentError,
-            match=r"choose from .*deepsbd:FOLDER.*, or name the folder of a trained model",
+            match=r"choose from .*deepsbd:FOLDER.*, or use the folder of a trained model",
         ):
             open_detector(str(nothing))
 

@@ -101,6 +101,6 @@ def test_training_rejects_labels_without_cuts_or_beyond_the_video(
 def test_second_training_in_the_folder_is_rejected(labels: list[VideoAnnotation], tmp_path: Path) -> None:
     with (
         hold_training_folder(tmp_path),
-        pytest.raises(InvalidArgumentError, match="another training uses this folder"),
+        pytest.raises(InvalidArgumentError, match="another training run is using this folder"),
     ):
         train_deep_sbd(labels, plan(), output=tmp_path)

@@ -64,7 +64,7 @@ def test_single_video_is_accepted(tmp_path: Path) -> None:
         ([{"start": 0, "end": math.inf}], r"bad\.json, video 0: frames must be whole numbers, got inf"),
         (
             [{"start": 0, "end": 9, "crtical": [4, 9]}],
-            r"bad\.json, video 0: a shot must have 'start', 'end' and 'critical' only, got 'crtical'",
+            r"bad\.json, video 0: a shot may only have 'start', 'end' and 'critical', got 'crtical'",
         ),
     ],
 )
@@ -75,28 +75,26 @@ def test_contradictory_labels_are_rejected(tmp_path: Path, shots: object, messag
 
 
 def test_files_without_annotations_are_rejected_with_the_cause(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"none\.json: cannot be read, No such file or directory"):
+    with pytest.raises(InvalidArgumentError, match=r"none\.json: cannot be read: No such file or directory"):
         read_shot_annotations(tmp_path / "none.json")
     (tmp_path / "text.json").write_text("shots: 1", encoding="utf-8")
     with pytest.raises(
-        InvalidArgumentError, match=r"text\.json: is not JSON, Expecting value: line 1 column 1 \(char 0\)"
+        InvalidArgumentError, match=r"text\.json: is not valid JSON: Expecting value: line 1 column 1 \(char 0\)"
     ):
         read_shot_annotations(tmp_path / "text.json")
     (tmp_path / "deep.json").write_text("[" * 100_000, encoding="utf-8")
-    with pytest.raises(InvalidArgumentError, match=r"deep\.json: is not JSON, nested too deeply"):
+    with pytest.raises(InvalidArgumentError, match=r"deep\.json: is not valid JSON: nested too deeply"):
         read_shot_annotations(tmp_path / "deep.json")
-    with pytest.raises(InvalidArgumentError, match=r"list\.json: must hold a JSON object, got a list"):
+    with pytest.raises(InvalidArgumentError, match=r"list\.json: must contain a JSON object, got a list"):
         read_shot_annotations(write(tmp_path / "list.json", []))
     with pytest.raises(
         InvalidArgumentError,
-        match=r"other\.json: must hold an object with 'format': 'vidkin-shots-1' and 'videos', got the keys",
+        match=r"other\.json: must contain an object with 'format': 'vidkin-shots-1' and 'videos', got the keys",
     ):
         read_shot_annotations(write(tmp_path / "other.json", {"format": "other", "videos": []}))
     with pytest.raises(InvalidArgumentError, match=r"fps\.json, video 0: fps must be above 0, got 0\.0 for .*"):
         read_shot_annotations(write(tmp_path / "fps.json", {"video": "a.mp4", "fps": 0, "shots": []}))
-    with pytest.raises(InvalidArgumentError, match=r"large\.json: is not JSON, a number must have at most 100"):
+    with pytest.raises(InvalidArgumentError, match=r"large\.json: is not valid JSON: a number must have at most 100"):
         read_shot_annotations(write(tmp_path / "large.json", {"video": "a.mp4", "fps": 10**400, "shots": []}))
-    with pytest.raises(
-        InvalidArgumentError, match=r"name\.json, video 0: 'video' must be the name of a file, got None"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"name\.json, video 0: 'video' must be a file name, got None"):
         read_shot_annotations(write(tmp_path / "name.json", {"video": None, "fps": 25, "shots": []}))

@@ -152,7 +152,7 @@ def test_rate_skips_frames_and_keeps_frame_numbers() -> None:
 
 
 def test_invalid_arguments_are_rejected_with_the_accepted_values(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(UnknownExtractorError, match="holds no model"):
+    with pytest.raises(UnknownExtractorError, match="contains no model"):
         open_learned(tmp_path)
     picture = EncoderConfig(kind="image", backbone="small", width=0.5, hidden=16, size=32)
     save_model(build_model(picture), tmp_path / "image")

@@ -165,7 +165,7 @@ def test_report_marks_a_collapsed_training() -> None:
 def test_loss_that_is_not_finite_ends_the_training() -> None:
     features, labels = events(2, seed=3)
     clips = ShotClips([rows * math.nan for rows in features], labels, window=4)
-    with pytest.raises(TrainingError, match=r"step 1: the loss is nan .* lower the learning rate"):
+    with pytest.raises(TrainingError, match=r"step 1: the loss is nan .* reduce the learning rate"):
         train_on_shots(Head(), clips, ShotRecipe(loss="quadlet", window=4, steps=5))
 
 

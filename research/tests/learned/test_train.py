@@ -194,7 +194,7 @@ def test_interrupted_training_resumes_with_the_same_weights(annotations: list[Vi
         train_shots(annotations, RECIPE, output=tmp_path / "model", on_progress=press)
     assert [path.name for path in (tmp_path / "model").glob("[!.]*")] == ["checkpoint.safetensors"]
     other = {**RECIPE, "shots": {**RECIPE["shots"], "learning_rate": 1e-3}}
-    with pytest.raises(InvalidArgumentError, match=r"unfinished training with another recipe.*--restart"):
+    with pytest.raises(InvalidArgumentError, match=r"unfinished training run with a different recipe.*--restart"):
         train_shots(annotations, other, output=tmp_path / "model")
     steps: list[int] = []
     report = train_shots(
@@ -221,7 +221,7 @@ def test_training_can_start_over(annotations: list[VideoAnnotation], tmp_path: P
 def test_second_training_in_the_folder_is_rejected(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     with (
         hold_training_folder(tmp_path),
-        pytest.raises(InvalidArgumentError, match="another training uses this folder"),
+        pytest.raises(InvalidArgumentError, match="another training run is using this folder"),
     ):
         train_shots(annotations, RECIPE, output=tmp_path)
 

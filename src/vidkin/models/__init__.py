@@ -1,6 +1,6 @@
-"""Encoders of clips and images, and comparators of videos: building, storing, exporting, and use as extractors.
+"""Clip and image encoders and video comparators: build, save, export, and use them as extractors.
 
-Names are imported on first use: opening a stored model does not need torch, building or training one does.
+Names are imported on first use, so that opening a stored model does not import torch; building or training one does.
 """
 
 from typing import TYPE_CHECKING

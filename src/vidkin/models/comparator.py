@@ -1,7 +1,7 @@
-"""The trainable comparator of videos: weighted regions, a map of frame similarities, and a network on the map.
+"""The trainable video comparator: region weighting, a frame similarity map, and a network applied to the map.
 
-Shapes: N videos; B pairs; T, Tq, Tt frames, of query and target; R regions; D dimension; primed lengths are of the
-learned map: a quarter of the length, rounded up.
+Shapes: N videos; B pairs; T frames, Tq of the query and Tt of the target; R regions; D dimensions. Primed lengths
+refer to the learned map: a quarter of the length, rounded up.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ Lengths = torch.Tensor | None
 
 
 class MapNetwork(nn.Module):
-    """Network from maps [B, Tq, Tt] of frame similarities to learned maps [B, Tq', Tt'], which are not bounded.
+    """Network that turns frame similarity maps [B, Tq, Tt] into unbounded learned maps [B, Tq', Tt'].
 
-    Three 3 x 3 convolutions (32, 64, 128 channels) with 2 x 2 max pools after the first two, and one 1 x 1
-    convolution; any length from 1 is accepted. For odd lengths the last row or column is either pooled over the
-    remaining cells, so that no frame is lost and a padded batch gives the same values as each pair alone; or dropped,
+    Three 3 x 3 convolutions (32, 64, 128 channels) with 2 x 2 max pooling after the first two, and one 1 x 1
+    convolution; lengths must be at least 1. For odd lengths, the last row or column is either pooled over the
+    remaining cells, so that no frame is lost and a padded batch gives the same values as each pair alone, or dropped,
     as in the published code.
 
     Args:
-        padding: The padding around a map.
-        remainder: Treatment of the last row or column for odd lengths.
+        padding: Padding around a map.
+        remainder: How to handle the last row or column of odd lengths.
 
     Source: ViSiL (ICCV 2019), the video comparator; masks as in S2VS.
     """
@@ -65,7 +65,7 @@ class MapNetwork(nn.Module):
     def forward(
         self, maps: torch.Tensor, query_lengths: Lengths = None, target_lengths: Lengths = None
     ) -> torch.Tensor:
-        """Learned maps [B, Tq', Tt'] of maps [B, Tq, Tt]; zero beyond the lengths.
+        """Compute learned maps [B, Tq', Tt'] from maps [B, Tq, Tt]; they are zero beyond the lengths.
 
         Args:
             maps: Similarities, cosines in [-1, 1].
@@ -74,7 +74,7 @@ class MapNetwork(nn.Module):
         """
         if (self._mode == "replicate" or self._drops) and not (query_lengths is None and target_lengths is None):
             # Replicate padding and dropped cells depend on the edge of each map, so pairs of different lengths cannot
-            # share a pass.
+            # be batched.
             learned = maps.new_zeros(len(maps), reduced_length(maps.shape[1]), reduced_length(maps.shape[2]))
             for position, frame_map in enumerate(maps):
                 rows = maps.shape[1] if query_lengths is None else int(query_lengths[position])
@@ -108,12 +108,12 @@ def _mask_padding(signal: torch.Tensor, lengths: tuple[Lengths, Lengths]) -> tor
             within = torch.arange(signal.shape[axis], device=signal.device) < valid[:, None]
             within = within[:, None, :, None] if axis == 2 else within[:, None, None, :]
             inside = within if inside is None else inside & within
-    # Multiplying is faster on a CPU than masked_fill, also for the gradient.
+    # On a CPU, multiplication is faster than masked_fill in both the forward and the backward pass.
     return signal if inside is None else signal * inside.to(signal.dtype)
 
 
 class _Attention(nn.Module):
-    """Attention ``x sigmoid(v . tanh(W x + b))``; 263,168 and 512 parameters for D = 512."""
+    """Attention ``x sigmoid(v . tanh(W x + b))``; 263,168 parameters for D = 512."""
 
     def __init__(self, dimension: int) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class _Attention(nn.Module):
 
 
 class _Direction(nn.Module):
-    """Weighting by direction, ``x (1 + x . v / |v|) / 2`` for unit vectors x (ViSiL)."""
+    """Directional weighting (ViSiL): ``x (1 + x . v / |v|) / 2`` for unit vectors x."""
 
     def __init__(self, dimension: int) -> None:
         super().__init__()
@@ -142,7 +142,7 @@ class _Direction(nn.Module):
 
 
 class _Signs(nn.Module):
-    """Signs of a linear projection, scaled to length 1 (the binary student of DnS); the projection is not trained."""
+    """Signs of a fixed linear projection, scaled to unit length (the binary student of DnS)."""
 
     def __init__(self, dimension: int) -> None:
         super().__init__()
@@ -155,32 +155,32 @@ class _Signs(nn.Module):
 
 
 def make_weighting(config: ComparatorConfig) -> nn.Module:
-    """Build the weighting of descriptors [..., D], with random weights (no weights for ``none``)."""
+    """Build the module that weights descriptors [..., D], randomly initialized; ``none`` has no parameters."""
     if config.weighting == "none":
         return nn.Identity()
     kinds = {"attention": _Attention, "direction": _Direction, "signs": _Signs}
     return kinds[config.weighting](config.dimension)
 
 
-# Map cells per pass on a CPU; their activations take about 40 MB, small enough for its cache.
+# Map cells per pass on a CPU. Their activations take about 40 MB, which fits in the CPU cache.
 _CPU_CELLS = 1 << 15
-# Map cells per pass on a GPU; about 2.5 GB, enough to keep it busy.
+# Map cells per pass on a GPU. Their activations take about 2.5 GB, enough to keep the GPU busy.
 _GPU_CELLS = 1 << 21
-# Queries share a pass if none is longer than this factor times the shortest.
+# Queries are batched if the longest has at most this many times the frames of the shortest.
 _LENGTH_SPREAD = 1.25
-# Maximum map cells whose activations (some 250 MB) are kept for the gradient. For more cells they are recomputed in the
-# backward pass, which takes twice the time.
+# Maximum number of map cells whose activations (about 250 MB) are stored for the backward pass. Above this they are
+# recomputed, which doubles the time.
 _MAX_KEPT_CELLS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipComparison:
-    """Comparison of all pairs of N videos, or only some rows of it.
+    """Pairwise comparison of N videos, or a subset of its rows.
 
     Attributes:
         scores: [N, N] in [0, 1], differentiable.
         frame_maps: [N, N, T, T], frame similarities before the network; zero beyond the lengths.
-        learned_maps: [N, N, T', T'], output of the network before clipping to [-1, 1]; zero beyond the lengths.
+        learned_maps: [N, N, T', T'], network output before clipping to [-1, 1]; zero beyond the lengths.
     """
 
     scores: torch.Tensor
@@ -195,7 +195,8 @@ class Comparator(nn.Module):
     ``score = TopK-Chamfer over times of hardtanh(network(map))`` with ``map = TopK-Chamfer over regions``; in [-1, 1].
 
     Args:
-        config: Architecture. The weights are random; use :func:`build_comparator` or ``load_comparator`` instead.
+        config: Architecture. The constructor initializes the weights at random; to set or load weights, call
+            :func:`build_comparator` or ``load_comparator`` instead.
 
     Source: ViSiL (ICCV 2019); S2VS (CVPRW 2023); HAP-VR (ACM MM 2024), section 3.
     """
@@ -208,17 +209,17 @@ class Comparator(nn.Module):
         self.visil_head = MapNetwork(config.padding, config.remainder) if config.network == "cnn" else None
 
     def weigh(self, values: torch.Tensor) -> torch.Tensor:
-        """Weight the descriptors [..., D] for comparison, [..., D]."""
+        """Weight descriptors [..., D] for comparison; the shape is unchanged."""
         if values.shape[-1] != self.config.dimension:
             raise InvalidArgumentError(
                 f"descriptors must have the {self.config.dimension} dimensions of the comparator, "
                 f"got {values.shape[-1]}"
             )
-        weighed: torch.Tensor = self.attention(values)
-        return weighed
+        weighted: torch.Tensor = self.attention(values)
+        return weighted
 
     def frame_map(self, query: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-        """Frame similarities [Tq, Tt] of weighed descriptors [Tq, R, D] and [Tt, R, D]."""
+        """Compute frame similarities [Tq, Tt] from weighted descriptors [Tq, R, D] and [Tt, R, D]."""
         similarities: torch.Tensor = frame_similarity(
             query, target, spatial_share=self.config.spatial_share, symmetric=self.config.symmetric
         )
@@ -230,7 +231,7 @@ class Comparator(nn.Module):
         return 1 if self.visil_head is None else REDUCTION
 
     def on_arrays(self) -> ArrayComparator:
-        """A view of this comparator that works on arrays, as :class:`LearnedScorer` needs it; puts it in eval mode."""
+        """Wrap this comparator to work on NumPy arrays, as :class:`LearnedScorer` requires, and put it in eval mode."""
 
         def run(network: nn.Module, values: NDArray[np.float32]) -> NDArray[np.float32]:
             with torch.no_grad():
@@ -249,21 +250,21 @@ class Comparator(nn.Module):
     def forward(
         self, videos: torch.Tensor, lengths: torch.Tensor | None = None, rows: slice | None = None
     ) -> ClipComparison:
-        """Compare all videos of a batch with each other, for training.
+        """Compare all videos in a batch with each other, for training.
 
-        For large batches the activations of the network are recomputed in the backward pass, a few pairs at a time,
-        so that memory grows with the maps and not with the network.
+        For large batches, the network's activations are recomputed in the backward pass, a few pairs at a time, so
+        that memory scales with the maps rather than with the activations.
 
         Args:
-            videos: [N, T, R, D] floating point, the descriptors of the videos.
-            lengths: [N] int64, number of valid frames of each video; None: all.
+            videos: [N, T, R, D] floating point, descriptors of the videos.
+            lengths: [N] int64, number of valid frames in each video; None: all frames.
             rows: Videos to compare with all videos; the results have only these rows. None: all videos.
         """
         rows = rows or slice(None)
         count, frames = videos.shape[:2]
         lengths = torch.full((count,), frames, device=videos.device) if lengths is None else lengths
-        weighed = self.weigh(videos)
-        joined = self.frame_map(weighed[rows].flatten(0, 1), weighed.flatten(0, 1))
+        weighted = self.weigh(videos)
+        joined = self.frame_map(weighted[rows].flatten(0, 1), weighted.flatten(0, 1))
         joined = joined.view(-1, frames, count, frames).transpose(1, 2)
         inside = length_mask(lengths, frames)
         pairs = inside[rows, None, :, None] & inside[None, :, None, :]
@@ -276,13 +277,13 @@ class Comparator(nn.Module):
 
     @torch.no_grad()
     def score_queries(self, queries: Sequence[torch.Tensor], target: torch.Tensor) -> torch.Tensor:
-        """Raw scores [Q] in [-1, 1] of queries against one target, as by :meth:`ArrayComparator.video_score`.
+        """Compute raw scores [Q] in [-1, 1] of queries against one target, as :meth:`ArrayComparator.video_score` does.
 
-        Maps of queries of similar length are processed together.
+        Queries of similar length are batched.
 
         Args:
-            queries: Weighed descriptors [Tq, R, D] of Q videos of any length, on the device of the comparator.
-            target: Weighed descriptors [Tt, R, D] of the target.
+            queries: Weighted descriptors [Tq, R, D] of Q videos of any length, on the comparator's device.
+            target: Weighted descriptors [Tt, R, D] of the target.
         """
         lengths = [len(query) for query in queries]
         maps = torch.split(self.frame_map(torch.cat(list(queries)), target), lengths)
@@ -301,9 +302,9 @@ class Comparator(nn.Module):
         return scores
 
     def _scores(self, learned: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """Scores [P] in [-1, 1] of learned maps [P, T', T'], given the lengths [P] of both videos."""
+        """Compute scores [P] in [-1, 1] from learned maps [P, T', T'] and the lengths [P] of the two videos."""
         step = self.reduction
-        # Dropped frames have no cell, but even the shortest videos have one.
+        # Dropped frames have no cell, but even the shortest video has one.
         rounded = step - 1 if self.config.remainder == "pooled" else 0
         cells = [((side + rounded) // step).clamp(min=1) for side in (first, second)]
         masks = [length_mask(count, side) for count, side in zip(cells, learned.shape[1:], strict=True)]
@@ -318,7 +319,7 @@ class Comparator(nn.Module):
         return scores
 
     def _learned_maps(self, maps: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """Learned maps [P, T', T'] of P maps [P, T, T] with their valid lengths."""
+        """Compute learned maps [P, T', T'] from maps [P, T, T] and their valid lengths."""
         if self.visil_head is None:
             return maps
         cells = _CPU_CELLS if maps.device.type == "cpu" else _GPU_CELLS
@@ -337,9 +338,9 @@ def build_comparator(
 
     Args:
         config: Architecture of the comparator.
-        weights: A safetensors file with all weights, or ``"random"`` for training. There is no default, because an
-            untrained comparator gives meaningless scores.
-        seed: Seed of random weights. The caller's random state is not changed.
+        weights: Safetensors file with all weights, or ``"random"`` for training. There is no default, because the
+            scores of an untrained comparator are meaningless.
+        seed: Seed for random weights. The caller's random state is not changed.
 
     Raises:
         InvalidArgumentError: The weights in the file do not match the configuration.
@@ -347,5 +348,5 @@ def build_comparator(
     with seeded(seed):
         comparator = Comparator(config)
     if weights != "random":
-        load_weights(comparator, weights, label="a comparator of these settings")
+        load_weights(comparator, weights, label="a comparator with these settings")
     return comparator.train()

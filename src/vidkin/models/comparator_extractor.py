@@ -1,6 +1,6 @@
-"""Using a trained comparator without torch: reading its folder, running it on arrays, and its extractor and scorer.
+"""Use a trained comparator without torch: read its folder, run it on arrays, and open its extractor and scorer.
 
-Shapes: T, Tq, Tt frames; R regions; D dimension; primed lengths are of the learned map.
+Shapes: T, Tq, Tt frames; R regions; D dimensions; primed lengths refer to the learned map.
 """
 
 from __future__ import annotations
@@ -51,21 +51,21 @@ _log = logging.getLogger(__name__)
 EXTRACTOR_WEIGHTS_FILE = "extractor.safetensors"
 
 EXTRACTOR_GRAPH_FILE = "extractor.onnx"
-"""The same network, next to its weights; or alone, for an extractor that takes an ONNX file."""
+"""The extractor's network as ONNX: stored with its weights, or alone for an extractor that takes an ONNX file."""
 
 WHITENING_FILE = "whitening.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
 class ComparatorInfo:
-    """Description of a comparator, as stored in its folder.
+    """Metadata of a comparator, as stored in its folder.
 
     Attributes:
         config: Architecture of the comparator.
         weights: File with the extractor's weights; None if it uses its default weights.
         whitening: File with the extractor's whitening; None if there is no whitening.
-        metrics: Figures measured during training.
-        notes: Further facts, such as data, recipe and seed.
+        metrics: Metrics measured during training.
+        notes: Other metadata, such as the data, recipe and seed.
     """
 
     config: ComparatorConfig
@@ -77,25 +77,25 @@ class ComparatorInfo:
 
 @check_arguments
 def read_comparator_info(folder: PathLike) -> ComparatorInfo:
-    """Read the ``config.toml`` of a comparator's folder, but not the weights.
+    """Read the ``config.toml`` in a comparator's folder without loading the weights.
 
     Raises:
-        UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The file is damaged, or describes a model of another kind.
+        UnknownExtractorError: The folder does not contain a model.
+        InvalidArgumentError: The file is damaged, or describes a different kind of model.
     """
     path, document = read_model_document(folder)
     if document["model"].get("kind") != COMPARATOR:
         raise InvalidArgumentError(
-            f"{path.parent}: must hold a comparator, got a model of kind {document['model'].get('kind')!r}"
+            f"{path.parent}: must contain a comparator, got a model of kind {document['model'].get('kind')!r}"
         )
-    there = [
+    files = [
         file if file.is_file() else None
         for file in (path.parent / name for name in (EXTRACTOR_WEIGHTS_FILE, EXTRACTOR_GRAPH_FILE, WHITENING_FILE))
     ]
     return ComparatorInfo(
         ComparatorConfig.from_mapping(document["model"]),
-        there[0] or there[1],
-        there[2],
+        files[0] or files[1],
+        files[2],
         document["metrics"],
         document["notes"],
     )
@@ -105,23 +105,23 @@ def is_comparator(folder: PathLike) -> bool:
     """Whether the model in this folder is a comparator.
 
     Raises:
-        UnknownExtractorError: The folder holds no model.
+        UnknownExtractorError: The folder does not contain a model.
         InvalidArgumentError: The folder's ``config.toml`` is damaged.
     """
     return bool(read_model_document(folder)[1]["model"].get("kind") == COMPARATOR)
 
 
 def comparator_facts(config: ComparatorConfig) -> list[Any]:
-    """The settings that the weights depend on, which are part of their digest."""
+    """Return the settings that the weights depend on, which are included in their digest."""
     facts = [config.weighting, config.network, config.padding, config.dimension]
-    # The default is left out, so that digests from before this setting existed remain valid.
+    # The default is omitted, so that digests computed before this setting existed remain valid.
     return facts if config.remainder == "pooled" else [*facts, config.remainder]
 
 
 REDUCTION = 4
 """Number of frames per row or column of a learned map."""
 
-# Number of frames beyond a block that its learned cells depend on: 1 + 2 + 4, rounded up to a multiple of 4.
+# Receptive field of a learned cell beyond the block's edge, in frames: 1 + 2 + 4, rounded up to a multiple of 4.
 _HALO = 8
 
 Weigh = Callable[[NDArray[np.float32]], NDArray[np.float32]]
@@ -129,13 +129,13 @@ MapFunction = Callable[[NDArray[np.float32]], NDArray[np.float32]]
 
 
 class ArrayComparator:
-    """A trained comparator on arrays, see :class:`vidkin.match.learned.VideoComparator`.
+    """A trained comparator that works on NumPy arrays; see :class:`vidkin.match.learned.VideoComparator`.
 
     Args:
         config: Settings of the comparator.
         weigh: Function that weights descriptors [..., D].
-        network: Function from maps [1, Tq, Tt] to learned maps [1, Tq', Tt']; None if the map itself is the learned
-            map.
+        network: Function that turns maps [1, Tq, Tt] into learned maps [1, Tq', Tt']; None to use the map itself as
+            the learned map.
         digest: SHA-256 of the weights (:func:`vidkin.models.comparator_folder.comparator_digest`).
     """
 
@@ -151,7 +151,7 @@ class ArrayComparator:
         return 1 if self._network is None else REDUCTION
 
     def weigh(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Weight the descriptors [..., D] for comparison, [..., D]."""
+        """Weight descriptors [..., D] for comparison; the shape is unchanged."""
         if values.shape[-1] != self.config.dimension:
             raise InvalidArgumentError(
                 f"descriptors must have the {self.config.dimension} dimensions of the comparator, "
@@ -160,14 +160,14 @@ class ArrayComparator:
         return self._weigh(np.asarray(values, np.float32))
 
     def frame_map(self, query: NDArray[np.float32], target: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Frame similarities [Tq, Tt] of weighed descriptors [Tq, R, D] and [Tt, R, D]."""
+        """Compute frame similarities [Tq, Tt] from weighted descriptors [Tq, R, D] and [Tt, R, D]."""
         similarities: NDArray[np.float32] = _frame_similarity(
             query, target, spatial_share=self.config.spatial_share, symmetric=self.config.symmetric
         )
         return similarities
 
     def learned_map(self, frame_map: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Learned map [Tq', Tt'] in [-1, 1] of a map [Tq, Tt] of any size, in bounded memory."""
+        """Compute the learned map [Tq', Tt'] in [-1, 1] from a map [Tq, Tt] of any size, in bounded memory."""
         if self._network is None:
             return np.clip(frame_map, -1, 1)
         drops = self.config.remainder == "dropped"
@@ -178,7 +178,7 @@ class ArrayComparator:
         return np.clip(learned, -1, 1)
 
     def video_score(self, learned_map: NDArray[np.float32]) -> float:
-        """Score in [-1, 1] of a learned map [Tq', Tt']."""
+        """Compute the score in [-1, 1] from a learned map [Tq', Tt']."""
         return float(
             _temporal_chamfer(
                 learned_map,
@@ -194,14 +194,14 @@ def map_in_blocks(
 ) -> NDArray[np.float32]:
     """Compute the learned map [Tq', Tt'] of a map [Tq, Tt] of any size block by block, in bounded memory.
 
-    Equal to the network's result for the whole map except for rounding: a block is computed together with the
-    surrounding frames that its cells depend on.
+    Except for rounding, the result equals that of the network applied to the whole map, because each block is computed
+    with the surrounding frames that its cells depend on.
 
     Args:
-        network: Function from maps [1, Tq, Tt] to learned maps [1, Tq', Tt'].
+        network: Function that turns maps [1, Tq, Tt] into learned maps [1, Tq', Tt'].
         frame_map: [Tq, Tt], frame similarities.
-        side: Maximum number of rows and columns of a block, a multiple of 4.
-        drops: Whether the network drops the remainder of the lengths divided by 4; both are then at least 4.
+        side: Maximum number of rows and columns in a block, a multiple of 4.
+        drops: Whether the network drops frames beyond a multiple of 4; Tq and Tt must then be at least 4.
     """
     rows, columns = frame_map.shape
     result = np.empty([length // REDUCTION if drops else reduced_length(length) for length in (rows, columns)], "f4")
@@ -218,12 +218,12 @@ def map_in_blocks(
 
 
 def reduced_length(length: int) -> int:
-    """Number of rows of the learned map for this number of frames, if none is dropped."""
+    """Number of rows in the learned map for this number of frames, if no frame is dropped."""
     return -(-length // REDUCTION)
 
 
 def _open_comparator(folder: Path, config: ComparatorConfig) -> ArrayComparator:
-    """Open the comparator of a folder, with its map network as ONNX or, without a valid ONNX file, with torch."""
+    """Open the comparator in a folder; its map network runs as ONNX, or in torch if there is no valid ONNX file."""
     weights = read_weights(folder / WEIGHTS_FILE)
     digest = weights_digest(comparator_facts(config), weights)
     try:
@@ -234,14 +234,14 @@ def _open_comparator(folder: Path, config: ComparatorConfig) -> ArrayComparator:
             raise
         if (folder / GRAPH_FILE).exists():
             _log.warning("%s", error)
-    # Loaded by name, because the torch module imports this module.
+    # Loaded by name to avoid a circular import: the torch module imports this one.
     build_comparator = load_attribute("vidkin.models.comparator:build_comparator")
     comparator: ArrayComparator = build_comparator(config, weights=folder / WEIGHTS_FILE).on_arrays()
     return comparator
 
 
 def _make_weighting(config: ComparatorConfig, weights: Mapping[str, NDArray[Any]]) -> Weigh:
-    """The weighting of descriptors, equivalent to :func:`vidkin.models.comparator.make_weighting`."""
+    """Build the NumPy equivalent of :func:`vidkin.models.comparator.make_weighting`."""
     if config.weighting == "attention":
         transform, bias = weights["attention.transform.weight"], weights["attention.transform.bias"]
         return partial(_attend, transform.T, bias, weights["attention.context_vector.weight"][0])
@@ -260,13 +260,13 @@ def _attend(
     values: NDArray[np.float32],
 ) -> NDArray[np.float32]:
     attention: NDArray[np.float32] = np.tanh(values @ transform + bias) @ context
-    weighed: NDArray[np.float32] = values / (np.float32(1) + np.exp(-attention))[..., None]
-    return weighed
+    weighted: NDArray[np.float32] = values / (np.float32(1) + np.exp(-attention))[..., None]
+    return weighted
 
 
 def _weigh_by_direction(direction: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
-    weighed: NDArray[np.float32] = values * ((values @ direction) / np.float32(2) + np.float32(0.5))[..., None]
-    return weighed
+    weighted: NDArray[np.float32] = values * ((values @ direction) / np.float32(2) + np.float32(0.5))[..., None]
+    return weighted
 
 
 def _signs(projection: NDArray[np.float32], values: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -277,24 +277,24 @@ def _signs(projection: NDArray[np.float32], values: NDArray[np.float32]) -> NDAr
 
 _SETTINGS = {"spatial_share": float, "temporal_share": float, "temporal_span": int}
 
-# Number of crops of a background photograph, which together form one video.
+# Number of crops per background photograph; together they form one video.
 _CROPS = 6
 
 
 @check_constructor
 class ComparatorExtractor:
-    """Extractor and scorer of a comparator: describes whole frames and scores them with the comparator.
+    """Extracts whole-frame features for a comparator, and opens its scorer.
 
     Args:
         comparator: A trained or imported comparator.
         extractor: Extractor of the descriptors that the comparator was trained on.
-        name: Name it was opened with.
+        name: Name under which this extractor was opened.
 
     Attributes:
         fingerprint: Fingerprint of the descriptors and a short hash of the comparator's weights.
 
     Raises:
-        InvalidArgumentError: The extractor describes clips.
+        InvalidArgumentError: The extractor describes clips rather than frames.
     """
 
     scorer = "learned"
@@ -302,24 +302,24 @@ class ComparatorExtractor:
 
     def __init__(self, comparator: ArrayComparator, extractor: FrameExtractor, *, name: str) -> None:
         if isinstance(extractor, ClipExtractor):
-            raise InvalidArgumentError(f"a comparator needs an extractor of frames, got {extractor.name}")
+            raise InvalidArgumentError(f"a comparator needs a frame extractor, got {extractor.name}")
         self.comparator = comparator
         self._extractor = extractor
         self.name: Final = name
         self._digest = comparator.digest[:12]
-        # Excludes the shares of TopK-Chamfer, which can be changed for an existing index.
+        # Excludes the k values of TopK-Chamfer, which can be changed for an existing index.
         self.fingerprint: Final = f"comparator-{self._digest}-{extractor.fingerprint}"
         self.short_side: Final = extractor.short_side
 
     def extract(self, frames: Frames, *, boxes: NDArray[np.floating] | None = None) -> FrameFeatures:
-        """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
+        """Extract features from frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`.
 
-        A comparator compares whole frames, so ``boxes`` are ignored.
+        A comparator compares whole frames, so ``boxes`` is ignored.
         """
         return replace(self._extractor.extract(frames).views([0]), fingerprint=self.fingerprint)
 
     def open_scorer(self) -> LearnedScorer:
-        """The scorer of this comparator; every call returns the same one."""
+        """Return the comparator's scorer; every call returns the same object."""
         return self._scorer
 
     @cached_property
@@ -334,10 +334,10 @@ class ComparatorExtractor:
 
 @check_arguments
 def measure_unrelated(comparator: VideoComparator, extractor: FrameExtractor) -> tuple[float, float]:
-    """Median and 99th percentile of the raw scores of unrelated videos.
+    """Measure the median and the 99th percentile of raw scores between unrelated videos.
 
-    Each video consists of six crops of one background photograph, one per second, so this takes as long as describing
-    96 frames. The percentile is at least 0.01 above the median, even if all unrelated videos get the same score.
+    Each video consists of six crops of one background photograph, one per second, so this takes as long as extracting
+    features from 96 frames. The percentile is at least 0.01 above the median, even if all scores are equal.
     """
     features = extractor.extract(background_frames()).views([0])
     groups = np.split(np.arange(len(features)), range(_CROPS, len(features), _CROPS))
@@ -353,16 +353,16 @@ def measure_unrelated(comparator: VideoComparator, extractor: FrameExtractor) ->
 
 
 def open_comparator_extractor(name: str, *, device: str = "auto") -> ComparatorExtractor:
-    """Open the extractor of a comparator's folder.
+    """Open a comparator's folder as an extractor.
 
     Args:
         name: ``path/to/model`` or ``model:path/to/model``, optionally followed by a question mark and
             ``spatial_share`` (k_s), ``temporal_share`` (k_t) or ``temporal_span``, which override the values used in
-            training: ``path/to/model?spatial_share=.35``.
+            training: ``path/to/model?spatial_share=0.35``.
         device: Device of the extractor: ``auto``, ``cpu``, ``cuda``, ``cuda:1``. The comparator runs on the CPU.
 
     Raises:
-        UnknownExtractorError: The folder holds no model.
+        UnknownExtractorError: The folder does not contain a model.
         InvalidArgumentError: The folder is damaged, or a setting is not allowed.
         WeightsUnavailableError: The extractor's weights are not in the folder and cannot be downloaded.
     """
@@ -371,11 +371,11 @@ def open_comparator_extractor(name: str, *, device: str = "auto") -> ComparatorE
     info = read_comparator_info(folder)
     if absolute_name(info.config.extractor).startswith("model:"):
         raise InvalidArgumentError(
-            f"{folder}: extractor must not be the folder of a trained model, got {info.config.extractor!r}"
+            f"{folder}: the comparator's extractor must not be a trained model, got {info.config.extractor!r}"
         )
     settings = parsed.typed_settings(_SETTINGS)
     if settings:
-        # The scores of unrelated videos depend on the shares.
+        # Scores between unrelated videos depend on these settings, so they must be measured again.
         info = replace(info, config=replace(info.config, **settings, unrelated=None))
     comparator = _open_comparator(folder, info.config)
     extractor = open_extractor(info.config.extractor, weights=info.weights, whitening=info.whitening, device=device)

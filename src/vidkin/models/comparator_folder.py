@@ -1,4 +1,4 @@
-"""Saving and loading the folder of a comparator: its weights, its settings, and the files of its extractor."""
+"""Save and load a comparator's folder: its weights, settings, and extractor files."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def save_comparator(
     metrics: Mapping[str, float] | None = None,
     notes: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Write a comparator and the files of its extractor to a self-contained folder, and return the folder.
+    """Write a comparator and its extractor files to a self-contained folder, and return the folder.
 
     Args:
         comparator: A trained or imported comparator.
-        folder: Where to write; created if missing.
-        weights, whitening: Files of the extractor (:func:`vidkin.features.open_extractor`) to copy into the folder. If
-            None, the file of an earlier model in the folder is removed.
-        metrics: Figures by name.
-        notes: Text, numbers, booleans or lists of these by name.
+        folder: Output folder; created if missing.
+        weights, whitening: Extractor files (:func:`vidkin.features.open_extractor`) to copy into the folder. If None,
+            a file left by an earlier model in the folder is removed.
+        metrics: Metric values by name.
+        notes: Metadata by name: strings, numbers, booleans, or lists of these.
 
     Raises:
         InvalidArgumentError: A file cannot be read, or the folder cannot be written.
@@ -55,7 +55,7 @@ def save_comparator(
     path = Path(folder).expanduser()
     try:
         path.mkdir(parents=True, exist_ok=True)
-        # The same weights as ONNX, to run without torch, may be next to the weights file; others are ONNX alone.
+        # The weights file may come with an ONNX file, which runs without torch; some extractors have only an ONNX file.
         graph = None if weights is None else Path(weights).expanduser().with_suffix(".onnx")
         is_graph = weights is not None and Path(weights).suffix == ".onnx"
         sources = {
@@ -89,11 +89,11 @@ def save_comparator(
 
 @check_arguments
 def load_comparator(folder: PathLike, *, device: str = "cpu") -> Comparator:
-    """Load the comparator of a folder, in eval mode.
+    """Load a comparator from a folder, in eval mode.
 
     Raises:
-        UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The folder is damaged, or holds a model of another kind.
+        UnknownExtractorError: The folder does not contain a model.
+        InvalidArgumentError: The folder is damaged, or contains a different kind of model.
     """
     info = read_comparator_info(folder)
     comparator = build_comparator(info.config, weights=Path(folder).expanduser() / WEIGHTS_FILE)
@@ -101,9 +101,9 @@ def load_comparator(folder: PathLike, *, device: str = "cpu") -> Comparator:
 
 
 def write_comparator_graphs(comparator: Comparator, folder: Path) -> list[Path]:
-    """Write the map network of a comparator as an ONNX file, for use without torch, and return its path.
+    """Write a comparator's map network as an ONNX file, for use without torch, and return the path in a list.
 
-    A comparator without a map network needs no file.
+    The list is empty if the comparator has no map network.
 
     Raises:
         InvalidArgumentError: The file cannot be written.
@@ -131,5 +131,5 @@ def write_comparator_graphs(comparator: Comparator, folder: Path) -> list[Path]:
 
 @check_arguments
 def comparator_digest(comparator: Comparator) -> str:
-    """SHA-256 of the names and values of all weights and of the settings they depend on."""
+    """SHA-256 of the names and values of all weights and the settings they depend on."""
     return weights_digest(comparator_facts(comparator.config), state_arrays(comparator))

@@ -1,4 +1,4 @@
-"""Import of public checkpoints of ViSiL, DnS, S2VS and HAP-VR as comparators.
+"""Import public checkpoints of ViSiL, DnS, S2VS and HAP-VR as comparators.
 
 Names, shapes and defaults follow the published code: MKLab-ITI/visil (model/visil.py, layers.py and
 similarities.py), mever-team/distill-and-select (model/students.py), gkordo/s2vs and yafeng19/HAP-VR
@@ -34,15 +34,15 @@ from vidkin.models.comparator_folder import save_comparator
 from vidkin.models.config import ComparatorConfig, Padding, Weighting
 from vidkin.models.weights import fit_state
 
-# The frame network of all four systems: short side 256, crop of 224, ImageNet weights of 2015.
+# The frame network of all four systems: short side 256, center crop 224, ImageNet weights from 2015.
 _EXTRACTOR = "timm:resnet50.tv_in1k?fit=crop"
 _DIMENSION = 512
 
-# Maximum ratio of a checkpoint's size in memory to its file: numbers of one or two bytes become numbers of four bytes.
+# Maximum ratio of a checkpoint's size in memory to its file size: values of one or two bytes are converted to float32.
 _MAX_EXPANSION = 4
-# Maximum number of pickle steps; a tensor takes about 40. Objects built by this number of steps take less than 100 MB.
+# Maximum number of pickle opcodes. A tensor takes about 40; objects built by this many opcodes take less than 100 MB.
 _MAX_STEPS = 300_000
-# Names that a pickle of tensors may call, as "module name".
+# Globals that a pickle of tensors may import, as "module name".
 _ALLOWED_CALLS = re.compile(
     r"collections (OrderedDict|Counter)|argparse Namespace|(builtins|__builtin__) (set|complex)|_codecs encode"
     r"|torch\._utils _rebuild_(tensor(_v2)?|parameter)|torch\.nn\.parameter Parameter"
@@ -52,11 +52,11 @@ _ALLOWED_CALLS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Weight names and settings in the published code of a system.
+    """Weight names and settings in a system's published code.
 
     Attributes:
-        network: Prefix of the names of the map network's weights.
-        outer: Prefix of these names in files that also contain the frame network.
+        network: Prefix of the map network's weight names.
+        outer: Additional prefix in files that also contain the frame network.
         padding, symmetric, spatial_share, temporal_share: Settings as in :class:`ComparatorConfig`.
     """
 
@@ -75,7 +75,7 @@ LAYOUTS: Mapping[str, _Layout] = {
     "s2vs": _Layout("visil_head."),
     "hap-vr": _Layout("comparator_module.", spatial_share=0.1, temporal_share=0.03),
 }
-"""Layouts of checkpoints by the names of their systems."""
+"""Checkpoint layouts by system name."""
 
 
 def import_comparator(
@@ -87,19 +87,19 @@ def import_comparator(
     weights: PathLike | None = None,
     whitening: PathLike | None = None,
 ) -> ComparatorConfig:
-    """Convert a public checkpoint to the folder of a comparator, and return its configuration.
+    """Convert a public checkpoint to a comparator's folder, and return its configuration.
 
-    PyTorch files are read as data (``weights_only=True``); files with other objects are rejected.
+    PyTorch files are loaded with ``weights_only=True``; files with other objects are rejected.
 
     Args:
-        path: The checkpoint: a state dictionary, or a dictionary with one under ``model``.
-        folder: Where to write; created if missing.
-        layout: The system that published the checkpoint, one of :data:`LAYOUTS`.
-        extractor: Extractor of frame descriptors; default: the ResNet-50 of these systems.
-        weights: Weights of the extractor: a safetensors or PyTorch file (``resnet50-0676ba61.pth``). None: downloaded
-            from the hub when the model is first used.
-        whitening: Whitening of the extractor: a file from ``vidkin whiten``, or a file with ``mean``, ``d`` and ``V``
-            as published by these systems (``pca_resnet50_vcdb_1M.pth``, ``pca.npz``). Required unless ``extractor`` is
+        path: Checkpoint file: a state dictionary, or a dictionary with one under ``model``.
+        folder: Output folder; created if missing.
+        layout: System that published the checkpoint, one of :data:`LAYOUTS`.
+        extractor: Extractor of frame descriptors; default: the ResNet-50 used by these systems.
+        weights: Extractor weights: a safetensors or PyTorch file (``resnet50-0676ba61.pth``). None: downloaded from
+            the hub when the model is first used.
+        whitening: Extractor whitening: a file from ``vidkin whiten``, or a file with ``mean``, ``d`` and ``V`` as
+            published by these systems (``pca_resnet50_vcdb_1M.pth``, ``pca.npz``). Required unless ``extractor`` is
             set.
 
     Raises:
@@ -110,7 +110,7 @@ def import_comparator(
         raise InvalidArgumentError(f"layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
     if whitening is None and extractor is None:
         raise InvalidArgumentError(
-            f"layout {layout} compares whitened descriptors of ResNet-50; specify the whitening used in its training "
+            f"layout {layout} compares whitened ResNet-50 descriptors; specify the whitening used in its training "
             "(pca_resnet50_vcdb_1M.pth), or another extractor"
         )
     content = _read_torch(path)
@@ -119,16 +119,16 @@ def import_comparator(
     arguments = vars(arguments) if isinstance(arguments, argparse.Namespace) else dict(arguments)
     stored = content.get("model", content)
     if not isinstance(stored, dict) or not all(isinstance(value, torch.Tensor) for value in stored.values()):
-        raise InvalidArgumentError(f"{os.fspath(path)}: must hold a state dictionary, got something else")
+        raise InvalidArgumentError(f"{os.fspath(path)}: must contain a state dictionary, got something else")
     state = {name.removeprefix("module."): value for name, value in stored.items()}
     if not any(name.removeprefix(LAYOUTS[layout].outer).startswith(LAYOUTS[layout].network) for name in state):
         raise InvalidArgumentError(
-            f"{os.fspath(path)}: a checkpoint of layout {layout} must hold weights named {LAYOUTS[layout].network}*, "
-            f"got {', '.join(sorted(state)[:4]) or 'none'}"
+            f"{os.fspath(path)}: a checkpoint with layout {layout} must contain weights named "
+            f"{LAYOUTS[layout].network}*, got {', '.join(sorted(state)[:4]) or 'none'}"
         )
     config, named = _convert_state(state, arguments, LAYOUTS[layout], extractor or _EXTRACTOR)
     comparator = Comparator(config)
-    fit_state(comparator, named, source=path, label=f"a checkpoint of layout {layout}")
+    fit_state(comparator, named, source=path, label=f"a checkpoint with layout {layout}")
     with TemporaryDirectory() as scratch:
         target = Path(scratch)
         network = None if weights is None else _convert_weights(weights, target / "network.safetensors")
@@ -154,28 +154,28 @@ def _read_torch(path: PathLike) -> dict[str, Any]:
             content = torch.load(os.path.expanduser(name), map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise InvalidArgumentError(
-            f"{name}: is not a PyTorch file, or holds objects other than tensors, which are not loaded; save only its "
-            "state dictionary"
+            f"{name}: is not a PyTorch file, or contains objects other than tensors, which are not loaded; save only "
+            "its state dictionary"
         ) from error
     except (OSError, RuntimeError, EOFError, ValueError, zipfile.BadZipFile) as error:
         raise InvalidArgumentError(f"{name}: cannot be read as a checkpoint: {error}") from error
     if not isinstance(content, dict):
-        raise InvalidArgumentError(f"{name}: must hold a state dictionary, got {type(content).__name__}")
+        raise InvalidArgumentError(f"{name}: must contain a state dictionary, got {type(content).__name__}")
     _check_expansion(content, os.path.getsize(os.path.expanduser(name)), name)
     return content
 
 
 def _check_checkpoint(path: str) -> None:
-    """Check before loading that a checkpoint holds only tensors and cannot expand in memory.
+    """Check, without loading a checkpoint, that it contains only tensors and cannot expand in memory.
 
     Raises:
-        UnpicklingError: It contains something other than tensors, or is not a checkpoint.
-        ValueError: It is compressed, refers to its bytes several times, or takes too many steps.
+        UnpicklingError: The file contains objects other than tensors, or is not a checkpoint.
+        ValueError: The file is compressed, uses the same bytes more than once, or has too many pickle opcodes.
     """
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        # Like PyTorch, decides by the first bytes, regardless of the end of the file.
+        # Like PyTorch, detect a zip archive by its first bytes; zipfile would look at the end of the file.
         if content[:4] != b"PK\x03\x04":
-            # Format of PyTorch before 1.6, five pickles: a number, a version, machine facts, tensors and storages.
+            # The format before PyTorch 1.6 has five pickles: magic number, version, system info, tensors and storages.
             for _ in range(5):
                 _check_pickle(content)
             return
@@ -191,12 +191,12 @@ def _check_checkpoint(path: str) -> None:
 
 
 def _check_pickle(file: IO[bytes] | mmap.mmap) -> None:
-    """Check the steps and calls of one pickle, which determine the memory it takes, and stop after its end."""
+    """Check the number of opcodes and the imports of one pickle, which bound its memory; read up to its end."""
     recent = ["", ""]
     try:
         for step, (operation, argument, _) in enumerate(pickletools.genops(file)):  # type: ignore[arg-type]
             if step > _MAX_STEPS:
-                raise ValueError(f"a checkpoint must have at most {_MAX_STEPS:,} pickle steps, got more")
+                raise ValueError(f"a checkpoint must have at most {_MAX_STEPS:,} pickle opcodes, got more")
             if operation.name == "STACK_GLOBAL":
                 _check_call(" ".join(recent))
             elif operation.name in ("GLOBAL", "INST"):
@@ -216,14 +216,14 @@ def _check_call(name: str) -> None:
 
 
 def _check_expansion(content: Mapping[Any, Any], size: int, name: str) -> None:
-    """Check that the tensors, at four bytes or more per number, take at most a small multiple of the file's size."""
+    """Check that the tensors, at four or more bytes per value, take at most a small multiple of the file size."""
     tensors: list[torch.Tensor] = []
     waiting: list[Any] = [content]
     seen: set[int] = set()
     while waiting:
         value = waiting.pop()
         if isinstance(value, torch.Tensor):
-            # Repeated tensors count each time, because each becomes a separate tensor.
+            # A repeated tensor counts every time, because each occurrence becomes a separate tensor.
             tensors.append(value)
         elif isinstance(value, Mapping | list | tuple) and id(value) not in seen:
             seen.add(id(value))
@@ -231,15 +231,15 @@ def _check_expansion(content: Mapping[Any, Any], size: int, name: str) -> None:
     needed = sum(tensor.numel() * max(tensor.element_size(), 4) for tensor in tensors)
     if needed > _MAX_EXPANSION * size:
         raise InvalidArgumentError(
-            f"{name}: the tensors of a checkpoint must take at most {_MAX_EXPANSION} times the {size:,} bytes of the "
-            f"file, got {needed:,} bytes"
+            f"{name}: the tensors in a checkpoint must take at most {_MAX_EXPANSION} times the file size of {size:,} "
+            f"bytes, got {needed:,} bytes"
         )
 
 
 def _convert_state(
     state: Mapping[str, torch.Tensor], arguments: Mapping[str, Any], layout: _Layout, extractor: str
 ) -> tuple[ComparatorConfig, dict[str, torch.Tensor]]:
-    """The configuration implied by the weights, and the weights by their names in :class:`Comparator`."""
+    """Return the configuration implied by the weights, and the weights by their names in :class:`Comparator`."""
     if layout.outer and any(name.startswith(layout.outer) for name in state):
         state = {
             name.removeprefix(layout.outer): value for name, value in state.items() if name.startswith(layout.outer)
@@ -271,18 +271,18 @@ def _convert_state(
 
 
 def _convert_weights(path: PathLike, target: Path) -> PathLike:
-    """Path of the weights as safetensors: the file itself, or a converted copy of a PyTorch file."""
+    """Return the path of a safetensors file: the file itself, or a converted copy of a PyTorch file."""
     if os.fspath(path).endswith(".safetensors"):
         return path
     state = _read_torch(path)
     if not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise InvalidArgumentError(f"{os.fspath(path)}: must hold the weights of a network, got something else")
+        raise InvalidArgumentError(f"{os.fspath(path)}: must contain only network weights, got other objects")
     save_file({name: value.contiguous().clone() for name, value in state.items()}, target)
     return target
 
 
 def _convert_whitening(path: PathLike, dimension: int, target: Path) -> PathLike:
-    """Path of the whitening as a vidkin file: the file itself, or the first components of a published whitening."""
+    """Return the path of a vidkin whitening file: the file itself, or one with the top published components."""
     name = os.fspath(path)
     if name.endswith(".safetensors"):
         return path
@@ -297,19 +297,20 @@ def _convert_whitening(path: PathLike, dimension: int, target: Path) -> PathLike
         parts = {key: np.asarray(value) for key, value in _read_torch(path).items()}
     if not {"mean", "d", "V"} <= set(parts):
         raise InvalidArgumentError(
-            f"{name}: a published whitening must hold mean, d and V, got {', '.join(sorted(parts)[:6])}"
+            f"{name}: a published whitening must contain mean, d and V, got {', '.join(sorted(parts)[:6])}"
         )
     values, vectors = parts["d"].real, parts["V"].real
     largest = np.argsort(-values, kind="stable")[:dimension]
-    # d holds eigenvalues of the scatter matrix, but vectors are scaled to length 1 later, so their scale is irrelevant.
+    # d holds eigenvalues of the scatter matrix, not the covariance, but vectors are normalized later, so the scale of d
+    # is irrelevant.
     Whitening.from_eigen(parts["mean"], vectors[:, largest], values[largest]).save(target)
     return target
 
 
 def _check_arrays(path: str) -> None:
-    """Raise ValueError if the arrays of an npz file, which may be compressed, take more than a multiple of the file."""
+    """Raise ValueError if the arrays in an npz file, which may be compressed, expand to too many times its size."""
     with zipfile.ZipFile(path) as archive:
         needed = sum(part.file_size for part in archive.infolist())
     size = os.path.getsize(path)
     if needed > _MAX_EXPANSION * size:
-        raise ValueError(f"the arrays must take at most {_MAX_EXPANSION} times the {size:,} bytes of the file")
+        raise ValueError(f"the arrays must take at most {_MAX_EXPANSION} times the file size of {size:,} bytes")

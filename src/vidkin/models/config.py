@@ -1,4 +1,4 @@
-"""Configurations of encoders and comparators: kind, sizes and input."""
+"""Configuration of encoders and comparators: kind, sizes and input."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Trainable = Literal["head", "all"]
 Triple = tuple[float, float, float]
 
 PLAIN_MEAN: Triple = (0.5, 0.5, 0.5)
-"""Mean of the input of networks without pretrained weights, in units of full scale."""
+"""Input mean for networks without pretrained weights, as a fraction of full scale."""
 
 PLAIN_STD: Triple = (0.25, 0.25, 0.25)
-"""Standard deviation of this input."""
+"""Input standard deviation for networks without pretrained weights, as a fraction of full scale."""
 
 _CHOICES: Mapping[str, Sequence[str | None]] = {
     "kind": get_args(EncoderKind),
@@ -45,15 +45,15 @@ _MINIMUMS = {
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig:
-    """Base class of model configurations, stored in a model's folder as a table ``model``."""
+    """Base class of model configurations, which are stored in the ``[model]`` table of a model's ``config.toml``."""
 
     def to_mapping(self) -> dict[str, Any]:
-        """All settings that are not None, ready for a TOML table."""
+        """Return all settings that are not None, in the form of a TOML table."""
         return to_table(self)
 
     @classmethod
     def from_mapping(cls, table: Mapping[str, Any]) -> Self:
-        """Read a table like the one :meth:`to_mapping` returns; missing settings get their defaults.
+        """Create a configuration from a table as returned by :meth:`to_mapping`; missing settings get their defaults.
 
         Raises:
             InvalidArgumentError: A name is unknown, or a value has the wrong type or is not allowed.
@@ -76,43 +76,45 @@ class EncoderConfig(ModelConfig):
 
     Attributes:
         kind: ``clip`` (frame network, fully connected layer, LSTM), ``image`` (the same without the LSTM),
-            ``c3d`` and ``deep_sbd`` (3-D convolutions, trained to classify), ``deep_ranking`` (three paths),
-            ``frame_encoder`` (small, of depthwise-separable blocks, for views of frames), ``two_head`` (frame
-            network with a classifier on its pooled map and an embedding of the whole map).
+            ``c3d`` and ``deep_sbd`` (3-D convolutional networks, trained as classifiers), ``deep_ranking`` (three
+            paths), ``frame_encoder`` (small network of depthwise-separable blocks for views of frames), ``two_head``
+            (frame network with a classifier on the pooled map and an embedding head on the whole map).
         backbone: Frame network of ``clip``, ``image``, ``deep_ranking`` and ``two_head``: ``small`` (trains on a CPU
-            in minutes), ``vidkin`` (the small encoder that comes with the package, trained without labels),
+            in minutes), ``vidkin`` (the small encoder included in the package, trained without labels),
             ``timm:<model>`` or ``torchvision:<model>``, with settings after a question mark
-            (``timm:mobilenetv2_100?pad_type=same``). The other kinds have none.
-        trainable: ``head``: the backbone keeps its weights and stays in eval mode; ``all``: it is trained too.
-        frozen_batch_norm: Keep the batch norms of a trained backbone in eval mode, which folded batch norms require.
+            (``timm:mobilenetv2_100?pad_type=same``). Other kinds have no backbone.
+        trainable: ``head``: the backbone is frozen and stays in eval mode; ``all``: the backbone is trained as well.
+        frozen_batch_norm: Keep the batch norms of a trained backbone in eval mode; required for folded batch norms.
         hidden: Number of outputs of the fully connected layer.
         activation: Activation after the fully connected layer of ``clip``: ``relu`` or ``none``.
-        lstm: Number of units of the LSTM, which is the length of a ``clip`` embedding.
-        embedding: Outputs of an additional linear layer at the end of ``clip`` and ``image``; 0 leaves it out. For
-            ``deep_ranking``, ``frame_encoder`` and ``two_head`` it is the length of the embedding (0 means ``hidden``,
-            128 and 256 respectively).
+        lstm: Number of LSTM units, which is the dimension of a ``clip`` embedding.
+        embedding: Number of outputs of an additional linear layer at the end of ``clip`` and ``image``; 0 for no such
+            layer. For ``deep_ranking``, ``frame_encoder`` and ``two_head``: dimension of the embedding; 0 for the
+            default (``hidden``, 128 and 256, respectively).
         local_normalization: For ``deep_ranking``: side of the blocks in which the maps of the shallow paths are
-            normalized to mean 0 and length 1, an odd number; 0 leaves it out.
-        dropout: Share of the fully connected layer's outputs dropped in training, in [0, 1).
-        width: Factor applied to the channels of ``small``, ``c3d`` and ``deep_sbd``.
-        batch_norm: Put a batch norm after every convolution of ``c3d`` and ``deep_sbd``.
-        classes: Number of classes that ``c3d``, ``deep_sbd`` and ``two_head`` distinguish.
+            normalized to zero mean and unit length, an odd number; 0 disables the normalization.
+        dropout: Dropout probability of the fully connected layer's outputs, in [0, 1).
+        width: Factor by which the channels of ``small``, ``c3d`` and ``deep_sbd`` are multiplied.
+        batch_norm: Add a batch norm after every convolution of ``c3d`` and ``deep_sbd``.
+        classes: Number of classes of ``c3d``, ``deep_sbd`` and ``two_head``.
         frames: Number of frames in a clip.
-        rate: Frames per second of a clip; if not set, the frames of a clip are spread evenly over the item (or over
-            pieces of ``seconds``).
-        seconds: Length of a clip in seconds if there is no rate; if not set, the whole item.
-        size: Side of the square input, pixels.
-        fit: How images are made square: ``letterbox`` (black bars), ``crop`` (the middle) or ``stretch``.
-        mean: Mean of the input in units of full scale, three numbers; if not set, the backbone's own or (.5, .5, .5).
-        std: Standard deviation of the input, three numbers above 0; if not set, the backbone's own or (.25, .25, .25).
-        network: For ``frame_encoder``: widths, strides, grid and normalization; if not set, the defaults.
-        embedding_from: For ``two_head``: input of the embedding head: the whole ``map`` (also if not set), the
-            ``pooled`` map, or ``none``, which uses the pooled map itself as the embedding.
-        motion: For ``two_head``: with ``differences`` the input is a clip, from which differences of consecutive gray
-            frames are computed; if not set, the input is an image.
+        rate: Frames per second of a clip; if None, the frames of a clip are spaced evenly over the item (or over
+            pieces of about ``seconds``).
+        seconds: Length of a clip in seconds if ``rate`` is None; if None, a clip covers the whole item.
+        size: Side of the square input in pixels.
+        fit: How images are made square: ``letterbox`` (add black bars), ``crop`` (keep the center) or ``stretch``.
+        mean: Input mean of the three channels as a fraction of full scale; if None, that of the backbone or
+            (0.5, 0.5, 0.5).
+        std: Input standard deviation of the three channels, above 0; if None, that of the backbone or
+            (0.25, 0.25, 0.25).
+        network: For ``frame_encoder``: widths, strides, grid and normalization; if None, the defaults.
+        embedding_from: For ``two_head``: input of the embedding head: the whole ``map`` (the default), the ``pooled``
+            map, or ``none``, which uses the pooled map itself as the embedding.
+        motion: For ``two_head``: ``differences`` to take clips and compute the differences of consecutive gray frames;
+            None to take images.
 
     Raises:
-        InvalidArgumentError: A value is out of range, or not allowed for the kind.
+        InvalidArgumentError: A value is out of range or not allowed for this kind.
     """
 
     kind: EncoderKind = "clip"
@@ -152,10 +154,10 @@ class EncoderConfig(ModelConfig):
                 raise InvalidArgumentError(f"{name} must be a number above 0, got {value}")
         if self.rate is not None and self.seconds is not None:
             raise InvalidArgumentError(
-                f"only one of rate and seconds can be set, got {self.rate} and {self.seconds}: with a rate, the "
-                "number of frames determines the length of a clip"
+                f"only one of rate and seconds can be set, got {self.rate} and {self.seconds}: a clip's length follows "
+                "from its rate and number of frames"
             )
-        # Settings specific to some kinds.
+        # Settings that only some kinds have.
         if self.local_normalization and self.kind != "deep_ranking":
             raise InvalidArgumentError(
                 f"local_normalization must be 0 for kind {self.kind!r}, got {self.local_normalization}"
@@ -189,8 +191,8 @@ class EncoderConfig(ModelConfig):
 
     @property
     def is_classifier(self) -> bool:
-        """Whether the model has logits; its embedding is then the last hidden layer, or for ``two_head`` the output of
-        a second head."""
+        """Whether the model outputs logits; its embedding is then the last hidden layer or, for ``two_head``, the
+        output of a second head."""
         return self.kind in _CLASSIFIERS
 
     @property
@@ -200,13 +202,13 @@ class EncoderConfig(ModelConfig):
 
     @property
     def has_fixed_features(self) -> bool:
-        """Whether the backbone never changes, so that its features can be computed once per item and stored."""
+        """Whether the backbone is frozen, so that its features can be computed once per item and cached."""
         return self.trainable == "head" and self.kind in ("clip", "image", "two_head")
 
 
 COMPARATOR = "comparator"
 
-"""The kind of model named in the folder of a comparator."""
+"""Model kind stored in a comparator's folder."""
 
 Weighting = Literal["none", "attention", "direction", "signs"]
 
@@ -218,33 +220,33 @@ Remainder = Literal["pooled", "dropped"]
 @check_constructor
 @dataclass(frozen=True, kw_only=True)
 class ComparatorConfig(ModelConfig):
-    """Architecture of a comparator, and the descriptors that it compares.
+    """Architecture of a comparator, and the descriptors it compares.
 
     Attributes:
         kind: Always ``comparator``.
-        extractor: Name of the extractor of the descriptors, as accepted by :func:`vidkin.features.open_extractor`; not
+        extractor: Name of the descriptor extractor, as accepted by :func:`vidkin.features.open_extractor`; must not be
             the folder of a trained model.
-        trainable: ``head``: only the comparator is trained, on fixed descriptors. ``all``: the network of the extractor
-            (``timm:<model>`` or ``torchvision:<model>``) is trained too, and stored with the model.
-        dimension: D, length of a regional descriptor.
-        weighting: Weighting of the descriptors. ``attention``: a weight for each region, ``sigmoid(v . tanh(W x +
-            b))``. ``direction``: ``(1 + cos(x, v)) / 2``, as in ViSiL. ``signs``: the signs of a projection, as in the
-            binary student of DnS. ``none``: no weighting.
-        network: ``cnn``: four convolutions over the map of frame similarities, which reduce its sides to a quarter.
+        trainable: ``head``: only the comparator is trained, on fixed descriptors. ``all``: the extractor's network
+            (``timm:<model>`` or ``torchvision:<model>``) is trained as well, and saved with the model.
+        dimension: D, dimension of a region descriptor.
+        weighting: How descriptors are weighted. ``attention``: by a weight per region, ``sigmoid(v . tanh(W x + b))``.
+            ``direction``: by ``(1 + cos(x, v)) / 2``, as in ViSiL. ``signs``: replaced by the signs of a projection, as
+            in the binary student of DnS. ``none``: not weighted.
+        network: ``cnn``: four convolutions over the frame similarity map, which reduce each side to a quarter.
             ``none``: the map itself, without a network (plain Chamfer similarity).
         padding: Padding around the map: ``zeros`` (S2VS, DnS, HAP-VR) or ``replicate`` (ViSiL).
-        remainder: Treatment of the last row and column of maps of odd size by the 2 x 2 pools: ``pooled`` over the
-            remaining cells, so that no frame is lost; ``dropped``, as in the published code, where maps of fewer than
-            four frames are extended by their last frame.
-        spatial_share: k_s of the TopK-Chamfer similarity over regions: a share of the regions in [0, 1], or their
-            number from 2; None: only the largest similarity counts.
-        temporal_share: k_t of the TopK-Chamfer similarity over times, in the same form.
-        temporal_span: Number of times of the learned map (four frames each with ``cnn``) up to which k grows with the
-            length of the target; 0 sets no limit, which dilutes the score of a clip contained in a long video.
-        symmetric: Average both directions, over regions and over times.
-        unrelated: Median and 99th percentile of the uncalibrated scores of unrelated videos; None: measured on
-            background photographs when the comparator is opened. Training measures them on photographs and on its own
-            videos.
+        remainder: How 2 x 2 pooling handles the last row and column of maps of odd size: ``pooled`` over the remaining
+            cells, so that no frame is lost, or ``dropped``, as in the published code, which pads maps shorter than four
+            frames by repeating the last frame.
+        spatial_share: k_s of the TopK-Chamfer similarity over regions: a fraction of the regions in [0, 1], or a count
+            of at least 2; None: only the largest similarity counts.
+        temporal_share: k_t of the TopK-Chamfer similarity over time steps, in the same form.
+        temporal_span: Number of time steps of the learned map (four frames each with ``cnn``) up to which k grows with
+            the target's length; 0 sets no limit, which dilutes the score of a clip contained in a long video.
+        symmetric: Average both directions, over regions and over time steps.
+        unrelated: Median and 99th percentile of uncalibrated scores between unrelated videos; None: measured on
+            background photographs when the comparator is opened. Training measures them on photographs and on the
+            training videos.
 
     Raises:
         InvalidArgumentError: A value is out of range.
@@ -277,7 +279,7 @@ class ComparatorConfig(ModelConfig):
         if self.unrelated is not None:
             ordered = len(self.unrelated) == 2 and self.unrelated[0] < self.unrelated[1]
             if not ordered or not all(map(math.isfinite, self.unrelated)):
-                raise InvalidArgumentError(f"unrelated must be two numbers, the smaller first, got {self.unrelated}")
+                raise InvalidArgumentError(f"unrelated must be two numbers in increasing order, got {self.unrelated}")
 
 
 _COMPARATOR_CHOICES: Mapping[str, tuple[str, ...]] = {

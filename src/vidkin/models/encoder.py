@@ -1,4 +1,4 @@
-"""Base classes of the encoders, and the clip encoder: frame network, linear layer, LSTM."""
+"""Base classes of encoders, and the clip encoder: frame network, fully connected layer, LSTM."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from vidkin.models.weights import state_arrays
 
 @check_constructor
 class Encoder(nn.Module, ABC):
-    """A network that turns images or clips into unit vectors.
+    """A network that embeds images or clips as unit vectors.
 
-    Inputs have values from 0 to 1; normalization by mean and standard deviation happens inside.
+    Inputs have values from 0 to 1; the network normalizes them by mean and standard deviation.
 
     Attributes:
-        config: Configuration of the network; mean and std are set unless the network normalizes its input itself.
-        dimension: D, length of the embedding.
-        class_names: Classes or labels the network was trained with, if known.
+        config: Configuration of the network, with mean and std set (except for kind ``frame_encoder``).
+        dimension: D, dimension of the embedding.
+        class_names: Classes or labels the network was trained on, if known.
     """
 
     config: EncoderConfig
@@ -43,31 +43,32 @@ class Encoder(nn.Module, ABC):
         if config.kind == "frame_encoder":
             mean, std = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
         if mean is None or std is None:
-            raise InvalidArgumentError("the configuration needs mean and std of the input; use build_model")
+            raise InvalidArgumentError("the configuration must include the input's mean and std; use build_model")
         self.config = config
         self.class_names: tuple[str, ...] = ()
-        # Not part of the state, because they are in the configuration.
+        # Not persistent, because the configuration already stores them.
         self.register_buffer("_mean", torch.tensor(mean)[:, None, None], persistent=False)
         self.register_buffer("_std", torch.tensor(std)[:, None, None], persistent=False)
 
     @abstractmethod
     def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Unit vectors [B, D] of images [B, 3, S, S] or clips [B, T, 3, S, S] (``config.takes_clips``).
+        """Embed images [B, 3, S, S] or clips [B, T, 3, S, S] (``config.takes_clips``) as unit vectors [B, D].
 
         Args:
             inputs: Images or clips with values from 0 to 1.
-            lengths: [B] int64, number of frames of each clip; frames beyond are padding. None: all clips are full.
+            lengths: [B] int64, number of frames in each clip; later frames are padding. None: no clip is padded.
         """
 
     @abstractmethod
     def head_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the new layers, which get a higher learning rate than a pretrained backbone."""
+        """Return the parameters of the new layers, which get a higher learning rate than a pretrained backbone."""
 
     def parameter_groups(self, learning_rate: float, *, head_factor: float = 10.0) -> list[dict[str, Any]]:
-        """Parameters and learning rates for an optimizer.
+        """Return parameter groups and learning rates for an optimizer.
 
-        If the backbone is trained too, it gets ``learning_rate`` and the layers after it ``head_factor`` times
-        that rate (10 in the paper); a head alone, or a network without a backbone, gets ``learning_rate``.
+        If the backbone is trained, it gets ``learning_rate``, and the layers after it get ``head_factor`` times that
+        rate (10 in the paper). If only the head is trained, or there is no backbone, all parameters get
+        ``learning_rate``.
 
         Returns:
             One or two dictionaries with ``params``, ``lr`` and ``name`` (``backbone``, ``head``).
@@ -85,13 +86,13 @@ class Encoder(nn.Module, ABC):
         ]
 
     def normalize(self, images: torch.Tensor) -> torch.Tensor:
-        """Normalize images [..., 3, S, S] with values from 0 to 1 for the network."""
+        """Normalize images [..., 3, S, S] with values from 0 to 1 by mean and standard deviation."""
         mean, std = self.get_buffer("_mean"), self.get_buffer("_std")
         return (images - mean) / std
 
     @property
     def square_digest(self) -> str:
-        """For kind ``frame_encoder`` the digest of only its network, like that of vidkin's own encoder; else empty."""
+        """For kind ``frame_encoder``: digest of the network alone, like that of vidkin's built-in encoder; else ""."""
         return ""
 
     @property
@@ -114,7 +115,7 @@ class Encoder(nn.Module, ABC):
         return self
 
     def backbone_features(self, frames: torch.Tensor) -> torch.Tensor:
-        """Backbone features [N, F] of frames [N, 3, S, S] from 0 to 1; without gradients if the backbone is frozen."""
+        """Compute backbone features [N, F] of frames [N, 3, S, S] from 0 to 1; no gradients for a frozen backbone."""
         check_frames("frames", frames, 4, "[N, 3, S, S]", 1)
         with torch.set_grad_enabled(torch.is_grad_enabled() and self.config.trainable == "all"):
             features: torch.Tensor = self.get_submodule("backbone")(self.normalize(frames))
@@ -122,33 +123,33 @@ class Encoder(nn.Module, ABC):
 
 
 class BackboneEncoder(Encoder):
-    """An encoder whose head turns the features of a backbone into unit vectors."""
+    """An encoder whose head turns backbone features into unit vectors."""
 
     def frame_features(self, frames: torch.Tensor) -> torch.Tensor:
-        """Features of frames or images from 0 to 1, the input of :meth:`head`; without gradients if the backbone is
-        frozen."""
+        """Compute the input of :meth:`head` from frames or images with values from 0 to 1; no gradients if the backbone
+        is frozen."""
         return self.backbone_features(frames)
 
     @abstractmethod
     def head(self, features: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Unit vectors [B, D] of features."""
+        """Compute unit vectors [B, D] from features."""
 
     def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Unit vectors [B, D] of the inputs: the head applied to their features."""
+        """Embed the inputs as unit vectors [B, D] by applying the head to their features."""
         return self.head(self.frame_features(inputs), lengths)
 
 
 @check_arguments
 def model_digest(model: Encoder) -> str:
-    """SHA-256 of the configuration and of the names and values of all weights, regardless of the folder."""
+    """SHA-256 of the configuration and the names and values of all weights; independent of the model's folder."""
     return weights_digest(model.config.to_mapping(), state_arrays(model))
 
 
 class TorchEncoder:
-    """An encoder run by torch, with arrays as input and output; see :class:`vidkin.models.extractor.EncoderNetwork`.
+    """Runs an encoder with torch on NumPy arrays; see :class:`vidkin.models.extractor.EncoderNetwork`.
 
     Args:
-        model: The encoder; it is moved to the device.
+        model: The encoder, which is moved to the device.
         device: ``auto`` (CUDA if available), ``cpu``, ``cuda``, ``cuda:1``.
     """
 
@@ -162,16 +163,16 @@ class TorchEncoder:
         self._model = model.eval().requires_grad_(False).to(where)
 
     def embed(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Unit vectors [B, D] of images [B, 3, S, S] or clips [B, T, 3, S, S] from 0 to 1."""
+        """Embed images [B, 3, S, S] or clips [B, T, 3, S, S] from 0 to 1 as unit vectors [B, D]."""
         return self._run(self._model.embed, inputs)
 
     def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Features [B, F] of frames [B, 3, S, S] from 0 to 1."""
+        """Compute features [B, F] of frames [B, 3, S, S] from 0 to 1."""
         assert isinstance(self._model, BackboneEncoder)
         return self._run(self._model.frame_features, images)
 
     def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Unit vectors [B, D] of the features [B, T, F] of clips."""
+        """Compute unit vectors [B, D] of clips from their frame features [B, T, F]."""
         assert isinstance(self._model, BackboneEncoder)
         return self._run(self._model.head, features)
 
@@ -183,7 +184,7 @@ class TorchEncoder:
 
 @contextmanager
 def evaluation_mode(module: nn.Module) -> Iterator[None]:
-    """Put a module into eval mode, without gradients, for the block; its mode is restored afterward."""
+    """Put a module into eval mode and disable gradients inside the block; both are restored afterward."""
     training = module.training
     module.eval()
     try:
@@ -194,12 +195,12 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
 
 
 def unit(vectors: torch.Tensor) -> torch.Tensor:
-    """Vectors [..., D] scaled to length 1."""
+    """Scale vectors [..., D] to unit length."""
     return nn.functional.normalize(vectors, dim=-1, eps=1e-12)
 
 
 def linear(inputs: int, outputs: int) -> nn.Linear:
-    """A fully connected layer initialized with Xavier weights and zero bias."""
+    """Create a fully connected layer with Xavier-initialized weights and zero bias."""
     layer = nn.Linear(inputs, outputs)
     nn.init.xavier_uniform_(layer.weight)
     nn.init.zeros_(layer.bias)
@@ -207,7 +208,7 @@ def linear(inputs: int, outputs: int) -> nn.Linear:
 
 
 def check_frames(name: str, frames: torch.Tensor, dimensions: int, layout: str, channel: int) -> None:
-    """Raise :class:`InvalidArgumentError` unless ``frames`` is floating point and has this layout."""
+    """Raise :class:`InvalidArgumentError` unless ``frames`` is floating point with this layout."""
     if frames.ndim != dimensions or frames.shape[channel] != 3 or not frames.is_floating_point():
         raise InvalidArgumentError(
             f"{name} must be {layout} floating point from 0 to 1, got {list(frames.shape)} {frames.dtype}"
@@ -215,7 +216,7 @@ def check_frames(name: str, frames: torch.Tensor, dimensions: int, layout: str, 
 
 
 def check_features(features: torch.Tensor, length: int, lengths: torch.Tensor | None) -> None:
-    """Raise :class:`InvalidArgumentError` unless ``features`` is [B, length], without lengths of clips."""
+    """Raise :class:`InvalidArgumentError` unless ``features`` is [B, length] and ``lengths`` is None."""
     if features.ndim != 2 or features.shape[1] != length or lengths is not None:
         raise InvalidArgumentError(
             f"features must be [B, {length}] without lengths, got {list(features.shape)}"
@@ -227,14 +228,14 @@ def check_features(features: torch.Tensor, length: int, lengths: torch.Tensor | 
 class ClipEncoder(BackboneEncoder):
     """Clip encoder: frame network, fully connected layer (Xavier), and the normalized last state of an LSTM.
 
-    ``f(clip) = h_T / ||h_T||`` with ``h_t = LSTM(relu(W phi(frame_t) + b), h_{t-1})`` and phi the frame network: the
-    clip encoder of Radial loss (ICIP), with any frame network. The last state is taken at the length of each clip,
-    so padding in the batch has no effect.
+    ``f(clip) = h_T / ||h_T||`` with ``h_t = LSTM(relu(W phi(frame_t) + b), h_{t-1})`` and frame network phi. This is
+    the clip encoder of Radial loss (ICIP), for any frame network. The state is read at each clip's last frame, so
+    padding has no effect.
 
-    B clips, T frames, S pixels per side, F length of the frame network's vectors, D = ``lstm`` or ``embedding``.
+    B clips, T frames, S pixels per side, F features per frame, D = ``lstm`` or ``embedding``.
 
     Args:
-        config: Configuration of kind ``clip``, with mean and std, as :func:`vidkin.models.build_model` completes it.
+        config: Configuration of kind ``clip``, with mean and std set as by :func:`vidkin.models.build_model`.
         network: The frame network.
     """
 
@@ -249,14 +250,14 @@ class ClipEncoder(BackboneEncoder):
         self.dimension = config.embedding or config.lstm
 
     def head(self, features: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Unit vectors [B, D] of frame features [B, T, F].
+        """Compute unit vectors [B, D] from frame features [B, T, F].
 
         Args:
             features: Output of :meth:`frame_features`; frames beyond a clip's length are ignored.
-            lengths: [B] int64 in [1, T], number of frames of each clip; None: T for all.
+            lengths: [B] int64 in [1, T], number of frames in each clip; None: T for all.
 
         Raises:
-            InvalidArgumentError: A shape or a length is wrong.
+            InvalidArgumentError: A shape or a length is invalid.
         """
         if features.ndim != 3 or features.shape[1] == 0 or features.shape[2] != self.feature_dimension:
             raise InvalidArgumentError(
@@ -272,19 +273,19 @@ class ClipEncoder(BackboneEncoder):
             clips, frames = features.shape[:2]
             if tuple(lengths.shape) != (clips,) or lengths.is_floating_point():
                 raise InvalidArgumentError(
-                    f"lengths must be [{clips}] whole numbers, got {list(lengths.shape)} {lengths.dtype}"
+                    f"lengths must be [{clips}] integers, got {list(lengths.shape)} {lengths.dtype}"
                 )
             if not torch.compiler.is_compiling():  # an exported program cannot branch on values
                 low, high = int(lengths.min()), int(lengths.max())
                 if low < 1 or high > frames:
                     raise InvalidArgumentError(f"lengths must be from 1 to {frames}, got {low} to {high}")
-            # An LSTM only looks back, so its state at the end of a clip does not depend on the padding.
+            # An LSTM sees only earlier frames, so the state at a clip's last frame does not depend on the padding.
             position = (lengths.to(states.device) - 1)[:, None, None].expand(-1, 1, states.shape[2])
             last = states.gather(1, position)[:, 0]
         return unit(self.projection(last))
 
     def forward(self, frames: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Unit vectors [B, D] of clips [B, T, 3, S, S] from 0 to 1; ``lengths`` as in :meth:`head`."""
+        """Embed clips [B, T, 3, S, S] from 0 to 1 as unit vectors [B, D]; ``lengths`` as in :meth:`head`."""
         check_frames("frames", frames, 5, "[B, T, 3, S, S]", 2)
         features = self.frame_features(frames.flatten(0, 1))
         return self.head(features.reshape(frames.shape[0], frames.shape[1], -1), lengths)
@@ -294,6 +295,6 @@ class ClipEncoder(BackboneEncoder):
         return self.forward(inputs, lengths)
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the fully connected layer, the LSTM and the projection."""
+        """Return the parameters of the fully connected layer, the LSTM and the projection."""
         parts = (self.fully_connected, self.lstm, self.projection)
         return [parameter for part in parts for parameter in part.parameters()]

@@ -1,4 +1,4 @@
-"""Export of networks to other runtimes: as ONNX, or as a program of torch.export."""
+"""Export networks for use without vidkin, as ONNX files or torch.export programs."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from vidkin.models.volume_networks import VolumeNetwork
 
 ExportFormat = Literal["onnx", "torch"]
 
-# A protocol buffer holds at most 2 GB, and vidkin does not read ONNX files with external data.
+# A protocol buffer is limited to 2 GB, and vidkin does not read ONNX files with external data.
 _MAX_WEIGHT_BYTES = 1_900_000_000
 
-# The newest operator set that every supported version of onnxruntime reads.
+# The newest opset that all supported versions of onnxruntime can read.
 _OPSET = 18
 
-# Maximum difference from torch's output; a larger one means that values of the example were traced as constants.
+# Maximum difference from torch's output; a larger one means that tracing turned example values into constants.
 _TOLERANCE = 1e-3
 
 
@@ -46,9 +46,9 @@ class ExportError(MissingPartError):
 
 @check_arguments
 def export_model(model: Encoder, path: PathLike, *, format: ExportFormat = "onnx", source: str | None = None) -> Path:
-    """Write a model to one file that runs without vidkin and normalizes its input itself; return the path.
+    """Write a model to a single file that runs without vidkin and normalizes its input itself; return the path.
 
-    Inputs by kind of model, float32 with values from 0 to 1:
+    Inputs for each kind of model, float32 with values from 0 to 1:
 
     ============================ ========================================================================
     ``clip``                     ``clips`` [B, T, 3, S, S] and ``lengths`` [B] int64 from 1 to T
@@ -56,22 +56,22 @@ def export_model(model: Encoder, path: PathLike, *, format: ExportFormat = "onnx
     ``image``, ``deep_ranking``  ``pictures`` [B, 3, S, S]
     ============================ ========================================================================
 
-    B is free; T and S are set by the configuration, but the ONNX files of ``clip`` and ``c3d`` accept any T. Pad
-    shorter clips with any values and pass their lengths.
-    Outputs: ``embedding`` [B, D], unit vectors, and for the 3-D networks also ``logits`` [B, classes]. The
-    configuration is included as JSON: in the metadata entry ``vidkin`` of an ONNX file, or in the extra file
-    ``vidkin.json`` of a torch program.
+    B is dynamic; T and S are fixed by the configuration, except that the ONNX files of ``clip`` and ``c3d`` accept any
+    T. For ``clip``, pad shorter clips with any values and pass their lengths.
+    Outputs: ``embedding`` [B, D], unit vectors, and for classifiers also ``logits`` [B, classes]. The configuration is
+    included as JSON: in the metadata entry ``vidkin`` of an ONNX file, or in the extra file ``vidkin.json`` of a torch
+    program.
 
     Args:
         model: The model to export; it is not changed.
-        path: The file to write.
-        format: ``onnx``, or ``torch`` for a file that ``torch.export.load`` reads.
-        source: Description of the source, see :func:`vidkin._base.outputs.open_output`; None only makes new files.
+        path: Output file.
+        format: ``onnx``, or ``torch`` for a file to be read by ``torch.export.load``.
+        source: Description of the source, see :func:`vidkin._base.outputs.open_output`; None: never replace a file.
 
     Raises:
         InvalidArgumentError: The format is unknown, or the file cannot be written.
-        MediaError: The path exists and is something else.
-        MissingPartError: onnx is not installed, or the network has a layer that ONNX lacks.
+        MediaError: The path exists and must not be replaced.
+        MissingPartError: onnx is not installed, or the network has a layer that ONNX does not support.
     """
     if format not in ("onnx", "torch"):
         raise InvalidArgumentError(f"format must be onnx or torch, got {format!r}")
@@ -81,7 +81,7 @@ def export_model(model: Encoder, path: PathLike, *, format: ExportFormat = "onnx
     if target.is_dir():
         raise InvalidArgumentError(f"{target}: is a folder; choose a file in it, for example {target / 'model.onnx'}")
     check_free(target, source=source)
-    # Both formats store file names, so the draft must have the final name, in a temporary folder.
+    # Both formats store their file name, so the draft is written to a temporary folder under its final name.
     try:
         with TemporaryDirectory(dir=target.parent, prefix=".vidkin-") as scratch:
             draft = Path(scratch, target.name)
@@ -103,24 +103,24 @@ def _write_program(model: Encoder, target: Path) -> None:
     if len(inputs) > 1:
         shapes["lengths"] = dict(shapes["inputs"])
     with evaluation_mode(model), warnings.catch_warnings():
-        # The exporter emits warnings about its own internals.
+        # The exporter warns about its own internals.
         warnings.simplefilter("ignore")
         program = torch.export.export(_Exported(model), inputs, dynamic_shapes=shapes)
         torch.export.save(program, os.fspath(target), extra_files={"vidkin.json": _about(model)})
 
 
 def write_encoder_graphs(model: Encoder, folder: Path, digest: str) -> list[Path]:
-    """Write the ONNX files of an encoder's folder, for use without torch, and return their paths.
+    """Write the ONNX files in an encoder's folder, for use without torch, and return their paths.
 
     Args:
         model: The model.
         folder: The model's folder.
-        digest: :func:`vidkin.models.model_digest` of the model, stored in the files, which are only used with its
-            weights.
+        digest: :func:`vidkin.models.model_digest` of the model. It is stored in the files, so that they are used only
+            with the weights they were exported from.
 
     Raises:
         InvalidArgumentError: A file cannot be written.
-        ExportError: onnx is not installed, or the network has a layer that ONNX lacks.
+        ExportError: onnx is not installed, or the network has a layer that ONNX does not support.
     """
     facts = {"weights": digest, "dimension": model.dimension, "squares": model.square_digest}
     entry = {GRAPH_ENTRY: json.dumps(facts)}
@@ -155,22 +155,22 @@ def write_graph(
     metadata: Mapping[str, str],
     last_input: int = 0,
 ) -> Path:
-    """Write a network as an ONNX file, check that its output is the same, and return the path.
+    """Write a network as an ONNX file, check that it reproduces torch's output, and return the path.
 
-    Uses torch's tracing exporter, which is about twenty times as fast as the exporter based on torch.export, supports
-    recurrent networks with free lengths, and needs no package except onnx.
+    Uses torch's tracing exporter, which is about twenty times as fast as the torch.export-based one, supports recurrent
+    networks with dynamic lengths, and depends only on onnx.
 
     Args:
         network: The network in eval mode; its first output is checked.
         inputs: Example inputs.
-        target: The file to write; an existing file is replaced.
-        axes: Names of the inputs, then of the outputs, each with the names of its free axes.
-        metadata: Entries of the file's metadata.
+        target: Output file; replaced if it exists.
+        axes: Names of the inputs, then of the outputs, each with the names of its dynamic axes.
+        metadata: Metadata entries of the file.
         last_input: Position of the last input in ``axes``.
 
     Raises:
         InvalidArgumentError: The file cannot be written.
-        ExportError: onnx is not installed, or the network has a layer that ONNX lacks.
+        ExportError: onnx is not installed, or the network has a layer that ONNX does not support.
     """
     if importlib.util.find_spec("onnx") is None:
         raise ExportError(f"exporting to ONNX needs onnx; install it with: {install_command('train')}")
@@ -180,7 +180,7 @@ def write_graph(
         raise ExportError(f"{target.name} cannot be written: an ONNX file can hold at most 1.9 GB of weights")
     names = list(axes)
     with torch.no_grad(), warnings.catch_warnings(), _exportable_pools(network), TemporaryDirectory() as scratch:
-        # The exporter warns about its own internals and about shape checks, which it cannot trace.
+        # The exporter warns about its own internals and about shape checks it cannot trace.
         warnings.simplefilter("ignore")
         expected = network(*inputs)
         expected = expected[0] if isinstance(expected, tuple) else expected
@@ -200,12 +200,12 @@ def write_graph(
         except (RuntimeError, torch.onnx.OnnxExporterError) as error:
             cause = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise ExportError(
-                f"{target.name} cannot be written: ONNX does not support a part of this network: {cause}"
+                f"{target.name} cannot be written: ONNX does not support part of this network: {cause}"
             ) from error
         values = [tensor.cpu().numpy() for tensor in inputs]
-        found = open_session(draft).run(None, dict(zip(names, values, strict=False)))[0]
-        if not np.allclose(found, expected.cpu().numpy(), atol=_TOLERANCE, rtol=_TOLERANCE):
-            raise ExportError(f"{target.name} cannot be written: the network gives different results as ONNX")
+        output = open_session(draft).run(None, dict(zip(names, values, strict=False)))[0]
+        if not np.allclose(output, expected.cpu().numpy(), atol=_TOLERANCE, rtol=_TOLERANCE):
+            raise ExportError(f"{target.name} cannot be written: the ONNX network's output differs from torch's")
         document = onnx.load(draft)
         onnx.helper.set_model_props(document, dict(metadata))
         try:
@@ -217,7 +217,7 @@ def write_graph(
 
 @contextmanager
 def _quiet_exporter() -> Iterator[None]:
-    """Keep a failed export inside the block from printing the whole graph, a log that torch 2.13 cannot turn off."""
+    """Suppress the graph dump printed when an export in the block fails; torch 2.13 has no option to disable it."""
     log = torch._C._jit_onnx_log
     torch._C._jit_onnx_log = lambda *words: None
     try:
@@ -228,9 +228,9 @@ def _quiet_exporter() -> Iterator[None]:
 
 @contextmanager
 def _exportable_pools(network: nn.Module) -> Iterator[None]:
-    """Make adaptive average pools exportable inside the block, by computing them as matrix products if needed.
+    """Make adaptive average pooling exportable inside the block by computing it as matrix products where needed.
 
-    ONNX does not support them if the side of the map is not a multiple of the side of the result, as in AlexNet for
+    ONNX supports it only if each side of the map is a multiple of the output side, which is not the case in AlexNet for
     small images.
     """
     pools = [module for module in network.modules() if isinstance(module, nn.AdaptiveAvgPool2d)]
@@ -245,15 +245,15 @@ def _exportable_pools(network: nn.Module) -> Iterator[None]:
 
 def _average_cells(output: int | tuple[int | None, int | None] | None, maps: torch.Tensor) -> torch.Tensor:
     """Adaptive average pooling of maps [B, C, H, W]."""
-    given = output if isinstance(output, tuple) else (output, output)
+    sizes = output if isinstance(output, tuple) else (output, output)
     sides = [int(side) for side in maps.shape[2:]]
-    wanted = [side if size is None else size for side, size in zip(sides, given, strict=True)]
-    if all(side % size == 0 for side, size in zip(sides, wanted, strict=True)):
-        return nn.functional.adaptive_avg_pool2d(maps, (wanted[0], wanted[1]))
+    target = [side if size is None else size for side, size in zip(sides, sizes, strict=True)]
+    if all(side % size == 0 for side, size in zip(sides, target, strict=True)):
+        return nn.functional.adaptive_avg_pool2d(maps, (target[0], target[1]))
     rows, columns = (
         # Pooling the identity matrix gives the weight of each position in each cell.
         nn.functional.adaptive_avg_pool1d(torch.eye(side, device=maps.device), size).T
-        for side, size in zip(sides, wanted, strict=True)
+        for side, size in zip(sides, target, strict=True)
     )
     return rows @ maps @ columns.T
 
@@ -281,7 +281,7 @@ def _write_whole(model: Encoder, target: Path, metadata: Mapping[str, str]) -> P
 
 
 def _example(model: Encoder) -> tuple[torch.Tensor, ...]:
-    """Inputs of the model: two images or clips, because a batch of one would be exported as a fixed size."""
+    """Create example inputs: two images or clips, because a batch of one would be exported as a fixed size."""
     config = model.config
     shape = (3, config.size, config.size)
     clips = (config.frames, *shape) if config.takes_clips else shape
@@ -290,7 +290,7 @@ def _example(model: Encoder) -> tuple[torch.Tensor, ...]:
 
 
 def _noise(model: Encoder, *shape: int) -> torch.Tensor:
-    """Fixed random numbers from 0 to 1; the caller's random state is not changed."""
+    """Return random values from 0 to 1 from a fixed seed; the caller's random state is not changed."""
     return torch.rand(*shape, generator=torch.Generator().manual_seed(0)).to(model.device)
 
 
@@ -303,7 +303,7 @@ def _unwritable(target: Path, error: OSError) -> VidkinError:
 
 
 class _Exported(nn.Module):
-    """A model whose forward method returns the outputs of the exported file."""
+    """A model whose ``forward`` returns the outputs of the exported file."""
 
     def __init__(self, model: Encoder) -> None:
         super().__init__()
@@ -319,7 +319,7 @@ class _Exported(nn.Module):
 
 
 class _CalledMethod(nn.Module):
-    """A network whose forward method calls a method of another network."""
+    """A module whose ``forward`` calls another method of a network."""
 
     def __init__(self, network: nn.Module, name: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Trained models as extractors, without torch: clips are cut from frames as they arrive, and embedded."""
+"""Use trained models as extractors without torch: cut clips from a stream of frames and embed them."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class PlannedClip:
     """A clip cut from a stream of frames.
 
     Attributes:
-        items: [n, ...], the items of its frames.
-        time: Middle of the clip in seconds.
-        information: Mean information of its frames.
+        items: [n, ...], one item per frame (see :class:`ClipBuffer`).
+        time: Midpoint of the clip in seconds.
+        information: Mean information of the frames.
     """
 
     items: NDArray[np.float32]
@@ -58,13 +58,15 @@ class PlannedClip:
 
 
 class ClipBuffer:
-    """Cuts clips from frames pushed in order, and drops frames that no later clip needs.
+    """Cuts clips from frames pushed in order, and discards frames that no later clip needs.
+
+    An item is what is stored for a frame: its image or its features.
 
     Args:
-        plan: The clips to make. If it lists times, a clip contains the frame on screen at each time. Otherwise a
-            clip is ``frames`` consecutive frames, with one clip every ``plan.step`` seconds and the last at the end of
-            the video; a video with fewer frames is one short clip. If the plan reads every frame, there is one
-            clip whose frames are spread evenly over the whole video.
+        plan: Clips to cut. If the plan lists times, each clip contains the frame shown at each of its times. Otherwise
+            a clip consists of ``frames`` consecutive frames; clips start every ``plan.step`` seconds, and the last one
+            ends with the video. A video with fewer frames becomes one short clip. If the plan has no rate, a single
+            clip contains frames spaced evenly over the whole video.
         frames: Number of frames in a clip.
     """
 
@@ -78,7 +80,7 @@ class ClipBuffer:
         self._started = self._covered = float("-inf")
 
     def push(self, items: NDArray[np.float32], times: list[float], information: list[float]) -> Iterator[PlannedClip]:
-        """Add frames [n, ...] with their times and yield the clips that are complete now."""
+        """Add the items [n, ...] of frames with their times, and yield the clips that are now complete."""
         self._times += times
         self._items += list(items)
         self._information += information
@@ -87,7 +89,7 @@ class ClipBuffer:
         return iter(()) if self._plan.rate is None else self._iter_consecutive()
 
     def finish(self) -> Iterator[PlannedClip]:
-        """Yield the clips that end with the video."""
+        """Yield the remaining clips at the end of the video."""
         if self._plan.clips:
             yield from self._iter_planned(last=True)
         elif self._plan.rate is None and self._times:
@@ -103,11 +105,11 @@ class ClipBuffer:
             begin = self._plan.start + self._made * self._plan.step
             first = bisect.bisect_left(self._times, earliest(begin))
             if first + self._frames > len(self._times):
-                # Earlier frames are only needed if the video ends before this clip is complete.
+                # Earlier frames are needed only if the video ends before this clip is complete.
                 self._drop(min(first, len(self._times) - self._frames))
                 return
             if self._times[first] <= self._started:
-                self._made += 1  # with fewer frames than steps, this would repeat the previous clip
+                self._made += 1  # with less than one frame per step, this clip would repeat the previous one
                 continue
             rows = list(range(first, first + self._frames))
             yield self._clip(rows, (self._times[rows[0]] + self._times[rows[-1]]) / 2)
@@ -122,7 +124,7 @@ class ClipBuffer:
             self._drop(rows[-1])
 
     def _rows(self, times: Sequence[float]) -> list[int]:
-        """Row of the frame that is on screen at each time."""
+        """Return the row of the frame shown at each time."""
         return [max(0, bisect.bisect_right(self._times, latest(time)) - 1) for time in times]
 
     def _clip(self, rows: list[int], time: float) -> PlannedClip:
@@ -137,13 +139,13 @@ class ClipBuffer:
 
 
 class EncoderNetwork(Protocol):
-    """A trained encoder on arrays; B images or clips, T frames, S pixels per side.
+    """A trained encoder that works on NumPy arrays. B images or clips, T frames, S pixels per side.
 
     Attributes:
         config: Kind, sizes and input of the model.
-        dimension: D, length of an embedding.
-        digest: SHA-256 of configuration and weights (:func:`vidkin.models.model_digest`).
-        square_digest: For kind ``frame_encoder``: digest of only its network, like that of vidkin's own encoder.
+        dimension: D, dimension of an embedding.
+        digest: SHA-256 of the configuration and weights (:func:`vidkin.models.model_digest`).
+        square_digest: For kind ``frame_encoder``: digest of the network alone, like that of vidkin's built-in encoder.
         batch: Number of inputs to pass at a time.
     """
 
@@ -154,30 +156,30 @@ class EncoderNetwork(Protocol):
     batch: int
 
     def embed(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Unit vectors [B, D] of images [B, 3, S, S] or clips [B, T, 3, S, S] with values from 0 to 1."""
+        """Embed images [B, 3, S, S] or clips [B, T, 3, S, S] with values from 0 to 1 as unit vectors [B, D]."""
 
     def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
-        """For kind ``clip``: features [B, F] of frames [B, 3, S, S] with values from 0 to 1."""
+        """For kind ``clip``: compute features [B, F] of frames [B, 3, S, S] with values from 0 to 1."""
 
     def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        """For kind ``clip``: unit vectors [B, D] of clips, given the features [B, T, F] of their frames."""
+        """For kind ``clip``: compute unit vectors [B, D] of clips from their frame features [B, T, F]."""
 
 
 @check_arguments
 def open_encoder(folder: PathLike, *, device: str = "auto") -> EncoderNetwork:
-    """Open the encoder of a folder with ONNX Runtime, or with torch if that is needed and installed.
+    """Open the encoder in a folder with ONNX Runtime, or with torch where ONNX Runtime cannot run it.
 
-    Torch is needed if the folder has no ``model.onnx`` (folders written by version 0.1) or its ``model.onnx``
-    belongs to other weights, and for a CUDA device that onnxruntime does not support.
+    Torch is needed if the folder has no ``model.onnx`` (as written by version 0.1), if its ``model.onnx`` was exported
+    from different weights, or if the device is a CUDA device that onnxruntime does not support.
 
     Args:
         folder: Folder of a trained encoder.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
 
     Raises:
-        UnknownExtractorError: The folder holds no model.
-        MissingPartError: Torch is needed and not installed.
-        InvalidArgumentError: The folder is damaged, or there is no such device.
+        UnknownExtractorError: The folder does not contain a model.
+        MissingPartError: Torch is needed but not installed.
+        InvalidArgumentError: The folder is damaged, or the device does not exist.
     """
     path, info = Path(folder).expanduser(), read_model_info(folder)
     if not (check_device(device).startswith("cuda") and has_torch() and not has_cuda()):
@@ -188,28 +190,28 @@ def open_encoder(folder: PathLike, *, device: str = "auto") -> EncoderNetwork:
                 raise
             if (path / GRAPH_FILE).exists():
                 _log.warning("%s", error)
-    # Loaded by name, because the torch modules import this module.
+    # Loaded by name to avoid a circular import: the torch modules import this one.
     wrap = load_attribute("vidkin.models.encoder:TorchEncoder")
     network: EncoderNetwork = wrap(load_attribute("vidkin.models.model_folder:load_model")(path), device=device)
     return network
 
 
-# Chunks are always padded to full size, so that results do not depend on how the frames arrive.
+# Chunks are always padded to full size, so that results do not depend on how frames are batched.
 CHUNK = {"cpu": 4, "cuda": 32}
 """Number of images or clips passed to a network at a time, by device type."""
 
 
 class OnnxEncoder:
-    """The encoder of a folder, run by ONNX Runtime; see :class:`EncoderNetwork`.
+    """Runs the encoder in a folder with ONNX Runtime; see :class:`EncoderNetwork`.
 
     Args:
         folder: Folder of the model.
-        info: Content of its ``config.toml``.
+        info: Content of the folder's ``config.toml``.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
 
     Raises:
         MissingPartError: An ONNX file is missing, damaged or stale.
-        InvalidArgumentError: The weights are damaged, or there is no such device.
+        InvalidArgumentError: The weights are damaged, or the device does not exist.
     """
 
     def __init__(self, folder: Path, info: ModelInfo, *, device: str = "auto") -> None:
@@ -222,7 +224,7 @@ class OnnxEncoder:
         self.batch = CHUNK["cuda" if self._graph.on_cuda else "cpu"]
 
     def embed(self, inputs: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Unit vectors [B, D] of images [B, 3, S, S] or clips [B, T, 3, S, S] from 0 to 1."""
+        """Embed images [B, 3, S, S] or clips [B, T, 3, S, S] from 0 to 1 as unit vectors [B, D]."""
         if self._head is not None:
             features = self.frame_features(inputs.reshape(-1, *inputs.shape[2:]))
             return self.head(features.reshape(*inputs.shape[:2], -1))
@@ -231,30 +233,31 @@ class OnnxEncoder:
         return self._graph.run(inputs)
 
     def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Features [B, F] of frames [B, 3, S, S] from 0 to 1."""
+        """Compute features [B, F] of frames [B, 3, S, S] from 0 to 1."""
         return self._graph.run(images)
 
     def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Unit vectors [B, D] of the features [B, T, F] of clips."""
+        """Compute unit vectors [B, D] of clips from their frame features [B, T, F]."""
         assert self._head is not None
         return self._head.run(features)
 
 
-# A trained model can distinguish even uniform frames such as a plain sky, so they are indexed too.
+# Minimum information of a frame. Trained models can distinguish even uniform frames, such as a plain sky, so these are
+# not excluded from the index.
 _MIN_INFORMATION = 0.0625
 
 
 @check_constructor
 class ModelExtractor:
-    """Embeddings of single frames by a trained model: [T, 1, D].
+    """Embeds single frames with a trained model: [T, 1, D].
 
     Args:
-        model: A model of images (``image``, ``deep_ranking``), from :func:`open_encoder`.
-        name: Name it was opened with.
+        model: An image model (``image``, ``deep_ranking``), from :func:`open_encoder`.
+        name: Name under which this extractor was opened.
 
     Attributes:
-        fingerprint: Kind and a short hash of configuration and weights, independent of the folder's path.
-        short_side: Side of the model's input, pixels.
+        fingerprint: Kind and a short hash of the configuration and weights, independent of the folder's path.
+        short_side: Side of the model's input in pixels.
     """
 
     scorer = "kinds"
@@ -267,9 +270,9 @@ class ModelExtractor:
         self.short_side: Final = model.config.size
 
     def extract(self, frames: Frames, *, boxes: NDArray[np.floating] | None = None) -> FrameFeatures:
-        """Embeddings of single frames [T, H, W, 3].
+        """Embed single frames [T, H, W, 3].
 
-        The scorer ``kinds`` compares whole frames, so ``boxes`` are ignored.
+        The scorer ``kinds`` compares whole frames, so ``boxes`` is ignored.
         """
         images = encoder_input(frames.images, self.model.config)
         return FrameFeatures.of_whole(
@@ -293,27 +296,27 @@ class ModelExtractor:
 
 
 class ClipModelExtractor(ModelExtractor):
-    """Embeddings of clips by a trained model: [T, 1, D], T clips.
+    """Embeds clips with a trained model: [T, 1, D] for T clips.
 
     A model with a ``rate`` gets clips of ``frames`` consecutive frames at that rate, with the requested number of clips
-    per second; a model without a rate gets ``frames`` frames spread evenly over the video, or over pieces of about
+    per second. A model without a rate gets ``frames`` frames spaced evenly over the video, or over pieces of about
     ``seconds``. Frames are read, resized and selected exactly as for labeled items in training. A frame network
-    processes each frame once, even if it belongs to several clips.
+    processes each frame only once, even if the frame belongs to several clips.
 
     Args:
-        model: A model of clips (``clip``, ``c3d``, ``deep_sbd``), from :func:`open_encoder`.
-        name: Name it was opened with.
+        model: A clip model (``clip``, ``c3d``, ``deep_sbd``), from :func:`open_encoder`.
+        name: Name under which this extractor was opened.
     """
 
     def plan(self, duration: float, *, rate: float, start: float = 0.0, end: float | None = None) -> ClipPlan:
-        """The frames to read and the clips to make; see :meth:`vidkin.features.ClipExtractor.plan`."""
+        """Plan the frames to read and the clips to cut; see :meth:`vidkin.features.ClipExtractor.plan`."""
         config = self.model.config
         if config.rate is not None:
             return ClipPlan(start, end, config.rate, step=1.0 / rate)
         stop = duration if end is None else min(end, duration or end)
         length = stop - start
         if not length > 0:
-            # An image or a file of unknown length: all frames, spread evenly by index.
+            # An image or a file of unknown duration: read all frames, and space the clip's frames evenly.
             return ClipPlan(start, end, None)
         pieces = 1 if config.seconds is None else max(1, round(length / config.seconds))
         step = length / (pieces * config.frames)
@@ -322,7 +325,7 @@ class ClipModelExtractor(ModelExtractor):
         return ClipPlan(times[0], times[-1] + step / 4, 1.0 / step, clips=tuple(map(tuple, clips)))
 
     def describe_clips(self, batches: Iterator[Frames], plan: ClipPlan) -> Iterator[FrameFeatures]:
-        """Features of the clips of a plan; see :meth:`vidkin.features.ClipExtractor.describe_clips`."""
+        """Extract features of the clips in a plan; see :meth:`vidkin.features.ClipExtractor.describe_clips`."""
         buffer = ClipBuffer(plan, self.model.config.frames)
         waiting: list[PlannedClip] = []
         for frames in batches:
@@ -337,10 +340,10 @@ class ClipModelExtractor(ModelExtractor):
             yield self._describe(waiting)
 
     def extract(self, frames: Frames, *, boxes: NDArray[np.floating] | None = None) -> FrameFeatures:
-        """The embedding of the clip around each frame.
+        """Embed the clip around each frame.
 
-        A clip consists of the nearest frames in order, up to the number that the model takes. For whole files use
-        :meth:`describe_clips`, which reads them at the model's rate.
+        A clip consists of the nearest frames in order, up to the model's number of frames. For whole files use
+        :meth:`describe_clips`, which reads frames at the model's rate.
         """
         items = self._frame_items(frames)
         information = frame_information(frames.images)
@@ -352,7 +355,7 @@ class ClipModelExtractor(ModelExtractor):
         return self._describe(clips)
 
     def _frame_items(self, frames: Frames) -> NDArray[np.float32]:
-        """The item to buffer for each frame: its features, or the image itself if the model has no frame network."""
+        """Return the item to buffer for each frame: its features, or the image if the model has no frame network."""
         images = encoder_input(frames.images, self.model.config)
         if self.model.config.kind == "clip":
             return self._run_in_chunks(images, self.model.frame_features)
@@ -377,17 +380,17 @@ class ClipModelExtractor(ModelExtractor):
 def open_model_extractor(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> FrameExtractor:
-    """Open the folder of a trained model as an extractor; the target of the entry point ``vidkin.extractors: model``.
+    """Open a trained model's folder as an extractor; the entry point ``model`` in the group ``vidkin.extractors``.
 
     Args:
-        name: ``path/to/model`` or ``model:path/to/model``; a comparator accepts settings after a question mark
-            (:func:`vidkin.models.comparator_folder.open_comparator_extractor`).
-        weights, whitening: Not accepted, because the folder holds everything.
+        name: ``path/to/model`` or ``model:path/to/model``; for a comparator, settings may follow after a question mark
+            (:func:`vidkin.models.comparator_extractor.open_comparator_extractor`).
+        weights, whitening: Must be None, because the folder is self-contained.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
 
     Raises:
-        UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The folder is damaged, or weights, a whitening or settings were passed.
+        UnknownExtractorError: The folder does not contain a model.
+        InvalidArgumentError: The folder is damaged, or weights, a whitening or unsupported settings were passed.
     """
     parsed = parse_name(name)
     folder = parsed.path.removeprefix("model:")
@@ -396,8 +399,8 @@ def open_model_extractor(
     for what, given in (("weights", weights), ("whitening", whitening), ("settings", settings)):
         if given is not None:
             raise InvalidArgumentError(
-                f"a trained model accepts no {what}, got {os.fspath(given)!r} with {parsed.path!r}; its folder holds "
-                "everything"
+                f"a trained model accepts no {what}, got {os.fspath(given)!r} with {parsed.path!r}; its folder is "
+                "self-contained"
             )
     if compares:
         return open_comparator_extractor(name, device=device)
@@ -410,7 +413,7 @@ def open_model_extractor(
 
 @check_arguments
 def encoder_input(images: NDArray[np.uint8], config: EncoderConfig) -> NDArray[np.float32]:
-    """Frames [T, H, W, 3] uint8 as squares [T, 3, S, S] from 0 to 1, prepared like the training data.
+    """Convert frames [T, H, W, 3] uint8 to squares [T, 3, S, S] from 0 to 1, prepared like the training data.
 
     Args:
         images: RGB images, preferably decoded with a short side of S, like labeled items.
@@ -423,7 +426,7 @@ def encoder_input(images: NDArray[np.uint8], config: EncoderConfig) -> NDArray[n
 
 
 def _wrap_square_encoder(model: EncoderNetwork) -> SquareEncoder:
-    """Wrap a model of kind ``frame_encoder`` for the extractor class of ``squares``."""
+    """Wrap a model of kind ``frame_encoder`` for use by the ``squares`` extractor class."""
     return SquareEncoder(
         lambda squares: model.embed(squares / np.float32(255)),
         side=model.config.size,

@@ -1,4 +1,4 @@
-"""Frame networks: opening them by name, a small network that trains on a CPU, and the frame encoder as a model."""
+"""Open frame networks by name; a small network that trains on a CPU; and the frame encoder as a model."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _GROUPS = 8
 
 @check_constructor
 class SmallNetwork(nn.Module):
-    """A small network: features [N, F] of images [N, 3, S, S].
+    """Small network that computes features [N, F] of images [N, 3, S, S].
 
-    Four 3 x 3 convolutions with stride 2 to 24, 48, 96 and 128 channels, each with a group norm (which is the same in
-    training and eval mode and independent of the batch) and a ReLU; a residual block of two convolutions; then the
-    concatenated mean and maximum over the image: F = 256. About 450,000 parameters; 12 million multiplications for an
-    image of 64 x 64 pixels.
+    Four 3 x 3 convolutions with stride 2 and 24, 48, 96 and 128 channels, each followed by a group norm (which behaves
+    the same in training and eval mode and does not depend on the batch) and a ReLU; a residual block of two
+    convolutions; then mean and max pooling over the image, concatenated: F = 256. About 450,000 parameters and
+    12 million multiplications for a 64 x 64 image.
 
     Args:
-        width: Factor applied to the channels, which are rounded to multiples of 8.
+        width: Factor by which the channels are multiplied; the results are rounded to multiples of 8.
     """
 
     def __init__(self, width: float = 1.0) -> None:
@@ -57,49 +57,49 @@ class SmallNetwork(nn.Module):
                 nn.init.kaiming_normal_(part.weight, nonlinearity="relu")
 
     def maps(self, images: torch.Tensor) -> torch.Tensor:
-        """The last maps before pooling: [N, F / 2, S / 16, S / 16]."""
+        """Compute the last maps before pooling: [N, F / 2, S / 16, S / 16]."""
         maps: torch.Tensor = self.stem(images)
         return torch.relu(maps + self.block(maps))
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Features [N, F] of normalized images [N, 3, S, S]."""
+        """Compute features [N, F] of normalized images [N, 3, S, S]."""
         maps = self.maps(images)
         return torch.cat([maps.mean(dim=(2, 3)), maps.amax(dim=(2, 3))], dim=1)
 
 
 class FrameEncoderFeatures(nn.Module):
-    """A `FrameEncoder` without its last layer, as a frame network: features [N, F] of images [N, 3, S, S] in 0..1.
+    """A `FrameEncoder` without its last layer: features [N, F] of images [N, 3, S, S] with values from 0 to 1.
 
     Args:
-        encoder: The encoder, whose last layer is removed. F is ``widths[-1] * grid^2``, 3,072 by default; S can be any
-            size.
+        encoder: The encoder; its last layer is removed in place. F is ``widths[-1] * grid^2`` (3,072 by default); S can
+            be any size.
     """
 
     def __init__(self, encoder: FrameEncoder) -> None:
         super().__init__()
         self.dimension = encoder.head.in_features
-        encoder.head = nn.Identity()  # type: ignore[assignment]  # unused weights would be stored
+        encoder.head = nn.Identity()  # type: ignore[assignment]  # its weights are unused and would be saved
         self.encoder = encoder
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Features [N, F] of images [N, 3, S, S]."""
+        """Compute features [N, F] of images [N, 3, S, S]."""
         return self.encoder.features(images)
 
     def maps(self, images: torch.Tensor) -> torch.Tensor:
-        """The last maps before averaging over the grid."""
+        """Compute the last maps before averaging over the grid."""
         return self.encoder.maps(images)
 
 
 def open_frame_network(
     config: EncoderConfig, *, weights: PathLike | Literal["random"] | None, seed: int
 ) -> PooledNetwork:
-    """Open the backbone of a configuration; its parameters are frozen if only the head is trained.
+    """Open the backbone named in a configuration; its parameters are frozen if only the head is trained.
 
     Args:
-        config: Configuration of the encoder; ``backbone``, ``width``, ``size`` and ``trainable`` are used.
-        weights: Weights as in :func:`vidkin.features.open_pooled_network`; without a safetensors file ``small`` starts
-            from random weights and ``vidkin`` from the weights included in the package.
-        seed: Seed of random weights.
+        config: Configuration of the encoder; only ``backbone``, ``width``, ``size`` and ``trainable`` are used.
+        weights: As in :func:`vidkin.features.open_pooled_network`. If None, ``small`` is initialized at random, and
+            ``vidkin`` with the weights included in the package.
+        seed: Seed for random weights.
 
     Raises:
         InvalidArgumentError: The name is unknown, or the network does not accept this size.
@@ -118,20 +118,20 @@ def open_frame_network(
                 encoder = FrameEncoder()
         else:
             encoder = load_frame_encoder(weights)
-        # Mean 0 and standard deviation 1, because this network normalizes its input itself.
+        # Mean 0 and standard deviation 1, because this network normalizes its own input.
         features = FrameEncoderFeatures(encoder)
         network = PooledNetwork(features, features.dimension, config.size, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
     elif name.startswith(("timm:", "torchvision:")):
         network = open_pooled_network(name, weights=weights, seed=seed)
     else:
         raise InvalidArgumentError(f"backbone must be small, vidkin, timm:<model> or torchvision:<model>, got {name!r}")
-    # Fails now rather than in the middle of training if the network does not accept this size.
+    # Run the network once, so that an unsupported size is reported now rather than in the middle of training.
     try:
         with evaluation_mode(network.module):
             network.module(torch.zeros(1, 3, config.size, config.size))
     except (AssertionError, RuntimeError) as error:
         raise InvalidArgumentError(
-            f"backbone {config.backbone} does not accept images of {config.size} x {config.size} pixels: {error}"
+            f"backbone {config.backbone} does not accept {config.size} x {config.size} images: {error}"
         ) from error
     network.module.requires_grad_(config.trainable == "all")
     return network
@@ -139,11 +139,11 @@ def open_frame_network(
 
 @check_constructor
 class FrameEncoderModel(Encoder):
-    """A :class:`FrameEncoder` as a model: unit vectors [B, D] of squares [B, 3, S, S].
+    """A :class:`FrameEncoder` as a model that embeds squares [B, 3, S, S] as unit vectors [B, D].
 
     Args:
-        config: Configuration of kind ``frame_encoder``, as :func:`vidkin.models.build_model` completes it. S is
-            ``size``, D is ``embedding`` (0: 128), and ``network`` holds the other settings of
+        config: Configuration of kind ``frame_encoder``, from :func:`vidkin.models.build_model`. S is ``size``, D is
+            ``embedding`` (128 if that is 0), and ``network`` holds the other settings of
             :class:`FrameEncoderSettings`.
     """
 
@@ -152,27 +152,27 @@ class FrameEncoderModel(Encoder):
         settings = FrameEncoderSettings()
         table = {"side": config.size, "dimension": config.embedding or settings.dimension}
         settings = FrameEncoderSettings.from_table({**(config.network or {}), **table})
-        # Convolutions are much faster on a CPU with channels last.
+        # On a CPU, convolutions are much faster in channels-last layout.
         self.network = FrameEncoder(settings).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.dimension = settings.dimension
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Unit vectors [B, D] of squares [B, 3, S, S] from 0 to 1."""
+        """Embed squares [B, 3, S, S] from 0 to 1 as unit vectors [B, D]."""
         check_frames("frames", frames, 4, "[B, 3, S, S]", 1)
         vectors: torch.Tensor = self.network(frames.contiguous(memory_format=torch.channels_last))
         return vectors
 
     def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Same as calling the model; ``lengths`` must be None, because images have no length."""
+        """Same as calling the model; ``lengths`` must be None, because the inputs are single frames."""
         if lengths is not None:
             raise InvalidArgumentError("lengths must be None for single frames")
         return self.forward(inputs)
 
     @property
     def square_digest(self) -> str:
-        """Digest of only the network, like that of vidkin's own encoder."""
+        """Digest of the network alone, like that of vidkin's built-in encoder."""
         return str(self.network.digest())
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """All parameters, since none is pretrained."""
+        """Return all parameters, since none is pretrained."""
         return list(self.parameters())

@@ -1,4 +1,4 @@
-"""Building networks from a configuration, and saving them as self-contained folders that can be used without torch."""
+"""Build networks from a configuration, and save them as self-contained folders that can be used without torch."""
 
 from __future__ import annotations
 
@@ -57,14 +57,16 @@ _STANDALONE_MODELS: dict[str, Callable[[EncoderConfig], Encoder]] = {
 def build_model(
     config: EncoderConfig, *, weights: str | os.PathLike[str] | Literal["random"] | None = None, seed: int = 0
 ) -> Encoder:
-    """Build the network of a configuration, in training mode, on the CPU.
+    """Build the network for a configuration, in training mode, on the CPU.
 
     Args:
-        config: Settings of the network. If mean and std are None, the model's ``config`` gets those of the backbone.
-        weights: A safetensors file with the backbone's weights (with all weights, for a kind without a backbone).
-            None: a named network (``timm:``, ``torchvision:``) gets its published weights from the hub or
-            the local cache, any other network random weights. ``"random"``: random weights also for a named network.
-        seed: Seed of all random weights. The same seed gives the same network; the caller's random state is not
+        config: Configuration of the network. If mean and std are None, the model's ``config`` gets those of the
+            backbone.
+        weights: Safetensors file with the backbone's weights (for a kind without a backbone, all weights). None:
+            a named network (``timm:``, ``torchvision:``) gets its published weights from the hub or the local cache,
+            ``vidkin`` those included in the package, and other networks random weights. ``"random"``: random weights
+            for every network.
+        seed: Seed for all random weights. The same seed gives the same network; the caller's random state is not
             changed.
 
     Raises:
@@ -102,14 +104,14 @@ def save_model(
 
     Args:
         model: A model from :func:`vidkin.models.build_model` or :func:`load_model`.
-        folder: Where to write; created if missing. ``model.safetensors``, ``config.toml`` and finally the ONNX files
-            in it are replaced.
+        folder: Output folder; created if missing. Existing ``model.safetensors``, ``config.toml`` and ONNX files are
+            replaced, in this order.
         class_names: Classes or labels to store; None: those of the model.
-        metrics: Figures by name.
-        notes: Text, numbers, booleans or lists of these by name.
+        metrics: Metric values by name.
+        notes: Metadata by name: strings, numbers, booleans, or lists of these.
 
     Raises:
-        InvalidArgumentError: The folder cannot be written, or a note has another type.
+        InvalidArgumentError: The folder cannot be written, or a note has an unsupported type.
     """
     return write_model_folder(
         folder,
@@ -126,15 +128,15 @@ def save_model(
 
 @check_arguments
 def load_model(folder: PathLike, *, device: str | torch.device = "cpu") -> Encoder:
-    """Load the model of a folder, in eval mode; ``model.config`` describes it.
+    """Load a model from a folder, in eval mode.
 
     Raises:
-        UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The folder is damaged, or was written by another version of vidkin.
+        UnknownExtractorError: The folder does not contain a model.
+        InvalidArgumentError: The folder is damaged, or was written by an incompatible version of vidkin.
     """
     path = Path(folder).expanduser()
     info = read_model_info(path)
-    # Random weights avoid a download; all are replaced from the file.
+    # Random weights avoid a download; all of them are then loaded from the file.
     model = build_model(info.config, weights="random")
     load_weights(model, path / WEIGHTS_FILE, label=f"the model in {path}")
     model.class_names = info.class_names
@@ -144,19 +146,19 @@ def load_model(folder: PathLike, *, device: str | torch.device = "cpu") -> Encod
 def write_model_folder(
     folder: PathLike, module: nn.Module, document: Mapping[str, Any], write_graphs: Callable[[Path], Sequence[Path]]
 ) -> Path:
-    """Write weights, ``config.toml`` and the ONNX files of a model of any kind, and return the folder.
+    """Write the weights, ``config.toml`` and ONNX files of any kind of model, and return the folder.
 
-    The ONNX files are written last: if this is interrupted, ONNX files in the folder belong to other weights and are
-    not used. A network that cannot be written as ONNX is logged; its folder needs torch.
+    The ONNX files are written last. If writing is interrupted, the old ONNX files no longer match the weights and are
+    ignored. If the network cannot be written as ONNX, a warning is logged and the folder requires torch.
 
     Args:
-        folder: Where to write; created if missing.
-        module: The network; all its parameters and buffers are written.
-        document: Tables for the TOML file, without its format number.
-        write_graphs: Writes the ONNX files into the folder and returns their paths.
+        folder: Output folder; created if missing.
+        module: The network; all parameters and buffers are written.
+        document: Tables for the TOML file, without the format version.
+        write_graphs: Function that writes the ONNX files into the folder and returns their paths.
 
     Raises:
-        InvalidArgumentError: The folder cannot be written, or a value has a type that TOML lacks.
+        InvalidArgumentError: The folder cannot be written, or a value has a type that TOML does not support.
     """
     text = format_toml({"format": FORMAT, **document})
     path = Path(folder).expanduser()

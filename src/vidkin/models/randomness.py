@@ -1,4 +1,4 @@
-"""Seeding, storing and restoring the global random generators of Python, NumPy and torch."""
+"""Seed, save and restore the global random generators of Python, NumPy and torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PREFIX = "random."
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seed all global generators for the block; their state is restored afterward."""
+    """Seed all global generators inside the block; their state is restored afterward."""
     tensors, values = random_state()
     try:
         random.seed(seed)
@@ -31,7 +31,7 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """State of the global generators of Python, NumPy, torch and every GPU, as (tensors, JSON values)."""
+    """Return the state of the global generators of Python, NumPy, torch and every GPU, as (tensors, JSON values)."""
     version, inner, gauss = random.getstate()
     name, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
     tensors = {f"{_PREFIX}torch": torch.get_rng_state()}
@@ -45,14 +45,14 @@ def random_state() -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 @check_arguments
 def restore_random_state(tensors: Mapping[str, Tensor], values: Mapping[str, Any]) -> None:
-    """Restore a state returned by :func:`random_state`; states of GPUs that this machine lacks are ignored.
+    """Restore a state returned by :func:`random_state`; states of GPUs that this machine does not have are ignored.
 
     Raises:
-        InvalidArgumentError: A part of the state is missing.
+        InvalidArgumentError: Part of the state is missing.
     """
     missing = {f"{_PREFIX}numpy", f"{_PREFIX}torch"} - tensors.keys() | {"python", "numpy"} - values.keys()
     if missing:
-        raise InvalidArgumentError(f"tensors and values must be a state of random_state, without {sorted(missing)}")
+        raise InvalidArgumentError(f"tensors and values must come from random_state, but {sorted(missing)} are missing")
     version, inner, gauss = values["python"]
     random.setstate((version, tuple(inner), gauss))
     name, position, has_gauss, cached = values["numpy"]

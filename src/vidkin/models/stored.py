@@ -1,8 +1,8 @@
-"""Reading the folders of trained models without torch, and running their networks with ONNX Runtime.
+"""Read the folders of trained models without torch, and run their networks with ONNX Runtime.
 
-A folder holds ``config.toml`` (kind, sizes and facts), ``model.safetensors`` (all weights) and ``model.onnx`` for
-use without torch. A model of kind ``clip`` has two networks: ``model.onnx`` describes frames, and ``head.onnx`` turns
-the frames of a clip into one vector.
+A folder contains ``config.toml`` (configuration and metadata), ``model.safetensors`` (all weights) and ``model.onnx``
+for use without torch. A model of kind ``clip`` has two ONNX files: ``model.onnx`` computes the features of frames, and
+``head.onnx`` turns those of a clip into one vector.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ GRAPH_FILE = "model.onnx"
 HEAD_FILE = "head.onnx"
 
 GRAPH_ENTRY = "vidkin.graph"
-"""Metadata entry of an ONNX file, as JSON: ``weights``, the digest of the model it was made from, ``dimension``, and
-for kind ``frame_encoder`` ``squares``, the digest of only its network."""
+"""Metadata entry of an ONNX file, as JSON: ``weights`` (digest of the model it was exported from), ``dimension``, and,
+for kind ``frame_encoder``, ``squares`` (digest of the network alone)."""
 
 FORMAT = 1
 """Version of the format of ``config.toml``."""
@@ -45,13 +45,13 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """Description of a model, as stored in its folder.
+    """Metadata of a model, as stored in its folder.
 
     Attributes:
         config: Kind, sizes and input of the network.
-        class_names: Classes or labels the model was trained with.
-        metrics: Figures measured during training.
-        notes: Further facts, such as data, recipe and seed.
+        class_names: Classes or labels the model was trained on.
+        metrics: Metrics measured during training.
+        notes: Other metadata, such as the data, recipe and seed.
     """
 
     config: EncoderConfig
@@ -62,16 +62,16 @@ class ModelInfo:
 
 @check_arguments
 def read_model_info(folder: PathLike) -> ModelInfo:
-    """Read the ``config.toml`` of a model's folder, but not the weights.
+    """Read the ``config.toml`` in a model's folder without loading the weights.
 
     Raises:
-        UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The file is damaged, or was written by another version of vidkin.
+        UnknownExtractorError: The folder does not contain a model.
+        InvalidArgumentError: The file is damaged, or was written by an incompatible version of vidkin.
     """
     path, document = read_model_document(folder)
     if document["model"].get("kind") == COMPARATOR:
         raise InvalidArgumentError(
-            f"{path.parent}: holds a comparator of videos, not an encoder; use it with `vidkin index --model` and "
+            f"{path.parent}: contains a video comparator, not an encoder; use it with `vidkin index --model` and "
             "`vidkin match --model`"
         )
     names = document["classes"].get("names", [])
@@ -86,22 +86,22 @@ def read_model_info(folder: PathLike) -> ModelInfo:
 
 
 def read_model_document(folder: PathLike) -> tuple[Path, dict[str, Any]]:
-    """Read the ``config.toml`` of a model of any kind.
+    """Read the ``config.toml`` of any kind of model.
 
     Returns:
-        Its path and content, with the tables ``model``, ``classes``, ``metrics`` and ``notes``.
+        Path and content of the file, with the tables ``model``, ``classes``, ``metrics`` and ``notes``.
 
     Raises:
-        UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The file is damaged, or was written by another version of vidkin.
+        UnknownExtractorError: The folder does not contain a model.
+        InvalidArgumentError: The file is damaged, or was written by an incompatible version of vidkin.
     """
     path = Path(folder).expanduser() / CONFIG_FILE
     try:
         document = read_toml(path)
     except OSError as error:
         raise UnknownExtractorError(
-            f"{path.parent}: holds no model, as {CONFIG_FILE} cannot be read "
-            f"({(error.strerror or str(error)).lower()}); choose a folder that `vidkin train` wrote"
+            f"{path.parent}: contains no model, because {CONFIG_FILE} cannot be read "
+            f"({(error.strerror or str(error)).lower()}); choose a folder written by `vidkin train`"
         ) from error
     except ValueError as error:
         raise InvalidArgumentError(f"{path}: damaged: {error}; train the model again") from error
@@ -111,8 +111,8 @@ def read_model_document(folder: PathLike) -> tuple[Path, dict[str, Any]]:
     if version != FORMAT:
         age = "an earlier" if version < FORMAT else "a newer"
         raise InvalidArgumentError(
-            f"{path}: was made by {age} version of vidkin (format {version}, this version reads {FORMAT}); train the "
-            f"model again: vidkin train RECIPE --output NEW_FOLDER"
+            f"{path}: was written by {age} version of vidkin (format {version}, this version reads {FORMAT}); train "
+            f"the model again: vidkin train RECIPE --output NEW_FOLDER"
         )
     for name in ("classes", "metrics", "notes"):
         if not isinstance(document.setdefault(name, {}), dict):
@@ -121,7 +121,7 @@ def read_model_document(folder: PathLike) -> tuple[Path, dict[str, Any]]:
 
 
 def read_weights(path: PathLike) -> dict[str, NDArray[Any]]:
-    """Read the weights in a safetensors file, by name; floating-point weights are converted to float32.
+    """Read weights by name from a safetensors file; floating-point weights are converted to float32.
 
     Raises:
         InvalidArgumentError: The file cannot be read, or contains non-finite values.
@@ -145,7 +145,7 @@ def read_weights(path: PathLike) -> dict[str, NDArray[Any]]:
 
 
 def weights_digest(facts: object, weights: Mapping[str, NDArray[Any]]) -> str:
-    """SHA-256 of facts about a network, as JSON, and of the names and values of all weights."""
+    """SHA-256 of facts about a network, as JSON, and the names and values of all weights."""
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode())
     for name, values in sorted(weights.items()):
         digest.update(name.encode())
@@ -154,27 +154,27 @@ def weights_digest(facts: object, weights: Mapping[str, NDArray[Any]]) -> str:
 
 
 class Graph:
-    """A network in a model's folder, run by ONNX Runtime.
+    """A network in a model's folder, run with ONNX Runtime.
 
     Args:
         path: The ONNX file.
-        digest: Digest of the weights in the folder; the file must have been made from them.
+        digest: Digest of the weights in the folder, from which the file must have been exported.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1``.
 
     Attributes:
-        dimension: Length of an output vector; 0 for a map network.
-        square_digest: For kind ``frame_encoder``: the digest of only its network.
+        dimension: Dimension of the output vectors; 0 for a map network.
+        square_digest: For kind ``frame_encoder``: digest of the network alone.
 
     Raises:
-        MissingPartError: The file is missing or damaged, or was made from other weights; the message names the
-            command that writes it.
-        InvalidArgumentError: There is no such device.
+        MissingPartError: The file is missing or damaged, or was exported from different weights; the message includes
+            the command that writes it.
+        InvalidArgumentError: The device does not exist.
     """
 
     def __init__(self, path: Path, digest: str, *, device: str = "cpu") -> None:
         remedy = "install torch to use the model, or train it again with `vidkin train RECIPE --output FOLDER`"
         if not path.is_file():
-            raise MissingPartError(f"{path.parent}: has no {path.name}, so it runs only with torch; {remedy}")
+            raise MissingPartError(f"{path.parent}: has no {path.name}, so it requires torch; {remedy}")
         self._path = path
         try:
             check_regular_file(path)
@@ -191,11 +191,11 @@ class Graph:
         except (ValueError, TypeError):
             about = {}
         if about.get("weights") != digest:
-            raise MissingPartError(f"{path}: was made from another model than the one in {WEIGHTS_FILE}; {remedy}")
+            raise MissingPartError(f"{path}: was exported from a different model than {WEIGHTS_FILE}; {remedy}")
         self._inputs = [item.name for item in self._session.get_inputs()]
 
     def run(self, *inputs: NDArray[Any]) -> NDArray[np.float32]:
-        """The first output for these inputs.
+        """Run the network and return its first output.
 
         Raises:
             InvalidArgumentError: The network does not accept the inputs.
@@ -204,7 +204,7 @@ class Graph:
             outputs = run_session(self._session, None, dict(zip(self._inputs, inputs, strict=True)))
         except session_failures() as error:
             raise InvalidArgumentError(
-                f"{self._path}: does not run on {[list(values.shape) for values in inputs]}: "
+                f"{self._path}: does not accept inputs of shape {[list(values.shape) for values in inputs]}: "
                 f"{(str(error).strip().splitlines() or ['unknown'])[0]}"
             ) from error
         values: NDArray[np.float32] = outputs[0]

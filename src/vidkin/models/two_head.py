@@ -1,4 +1,4 @@
-"""The two-head classifier: logits and embeddings from the last map of a backbone, on images or frame differences."""
+"""The two-head classifier: logits and embeddings from a backbone's last map, for images or frame differences."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from vidkin.models.frame_network import FrameEncoderFeatures, SmallNetwork, open
 
 
 def stack_of_differences(clips: Tensor) -> Tensor:
-    """Differences of consecutive gray frames: [B, T - 1, S, S] from -1 to 1 for clips [B, T, 3, S, S] from 0 to 1.
+    """Compute gray frame differences [B, T - 1, S, S] from -1 to 1 of clips [B, T, 3, S, S] from 0 to 1.
 
-    A still clip gives zeros. Source: Fernando et al., "Self-supervised video representation learning with odd-one-out
-    networks", CVPR 2017; "In defense of the triplet loss for visual recognition" uses 6 frames of 2 s.
+    The differences of a still clip are zero. Source: Fernando et al., "Self-supervised video representation learning
+    with odd-one-out networks", CVPR 2017; "In defense of the triplet loss for visual recognition" uses 6 frames from
+    2 s of video.
     """
     luma = torch.tensor(LUMINANCE, dtype=clips.dtype, device=clips.device)
     gray = (clips * luma[:, None, None]).sum(dim=2)
@@ -31,10 +32,10 @@ def stack_of_differences(clips: Tensor) -> Tensor:
 
 @torch.no_grad()
 def widen_input(network: nn.Module, channels: int) -> None:
-    """Give the first convolution of a network this many input channels instead of three.
+    """Change the number of input channels of a network's first convolution from three to ``channels``.
 
-    Its weights are repeated over the new channels and scaled by 3 / channels, so that the sum of its inputs keeps its
-    magnitude and pretrained weights stay useful.
+    The weights are repeated over the new channels and scaled by 3 / channels, so that the output keeps its magnitude
+    and pretrained weights stay useful.
 
     Args:
         network: The network, changed in place.
@@ -49,13 +50,13 @@ def widen_input(network: nn.Module, channels: int) -> None:
     first.in_channels = channels
 
 
-# The published length of the embedding.
+# Embedding dimension in the publication.
 _DIMENSION = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeadOutputs:
-    """Outputs of one forward pass for B inputs.
+    """Outputs of a forward pass on B inputs.
 
     Attributes:
         logits: [B, C], one logit per class.
@@ -70,15 +71,15 @@ class HeadOutputs:
 
 @check_constructor
 class TwoHeadNetwork(BackboneEncoder):
-    """Two-head classifier: logits and unit vectors of images [B, 3, S, S] or of clips as differences, in one pass.
+    """Two-head classifier: logits and unit vectors of images [B, 3, S, S] or clips (frame differences) in one pass.
 
-    With h the last map of the backbone, [F, h, w]: ``logits = W pool(h) + b`` and ``embedding = g / ||g||`` with
-    ``g = V flatten(h) + c``. The embedding keeps the spatial layout; with ``embedding_from = "pooled"`` it is computed
-    from pool(h), and with ``"none"`` it is pool(h) itself, as in a plain classifier. The weights of the embedding have
-    Xavier initialization; the classifier and all biases start at zero.
+    With the backbone's last map h, [F, h, w]: ``logits = W pool(h) + b`` and ``embedding = g / ||g||`` with
+    ``g = V flatten(h) + c``. The embedding preserves the spatial layout; with ``embedding_from = "pooled"`` it is
+    computed from pool(h), and with ``"none"`` it is the normalized pool(h), as in a plain classifier. The embedding
+    layer is Xavier-initialized; the classifier and all biases are initialized to zero.
 
     Args:
-        config: Configuration of kind ``two_head``, with mean and std; D is ``embedding``, or 256 if it is 0.
+        config: Configuration of kind ``two_head``, with mean and std; D is ``embedding``, or 256 if that is 0.
         network: The backbone up to its map (:func:`vidkin.models.two_head.open_map_network`).
 
     Source: Taha et al., Boosting standard classification architectures through a ranking regularizer, WACV 2020.
@@ -96,8 +97,8 @@ class TwoHeadNetwork(BackboneEncoder):
         self._shape = tuple(shape)
         features = int(shape[0])
         self.dropout = nn.Dropout(config.dropout)
-        # With zeros, all classes are equally likely at first. Xavier weights on unnormalized pooled maps would give a
-        # loss far above log C, whose first gradients would destroy the pretrained backbone.
+        # With zero weights, all classes are equally likely at first. Xavier weights on unnormalized pooled maps would
+        # give a loss far above log C, whose first gradients would destroy the pretrained backbone.
         self.classifier = linear(features, config.classes)
         nn.init.zeros_(self.classifier.weight)
         self.dimension = config.embedding or _DIMENSION
@@ -110,7 +111,7 @@ class TwoHeadNetwork(BackboneEncoder):
             self.projection = linear(shape.numel(), self.dimension)
 
     def frame_features(self, frames: Tensor) -> Tensor:
-        """Maps [B, F, h, w] of inputs from 0 to 1; without gradients if the backbone is frozen."""
+        """Compute maps [B, F, h, w] of inputs from 0 to 1; no gradients if the backbone is frozen."""
         if self.config.motion is None:
             return self.backbone_features(frames)
         check_frames("clips", frames, 5, "[B, T, 3, S, S]", 2)
@@ -118,7 +119,7 @@ class TwoHeadNetwork(BackboneEncoder):
         return maps
 
     def outputs(self, features: Tensor) -> HeadOutputs:
-        """The outputs for maps [B, F, h, w]."""
+        """Compute the outputs from maps [B, F, h, w]."""
         if features.ndim != 4 or tuple(features.shape[1:]) != self._shape:
             raise InvalidArgumentError(
                 f"features must be [B, {', '.join(map(str, self._shape))}], got {list(features.shape)}"
@@ -128,38 +129,37 @@ class TwoHeadNetwork(BackboneEncoder):
         return HeadOutputs(self.classifier(self.dropout(pooled)), unit(self.projection(inputs)), pooled)
 
     def head(self, features: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """Unit vectors [B, D] of maps. ``lengths`` is not needed: short clips repeat their last frame, which adds no
-        motion."""
+        """Compute unit vectors [B, D] from maps. ``lengths`` is ignored: short clips repeat their last frame, which
+        adds no motion."""
 
         del lengths
         return self.outputs(features).embeddings
 
     def forward(self, inputs: Tensor) -> HeadOutputs:
-        """The outputs for images [B, 3, S, S] or clips [B, T, 3, S, S] from 0 to 1."""
+        """Compute the outputs for images [B, 3, S, S] or clips [B, T, 3, S, S] from 0 to 1."""
         return self.outputs(self.frame_features(inputs))
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the classifier and the projection."""
+        """Return the parameters of the classifier and the projection."""
         return [*self.classifier.parameters(), *self.projection.parameters()]
 
 
-# Input size for tracing torchvision graphs, large enough for the maps of all resolutions to differ in size.
+# Input size for tracing torchvision graphs, large enough that the stages' maps differ in size.
 _PROBE = 224
 
 
 def open_map_network(
     config: EncoderConfig, *, weights: str | os.PathLike[str] | Literal["random"] | None, seed: int
 ) -> PooledNetwork:
-    """Open the backbone of a configuration so that it returns maps [N, C, h, w]; ``dimension`` is C.
+    """Open the backbone named in a configuration so that it returns maps [N, C, h, w]; ``dimension`` is C.
 
     Args:
-        config: Configuration as in :func:`vidkin.models.frame_network.open_frame_network`.
-        weights: Weights as in that function.
-        seed: Seed of random weights.
+        config, weights: As in :func:`vidkin.models.frame_network.open_frame_network`.
+        seed: Seed for random weights.
 
     Raises:
-        InvalidArgumentError: The name is unknown, the network does not accept this size, or it has no map (such as a
-            transformer).
+        InvalidArgumentError: The name is unknown, the network does not accept this size, or it has no feature map (for
+            example, a transformer).
     """
     network = open_frame_network(config, weights=weights, seed=seed)
     module = network.module
@@ -181,7 +181,7 @@ def open_map_network(
 
 
 class _Method(nn.Module):
-    """A network whose forward method calls a method of another network."""
+    """A module whose ``forward`` calls another method of a network."""
 
     def __init__(self, network: nn.Module, name: str) -> None:
         super().__init__()
@@ -193,7 +193,7 @@ class _Method(nn.Module):
 
 
 class _LastMap(nn.Module):
-    """A network that returns the last of the maps of another network."""
+    """A module that returns the last of a network's maps."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()

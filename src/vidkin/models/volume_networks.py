@@ -1,4 +1,4 @@
-"""Networks of 3-D convolutions that classify clips: their base class, DeepSBD, and C3D."""
+"""3-D convolutional networks that classify clips: base class, DeepSBD, and C3D."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from vidkin.models.encoder import Encoder, check_frames, unit
 class VolumeNetwork(Encoder):
     """Base class of C3D and DeepSBD: convolutions over time and space, two hidden layers, and a classifier.
 
-    B clips, T frames, S pixels per side, D length of the second hidden layer.
+    B clips, T frames, S pixels per side, D units in the second hidden layer.
 
     Args:
         config: Configuration with mean, std, ``frames`` and ``size``.
         volume: Network that turns normalized volumes [B, 3, T, S, S] into [B, C, T', S', S'].
-        hidden: Lengths of the two hidden layers.
-        mean_over_time: Average the volume over the remaining time, so that T can differ from clip to clip.
+        hidden: Numbers of units in the two hidden layers.
+        mean_over_time: Average the output of ``volume`` over T', so that T can vary.
     """
 
     def __init__(
@@ -52,12 +52,12 @@ class VolumeNetwork(Encoder):
         nn.init.xavier_uniform_(self.classifier.weight)
 
     def forward(self, volumes: torch.Tensor) -> torch.Tensor:
-        """Logits [B, classes] of volumes [B, 3, T, S, S] from 0 to 1."""
+        """Compute logits [B, classes] for volumes [B, 3, T, S, S] from 0 to 1."""
         logits: torch.Tensor = self.classifier(self.dropout(self.hidden_features(volumes)))
         return logits
 
     def hidden_features(self, volumes: torch.Tensor) -> torch.Tensor:
-        """The second hidden layer [B, D], not normalized, of volumes [B, 3, T, S, S] from 0 to 1."""
+        """Compute the second hidden layer [B, D], not normalized, for volumes [B, 3, T, S, S] from 0 to 1."""
         check_frames("volumes", volumes, 5, "[B, 3, T, S, S]", 1)
         if not self._mean_over_time and volumes.shape[2] != self.config.frames:
             raise InvalidArgumentError(f"volumes must have {self.config.frames} frames, got {volumes.shape[2]}")
@@ -67,20 +67,20 @@ class VolumeNetwork(Encoder):
         return second
 
     def classify(self, clips: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Logits [B, classes] of clips [B, T, 3, S, S] from 0 to 1; ``lengths`` as in :meth:`embed`."""
+        """Compute logits [B, classes] for clips [B, T, 3, S, S] from 0 to 1; ``lengths`` as in :meth:`embed`."""
         return self.forward(self._volumes(clips, lengths))
 
     def embed(self, inputs: torch.Tensor, lengths: torch.Tensor | None = None) -> torch.Tensor:
-        """Unit vectors [B, D] of clips [B, T, 3, S, S] from 0 to 1: the second hidden layer.
+        """Embed clips [B, T, 3, S, S] as unit vectors [B, D]: the normalized second hidden layer.
 
         Args:
             inputs: Clips with values from 0 to 1.
-            lengths: [B], number of frames of each clip; the last frame of a shorter clip is repeated up to T.
+            lengths: [B], number of frames in each clip; the last frame of a shorter clip is repeated up to T.
         """
         return unit(self.hidden_features(self._volumes(inputs, lengths)))
 
     def head_parameters(self) -> list[nn.Parameter]:
-        """All parameters, since none is pretrained."""
+        """Return all parameters, since none is pretrained."""
         return list(self.parameters())
 
     def _flat(self, maps: torch.Tensor) -> torch.Tensor:
@@ -92,7 +92,7 @@ class VolumeNetwork(Encoder):
         if lengths is not None:
             if tuple(lengths.shape) != clips.shape[:1] or int(lengths.min()) < 1:
                 raise InvalidArgumentError(
-                    f"lengths must be [{len(clips)}] whole numbers of at least 1, got {lengths.tolist()}"
+                    f"lengths must be [{len(clips)}] integers of at least 1, got {lengths.tolist()}"
                 )
             position = torch.arange(clips.shape[1], device=clips.device)[None]
             position = torch.minimum(position, lengths.to(clips.device)[:, None] - 1)
@@ -101,7 +101,7 @@ class VolumeNetwork(Encoder):
 
 
 def scale_channels(channels: Sequence[int], width: float) -> list[int]:
-    """Multiply channels by a factor and round to multiples of 8."""
+    """Multiply channel counts by a factor and round to multiples of 8."""
     return [max(8, round(count * width / 8) * 8) for count in channels]
 
 
@@ -112,12 +112,12 @@ def convolutions(
     *,
     first: nn.Conv3d | None = None,
 ) -> nn.Sequential:
-    """Build 3 x 3 x 3 convolutions with ReLU, pools and, if configured, batch norms.
+    """Build a stack of 3 x 3 x 3 convolutions with ReLU, max pooling and, if configured, batch norms.
 
     Args:
-        config: Configuration of the network; ``width`` and ``batch_norm`` are used.
-        channels: Channels of each convolution, before ``width`` is applied.
-        pool_after: Indices of convolutions followed by a pool: 1 x 2 x 2 after the first, 2 x 2 x 2 after the others,
+        config: Configuration of the network; only ``width`` and ``batch_norm`` are used.
+        channels: Output channels of each convolution, before multiplying by ``width``.
+        pool_after: Indices of convolutions followed by pooling: 1 x 2 x 2 after the first, 2 x 2 x 2 after the others,
             with sizes rounded up.
         first: Layer that replaces the first convolution.
     """
@@ -148,19 +148,18 @@ _SEGMENT_HIDDEN = 2048
 
 @check_constructor
 class DeepSBDNetwork(VolumeNetwork):
-    """DeepSBD (Hassanien et al., 2017): logits of segments [B, 3, T, S, S] for classes such as {none, gradual, sharp}.
+    """DeepSBD (Hassanien et al., 2017): classifies segments [B, 3, T, S, S], for example as none, gradual or sharp.
 
-    Five 3-D convolutions with 96-256-384-384-256 channels, two hidden layers of 2048 units, and the classifier, as
-    published, where segments have 16 frames of 112 pixels. The sources do not give the other sizes, which are our
-    choice: the first convolution is 3 x 7 x 7 with stride 2 in space, the others 3 x 3 x 3; pools of 1 x 2 x 2 after
-    the first and 2 x 2 x 2 after the second and fifth. T is not reduced before the second pool, so that a hard cut
-    stays sharp in time.
+    As published: five 3-D convolutions with 96-256-384-384-256 channels, two hidden layers of 2048 units, and the
+    classifier; segments there have 16 frames of 112 x 112 pixels. The sources do not specify the other sizes, which are
+    our choice: the first convolution is 3 x 7 x 7 with spatial stride 2, the others are 3 x 3 x 3; pooling is 1 x 2 x 2
+    after the first and 2 x 2 x 2 after the second and fifth. T is not reduced before the second pooling, so that a hard
+    cut stays sharp in time.
 
     The number of frames is fixed: ``config.frames``.
 
     Args:
-        config: Configuration of kind ``deep_sbd``, with mean and std, as :func:`vidkin.models.build_model` completes
-            it.
+        config: Configuration of kind ``deep_sbd``, with mean and std set as by :func:`vidkin.models.build_model`.
     """
 
     def __init__(self, config: EncoderConfig) -> None:
@@ -171,7 +170,7 @@ class DeepSBDNetwork(VolumeNetwork):
         super().__init__(config, volume, hidden=(hidden, hidden), mean_over_time=False)
 
 
-# Channels of the convolutions, and indices of the convolutions followed by a pool.
+# Channels of the convolutions, and indices of the convolutions followed by pooling.
 _VIDEO_CHANNELS = (64, 128, 256, 256, 512, 512, 512, 512)
 
 _VIDEO_POOLS = (0, 1, 3, 5, 7)
@@ -181,16 +180,16 @@ _VIDEO_HIDDEN = 4096
 
 @check_constructor
 class VideoNetwork(VolumeNetwork):
-    """C3D (Tran et al., ICCV 2015): logits of clips [B, 3, T, S, S]; the embedding is its second hidden layer.
+    """C3D (Tran et al., ICCV 2015): classifies clips [B, 3, T, S, S]; the embedding is the second hidden layer.
 
-    Eight 3 x 3 x 3 convolutions with 64-128-256-256-512-512-512-512 channels and ReLU, a pool of 1 x 2 x 2 after the
-    first and of 2 x 2 x 2 after the second, fourth, sixth and eighth (sizes rounded up), two hidden layers of 4096
-    units, and the classifier. With 16 frames of 112 pixels and width 1 the sizes are those of the publication (the last
-    maps are 4 x 4); for other lengths the remaining time is averaged. Small collections train slowly without
-    ``batch_norm``.
+    Eight 3 x 3 x 3 convolutions with 64-128-256-256-512-512-512-512 channels and ReLU, pooling of 1 x 2 x 2 after the
+    first and 2 x 2 x 2 after the second, fourth, sixth and eighth (sizes rounded up), two hidden layers of 4096 units,
+    and the classifier. With 16 frames of 112 x 112 pixels and width 1, all sizes match the publication (the last maps
+    are 4 x 4); for longer clips the output is averaged over time. Without ``batch_norm``, training on small datasets is
+    slow.
 
     Args:
-        config: Configuration of kind ``c3d``, with mean and std, as :func:`vidkin.models.build_model` completes it.
+        config: Configuration of kind ``c3d``, with mean and std set as by :func:`vidkin.models.build_model`.
     """
 
     def __init__(self, config: EncoderConfig) -> None:

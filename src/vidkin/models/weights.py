@@ -1,4 +1,4 @@
-"""Loading weights into a network with strict checks, and weights as arrays and hashes."""
+"""Load weights into a network with strict checks, and convert weights to arrays and hashes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def load_weights(module: nn.Module, path: str | os.PathLike[str], *, label: str)
         label: Description of the module for messages, such as ``"backbone 'small'"``.
 
     Raises:
-        InvalidArgumentError: The file cannot be read, or its weights are not finite or belong to another network.
+        InvalidArgumentError: The file cannot be read, or its weights are not finite or belong to a different network.
     """
     try:
         check_regular_file(path, follow_links=True)
@@ -43,7 +43,7 @@ def load_weights(module: nn.Module, path: str | os.PathLike[str], *, label: str)
 def fit_state(
     module: nn.Module, state: Mapping[str, torch.Tensor], *, source: str | os.PathLike[str], label: str
 ) -> None:
-    """Load weights already in memory into a module; all names and shapes must match.
+    """Load a state dictionary into a module; all names and shapes must match.
 
     Args:
         module: The network that receives the weights, changed in place.
@@ -52,18 +52,18 @@ def fit_state(
         label: Description of the module for messages.
 
     Raises:
-        InvalidArgumentError: The weights are not finite or belong to another network.
+        InvalidArgumentError: The weights are not finite or belong to a different network.
     """
     for name, tensor in state.items():
         if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
             raise InvalidArgumentError(f"{os.fspath(source)}: {name} contains non-finite values; train the model again")
-    own = module.state_dict()
+    expected = module.state_dict()
     problems = [
         f"{title} {len(names)} ({', '.join(sorted(names)[:_MAX_LISTED])}{', ...' if len(names) > _MAX_LISTED else ''})"
         for title, names in (
-            ("missing", own.keys() - state.keys()),
-            ("unexpected", state.keys() - own.keys()),
-            ("of another shape", {n for n in own.keys() & state.keys() if own[n].shape != state[n].shape}),
+            ("missing", expected.keys() - state.keys()),
+            ("unexpected", state.keys() - expected.keys()),
+            ("wrong shape", {n for n in expected.keys() & state.keys() if expected[n].shape != state[n].shape}),
         )
         if names
     ]
@@ -73,7 +73,7 @@ def fit_state(
 
 
 def state_arrays(module: nn.Module) -> dict[str, NDArray[Any]]:
-    """All weights of a module by name, as arrays on the CPU."""
+    """Return all weights of a module by name, as arrays on the CPU."""
     return {name: tensor.detach().cpu().contiguous().numpy() for name, tensor in module.state_dict().items()}
 
 

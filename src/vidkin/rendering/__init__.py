@@ -1,4 +1,4 @@
-"""Output shared by the command line and the web app: JSON, text, figures, and checks of the machine and the index."""
+"""Output shared by the command line and the web app: JSON, text, figures, and installation and index checks."""
 
 from typing import TYPE_CHECKING
 

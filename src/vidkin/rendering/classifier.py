@@ -1,5 +1,5 @@
-"""Figures of a classifier: retrieval rows, wrong answers next to their nearest neighbors, and a map of the
-embedding."""
+"""Figures for a classifier: retrieval results, misclassified items with their nearest neighbors, and an embedding
+plot."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 _QUERIES, _RESULTS, _WRONG = 6, 5, 9
 _RIGHT_COLOR, _WRONG_COLOR = "#2ca02c", "#d62728"
 _SIDE = 112
-# t-SNE of more points takes minutes.
+# t-SNE takes minutes for more points.
 _MAX_POINTS = 1000
 
 
 def picture_paths(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The files that :func:`draw_classifier` writes into a folder."""
+    """Return the paths of the files that :func:`draw_classifier` writes to a folder."""
     return tuple(Path(folder) / f"{name}.png" for name in ("retrieval", "misclassified", "embedding"))
 
 
@@ -36,20 +36,20 @@ def picture_paths(folder: str | os.PathLike[str]) -> tuple[Path, ...]:
 def draw_classifier(
     parts: DescribedParts, folder: str | os.PathLike[str], *, seed: int = 0, source: str | None = None
 ) -> tuple[Path, ...]:
-    """Draw ``retrieval.png``, ``misclassified.png`` and ``embedding.png`` into a folder.
+    """Write ``retrieval.png``, ``misclassified.png`` and ``embedding.png`` to a folder.
 
-    ``retrieval``: test items, evenly spread, and their nearest training items, framed green if the class is the same
-    and red otherwise. ``misclassified``: wrong answers, each next to the nearest training item. ``embedding``: t-SNE of
-    up to 1,000 test items.
+    ``retrieval``: evenly spaced test items and their nearest training items, framed in green if the class is the same
+    and in red otherwise. ``misclassified``: misclassified test items, each next to its nearest training item.
+    ``embedding``: t-SNE plot of up to 1,000 test items.
 
     Args:
-        parts: Test and training items with the outputs of the model.
+        parts: Test and training items with the model's outputs.
         folder: An existing folder.
-        seed: Seed of t-SNE.
-        source: Description of the data drawn, see :func:`vidkin._base.outputs.open_output`.
+        seed: Seed for t-SNE.
+        source: Description of the data, see :func:`vidkin._base.outputs.open_output`.
 
     Returns:
-        The files.
+        Paths of the files.
 
     Raises:
         MediaError: A file cannot be written.
@@ -95,15 +95,14 @@ def _draw_wrong(parts: DescribedParts, path: Path, source: str | None) -> None:
         _, neighbors = nearest(parts.test_outputs.embeddings[query : query + 1], parts.train_outputs.embeddings, 1)
         row, column = divmod(position, 3)
         result = int(neighbors[0, 0])
-        said = names[int(predicted[query])]
+        prediction = names[int(predicted[query])]
         for axis, inputs, item, title in (
-            (axes[row][2 * column], parts.test, query, f"said {said}"),
+            (axes[row][2 * column], parts.test, query, f"predicted {prediction}"),
             (axes[row][2 * column + 1], parts.train, result, "nearest"),
         ):
             axis.set_axis_on()
-            item_found = inputs.labelled.items[item]
-            agrees = inputs is parts.train and names[int(inputs.labels[item, 1])] == said
-            _show(axis, inputs.labelled, item_found, _RIGHT_COLOR if agrees else "black")
+            agrees = inputs is parts.train and names[int(inputs.labels[item, 1])] == prediction
+            _show(axis, inputs.labelled, inputs.labelled.items[item], _RIGHT_COLOR if agrees else "black")
             set_text(axis.set_title("", fontsize=6), short_name(title, room=24))
     write_figure(figure, path, source=source)
 

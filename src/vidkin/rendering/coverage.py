@@ -1,6 +1,6 @@
 """Coverage of a video as text and as files: a table, JSON, and an edit decision list of its sources.
 
-A new format is one row of `COVERAGE_FORMATS` and the function that writes it.
+To add a format, write its function and add a row to `COVERAGE_FORMATS`.
 """
 
 from __future__ import annotations
@@ -30,17 +30,16 @@ _HEADINGS = (
     "exact",
     "source",
 )
-# Maximum number of files, and of unique stretches, named in a sentence.
+# Maximum number of files or unique segments listed in a sentence.
 _MAX_NAMED = 8
-# A frame rate within this share of a standard rate counts as that rate: containers store rounded averages.
+# Relative tolerance for matching a frame rate to a standard one, because containers store rounded averages.
 _SAME_RATE = 0.002
 
 
 def describe_coverage(coverage: Coverage) -> list[str]:
-    """Say how much of a video other files hold, the fewest files that hold it, and what is unique; one sentence an
-    entry.
+    """Describe how much of a video other files contain, the smallest set of such files, and the unique parts.
 
-    For example ``These 4 files together have 97.0 % of this film, missing 0:40.0 - 1:02.0: a.mp4, ...``
+    Each entry is a sentence: ``These 4 files together have 97.0 % of this video, missing 0:40.0 - 1:02.0: a.mp4, ...``
     """
     if not coverage.stretches:
         return ["No part of this video was found in other files."]
@@ -49,7 +48,7 @@ def describe_coverage(coverage: Coverage) -> list[str]:
     more = f" and {len(steps) - _MAX_NAMED} more" if len(steps) > _MAX_NAMED else ""
     missing = coverage.only_here
     spans = ", ".join(clock_range(start, end) for start, end in missing[:_MAX_NAMED])
-    rest = f" and {number(len(missing) - _MAX_NAMED, 'more stretch', 'more stretches')}"
+    rest = f" and {number(len(missing) - _MAX_NAMED, 'more segment')}"
     spans += rest if len(missing) > _MAX_NAMED else ""
     share = f"{percent(coverage.share)} % of this video"
     lacking = f", missing {spans}" if missing else ""
@@ -59,8 +58,8 @@ def describe_coverage(coverage: Coverage) -> list[str]:
 
 
 def coverage_cells(coverage: Coverage) -> Iterator[tuple[str, ...]]:
-    """Rows for CSV and tab-separated files: the headings, then each stretch by start; ``source`` is ``yes`` if the file
-    is the best source of that stretch."""
+    """Yield rows for CSV and tab-separated files: the headings, then the segments by start; ``source`` is ``yes`` if
+    the file is the best source of that segment."""
     yield _HEADINGS
     sources = {(piece.path, _offset(piece)) for piece in coverage.sources}
     for each in coverage.stretches:
@@ -93,13 +92,13 @@ def _write_json(coverage: Coverage, file: IO[str]) -> None:
 
 
 def _write_edl(coverage: Coverage, file: IO[str]) -> None:
-    """Write the sources in order as a CMX 3600 edit decision list: one cut per piece, one reel per file, gaps left
-    open.
+    """Write the sources in order as a CMX 3600 edit decision list, with one event per piece and one reel per file; gaps
+    stay empty.
 
-    Times are rounded to frames of a timeline at the video's rate; a source at another speed has an ``M2`` line with its
-    frames per second of the timeline.
+    Times are rounded to frames at the video's rate. A source that runs at a different speed has an ``M2`` line with its
+    playback rate in frames per second.
     """
-    # Imported late: the command lists the formats in its help, which must not load NumPy or a decoder.
+    # Imported here because the command's help lists the formats, and must not load NumPy or a decoder.
     from vidkin.media.time_code import frame_at, timecode
 
     rate = _timeline_rate(coverage.path)
@@ -113,12 +112,12 @@ def _write_edl(coverage: Coverage, file: IO[str]) -> None:
             continue
         event += 1
         reel = reels.setdefault(piece.path, f"R{len(reels) + 1:03d}")
-        is_usual = abs(piece.speed - 1) < 0.01
-        if is_usual:  # rounding must not make one side a frame longer
+        is_unchanged = abs(piece.speed - 1) < 0.01
+        if is_unchanged:  # rounding must not make one side a frame longer
             source = source[0], source[0] + record[1] - record[0]
         codes = " ".join(timecode(frame, rate) for frame in (*source, *record))
         lines += [f"{event:03d}  {reel:8} V     C        {codes}"]
-        if not is_usual:
+        if not is_unchanged:
             lines.append(f"M2   {reel:8} {float(rate) * piece.speed:05.1f}                {timecode(source[0], rate)}")
         lines += [f"* FROM CLIP NAME: {printable(Path(piece.path).name)}", f"* VIDKIN: score {piece.score:.2f}"]
         if piece.mirrored:
@@ -127,7 +126,7 @@ def _write_edl(coverage: Coverage, file: IO[str]) -> None:
 
 
 def _timeline_rate(path: str) -> Fraction:
-    """The standard frame rate nearest to the video's average rate, or a whole number."""
+    """Return the standard frame rate closest to the video's average rate, or a rounded rate if none is close."""
     from vidkin.media.probing import probe
     from vidkin.media.time_code import STANDARD_RATES
 
@@ -137,20 +136,20 @@ def _timeline_rate(path: str) -> Fraction:
 
 
 COVERAGE_FORMATS: Mapping[str, FileFormat[Coverage]] = {
-    "csv": FileFormat(".csv", "every stretch", _write_csv),
-    "json": FileFormat(".json", "all", _write_json),
-    "edl": FileFormat(".edl", "the sources in order", _write_edl),
+    "csv": FileFormat(".csv", "table of segments", _write_csv),
+    "json": FileFormat(".json", "all results", _write_json),
+    "edl": FileFormat(".edl", "sources as an edit decision list", _write_edl),
 }
-"""Formats by name; the command, README and guide list them."""
+"""Formats by name, as listed by the command's help, the README and the guide."""
 
 
 def strip_of(coverage: Coverage) -> list[tuple[float, float, bool]]:
-    """The video as a strip: (start, end, whether other files hold it) in shares of its length, in order, without
-    gaps."""
+    """Split the video into consecutive spans (start, end, whether other files contain it), as fractions of its
+    duration."""
     if coverage.duration <= 0:
         return []
     spans = sorted([(*span, True) for span in coverage.elsewhere] + [(*span, False) for span in coverage.only_here])
-    # Gaps of a few frames, which neither list covers, go to the span after them.
+    # Gaps of a few frames that neither list covers are added to the following span.
     ends = [end / coverage.duration for _, end, _ in spans[:-1]]
     edges = [0.0, *ends, 1.0]
     return [(*edge, span[2]) for edge, span in zip(pairwise(edges), spans, strict=True)]

@@ -1,4 +1,4 @@
-"""The shot detector's curve as an image: the format ``plot`` of `vidkin shots --output`."""
+"""Plot of a shot detector's curve: the format ``plot`` of `vidkin shots --output`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _CRITICAL_COLOR = "#ff7f0e"
 
 @check_arguments
 def draw_curve(detection: ShotDetection, path: PathLike) -> None:
-    """Write the detector's curve over time as an image, with a red dot at each cut.
+    """Plot the detector's curve over time, with a red dot at each cut.
 
-    Gradual transitions are light red bands around their dot; critical shots (0.5 or more) are orange at the bottom.
-    Seconds count from the start of the file.
+    Gradual transitions are light red bands around their dots; critical shots (0.5 or more) are orange bars at the
+    bottom. Times are in seconds from the start of the file.
 
     Args:
         detection: Result of :func:`vidkin.shots.detect`.
-        path: The image; its extension chooses the format (.png, .pdf, .svg, ...).
+        path: Output image; the extension determines the format (.png, .pdf, .svg, ...).
 
     Raises:
         InvalidArgumentError: The detector has no curve, the extension is not an image format, or the folder does not
@@ -71,4 +71,4 @@ PLOT = ShotFormat(
     check=require_picture_name,
     suffixes=(".svg", ".pdf"),
 )
-"""Row of the table of formats; the entry point of ``vidkin.shot_formats`` names it."""
+"""The ``plot`` format, registered as an entry point in the group ``vidkin.shot_formats``."""

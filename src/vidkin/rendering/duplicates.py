@@ -1,4 +1,4 @@
-"""Duplicates as text, as table cells, and as a self-contained HTML page with frames of all copies."""
+"""Duplicates as text, table cells, and a self-contained HTML page with frames of all copies."""
 
 from __future__ import annotations
 
@@ -50,40 +50,40 @@ _HEADINGS = (
     "kept_by",
     "findings",
 )
-# Maximum number of companion files (subtitles and the like) to name; the rest is counted.
+# Maximum number of companion files (such as subtitles) to list; the rest are counted.
 _MAX_NAMED = 3
-# A table line has room for this many findings.
+# Maximum number of findings that fit in a table row.
 _MAX_FINDINGS = 2
 
-# Differences of a copy in words; `describe_difference` words the ones with an amount or a position.
+# Text for the differences of a copy; `describe_difference` handles those with an amount or a position.
 _WORDS = {
-    "other container": "same frames, other container",
-    "other sound or tags": "same frames, other sound or tags",
+    "other container": "same frames, different container",
+    "other sound or tags": "same frames, different sound or tags",
     "bars added": "black bars added",
     "bars removed": "without black bars",
     "borders removed": "without borders",
-    "reordered": "in another order",
+    "reordered": "in a different order",
     "backwards": "runs backwards",
-    "other colors": "color changed",
+    "other colors": "different colors",
 }
 
 
 @check_arguments
 def describe_member(member: DuplicateMember, group: DuplicateGroup, *, most_findings: int = _MAX_FINDINGS) -> str:
-    """Describe a file of a group in one line.
+    """Describe a file in a group in one line.
 
     For example ``keep (most detail)``, ``copy, mirrored, cropped to 70 % of the frame, with film.en.srt`` or ``excerpt
-    of film.mp4, from 0:10.0 - 0:15.0 of it``.
+    of film.mp4, at 0:10.0 - 0:15.0``.
 
     Args:
         member: The file.
-        group: Its group.
-        most_findings: Number of findings of a proof to name; the others are counted. With 0 the line only says
+        group: The file's group.
+        most_findings: Maximum number of proof findings to list; the rest are counted. If 0, the text only says
             ``doubtful``.
     """
     if member.best:
         return f"keep ({group.reason})" if group.reason else "keep"
-    # A copy is of the file to keep unless it names another file; an excerpt or overlap always names its file.
+    # A copy is compared with the file to keep unless stated otherwise; an excerpt or overlap always names the file.
     name = printable(os.path.basename(member.compared_with or ""))
     other = f" of {name}" if member.compared_with not in (None, group.best.path) else ""
     times = ""
@@ -91,14 +91,14 @@ def describe_member(member: DuplicateMember, group: DuplicateGroup, *, most_find
         times = f"{clock(member.start)} - {clock(member.end)}"
     kinds = {
         "whole": f"copy{other}",
-        "excerpt": f"excerpt of {name}, from {times} of it",
+        "excerpt": f"excerpt of {name}, at {times}",
         "contains": f"contains {name} at {times}",
         "overlaps": f"shares {times} with {name}",
     }
     if member.doubt == ONLY_SOUND:
         kinds = {
             "whole": f"same sound as {name}",
-            "excerpt": f"its sound matches {name}, {times}",
+            "excerpt": f"sound matches {name} at {times}",
             "contains": f"has the sound of {name} at {times}",
             "overlaps": f"shares the sound of {times} with {name}",
         }
@@ -107,18 +107,18 @@ def describe_member(member: DuplicateMember, group: DuplicateGroup, *, most_find
         parts.append("mirrored")
     if member.turned and all(difference.kind != "turned" for difference in member.differences):
         parts.append(describe_difference(Difference("turned", float(member.turned))))
-    # The words for an excerpt already give its times.
+    # The text for an excerpt already includes its times.
     differences = [each for each in member.differences if each.kind != "trimmed" or member.relation == "whole"]
     parts += map(describe_difference, differences)
     if member.lacking and member.relation == "whole":
-        parts.append(f"has {clock(member.lacking)} more")
+        parts.append(f"has {clock(member.lacking)} of extra footage")
     if member.is_proven:
         holder = printable(os.path.basename(member.kept_by or ""))
         others = f": {holder} contains all of it" if member.kept_by != group.best.path else ""
         parts.append(f"can be removed without loss{others}")
     if member.findings:
-        said = "; ".join(describe_findings(member.findings, most_findings)) if most_findings else ""
-        parts.append(f"doubtful: {said}" if said else "doubtful")
+        findings = "; ".join(describe_findings(member.findings, most_findings)) if most_findings else ""
+        parts.append(f"doubtful: {findings}" if findings else "doubtful")
     elif member.doubt:
         parts.append(f"doubtful: {member.doubt}")
     if member.stays:
@@ -127,7 +127,7 @@ def describe_member(member: DuplicateMember, group: DuplicateGroup, *, most_find
 
 
 def _companion_words(member: DuplicateMember) -> list[str]:
-    """Files that move along with this one, in a few words; empty if there are none."""
+    """List companion files, which are moved together with this file; empty if there are none."""
     names = [printable(os.path.basename(path)) for path in member.companions]
     if len(names) > _MAX_NAMED:
         names[_MAX_NAMED - 1 :] = [f"{len(names) - _MAX_NAMED + 1} more"]
@@ -135,20 +135,20 @@ def _companion_words(member: DuplicateMember) -> list[str]:
 
 
 def describe_findings(findings: Sequence[Finding], most: int) -> list[str]:
-    """Content of a file that the file to keep lacks, in a few words each; findings after the first ``most`` are
-    counted.
+    """Describe the content that a file has and the file to keep lacks, in a few words per finding; findings beyond
+    ``most`` are counted.
 
     >>> describe_findings([Finding("sound", "no sound"), Finding("data", "a time code"), Finding("ends", "longer")], 1)
     ['no sound', 'and 2 more']
     """
-    said = [printable(finding.text) for finding in findings[:most]]
-    return said if len(findings) <= most else [*said, f"and {len(findings) - most} more"]
+    texts = [printable(finding.text) for finding in findings[:most]]
+    return texts if len(findings) <= most else [*texts, f"and {len(findings) - most} more"]
 
 
 def describe_traits(member: DuplicateMember, group: DuplicateGroup) -> list[str]:
-    """Traits in which a file differs from others of its group, in a few words each.
+    """Describe the traits in which a file differs from the other files in its group, in a few words each.
 
-    For example ``59.94 frames a second``, ``HDR10``, ``sound: English 5.1, German stereo``.
+    For example ``59.94 frames per second``, ``HDR10``, ``sound: English 5.1, German stereo``.
     """
     if member.traits is None:
         return []
@@ -160,36 +160,36 @@ def describe_traits(member: DuplicateMember, group: DuplicateGroup) -> list[str]
 
 def _trait_words(traits: Traits) -> tuple[str, ...]:
     return (
-        f"{traits.frame_rate:.4g} frames a second",
+        f"{traits.frame_rate:.4g} frames per second",
         traits.dynamic_range or "8 bit",
         f"sound: {', '.join(traits.sounds)}" if traits.sounds else "no sound",
         f"subtitles: {', '.join(traits.subtitles)}" if traits.subtitles else "no subtitles",
         f"date: {traits.date}" if traits.date else "no date",
-        f"place: {traits.location}" if traits.location else "no place",
+        f"location: {traits.location}" if traits.location else "no location",
     )
 
 
 def describe_removable(groups: Iterable[DuplicateGroup]) -> str:
-    """Bytes that can be removed from groups, in words; empty if there are none.
+    """Describe how many bytes can be removed from groups; empty if none.
 
-    For example ``1.2 GB can be removed without loss, 300 MB may be removable``: the rest is not proven.
+    For example ``1.2 GB can be removed without loss, 300 MB may be removable``; the latter have no proof.
     """
     spare = [member for group in groups for member in group.members if member.is_spare]
     proven = sum(member.size for member in spare if member.is_proven)
-    rest = sum(member.size for member in spare if not member.is_proven)
-    parts = ((proven, "can be removed without loss"), (rest, "may be removable"))
+    unproven = sum(member.size for member in spare if not member.is_proven)
+    parts = ((proven, "can be removed without loss"), (unproven, "may be removable"))
     return ", ".join(f"{file_size(size)} {words}" for size, words in parts if size)
 
 
 def describe_difference(difference: Difference) -> str:
-    """Describe one difference between a copy and the file it is compared with.
+    """Describe a difference between a copy and the file it is compared with.
 
     >>> describe_difference(Difference("cropped", 0.7)), describe_difference(Difference("caption", where="bottom"))
     ('cropped to 70 % of the frame', 'caption at the bottom')
     """
     kind, amount, where = difference.kind, difference.amount or 0.0, difference.where
     if kind == "trimmed" and difference.start is not None and difference.end is not None:
-        return f"{clock(difference.start)} - {clock(difference.end)} of it"
+        return f"only {clock(difference.start)} - {clock(difference.end)}"
     if kind == "speed":
         return f"{amount:.2f}x"
     if kind == "turned":
@@ -208,7 +208,7 @@ def describe_difference(difference: Difference) -> str:
 
 
 def duplicate_cells(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...]]:
-    """Rows for CSV and tab-separated files: the headings, then one row a file."""
+    """Yield rows for CSV and tab-separated files: the headings, then one row per file."""
     yield _HEADINGS
     for position, group in enumerate(groups, start=1):
         for member in group.members:
@@ -231,7 +231,7 @@ def duplicate_cells(groups: Sequence[DuplicateGroup]) -> Iterator[tuple[str, ...
                 "; ".join(map(describe_difference, member.differences)),
                 member.stays,
                 "; ".join(member.companions),
-                *("" if said is None else f"{said:.4f}" for said in (member.picture, member.sound)),
+                *("" if score is None else f"{score:.4f}" for score in (member.picture, member.sound)),
                 *_trait_cells(member.traits),
                 "yes" if member.is_proven else "no",
                 member.kept_by or "",
@@ -273,18 +273,17 @@ def write_duplicate_page(
     source: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> None:
-    """Write an HTML page with every group: one file a row, with three frames of each at the same shares of its length.
+    """Write an HTML page of all groups, with one row per file and three frames at the same relative times.
 
     Args:
         groups: Result of :meth:`vidkin.Index.duplicates`.
-        path: The file to write.
-        short_side: Shorter side of the frames, pixels.
+        path: Output file.
+        short_side: Shorter side of the frames in pixels.
         source: Description of the videos searched, see :func:`vidkin._base.outputs.open_output`.
         on_progress: Callback that receives (groups written, total number of groups).
 
     Raises:
-        MediaError: The file cannot be written. For a video that cannot be read the page shows the cause instead of
-            frames.
+        MediaError: The file cannot be written. If a video cannot be read, the page shows the cause instead of frames.
     """
     with open_output(path, source=source) as partial, partial.open("w", encoding="utf-8") as file:
         for position, part in enumerate(duplicate_page(groups, short_side=short_side)):
@@ -294,9 +293,9 @@ def write_duplicate_page(
 
 
 def duplicate_page(groups: Sequence[DuplicateGroup], *, short_side: int = 160) -> Iterator[str]:
-    """The parts of the page of :func:`write_duplicate_page`: its head, each group, and its end."""
+    """Yield the page written by :func:`write_duplicate_page` in parts: the head, each group, and the end."""
     copies = sum(len(group.members) - 1 for group in groups)
-    removable = describe_removable(groups) or "none is removable"
+    removable = describe_removable(groups) or "none can be removed"
     yield (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><title>Duplicates</title>\n'
@@ -322,13 +321,13 @@ def _row(member: DuplicateMember, group: DuplicateGroup, short_side: int) -> str
     if member.links:
         facts += f", also named {printable(', '.join(member.links))}"
     facts = html.escape(", ".join([facts, *describe_traits(member, group)]))
-    found = "".join(f"<li>{html.escape(printable(finding.text))}</li>" for finding in member.findings)
+    findings = "".join(f"<li>{html.escape(printable(finding.text))}</li>" for finding in member.findings)
     kind = ' class="keep"' if member.best else ""
     doubt = ' class="doubt"' if member.doubt else ""
     return (
         f'<tr{kind}><td class="pictures">{_frames_html(member, short_side)}</td>'
         f'<td><span{doubt}>{words}</span><br><span class="path">{name}</span><br>'
-        f"<small>{facts}</small>{f'<ul>{found}</ul>' if found else ''}</td></tr>\n"
+        f"<small>{facts}</small>{f'<ul>{findings}</ul>' if findings else ''}</td></tr>\n"
     )
 
 
@@ -337,4 +336,5 @@ def _frames_html(member: DuplicateMember, short_side: int) -> str:
         upright = np.rot90(image, -member.turned // 90)
         return upright[:, ::-1] if member.mirrored else upright
 
-    return frame_strip(member.path, (share * member.duration for share in _MOMENTS), short_side=short_side, turn=turn)
+    times = (fraction * member.duration for fraction in _MOMENTS)
+    return frame_strip(member.path, times, short_side=short_side, turn=turn)

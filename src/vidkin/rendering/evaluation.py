@@ -1,4 +1,4 @@
-"""Figures of models and of shot detectors as tables and sentences."""
+"""Evaluation results of models and shot detectors as tables and sentences."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MeasureTable:
-    """Some figures as a table.
+    """A table of evaluation measures.
 
     Attributes:
-        title: Line above the table; empty for none.
-        headings: Heading of each column; all but the first have numbers.
+        title: Line above the table; may be empty.
+        headings: Column headings; all columns but the first contain numbers.
         rows: Cells of each row.
     """
 
@@ -48,14 +48,14 @@ _TITLES = {
 
 
 def tabulate_evaluation(evaluation: Evaluation) -> MeasureTable:
-    """Every measure of a model that orders labeled data; ``-`` for one that the data cannot give."""
+    """Tabulate all measures of a model that ranks labeled data; ``-`` if the data does not allow a measure."""
     missing = evaluation.missing
     rows = [(title, "-" if name in missing else f"{getattr(evaluation, name):.4f}") for name, title in _TITLES.items()]
     return MeasureTable(evaluation.data, ("measure", "value"), rows)
 
 
 def describe_missing_measures(evaluation: Evaluation) -> Iterator[str]:
-    """Say why measures are missing: one sentence a reason."""
+    """Explain why measures are missing, with one sentence per reason."""
     missing = evaluation.missing
     for reason in dict.fromkeys(missing.values()):
         names = [title.split(",")[0] for name, title in _TITLES.items() if missing.get(name) == reason]
@@ -63,7 +63,7 @@ def describe_missing_measures(evaluation: Evaluation) -> Iterator[str]:
 
 
 def describe_ranking(evaluation: Evaluation) -> str:
-    """Say how many queries and items were ranked, and from which splits."""
+    """Describe how many queries and gallery items were ranked, and from which splits."""
     return (
         f"{number(evaluation.queries, 'query', 'queries')} ({evaluation.query_split}), "
         f"{number(evaluation.gallery, 'item')} in the gallery ({evaluation.gallery_split}), "
@@ -72,34 +72,34 @@ def describe_ranking(evaluation: Evaluation) -> str:
 
 
 def tabulate_classifier(evaluation: ClassifierEvaluation) -> Iterator[MeasureTable]:
-    """Accuracy, retrieval with both layers, and the accuracy of each class."""
-    shares = (("top-1 (micro accuracy)", evaluation.top_1), ("macro accuracy", evaluation.macro))
-    rows = [(name, f"{value:.4f}") for name, value in shares]
-    yield MeasureTable(evaluation.data, ("classification", "share"), rows)
+    """Yield tables of the overall accuracy, retrieval with both layers, and accuracy per class."""
+    accuracies = (("top-1 (micro accuracy)", evaluation.top_1), ("macro accuracy", evaluation.macro))
+    rows = [(name, f"{value:.4f}") for name, value in accuracies]
+    yield MeasureTable(evaluation.data, ("classification", "value"), rows)
     layers = (evaluation.embedding, evaluation.penultimate)
-    figures = {f"recall@{k}, test items": [layer.recalls[k] for layer in layers] for k in evaluation.embedding.recalls}
-    figures["class of the nearest training item"] = [layer.nearest_label for layer in layers]
-    figures["NMI of k-means"] = [layer.nmi for layer in layers]
-    lines = [(name, *(f"{value:.4f}" for value in values)) for name, values in figures.items()]
+    measures = {f"recall@{k}, test items": [layer.recalls[k] for layer in layers] for k in evaluation.embedding.recalls}
+    measures["class of the nearest training item"] = [layer.nearest_label for layer in layers]
+    measures["NMI of k-means"] = [layer.nmi for layer in layers]
+    lines = [(name, *(f"{value:.4f}" for value in values)) for name, values in measures.items()]
     yield MeasureTable("", ("retrieval", "embedding", "penultimate layer"), lines)
-    classes = [(name, str(count), f"{share:.4f}") for name, (count, share) in evaluation.per_class.items()]
+    classes = [(name, str(count), f"{accuracy:.4f}") for name, (count, accuracy) in evaluation.per_class.items()]
     yield MeasureTable("", ("class", "items", "accuracy"), classes)
 
 
 def describe_errors(evaluation: ClassifierEvaluation) -> str:
-    """Say how many items are classified wrongly, and how many of them look like the predicted class."""
+    """Describe how many items are misclassified, and how many of them resemble the predicted class."""
     if not evaluation.wrong:
         return ""
     return (
-        f"{number(evaluation.wrong, 'item')} of {evaluation.items} are classified wrongly; for "
-        f"{100 * evaluation.explained:.0f} % of them the nearest training item has the predicted class."
+        f"{evaluation.wrong} of {number(evaluation.items, 'item')} misclassified; for "
+        f"{100 * evaluation.explained:.0f} % of these, the nearest training item has the predicted class."
     )
 
 
 def tabulate_detector(evaluation: DetectorEvaluation) -> MeasureTable:
-    """Precision, recall and F1 of a shot detector for each kind of cut that is labeled or was found."""
+    """Tabulate precision, recall and F1 of a shot detector for each kind of cut that was labeled or detected."""
     kinds = {
-        "cuts, of any kind": evaluation.cuts,
+        "all cuts": evaluation.cuts,
         "hard cuts": evaluation.hard,
         "gradual transitions": evaluation.gradual,
         "critical clips": evaluation.critical,
@@ -114,5 +114,5 @@ def tabulate_detector(evaluation: DetectorEvaluation) -> MeasureTable:
         if scores is not None and scores != type(scores)(0, 0, 0)
     ]
     tolerance = f"within {number(evaluation.tolerance, 'frame')}"
-    headings = (tolerance, "precision", "recall", "F1", "right", "false", "missed")
+    headings = (tolerance, "precision", "recall", "F1", "correct", "false", "missed")
     return MeasureTable(f"{evaluation.detector}, {number(len(evaluation.videos), 'video')}", headings, rows)

@@ -1,4 +1,4 @@
-"""The contents of an index, its videos and the checks of files, as text and table cells."""
+"""Facts about an index and its videos, and results of file checks, as text and table cells."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 _LABELS = {
     "bytes": "size on disk",
-    "missing": "files that are gone",
-    "seconds": "length of all videos",
+    "missing": "missing files",
+    "seconds": "total duration",
     "sampling_rate": "frames per second of video",
 }
 _SCORES = {
-    "copies": "identify copies and where they match",
-    "kinds": "order videos by kind; they do not identify copies",
+    "copies": "identify copies and locate the matching parts",
+    "kinds": "rank videos by kind; do not identify copies",
 }
 _FIELDS = ("path", "status", "duration", "width", "height", "codec", "frames", "windows", "damage", "cause")
 RECORD_HEADINGS = (*_FIELDS, "missing", "sound")
-"""Names of the columns of :func:`record_cells`."""
+"""Column names of :func:`record_cells`."""
 
 
 def select_facts(info: IndexInfo) -> dict[str, Any]:
-    """Readable facts: without values that only programs compare, and with scores as text."""
+    """Return the facts for display, without internal values, and with the kind of scores as text."""
     facts = {name: value for name, value in info.to_dict().items() if name not in ("fingerprint", "windows")}
     scores, frames = facts.pop("measure"), facts.pop("frames")
     return facts | {"frames with features": frames, "scores": _SCORES.get(scores, scores)}
 
 
 def fact_cells(facts: object) -> Iterator[tuple[str, str]]:
-    """Names and values of the fields of a result as text; empty fields are dropped."""
+    """Yield the names and values of a result's fields as text; empty fields are omitted."""
     for name, value in as_json(facts).items():
         if value is not None and value != "":
             yield _LABELS.get(name, name.replace("_", " ")), _describe_value(name, value)
@@ -52,12 +52,12 @@ def _describe_value(name: str, value: Any) -> str:
 
 
 def record_cells(record: VideoRecord, *, is_missing: bool, sound: str) -> list[str]:
-    """A video of an index for tab-separated files."""
+    """Return the table cells for a video in an index."""
     return [*(str(getattr(record, name)) for name in _FIELDS), "yes" if is_missing else "no", sound]
 
 
 def check_cells(checks: Sequence[FileCheck]) -> Iterator[Sequence[str]]:
-    """Checks of files for tab-separated files: the headings, then each file with its first error."""
+    """Yield rows for tab-separated files: the headings, then each checked file with its first error."""
     yield ("path", "is_whole", "frames", "duration", "stated_duration", "errors", "seconds", "cause")
     for check in checks:
         first = check.errors[0] if check.errors else None

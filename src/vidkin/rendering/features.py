@@ -1,4 +1,4 @@
-"""Features of the frames of videos as one file."""
+"""Frame features of videos as a single file."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 def write_features(
     videos: Sequence[tuple[Path, FrameFeatures]], path: Path, *, extractor: FrameExtractor, source: str | None = None
 ) -> None:
-    """Write the whole-frame features of videos, one after the other, as safetensors, or as ``.npz`` for NumPy.
+    """Write the concatenated whole-frame features of videos as safetensors, or as ``.npz`` for NumPy.
 
     Args:
-        videos: Each video and its features.
-        path: The file; its ending chooses the format.
-        extractor: What made them.
-        source: What they are made of, see :func:`vidkin._base.outputs.open_output`.
+        videos: Videos and their features.
+        path: Output file; the extension determines the format.
+        extractor: The extractor that computed the features.
+        source: Description of the inputs, see :func:`vidkin._base.outputs.open_output`.
 
     Raises:
         MediaError: The file cannot be written.
@@ -42,7 +42,7 @@ def write_features(
     with open_output(path, source=source) as partial:
         if path.suffix.lower() == ".npz":
             arrays |= {"paths": np.array(names), **{name: np.array(text) for name, text in texts.items()}}
-            # To an open file, because savez appends its own ending to a name.
+            # Pass an open file, because savez would append .npz to the temporary name.
             with partial.open("wb") as file:
                 np.savez(file, **arrays)
         else:

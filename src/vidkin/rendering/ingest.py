@@ -1,4 +1,4 @@
-"""The outcome of adding files to an index, as text and counts."""
+"""Results of adding files to an index, as text and counts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def count_files(videos: int, photographs: int) -> str:
-    """Numbers of videos and photographs as text; photographs are omitted if there are none."""
+    """Describe the number of videos and photographs; photographs are omitted if there are none."""
     more = f" and {number(photographs, 'photograph')}" if photographs else ""
     return f"{number(videos, 'video')}{more}"
 
 
 def summarize_report(report: IngestReport, *, list_skipped: bool) -> dict[str, Any]:
-    """The report in numbers; files are listed where something is wrong with them, skipped ones only on request."""
+    """Replace the report's file lists by counts, except for problem files; skipped files are listed only on request."""
     facts = report.to_dict()
     damaged = [item for item in facts["added"] if item["cause"]]
     counted = ("added", "unchanged", "moved", "removed", *(() if list_skipped else ("skipped",)))
@@ -26,28 +26,29 @@ def summarize_report(report: IngestReport, *, list_skipped: bool) -> dict[str, A
 
 
 def describe_outdated(report: IngestReport) -> Iterator[str]:
-    """Sentences about files of the index that are gone or excluded; none if removing them was refused."""
+    """Yield sentences about indexed files that are missing or excluded; nothing if pruning was refused."""
     if not report.prune_refused:
-        prune = "; --prune removes {it} from the index."
-        yield from _count(len(report.missing), "file", "files", "of the index {are} gone from these folders" + prune)
-        yield from _count(len(report.excluded), "file", "files", "of the index {are} excluded now" + prune)
+        prune = "; use --prune to remove {it} from the index."
+        indexed = ("indexed file", "indexed files")
+        yield from _count(len(report.missing), *indexed, "{are} no longer in these folders" + prune)
+        yield from _count(len(report.excluded), *indexed, "{are} now excluded" + prune)
 
 
 def describe_skipped(report: IngestReport) -> Iterator[str]:
-    """Sentences about files and folders that were skipped, each with the option that includes them."""
+    """Yield sentences about skipped files and folders, each with the option to include them."""
     from vidkin.index import BIN, LINK_TO_FOLDER, PHOTOGRAPH
 
     causes = [item.cause for item in report.skipped]
-    photographs = "{were} left out; --images adds {it}."
-    bins = "of deleted files, snapshots or previews {were} left out; --include-bins reads {it}."
-    links = "{were} not followed; --follow-links follows {it}."
+    photographs = "{were} skipped; use --images to add {it}."
+    bins = "of deleted files, snapshots or previews {were} skipped; use --include-bins to add {it}."
+    links = "{were} not followed; use --follow-links to follow {it}."
     yield from _count(causes.count(PHOTOGRAPH), "photograph", "photographs", photographs)
     yield from _count(causes.count(BIN), "folder", "folders", bins)
     yield from _count(causes.count(LINK_TO_FOLDER), "link to a folder", "links to folders", links)
 
 
 def _count(count: int, singular: str, plural: str, sentence: str) -> Iterator[str]:
-    """A sentence about files, in which words in braces depend on their number; empty if there are no files."""
+    """Yield a sentence about files, unless there are none; words in braces agree with the number of files."""
     if count:
         are, were, it = ("is", "was", "it") if count == 1 else ("are", "were", "them")
         yield f"{number(count, singular, plural)} {sentence.format(are=are, were=were, it=it)}"

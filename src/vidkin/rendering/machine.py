@@ -1,4 +1,4 @@
-"""The report of ``vidkin doctor``: versions, codecs and extractors of the machine, and the state of an index."""
+"""The ``vidkin doctor`` report: installed versions, codecs and extractors, and the state of an index."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _BENCHMARK_PACKAGES = ("vidkin", "numpy", "onnxruntime", "av", "faiss-cpu", "tor
 
 EXTRAS: Mapping[str, str] = {
     "web": "`vidkin serve`",
-    "plots": "charts: the map of a match and the curve of shots as images",
-    "train": "training, evaluation and export of models, networks of timm and torchvision",
+    "plots": "plots: frame maps of matches and shot curves as images",
+    "train": "training, evaluating and exporting models; timm and torchvision networks",
     "tensorboard": "training curves in TensorBoard",
-    "map": "a UMAP map of the index, on the page Map",
+    "map": "UMAP plot of the index on the Map page",
     "otio": "timelines: `vidkin shots -o film.otio`",
 }
 """Purpose of each extra; :func:`inspect_machine` reports on each."""
@@ -62,8 +62,8 @@ class PartCheck:
 
     Attributes:
         name: Name of the part.
-        state: ``ok``; ``missing`` for an absent optional part; ``broken`` for a required part that does not work.
-        detail: A version, a list, or the cause.
+        state: ``ok``; ``missing`` for an optional part that is absent; ``broken`` for a required part that fails.
+        detail: A version, a list, or the cause of the failure.
     """
 
     name: str
@@ -72,7 +72,7 @@ class PartCheck:
 
 
 def inspect_machine() -> tuple[PartCheck, ...]:
-    """Test every part by using it, instead of only checking that it is installed."""
+    """Check every part of the installation by using it, rather than only checking that it is installed."""
     installed = _versions(_PACKAGES)
     packages = PartCheck("packages", "ok", ", ".join(f"{name} {version}" for name, version in installed.items()))
     missing = [name for name in _PACKAGES if name not in installed]
@@ -94,7 +94,7 @@ def inspect_machine() -> tuple[PartCheck, ...]:
 
 
 def describe_machine() -> str:
-    """Describe the machine of a measurement in one line: processor, cores, memory, versions and date."""
+    """Describe this machine in one line for benchmark results: processor, cores, memory, versions and date."""
     model = platform.processor() or platform.machine()
     information = Path("/proc/cpuinfo")
     if information.is_file():
@@ -115,23 +115,23 @@ def describe_machine() -> str:
 def _try(name: str, use: Callable[[], str], *, needed: bool) -> PartCheck:
     try:
         return PartCheck(name, "ok", use())
-    # A half-installed binary package fails on import or first use; its error is the result of the check.
+    # A partly installed binary package fails on import or first use; the error is the result of the check.
     except (ImportError, OSError, RuntimeError, VidkinError) as error:
         cause = str(error).strip().splitlines() or [type(error).__name__]
         return PartCheck(name, "broken" if needed else "missing", cause[0])
 
 
 def _versions(packages: Sequence[str]) -> dict[str, str]:
-    """Versions of the packages that are installed."""
-    found = {}
+    """Return the versions of those packages that are installed."""
+    versions = {}
     for name in packages:
         with suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            versions[name] = importlib.metadata.version(name)
+    return versions
 
 
 def _extras() -> list[PartCheck]:
-    """Check each extra of vidkin; vidkin's metadata lists the packages it consists of."""
+    """Check each vidkin extra; its packages are listed in vidkin's metadata."""
     packages: dict[str, list[str]] = {}
     for requirement in importlib.metadata.requires("vidkin") or ():
         match = re.match(r"([\w.-]+)[^;]*;.*extra == ['\"]([\w-]+)['\"]", requirement)
@@ -141,10 +141,10 @@ def _extras() -> list[PartCheck]:
 
 
 def _extra(name: str, packages: Sequence[str]) -> str:
-    """The purpose of an extra and the versions of its packages.
+    """Describe the purpose of an extra and the versions of its packages.
 
     Raises:
-        MissingPartError: A package is not installed; the message ends with the command that installs it.
+        MissingPartError: A package is not installed; the message includes the command to install it.
     """
     purpose = EXTRAS[name]
     installed = _versions(packages)
@@ -161,18 +161,18 @@ def _research() -> str:
     hint = research_hint("studies")
     if hint:
         raise MissingPartError(hint)
-    return "studies of `vidkin benchmark`, readers of public collections"
+    return "studies for `vidkin benchmark`, readers for public datasets"
 
 
 def _scale() -> str:
-    purpose = "many machines, and indexes on object storage"
+    purpose = "distributed indexing, indexes on object storage"
     missing = missing_scale(purpose)
     if missing is not None:
         raise missing
     return f"{purpose}; " + ", ".join(f"{name} {version}" for name, version in _versions(("ray", "obstore")).items())
 
 
-# Kinds of parts that other packages can add: noun, group of entry points, names.
+# Parts that other packages can register: noun, entry point group, names.
 _KINDS: tuple[tuple[str, str, Callable[[], tuple[str, ...]]], ...] = (
     ("extractors", "vidkin.extractors", available_extractors),
     ("shot detectors", "vidkin.shot_detectors", available_detectors),
@@ -183,7 +183,7 @@ _KINDS: tuple[tuple[str, str, Callable[[], tuple[str, ...]]], ...] = (
 
 
 def _registered(group: str, names: Callable[[], tuple[str, ...]]) -> str:
-    """All names of a kind; names that another package adds are followed by that package.
+    """List the registered names of a kind; a name from another package is followed by the package's name.
 
     Raises:
         VidkinError: An entry point of another package cannot be loaded.
@@ -194,15 +194,15 @@ def _registered(group: str, names: Callable[[], tuple[str, ...]]) -> str:
             added[entry.name] = f"{entry.dist.name} {entry.dist.version}"
             try:
                 entry.load()
-            # Third-party code can raise anything on import; the check reports it.
+            # Third-party code can raise any exception on import; the check reports it.
             except Exception as error:
-                raise VidkinError(f"{entry.name} of {added[entry.name]} cannot be loaded: {error}") from error
+                raise VidkinError(f"{entry.name} from {added[entry.name]} cannot be loaded: {error}") from error
     sources = {name: added.get(name) or added.get(name.partition(":")[0]) for name in names()}
     return ", ".join(name if source is None else f"{name} ({source})" for name, source in sources.items())
 
 
 def _torch() -> str:
-    """Describe the device torch uses. It is imported: pip also lists a torch whose libraries are missing."""
+    """Describe the device that torch uses; importing torch reveals missing libraries, which its metadata does not."""
     torch = import_part("torch", extra="train")
     return f"torch uses {torch.cuda.get_device_name(0) if torch.cuda.is_available() else 'no CUDA device'}"
 
@@ -220,7 +220,7 @@ def _codecs(names: tuple[str, ...], mode: Literal["r", "w"]) -> str:
         except UnknownCodecError:
             missing.append(name)
     if names[0] in missing:
-        raise RuntimeError(f"PyAV {av.__version__} lacks {names[0]}; run pip install --force-reinstall av")
+        raise RuntimeError(f"PyAV {av.__version__} does not support {names[0]}; run pip install --force-reinstall av")
     return ", ".join(available) + (f" (without {', '.join(missing)})" if missing else "")
 
 
@@ -231,11 +231,11 @@ def _extractor(name: str) -> str:
     noise = np.random.default_rng(0).integers(0, 256, (1, 120, 160, 3), dtype=np.uint8)
     features = extractor.extract(Frames(noise, np.zeros(1)))
     regions, dimension = features.values.shape[-2:]
-    return f"{extractor.fingerprint}, {number(regions, 'region')} of {dimension} values"
+    return f"{extractor.fingerprint}, {number(regions, 'region')} with {dimension} dimensions"
 
 
 def _cached_weights() -> str:
-    """List timm weights that are cached, so that using them needs no network connection."""
+    """List cached timm weights, which can be used without a network connection."""
     home = os.environ.get("HF_HUB_CACHE") or os.path.join(
         os.environ.get("HF_HOME", os.path.expanduser("~/.cache/huggingface")), "hub"
     )
@@ -256,13 +256,13 @@ def _onnxruntime() -> str:
 
 INDEX_FILES = "files of the index"
 
-"""Name of the finding about the files of an index."""
+"""Name of the check of an index's files."""
 
 _MODEL = "model of the index"
 
 
 def inspect_index(index: str | os.PathLike[str]) -> tuple[PartCheck, ...]:
-    """Check an index; empty if the path does not exist.
+    """Check an index; the result is empty if the path does not exist.
 
     Raises:
         CollectionNotFoundError: The path is not an index.
@@ -273,12 +273,12 @@ def inspect_index(index: str | os.PathLike[str]) -> tuple[PartCheck, ...]:
     try:
         with Index.open(place, create=False, read_only=True) as opened:
             check_files(place)
-            findings = [PartCheck(INDEX_FILES, "ok", "complete; --repair also reads all of them")]
+            findings = [PartCheck(INDEX_FILES, "ok", "complete; to read and verify all of them, use --repair")]
             missing = opened.store.missing()
             if missing:
                 first, cause = next(iter(missing.items()))
                 text = (
-                    f"parts of {number(len(missing), 'video')} are missing, for example of "
+                    f"parts of {number(len(missing), 'video')} are missing, for example for "
                     f"{opened.store.get(first).path}: {cause}; run `vidkin index` with these videos to rebuild them"
                 )
                 findings = [PartCheck(INDEX_FILES, "broken", text)]

@@ -1,4 +1,4 @@
-"""Matches for display: pairs of matching frames, the frame map in few cells, and two recordings on one timeline."""
+"""Matches for display: matching frame pairs, a downsampled frame map, and two recordings on one timeline."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
     from vidkin.index import Comparison, SoundOffset
     from vidkin.similarity import Box, Segment
 
-# A segment's line runs between sampled frames, so a frame's partner can lie this many seconds away from it.
+# Matching frames can be this many seconds off the segment's line, which runs between sampled frames.
 _NEAR_LINE = 1.0
 _WHOLE = (0.0, 0.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class FramePair:
-    """Two frames that match, or that a proof found to differ.
+    """Two frames that match, or that differ according to a proof.
 
     Attributes:
-        query_time: Seconds in the query.
-        target_time: Seconds in the target.
+        query_time: Time in the query in seconds.
+        target_time: Time in the target in seconds.
         similarity: Calibrated similarity of the two frames, in [0, 1]; None where they differ.
-        mirrored: The query's frame must be flipped left to right.
-        query_box, target_box: Matching parts of the frames; for the query, before it is flipped.
+        mirrored: Whether to flip the query frame horizontally for display.
+        query_box, target_box: Matching parts of the frames; ``query_box`` applies before flipping.
     """
 
     query_time: float
@@ -49,7 +49,7 @@ class FramePair:
 
 
 def pairs_of_findings(proof: Proof, *, count: int = 6) -> tuple[FramePair, ...]:
-    """A pair of frames for each finding of a proof with a time: the removed file's frame and the kept file's."""
+    """Return a pair of frames, from the removed and the kept file, for each finding of a proof that has a time."""
     pairs: list[FramePair] = []
     for finding in proof.findings:
         if finding.start is None or finding.end is None or not proof.stretches or len(pairs) == count:
@@ -63,38 +63,38 @@ def pairs_of_findings(proof: Proof, *, count: int = 6) -> tuple[FramePair, ...]:
 
 @check_arguments
 def frame_pairs(comparison: Comparison, *, count: int = 6) -> tuple[FramePair, ...]:
-    """Choose pairs of compared frames, spread evenly over the matching segments, in the order of the query.
+    """Choose compared frame pairs, spaced evenly over the matching segments, in query order.
 
     Args:
         comparison: Result of :meth:`vidkin.index.Index.match` or :func:`vidkin.compare`.
-        count: At most this many pairs. Each segment gets a share by its length and at least one pair while any are
-            left; short segments have fewer frames and so fewer pairs.
+        count: Maximum number of pairs. They are distributed over the segments in proportion to length, with at least
+            one per segment as far as possible; short segments may have fewer frames and therefore fewer pairs.
     """
     segments = comparison.segments[:count]
     if not segments:
         return ()
     lengths = np.array([_query_length(segment) for segment in segments])
-    shares = np.maximum(1, np.floor(lengths / lengths.sum() * count)).astype(int)
-    while shares.sum() > count:
-        shares[int(np.argmax(shares))] -= 1
+    counts = np.maximum(1, np.floor(lengths / lengths.sum() * count)).astype(int)
+    while counts.sum() > count:
+        counts[int(np.argmax(counts))] -= 1
     pairs = {
         pair
-        for segment, share in zip(segments, shares.tolist(), strict=True)
-        for step in range(share)
-        if (pair := _pair(comparison, segment, (step + 0.5) / share)) is not None
+        for segment, pair_count in zip(segments, counts.tolist(), strict=True)
+        for step in range(pair_count)
+        if (pair := _pair(comparison, segment, (step + 0.5) / pair_count)) is not None
     }
     return tuple(sorted(pairs, key=lambda pair: (pair.query_time, pair.target_time)))
 
 
 def _query_length(segment: Segment) -> float:
-    """Seconds of the query in a segment, always above 0, so that callers can divide by it."""
+    """Return the segment's duration in the query in seconds; always positive, so that callers can divide by it."""
     return max(segment.query_end - segment.query_start, SAME_TIME)
 
 
-def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair | None:
-    """The compared frames nearest to a point of a segment: a query frame inside it, and the most similar target frame
-    around the segment's line."""
-    point = segment.query_start + share * (segment.query_end - segment.query_start)
+def _pair(comparison: Comparison, segment: Segment, fraction: float) -> FramePair | None:
+    """Find the query frame closest to this fraction of a segment, and the most similar target frame near the segment's
+    line; None if the segment contains no compared query frame."""
+    point = segment.query_start + fraction * (segment.query_end - segment.query_start)
     times, target_times = comparison.query_times, comparison.target_times
     inside = np.flatnonzero((times >= segment.query_start) & (times <= segment.query_end))
     if not len(inside):
@@ -114,7 +114,7 @@ def _pair(comparison: Comparison, segment: Segment, share: float) -> FramePair |
     )
 
 
-# No screen shows more cells; maps of hour-long videos are pooled to this many per side.
+# Maximum number of cells per side, as screens do not show more; the maps of hour-long videos are pooled to this size.
 _MAX_CELLS = 1000
 
 
@@ -122,10 +122,10 @@ _MAX_CELLS = 1000
 def pool_map(
     comparison: Comparison,
 ) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
-    """The frame map with at most 1,000 cells a side, pooled by maxima, so that thin diagonals stay visible.
+    """Max-pool the frame map to at most 1,000 cells per side, so that thin diagonals stay visible.
 
     Returns:
-        The cells [rows, columns] in [0, 1], and the times at which rows (query) and columns (target) start, seconds.
+        The cells [rows, columns] in [0, 1], and the start times of the rows (query) and columns (target) in seconds.
     """
     values = comparison.map
     rows, columns = (
@@ -137,17 +137,17 @@ def pool_map(
     return pooled, rows[row_starts], columns[column_starts]
 
 
-# The timeline counts milliseconds: the offset is known more precisely than a frame of either recording.
+# The timeline is in milliseconds, because the offset is more precise than the frames of the recordings.
 _TIMELINE_RATE = 1000.0
 
 
 def write_map(comparison: Comparison, path: PathLike, *, source: str | None = None) -> None:
-    """Write the frame map as an npz file: arrays ``map`` [Tq, Tt], ``query_times`` and ``target_times`` in seconds.
+    """Write the frame map as an npz file with arrays ``map`` [Tq, Tt], ``query_times`` and ``target_times`` (seconds).
 
     Raises:
         MediaError: The file cannot be written.
     """
-    # Pass an open file: given a name, savez would append its own extension.
+    # Pass an open file, because savez would append .npz to the temporary name.
     with open_output(path, source=source) as partial, partial.open("wb") as file:
         np.savez_compressed(
             file, map=comparison.map, query_times=comparison.query_times, target_times=comparison.target_times
@@ -155,7 +155,7 @@ def write_map(comparison: Comparison, path: PathLike, *, source: str | None = No
 
 
 def write_sync(offset: SoundOffset, path: PathLike, *, source: str | None = None) -> None:
-    """Write an OpenTimelineIO file with one track for each recording, placed so that both run together.
+    """Write an OpenTimelineIO file with one track per recording, aligned so that the recordings are in sync.
 
     Args:
         offset: Result of :func:`vidkin.index.query.sound.find_offset`.
@@ -179,9 +179,9 @@ def write_sync(offset: SoundOffset, path: PathLike, *, source: str | None = None
         return otio.opentime.TimeRange(time(0, _TIMELINE_RATE), time(round(seconds * _TIMELINE_RATE), _TIMELINE_RATE))
 
     if offset.offset is None:
-        raise InvalidArgumentError("offset must be known, but no shared sound was found in these recordings")
+        raise InvalidArgumentError("the offset is unknown, because the recordings have no sound in common")
     timeline = otio.schema.Timeline(name="synchronized")
-    # A time in the second recording is speed * time in the first + offset.
+    # Time in the second recording = speed * time in the first + offset.
     starts = max(offset.offset, 0.0), max(-offset.offset, 0.0)
     files = (offset.query, offset.query_length), (offset.target, offset.target_length)
     for start, (file, length) in zip(starts, files, strict=True):
@@ -190,8 +190,8 @@ def write_sync(offset: SoundOffset, path: PathLike, *, source: str | None = None
         if start > 0:
             track.append(otio.schema.Gap(source_range=span(start)))
         whole = span(length)
-        address = otio.schema.ExternalReference(target_url=Path(file).absolute().as_uri(), available_range=whole)
-        clip = otio.schema.Clip(name=name, media_reference=address, source_range=whole)
+        media = otio.schema.ExternalReference(target_url=Path(file).absolute().as_uri(), available_range=whole)
+        clip = otio.schema.Clip(name=name, media_reference=media, source_range=whole)
         clip.metadata["vidkin"] = {"offset": offset.offset, "speed": offset.speed, "score": offset.score}
         track.append(clip)
         timeline.tracks.append(track)

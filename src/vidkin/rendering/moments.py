@@ -1,4 +1,4 @@
-"""Frames of videos embedded in a page, and matching moments in all files of a group of copies."""
+"""Video frames embedded in a page, and matching moments across the files in a group of copies."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from vidkin.similarity import Box, Segment
 
 _JPEG_QUALITY = 80
 
-# Frames are taken at these shares of the footage that all files have in common.
+# Frames are shown at these fractions of the footage common to all files.
 SHARES = (0.15, 0.5, 0.85)
 _WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
-# Number of moments of the best file to try.
+# Number of moments in the best file to try.
 _CANDIDATES = 60
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedPart(Result):
-    """A part of the best file that another file also shows.
+    """A part of the best file that another file also contains.
 
-    A moment ``t`` of the best file in ``[start, end]`` is at ``at + (t - start) * rate`` in the other file.
+    The time ``t`` in the best file, in ``[start, end]``, corresponds to ``at + (t - start) * rate`` in the other file.
 
     Attributes:
-        start, end: Seconds of the best file.
-        at: Seconds of the other file at ``start``.
-        rate: Seconds of the other file per second of the best file; negative where it runs backwards.
-        mirrored: Whether the other file is flipped left to right.
-        box: Part of the other file's frame that shows the best file, in shares of its sides.
+        start, end: Times in the best file in seconds.
+        at: Time in the other file that corresponds to ``start``, in seconds.
+        rate: Seconds in the other file per second in the best file; negative if the other file runs backwards.
+        mirrored: Whether the other file is mirrored.
+        box: Part of the other file's frame that shows the best file, as fractions of the frame's width and height.
     """
 
     start: float
@@ -49,15 +49,15 @@ class AlignedPart(Result):
     box: Box = _WHOLE
 
     def time(self, moment: float) -> float:
-        """Convert a moment of the best file to seconds of the other file."""
+        """Convert a time in the best file to a time in the other file, in seconds."""
         return self.at + (moment - self.start) * self.rate
 
 
 def align_group(group: DuplicateGroup) -> dict[str, tuple[AlignedPart, ...]]:
-    """Map the path of each file to the parts of the best file that it shows, in order of time.
+    """Map the path of each file to the parts of the best file that it contains, in order of time.
 
-    A file compared with a file other than the best one is aligned through that file. If two files are copies only by
-    the user's decision, there is one part: the whole, stretched to the length of the other file.
+    A file that was compared with another file than the best one is aligned through that file. If two files are copies
+    only by the user's decision, the single part is the whole video, stretched to the other file's duration.
     """
     members = {member.path: member for member in group.members}
     aligned: dict[str, tuple[AlignedPart, ...]] = {}
@@ -67,9 +67,11 @@ def align_group(group: DuplicateGroup) -> dict[str, tuple[AlignedPart, ...]]:
 
 
 def matching_moments(group: DuplicateGroup, shares: Sequence[float] = SHARES) -> list[list[float | None]]:
-    """For each file of a group, in group order, the seconds at which it shows the same moments; None where it does not.
+    """Find the times in seconds at which the files in a group show the same moments; None where a file does not.
 
-    The moments lie at these shares of the footage that most files have in common.
+    Args:
+        group: The group; the result has its order.
+        shares: Positions of the moments, as fractions of the footage that most files have in common.
     """
     best, aligned = group.best, align_group(group)
     tried = [(position + 0.5) / _CANDIDATES * best.duration for position in range(_CANDIDATES)]
@@ -89,7 +91,7 @@ def _align(
     if member.path == best.path:
         return (AlignedPart(0.0, best.duration, 0.0),)
     if member.path in seen:
-        return ()  # two files that match each other, but not the best one
+        return ()  # a cycle of files that match each other, but not the best one
     reference = members.get(member.compared_with or best.path, best)
     parts = _parts_of(member, reference)
     if reference.path == best.path:
@@ -120,7 +122,7 @@ def _part(segment: Segment) -> AlignedPart:
 
 
 def _join(first: AlignedPart, then: AlignedPart) -> AlignedPart | None:
-    """Chain two alignments: the part of the best file that a file shows through a third; None if there is none."""
+    """Compose two alignments: best file to intermediate file, and intermediate file to file; None if disjoint."""
     low, high = sorted((first.time(first.start), first.time(first.end)))
     low, high = max(low, then.start), min(high, then.end)
     if low > high:
@@ -137,13 +139,13 @@ def frame_strip(
     short_side: int,
     turn: Callable[[NDArray[np.uint8]], NDArray[np.uint8]] | None = None,
 ) -> str:
-    """HTML with frames of a video, embedded in the page; the cause if the file cannot be read.
+    """Return HTML with embedded frames of a video, or with the cause if the file cannot be read.
 
     Args:
         path: The video.
-        times: Seconds, one for each frame.
-        short_side: Length of the shorter side, pixels.
-        turn: Function applied to each frame first.
+        times: Times of the frames in seconds.
+        short_side: Shorter side of the frames in pixels.
+        turn: Function applied to each frame before encoding.
     """
     from PIL import Image
 
@@ -153,8 +155,8 @@ def frame_strip(
             image = thumbnail(path, time, short_side=short_side)
         except MediaError as error:
             return f"<small>{html.escape(printable(error.cause))}</small>"
-        held = io.BytesIO()
-        Image.fromarray(image if turn is None else turn(image)).save(held, "JPEG", quality=_JPEG_QUALITY)
-        data = base64.b64encode(held.getvalue()).decode("ascii")
+        buffer = io.BytesIO()
+        Image.fromarray(image if turn is None else turn(image)).save(buffer, "JPEG", quality=_JPEG_QUALITY)
+        data = base64.b64encode(buffer.getvalue()).decode("ascii")
         pictures.append(f'<img alt="at {clock(time)}" title="{clock(time)}" src="data:image/jpeg;base64,{data}">')
     return "".join(pictures)

@@ -1,4 +1,4 @@
-"""A match, a group or shots in a notebook, larger than the result of a cell; or as a page for a browser."""
+"""Show a match, a group or shots in a notebook, in more detail than a cell's result, or as a page for a browser."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from vidkin.media.notebook import picture_html, shown_name
 from vidkin.rendering.text import clock
 from vidkin.similarity import Segment
 
-# Maximum number of segments, frames of each, and their height in pixels.
+# Maximum number of segments, number of frames per segment, and frame height in pixels.
 _MAX_SEGMENTS, _MOMENTS, _SIDE = 4, 4, 120
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Result of :func:`show`, which a notebook displays.
+    """Result of :func:`show`, displayed by notebooks.
 
     Attributes:
-        html: HTML with embedded images; it loads nothing.
+        html: Self-contained HTML with embedded images.
     """
 
     html: str = field(repr=False)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as a page for any browser."""
+        """Write the HTML as a page for a browser."""
         write_text(path, f"<!doctype html><meta charset=utf-8><title>vidkin</title>{self.html}\n")
 
     def _repr_html_(self) -> str:
@@ -39,17 +39,17 @@ class Shown:
 
 @check_arguments
 def show(result: Any, *, query: str | os.PathLike[str] | None = None) -> Shown:
-    """Show a match moment by moment, the query above the matching video; or any result that has images.
+    """Show a match moment by moment, with the query above the matching video, or any other result with images.
 
     Args:
-        result: A :class:`vidkin.Match`, a group, shots, or a list of them.
-        query: The query video; without it only the match is shown.
+        result: A :class:`vidkin.Match`, a group, shots, or a list of these.
+        query: The query video; if None, only the matching video is shown.
 
     Returns:
-        An object that a notebook displays; ``save`` writes it as a page.
+        An object that notebooks display; its ``save`` method writes a page.
 
     Raises:
-        InvalidArgumentError: Values of this type cannot be shown.
+        InvalidArgumentError: Results of this type cannot be shown.
     """
     if isinstance(result, Match) and result.segments:
         return Shown(_match_html(result, None if query is None else os.fspath(query)))

@@ -1,5 +1,4 @@
-"""Figures drawn with matplotlib (frame maps, matching frames), with checked file names, literal text and atomic
-writes."""
+"""Matplotlib figures (frame maps, matching frames), with checked file names, literal text and atomic writes."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ _MAX_NAME = 40
 
 
 def require_picture_name(path: PathLike) -> None:
-    """Check the file name of a figure before work starts.
+    """Check the file name of a figure before any work is done.
 
     Raises:
         InvalidArgumentError: The extension is not an image format, or the folder does not exist.
@@ -46,46 +45,46 @@ def require_picture_name(path: PathLike) -> None:
 
 
 def new_figure(width: float, height: float, *, dpi: int = 120) -> Figure:
-    """Make an empty figure of this size in inches. pyplot is avoided for its global state."""
+    """Create an empty figure of this size in inches, without pyplot and its global state."""
     figure: Figure = _matplotlib("figure").Figure(figsize=(width, height), dpi=dpi, layout="constrained")
     return figure
 
 
 def set_text(text: Any, content: str) -> None:
-    """Set the text of a label literally: dollar signs in file names do not start formulas."""
+    """Set a label's text literally, so that dollar signs in file names do not start formulas."""
     text.set_parse_math(False)
     text.set_text(content)
 
 
 def short_name(path: PathLike, *, room: int = _MAX_NAME) -> str:
-    """Shorten the name of a file to at most ``room`` letters (default 40) by cutting out its middle."""
+    """Shorten a file name to at most ``room`` characters, and never more than 40, by removing its middle."""
     name, room = printable(Path(path).name), min(room, _MAX_NAME)
     end = room * 3 // 8
     return name if len(name) <= room else f"{name[: room - end - 1]}…{name[-end:]}"
 
 
 def write_figure(figure: Figure, path: PathLike, *, source: str | None = None) -> None:
-    """Write a figure; the extension of the file chooses the format.
+    """Write a figure to a file; the extension determines the format.
 
     Args:
         figure: The figure.
-        path: The file to write.
+        path: Output file.
         source: Description of the inputs, see :func:`vidkin._base.outputs.open_output`.
 
     Raises:
-        InvalidArgumentError: The format needs a program that is not installed (.pgf needs TeX).
+        InvalidArgumentError: The format requires a program that is not installed (.pgf requires TeX).
         MediaError: The file cannot be written.
     """
     try:
         with open_output(path, source=source) as partial, warnings.catch_warnings():
-            # The default font lacks some scripts; matplotlib draws boxes for them and warns.
+            # The default font lacks some scripts; matplotlib draws boxes instead and warns.
             warnings.filterwarnings("ignore", message="Glyph .* missing from font", category=UserWarning)
             figure.savefig(partial)
     except (RuntimeError, ValueError) as error:
         raise InvalidArgumentError(f"{printable(os.fspath(path))}: cannot be written ({error})") from error
 
 
-# Room for a label along an axis, and next to a row of frames.
+# Characters that fit per inch of an axis label, and next to a row of frames.
 _LETTERS_AN_INCH = 12
 
 _LETTERS_A_ROW = 22
@@ -96,17 +95,17 @@ _SEGMENT_COLOR = "#ff7f0e"
 def draw_map(
     comparison: Comparison, path: PathLike, *, query: PathLike, target: PathLike, source: str | None = None
 ) -> None:
-    """Write the frame map as an image: target time runs to the right, query time down, both in seconds.
+    """Plot the frame map: target time runs to the right and query time runs down, both in seconds.
 
-    Each cell is the calibrated similarity of a frame of the query with a frame of the target, from 0
-    (black) to 1 (bright). Matching segments are drawn as lines over it; dashed ones match mirrored. Maps of
-    more than 1,000 frames a side are pooled by their largest values, so that thin diagonals stay visible.
+    Each cell is the calibrated similarity between a query frame and a target frame, from 0 (black) to 1 (bright).
+    Matching segments are drawn as lines on top, dashed if they are mirrored. Maps with more than 1,000 frames per side
+    are max-pooled, so that thin diagonals stay visible.
 
     Args:
         comparison: Result of :meth:`vidkin.index.Index.match` or :func:`vidkin.compare`.
-        path: The image; its extension chooses the format (.png, .pdf, .svg, ...).
-        query: Name of the query, for the axis.
-        target: Name of the target, for the axis.
+        path: Output image; the extension determines the format (.png, .pdf, .svg, ...).
+        query: Name of the query for the axis label.
+        target: Name of the target for the axis label.
         source: Description of the inputs, see :func:`vidkin._base.outputs.open_output`; default: both videos.
 
     Raises:
@@ -130,7 +129,7 @@ def draw_map(
             marker="o",
             markersize=3,
         )
-    # A video starts at its first sample and continues for a while after its last.
+    # A video starts at its first sample and continues beyond its last one.
     across = [columns[-1], *(segment.target_end for segment in comparison.segments)]
     down = [rows[-1], *(segment.query_end for segment in comparison.segments)]
     axes.set_xlim(max(columns[0], 0.0), max(across))
@@ -145,9 +144,9 @@ def draw_map(
 def draw_pairs(
     pairs: Sequence[FramePair], path: PathLike, *, query: PathLike, target: PathLike, source: str | None = None
 ) -> None:
-    """Write pairs of matching frames as an image: the query above, the target below, with times.
+    """Plot pairs of matching frames with their times: query frames above, target frames below.
 
-    A box marks the matching part of a frame if only part of it matches.
+    If only part of a frame matches, a box marks that part.
 
     Raises:
         InvalidArgumentError: There are no pairs, the extension is not an image format, or the folder does not exist.
@@ -189,7 +188,7 @@ def _draw_box(axes: Any, box: Box, shape: tuple[int, ...], flipped: bool) -> Non
 
 
 def _edges(times: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Borders of the cells: halfway between samples; a single sample lasts one second."""
+    """Return the cell edges, halfway between samples; the cell of a single sample spans one second."""
     if len(times) == 1:
         return np.array([times[0] - 0.5, times[0] + 0.5])
     middles = (times[1:] + times[:-1]) / 2
@@ -197,5 +196,5 @@ def _edges(times: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _matplotlib(module: str) -> Any:
-    """Import a module of matplotlib on first use; MissingPartError if it is not installed."""
+    """Import a matplotlib module on first use; raise MissingPartError if matplotlib is not installed."""
     return import_part(f"matplotlib.{module}", extra="plots", purpose="drawing a figure")

@@ -1,4 +1,4 @@
-"""Video players of the system: find one and start it at a given time."""
+"""Find an installed video player and start it at a given time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from vidkin.errors import InvalidArgumentError, MissingPartError
 
-# Programs by name, best first, with the arguments that start them at a given time, if they have any.
+# Players by name, in order of preference, with the arguments to start at a given time, if supported.
 _START_ARGUMENTS: dict[str, tuple[str, ...]] = {
     "mpv": ("--start={}",),
     "vlc": ("--start-time={}",),
@@ -22,9 +22,9 @@ _START_ARGUMENTS: dict[str, tuple[str, ...]] = {
 
 _HANDING_OVER = ("iina",)
 
-# Windows opens the file itself with the default player; there is no program to start.
+# On Windows, the system opens the file with the default player, so there is no program to start.
 _WINDOWS = "Windows"
-# Install locations of players that are not on the PATH.
+# Locations of players whose installers do not add them to the PATH.
 _INSTALLED = {
     "darwin": {
         "vlc": "/Applications/VLC.app/Contents/MacOS/VLC",
@@ -33,17 +33,17 @@ _INSTALLED = {
     "win32": {"vlc": r"C:\Program Files\VideoLAN\VLC\vlc.exe"},
 }
 
-# A player that fails to start exits within this many seconds.
+# Seconds to wait for a player that fails to start to exit.
 _PATIENCE = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Player:
-    """A program that shows videos.
+    """A video player.
 
     Attributes:
-        name: ``mpv``, ``vlc``, ``xdg-open``...
-        program: Executable of the player; empty if the system opens the file (Windows).
+        name: ``mpv``, ``vlc``, ``xdg-open``, etc.
+        program: Path of the executable; empty if the system opens the file (Windows).
     """
 
     name: str
@@ -51,29 +51,29 @@ class Player:
 
     @property
     def takes_time(self) -> bool:
-        """Whether it can start at a given second."""
+        """Whether the player can start at a given time."""
         return bool(_START_ARGUMENTS.get(self.name))
 
     @property
     def hands_over(self) -> bool:
-        """Whether it may exit at once because it only starts another program or hands the file to a running one."""
+        """Whether the program may exit immediately because it hands the file to another program."""
         return not self.takes_time or self.name in _HANDING_OVER
 
     def command(self, path: str, start: float) -> list[str]:
-        """The command that plays a video from a given time, or from its start if the player does not accept a time."""
+        """Return the command to play a video from a given time, or from the beginning if that is not supported."""
         times = [part.format(f"{start:.3f}") for part in _START_ARGUMENTS.get(self.name, ())]
-        # An absolute path is never taken for an option.
+        # An absolute path cannot be mistaken for an option.
         return [*filter(None, [self.program]), *times, os.path.abspath(path)]
 
     def show(self, path: str, start: float) -> bool:
-        """Start the player and leave it running; False if it exited at once without an error.
+        """Start the player and leave it running; return False if it exited immediately without an error.
 
         Raises:
-            MissingPartError: It cannot be started, or exits at once with an error.
+            MissingPartError: The player cannot be started, or exits immediately with an error.
         """
         try:
             if not self.program:
-                getattr(os, "startfile")(os.path.abspath(path))  # noqa: B009 - only Windows has it
+                getattr(os, "startfile")(os.path.abspath(path))  # noqa: B009 - exists only on Windows
                 return True
             process = subprocess.Popen(
                 self.command(path, start),
@@ -92,7 +92,7 @@ class Player:
         except subprocess.TimeoutExpired:
             return True
         if status != 0:
-            raise MissingPartError(f"{self.program} ended with status {status}; choose another player (--player)")
+            raise MissingPartError(f"{self.program} exited with status {status}; choose another player (--player)")
         return False
 
 
@@ -100,7 +100,8 @@ def find_player(name: str | None = None) -> Player:
     """Find a video player on this system.
 
     Args:
-        name: A program; default: the first installed one of mpv, vlc, ffplay, iina and the desktop's file opener.
+        name: Name or path of a program; default: the first of mpv, vlc, ffplay, iina and the desktop's file opener
+            that is installed.
 
     Raises:
         InvalidArgumentError: No program of this name is installed.

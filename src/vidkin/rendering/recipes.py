@@ -1,4 +1,4 @@
-"""The data of a recipe and the outcome of a training, as text and table cells."""
+"""A recipe's data and the results of a training run, as text and table cells."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LABEL_COLUMNS = (
     *(("category", "left"), ("subcategory", "left")),
     *(("train", "right"), ("validation", "right"), ("test", "right")),
 )
-"""Heading and side of each column of :func:`label_cells`."""
+"""Heading and alignment of each column of :func:`label_cells`."""
 
 
 def describe_items(preview: RecipePreview) -> str:
@@ -31,41 +31,42 @@ def describe_items(preview: RecipePreview) -> str:
 
 
 def label_cells(preview: RecipePreview) -> Iterator[tuple[str, ...]]:
-    """The number of items of each subcategory in each split; without zeros, so that an empty split has no column."""
+    """Yield the number of items of each subcategory in each split; zeros are left empty, so that the column of an empty
+    split can be dropped."""
     for label in preview.labels:
         counts = (f"{count:,}" if count else "" for count in (label.train, label.validation, label.test))
         yield (printable(label.category), printable(label.subcategory), *counts)
 
 
 def describe_training(preview: RecipePreview) -> Iterator[str]:
-    """Sentences about excerpts, network, objectives, steps and validation."""
+    """Yield sentences about the excerpts, network, objectives, steps and validation of a recipe."""
     recipe = preview.recipe
     if recipe.data.excerpts > 1:
-        yield f"Each training video becomes {recipe.data.excerpts} excerpts (data.excerpts)."
+        yield f"Each training video is split into {recipe.data.excerpts} excerpts (data.excerpts)."
     vectors, key = ("descriptors", "extractor") if recipe.is_comparator else ("embeddings", "backbone")
     base = "" if recipe.model["kind"] == "frame_encoder" else f" on {recipe.model.get(key)}"
     objectives = " + ".join(part.name for part in recipe.objectives)
     schedule = f"{number(recipe.schedule.steps, 'step')} of {number(len(preview.batch.items), 'item')}"
     yield (
-        f"{recipe.model['kind']}{base}, {preview.parameters:,} weights to train, {vectors} of "
-        f"{preview.dimension} values; {objectives}, {schedule}"
+        f"{recipe.model['kind']}{base}, {preview.parameters:,} trainable parameters, {preview.dimension}-dimensional "
+        f"{vectors}; {objectives}, {schedule}"
     )
     rules = recipe.validation
     yield f"Validation: {rules.measure}, every {rules.every} steps" if rules.every else "No validation"
 
 
 def report_cells(report: TrainingReport, recipe: Recipe) -> Iterator[tuple[str, str]]:
-    """The terms of the last steps, and the best value of the validation."""
+    """Yield the loss terms of the last steps and the best validation result."""
     for name, value in report.terms.items():
         yield name, f"{value:.4f}"
     if report.best is not None:
-        is_share = recipe.model.get("kind") == "two_head"
-        best = f"{percent(report.best)} %" if is_share else f"{report.best:.4f}"
+        is_accuracy = recipe.model.get("kind") == "two_head"
+        best = f"{percent(report.best)} %" if is_accuracy else f"{report.best:.4f}"
         yield f"validation {report.measure}, step {report.best_step}", best
 
 
 def describe_report(report: TrainingReport) -> str:
-    """Describe how many steps a model was trained."""
-    ended = " (stopped early: validation did not improve)" if report.stopped_early else ""
-    resumed = f", {report.resumed_from} of them earlier" if report.resumed_from else ""
-    return f"{number(report.steps, 'step')}{resumed}{ended}"
+    """Describe the number of training steps, and whether training was resumed or stopped early."""
+    stopped = " (stopped early: validation did not improve)" if report.stopped_early else ""
+    resumed = f", {report.resumed_from} of them in an earlier run" if report.resumed_from else ""
+    return f"{number(report.steps, 'step')}{resumed}{stopped}"

@@ -1,5 +1,5 @@
-"""Recurring segments as text and as files: tables, chapters and skip lists for players, a page, cut or joined
-videos."""
+"""Recurring segments as text and as files: tables, chapters and skip lists for players, an HTML page, and cut or
+joined videos."""
 
 from __future__ import annotations
 
@@ -54,19 +54,21 @@ _HEADINGS = (
     "found_by",
 )
 _SPEED_TOLERANCE = 0.005
-_MAX_NAME = 240  # bytes of a name without its ending
-_MIN_PART = 0.5  # seconds of a chapter between two others
+_MAX_NAME = 240  # bytes of a file name without its extension
+_MIN_PART = 0.5  # seconds of a chapter between two recurring parts
 
 
 @check_arguments
 def describe_group(position: int, group: RecurringGroup) -> str:
-    """A group in one line: ``A: opening, 0:28.0 long, in 11 of 12 files``; plus ``, by its sound`` if found that
-    way."""
+    """Describe a group in one line: ``A: opening, 0:28.0 long, in 11 of 12 files``.
+
+    If the group was found by sound, ``, matched by sound`` is appended.
+    """
     name = f"{group_name(position)}: {group.name}" if group.name else group_name(position)
-    by_sound = ", by its sound" if group.found_by == "sound" else ""
+    by_sound = ", matched by sound" if group.found_by == "sound" else ""
     files = f"in {len(group.paths)} of {number(group.files, 'file')}{by_sound}"
     if group.kind == "copy":
-        return f"{name}: copies of one video, {files}; only the first was compared with others"
+        return f"{name}: copies of one video, {files}; only the first was compared with the other files"
     if group.kind == "recap":
         words = f"recap, {clock(group.occurrences[0].duration)} long, of footage in {_earlier_files(group)}"
         return f"{name}: {words}{by_sound}"
@@ -82,7 +84,7 @@ def _earlier_files(group: RecurringGroup) -> str:
 
 
 def group_name(position: int) -> str:
-    """A, B, ... Z, AA, AB, ... for 0, 1, ...
+    """Return the letters for a group at this position: A, B, ... Z, AA, AB, ... for 0, 1, ...
 
     >>> [group_name(position) for position in (0, 25, 26)]
     ['A', 'Z', 'AA']
@@ -97,27 +99,29 @@ def group_name(position: int) -> str:
 
 @check_arguments
 def describe_difference(occurrence: Occurrence) -> str:
-    """Describe how an occurrence differs from the rest of its group: ``0:05.0 shorter, 0.96x, other titles``, or
-    nothing."""
+    """Describe how an occurrence differs from the rest of its group: ``0:05.0 shorter, 0.96x, different titles``.
+
+    The text is empty if there is no difference.
+    """
     words = []
     if occurrence.source:
-        words.append("shown again by the recap")
+        words.append("repeated in the recap")
     if occurrence.shorter:
         words.append(f"{clock(occurrence.shorter)} shorter")
     if occurrence.without_middle:
-        words.append(f"another cut ({clock(occurrence.without_middle)} left out inside)")
+        words.append(f"different edit ({clock(occurrence.without_middle)} cut from the middle)")
     if abs(occurrence.speed - 1) > _SPEED_TOLERANCE:
         words.append(f"{occurrence.speed:.2f}x")
     if occurrence.titled:
-        words.append("other titles")
+        words.append("different titles")
     if occurrence.other_sound:
-        words.append("other sound")
+        words.append("different sound")
     return ", ".join(words)
 
 
 def recurring_cells(groups: Sequence[RecurringGroup]) -> Iterator[tuple[str, ...]]:
-    """Rows for CSV and tab-separated files: the headings, then one row an occurrence; paths without control
-    characters."""
+    """Yield rows for CSV and tab-separated files: the headings, then one row per occurrence; control characters in
+    paths are replaced."""
     yield _HEADINGS
     for position, group in enumerate(groups):
         for one in group.occurrences:
@@ -130,22 +134,22 @@ def recurring_cells(groups: Sequence[RecurringGroup]) -> Iterator[tuple[str, ...
                 f"{one.score:.4f}",
                 f"{one.speed:.4f}",
                 f"{one.shorter:.3f}",
-                *("yes" if said else "no" for said in (one.titled, one.other_sound, one.source)),
+                *("yes" if flag else "no" for flag in (one.titled, one.other_sound, one.source)),
                 str(group.files),
                 replace_controls(group.name),
-                *("" if said is None else f"{said:.4f}" for said in (one.picture, one.sound)),
+                *("" if score is None else f"{score:.4f}" for score in (one.picture, one.sound)),
                 f"{one.without_middle:.3f}",
                 group.found_by,
             )
 
 
 class NamedPart(NamedTuple):
-    """A part of a file.
+    """A titled part of a file.
 
     Attributes:
-        name: Its title.
-        start, end: Seconds.
-        recurs: Whether it recurs; otherwise it lies between such parts.
+        name: Title of the part.
+        start, end: Times in seconds.
+        recurs: Whether the part recurs; other parts fill the gaps.
     """
 
     name: str
@@ -157,14 +161,15 @@ class NamedPart(NamedTuple):
 def parts_of_file(
     groups: Sequence[RecurringGroup], path: str, duration: float, *, left_out: Collection[Occurrence] = ()
 ) -> list[NamedPart]:
-    """A file from its start to its end as parts that recur and parts between them, named ``Part 1``, ``Part 2``...
+    """Split a file into its recurring parts and the parts between them, named ``Part 1``, ``Part 2``, etc.
 
-    Copies, and footage that the recap of another file repeats, are not parts. The first of overlapping parts wins.
+    Copies, and footage that is repeated by another file's recap, do not count as recurring. If parts overlap, the first
+    takes precedence.
 
     Args:
         groups: Result of :meth:`vidkin.Index.recurring`.
         path: The file.
-        duration: Its length in seconds.
+        duration: Duration of the file in seconds.
         left_out: Occurrences that are not marked as recurring.
     """
     marked = sorted(
@@ -193,11 +198,11 @@ def parts_of_file(
 
 @dataclass(frozen=True, slots=True)
 class PlayerFormat:
-    """A file format for players; each video gets one or more files.
+    """A file format for players, with one or more files per video.
 
     Attributes:
-        label: Description for users.
-        files: Content of each file as a function of the parts of the video, by the ending of its name.
+        label: Label shown to users.
+        files: Function that formats the parts of a video, for each file extension.
     """
 
     label: str
@@ -205,7 +210,7 @@ class PlayerFormat:
 
 
 def matroska_chapters(parts: Sequence[NamedPart]) -> str:
-    """Parts as a chapter file of Matroska (``mkvpropedit film.mkv --chapters FILE``), times in nanoseconds."""
+    """Format parts as Matroska chapters (``mkvpropedit film.mkv --chapters FILE``)."""
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', "<Chapters>", "  <EditionEntry>"]
     for part in parts:
         lines += [
@@ -222,14 +227,13 @@ def matroska_chapters(parts: Sequence[NamedPart]) -> str:
 
 
 def _long_clock(seconds: float) -> str:
-    """``hh:mm:ss.nnnnnnnnn``"""
-    parts = round(seconds * 1_000_000_000)
-    whole, rest = divmod(parts, 1_000_000_000)
+    """Format seconds as ``hh:mm:ss.nnnnnnnnn``."""
+    whole, rest = divmod(round(seconds * 1_000_000_000), 1_000_000_000)
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}.{rest:09d}"
 
 
 def ffmetadata_chapters(parts: Sequence[NamedPart]) -> str:
-    """Parts in FFmpeg's metadata format (``ffmpeg -i film.mp4 -i FILE -map_metadata 1 -codec copy out.mp4``)."""
+    """Format parts as FFmpeg metadata (``ffmpeg -i film.mp4 -i FILE -map_metadata 1 -codec copy out.mp4``)."""
     lines = [";FFMETADATA1"]
     for part in parts:
         times = f"START={round(part.start * 1000)}", f"END={round(part.end * 1000)}"
@@ -238,15 +242,14 @@ def ffmetadata_chapters(parts: Sequence[NamedPart]) -> str:
 
 
 def _metadata_text(text: str) -> str:
-    """Escape text as a value of FFmpeg's metadata format: a backslash before each special character."""
+    """Escape special characters for FFmpeg's metadata format with backslashes."""
     return re.sub(r"([=;#\\])", r"\\\1", text)
 
 
 def skip_list(parts: Sequence[NamedPart]) -> str:
-    """Recurring parts as an MPlayer edit decision list, as Kodi and Jellyfin plugins read it: start, end, action 3.
+    """Format recurring parts as an MPlayer edit decision list (start, end, action 3) for Kodi and Jellyfin plugins.
 
-    Action 3 marks a commercial break: a player skips it once, and the viewer can go back into it. Action 0 would always
-    cut it.
+    Action 3 marks a commercial break, which players skip once but viewers can return to; action 0 would always cut it.
     """
     return "".join(f"{part.start:.3f}\t{part.end:.3f}\t3\n" for part in parts if part.recurs)
 
@@ -264,7 +267,8 @@ img { height: 4.5rem; border-radius: 3px; margin-right: .2rem; }
 }
 .path { overflow-wrap: anywhere; } small { opacity: .75; }
 """
-# Frames shown of an occurrence, as shares of its length; the first and the last show whether the ends are right.
+# Positions of the frames shown for an occurrence, as fractions of its length. The first and last frames show whether
+# its boundaries are correct.
 _MOMENTS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _BEFORE_END = 0.06  # seconds
 _SHORT_SIDE = 120  # pixels
@@ -272,7 +276,7 @@ _SHORT_SIDE = 120  # pixels
 
 def _strip(occurrence: Occurrence) -> str:
     last = max(occurrence.start, occurrence.end - _BEFORE_END)
-    times = (occurrence.start + share * (last - occurrence.start) for share in _MOMENTS)
+    times = (occurrence.start + fraction * (last - occurrence.start) for fraction in _MOMENTS)
     return frame_strip(occurrence.path, times, short_side=_SHORT_SIDE)
 
 
@@ -291,24 +295,24 @@ class GroupsToWrite:
     on_progress: Callable[[int, int], None] | None = None
 
 
-def _write_csv(found: GroupsToWrite, file: IO[str]) -> None:
-    write_csv_rows(file, recurring_cells(found.groups))
+def _write_csv(report: GroupsToWrite, file: IO[str]) -> None:
+    write_csv_rows(file, recurring_cells(report.groups))
 
 
-def _write_json(found: GroupsToWrite, file: IO[str]) -> None:
-    file.write(json_text({"index": found.index, "groups": found.groups}))
+def _write_json(report: GroupsToWrite, file: IO[str]) -> None:
+    file.write(json_text({"index": report.index, "groups": report.groups}))
 
 
-def _write_page(found: GroupsToWrite, file: IO[str]) -> None:
-    """Write a page with every group: one file a row, with a strip of frames from start to end, or the cause of a
-    failure."""
+def _write_page(report: GroupsToWrite, file: IO[str]) -> None:
+    """Write a page of all groups, with one row per occurrence and a strip of frames from its start to its end; if a
+    video cannot be read, the row shows the cause."""
     file.write(
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width"><title>Recurring segments</title>\n'
         f"<style>{_STYLE}</style></head><body>\n"
-        f"<h1>Recurring segments</h1>\n<p>{number(len(found.groups), 'group')}</p>\n"
+        f"<h1>Recurring segments</h1>\n<p>{number(len(report.groups), 'group')}</p>\n"
     )
-    for position, group in enumerate(found.groups):
+    for position, group in enumerate(report.groups):
         file.write(f"<h2>{html.escape(describe_group(position, group))}</h2>\n<table>\n")
         for one in group.occurrences:
             facts = f"{clock(one.start, digits=2)} - {clock(one.end, digits=2)}, score {one.score:.2f}"
@@ -321,8 +325,8 @@ def _write_page(found: GroupsToWrite, file: IO[str]) -> None:
                 "</tr>\n"
             )
         file.write("</table>\n")
-        if found.on_progress is not None:
-            found.on_progress(position + 1, len(found.groups))
+        if report.on_progress is not None:
+            report.on_progress(position + 1, len(report.groups))
     file.write("</body></html>\n")
 
 
@@ -331,21 +335,21 @@ RECURRING_FORMATS: Mapping[str, FileFormat[GroupsToWrite]] = {
     "json": FileFormat(".json", "JSON", _write_json, "application/json"),
     "html": FileFormat(".html", "Strips of frames", _write_page, "text/html", reads_video=True),
 }
-"""Formats for all recurring groups, by name; the command, page, API and guide read this table and the next one."""
+"""Formats for all recurring groups, by name; the source of the lists in the command, web page, API and guide."""
 
 PLAYER_FORMATS: Mapping[str, PlayerFormat] = {
     "chapters": PlayerFormat("Chapters", {".chapters.xml": matroska_chapters, ".chapters.txt": ffmetadata_chapters}),
     "edl": PlayerFormat("Skip lists (EDL)", {".edl": skip_list}),
 }
-"""Formats for players: files with the parts of each video."""
+"""Formats for players, by name, for the parts of each video."""
 
 
-# Containers that hold H.264 with AAC; others become MP4. Containers that claim a higher frame rate are wrong.
+# Containers that support H.264 with AAC; others are replaced by MP4. Higher frame rates are errors in the container.
 _JOIN_SUFFIXES, _MAX_RATE, _QUALITY = (".mp4", ".mkv", ".mov"), 240.0, 18
 
 
 class _FrameSpan(NamedTuple):
-    """A part of a video and its frames, see :class:`vidkin.media.Span`."""
+    """A time span of a video and its frame range; see :class:`vidkin.media.Span`."""
 
     start: float
     end: float
@@ -356,37 +360,36 @@ class _FrameSpan(NamedTuple):
 def split_parts(
     path: str, parts: Sequence[NamedPart], folder: str | os.PathLike[str], *, name: str = ""
 ) -> list[Piece]:
-    """Write each part of a video as a file with exactly its frames, named ``<file>-01-Opening``...
+    """Write each part of a video to a frame-accurate file, named ``<file>-01-Opening`` etc.
 
     Args:
         path: The video.
-        parts: Parts in order of time; parts without a frame are left out.
-        folder: Where to write; created if missing.
-        name: Start of the file names; "" means the name of the video.
+        parts: Parts in order of time; parts without frames are omitted.
+        folder: Output folder; created if missing.
+        name: Prefix of the file names; "" for the name of the video.
 
     Raises:
         MediaError: The video cannot be read, or a part cannot be written.
-        InvalidArgumentError: The folder is the video's own and already has a file with the name of a part.
+        InvalidArgumentError: The folder contains the video and already has a file with the name of a part.
     """
     times = _frame_times(path)
     stem = name or safe_name(Path(path).stem)
     spans, names = [], []
-    for number_of_part, part, span in _spans_of(parts, times):
+    for part_number, part, span in _spans_of(parts, times):
         spans.append(span)
-        ending = f"-{number_of_part:02d}-{part.name.replace(' ', '-')}"
-        names.append(safe_name(f"{stem}{ending}", longest=_MAX_NAME))
+        names.append(safe_name(f"{stem}-{part_number:02d}-{part.name.replace(' ', '-')}", longest=_MAX_NAME))
     return list(split_exactly(path, folder, spans, times=times, names=names).pieces) if spans else []
 
 
 @dataclass(frozen=True, slots=True)
 class JoinedParts(Result):
-    """The remaining parts of a video, joined into one file.
+    """A file that joins the remaining parts of a video.
 
     Attributes:
         path: The file.
         source: The video.
-        parts: Start and end of each part of it in seconds of the video, in order.
-        frames: Number of its frames, all encoded again.
+        parts: Start and end of each part in the video in seconds, in order.
+        frames: Number of frames in the file, all of them re-encoded.
     """
 
     path: str
@@ -403,24 +406,24 @@ def join_parts(
     name: str = "",
     on_progress: Callable[[int, int], None] | None = None,
 ) -> JoinedParts | None:
-    """Join parts of a video into one file, ``<file>-without-recurring``, exact to the frame.
+    """Join parts of a video into one frame-accurate file, ``<file>-without-recurring``.
 
-    Frames are encoded again; of the other streams only the first audio track is kept, see
+    Frames are re-encoded, and of the other streams only the first audio track is kept; see
     :func:`vidkin.media.join_spans`.
 
     Args:
         path: The video.
-        parts: Parts in order of time; parts without a frame are left out.
-        folder: Where to write; created if missing.
-        name: Start of the file name; "" means the name of the video.
-        on_progress: Callback that receives (parts begun, total number of parts).
+        parts: Parts in order of time; parts without frames are omitted.
+        folder: Output folder; created if missing.
+        name: Prefix of the file name; "" for the name of the video.
+        on_progress: Callback that receives (parts started, total number of parts).
 
     Returns:
-        The file; None if no part has a frame.
+        The file; None if no part has frames.
 
     Raises:
         MediaError: The video cannot be read, or the file cannot be written.
-        InvalidArgumentError: The folder is the video's own and already has a file of this name.
+        InvalidArgumentError: The folder contains the video and already has a file of this name.
     """
     spans = [span for _, _, span in _spans_of(parts, _frame_times(path))]
     if not spans:
@@ -439,10 +442,10 @@ def _frame_times(path: str) -> NDArray[np.float64]:
 
 
 def _spans_of(parts: Sequence[NamedPart], times: NDArray[np.float64]) -> Iterator[tuple[int, NamedPart, _FrameSpan]]:
-    """Yield each part that has frames, with its number, from 1, and its frames."""
-    usual = float(np.median(np.diff(times))) if len(times) > 1 else 1 / 25
+    """Yield (number from 1, part, frame span) for each part that has frames."""
+    interval = float(np.median(np.diff(times))) if len(times) > 1 else 1 / 25
     for count, part in enumerate(parts, start=1):
         first, last = first_at(times, np.array([part.start, part.end])).tolist()
         if last > first:
-            end = float(times[last]) if last < len(times) else max(part.end, float(times[-1]) + usual)
+            end = float(times[last]) if last < len(times) else max(part.end, float(times[-1]) + interval)
             yield count, part, _FrameSpan(float(times[first]), end, first, last)

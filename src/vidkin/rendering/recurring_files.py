@@ -1,4 +1,4 @@
-"""Files for every video in which something recurs: skip lists and chapters for players, and videos cut into parts."""
+"""Files for each video with recurring segments: skip lists and chapters for players, and parts cut from the video."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from vidkin.rendering.recurring import (
 
 
 def name_in_one_folder(paths: Iterable[str]) -> dict[str, str]:
-    """A name for the files written for each video: its own name without the extension, numbered if two are the same.
+    """Choose a unique file name prefix for each video: its name without the extension, numbered if necessary.
 
     >>> name_in_one_folder(["s1/e1.mp4", "s2/e1.mp4"])
     {'s1/e1.mp4': 'e1', 's2/e1.mp4': 'e1 (2)'}
@@ -56,7 +56,7 @@ def _first_shown(groups: Sequence[RecurringGroup]) -> set[Occurrence]:
 def _recurring_parts(
     groups: Sequence[RecurringGroup], lengths: Mapping[str, float]
 ) -> Iterator[tuple[str, list[NamedPart]]]:
-    """Each video in which something recurs, with its parts."""
+    """Yield each video with recurring parts, and all its parts."""
     for path, length in lengths.items():
         parts = parts_of_file(groups, path, length)
         if any(part.recurs for part in parts):
@@ -71,13 +71,17 @@ def skip_lists(
     pad_end: float = 0.0,
     keep_first: bool = False,
 ) -> tuple[dict[str, str], list[Companion]]:
-    """Skip lists to write next to videos, by path, and skip lists that would have to differ for two videos of one name.
+    """Create skip lists to write next to videos.
 
     Args:
         groups: Result of :meth:`vidkin.Index.recurring`.
-        lengths: Length of each video in seconds, by path.
+        lengths: Duration of each video in seconds, by path.
         pad_start, pad_end: Seconds to play at the start and at the end of each recurring segment.
         keep_first: Skip nothing where a group is shown first: the first episode, by name, keeps its opening.
+
+    Returns:
+        Contents of the skip lists by path, and the skip lists refused because two videos with the same name need
+        different ones.
 
     Raises:
         InvalidArgumentError: A number of seconds is negative.
@@ -93,7 +97,7 @@ def skip_lists(
         for ending, write in PLAYER_FORMATS["edl"].files.items():
             target, text = os.path.splitext(path)[0] + ending, write(skipped)
             if contents.setdefault(target, text) != text:
-                cause = f"{Path(path).name} needs other parts skipped than the other video of this name; rename one"
+                cause = f"{Path(path).name} needs a different skip list than another video with this name; rename one"
                 refused[target] = Companion(target, False, cause)
     return {path: text for path, text in contents.items() if path not in refused}, list(refused.values())
 
@@ -101,7 +105,7 @@ def skip_lists(
 def chapter_files(
     groups: Sequence[RecurringGroup], lengths: Mapping[str, float], folder: str | os.PathLike[str]
 ) -> dict[str, str]:
-    """Chapters of each video in which something recurs, by the path of their file in a folder, which is created."""
+    """Create the folder if necessary, and return the chapters of each video with recurring parts by output path."""
     names = name_in_one_folder(lengths)
     root = os.path.abspath(create_folder(folder))
     return {
@@ -113,12 +117,12 @@ def chapter_files(
 
 @dataclass(frozen=True, slots=True)
 class CutVideos:
-    """Parts that were cut out of videos.
+    """Files cut from videos.
 
     Attributes:
         pieces: Files with one part each.
-        joined: Files with what is left of a video.
-        failures: Errors of videos that cannot be read.
+        joined: Files with the remaining parts of a video.
+        failures: Error messages for videos that cannot be read or cut.
     """
 
     pieces: Sequence[Piece] = ()
@@ -134,13 +138,13 @@ def cut_videos(
     *,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> CutVideos:
-    """Write the parts of each video in which something recurs.
+    """Cut each video with recurring segments into parts, and write them to files.
 
     Args:
         groups: Result of :meth:`vidkin.Index.recurring`.
-        lengths: Length of each video in seconds, by path.
-        folder: Where to write; created if missing.
-        kept: All ``parts``, those that are ``recurring``, or the ``rest`` of each video as one file.
+        lengths: Duration of each video in seconds, by path.
+        folder: Output folder; created if missing.
+        kept: Parts to write: all ``parts``, only ``recurring`` ones, or the ``rest`` of each video as one file.
         on_progress: Callback that receives (videos done, total number of videos).
     """
     pieces: list[Piece] = []

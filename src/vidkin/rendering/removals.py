@@ -1,4 +1,4 @@
-"""The effect of a removal plan on files, as text."""
+"""Text that describes removal plans and their effect on files."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def describe_plan(plan: DuplicatePlan) -> str:
-    """Describe what a plan removes: ``2 files to remove, proven to be held by a file that stays, 1.4 MB``."""
+    """Describe what a plan removes: ``2 files to remove, proven to be contained in files that stay, 1.4 MB``."""
     if not plan.groups:
-        return "nothing is to be done, as no file is proven to be held by one that stays"
+        return "nothing to do, because no file is proven to be contained in a file that stays"
     removed = [file for group in plan.groups for file in group.remove]
-    proven = f"{number(len(removed), 'file')} to remove, proven to be held by a file that stays"
+    proven = f"{number(len(removed), 'file')} to remove, proven to be contained in files that stay"
     return f"{proven}, {file_size(plan.savings)}{_companions(sum(len(file.companions) for file in removed))}"
 
 
@@ -25,7 +25,7 @@ def describe_actions(actions: Sequence[FileAction], target: str, *, undone: bool
     done = [action for action in actions if action.outcome != "skipped" and not action.video]
     would = "would be " if any(action.outcome == "planned" for action in actions) else ""
     count = f"{number(len(done), 'file')} {would}"
-    # Not "freed": the bytes are still on a disk.
+    # Not "freed", because the files in the trash still take up space.
     what = "restored" if undone else f"moved to {target} ({file_size(sum(action.size for action in done))})"
     return f"{count}{what}{_companions(sum(action.outcome != 'skipped' and bool(action.video) for action in actions))}"
 

@@ -1,7 +1,7 @@
-"""Reports: one file with all duplicates or all recurring segments, in a built-in format or one of another package.
+"""Reports: one file with all duplicates or all recurring segments, in a built-in format or one from another package.
 
-Another package registers a `FileFormat`, whose function gets the groups and an open text file, in the entry point group
-``vidkin.duplicate_reports`` or ``vidkin.recurring_reports``.
+Other packages can register a `FileFormat`, whose ``write`` receives the groups and an open text file, in the entry
+point group ``vidkin.duplicate_reports`` or ``vidkin.recurring_reports``.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ _RECURRING: Registry[FileFormat[Sequence[RecurringGroup]]] = Registry(
 
 @check_arguments
 def write_duplicate_report(groups: Sequence[DuplicateGroup], path: str | os.PathLike[str]) -> None:
-    """Write the groups of :meth:`vidkin.Index.duplicates` as a file whose ending chooses the format.
+    """Write groups returned by :meth:`vidkin.Index.duplicates` to a file; the extension determines the format.
 
     Raises:
-        InvalidArgumentError: No format has this ending; the message lists them.
+        InvalidArgumentError: No format has this extension; the message lists all extensions.
         MediaError: The file cannot be written.
     """
     _write(_DUPLICATES, groups, path, "duplicates")
@@ -75,27 +75,27 @@ def write_duplicate_report(groups: Sequence[DuplicateGroup], path: str | os.Path
 
 @check_arguments
 def write_recurring_report(groups: Sequence[RecurringGroup], path: str | os.PathLike[str]) -> None:
-    """Write the groups of :meth:`vidkin.Index.recurring` as a file whose ending chooses the format.
+    """Write groups returned by :meth:`vidkin.Index.recurring` to a file; the extension determines the format.
 
     Raises:
-        InvalidArgumentError: No format has this ending; the message lists them.
+        InvalidArgumentError: No format has this extension; the message lists all extensions.
         MediaError: The file cannot be written.
     """
     _write(_RECURRING, groups, path, "recurring segments")
 
 
 def available_reports() -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of the reports of duplicates and of recurring segments, including those of installed packages."""
+    """Return the names of duplicate reports and recurring segment reports, including those of other packages."""
     return _DUPLICATES.usages(), _RECURRING.usages()
 
 
 def duplicate_reports() -> dict[str, FileFormat[Sequence[DuplicateGroup]]]:
-    """Formats for reports of duplicates by name, including those of installed packages."""
+    """Return duplicate report formats by name, including those of other packages."""
     return _formats_of(_DUPLICATES)
 
 
 def recurring_reports() -> dict[str, FileFormat[Sequence[RecurringGroup]]]:
-    """Formats for reports of recurring segments by name, including those of installed packages."""
+    """Return recurring segment report formats by name, including those of other packages."""
     return _formats_of(_RECURRING)
 
 

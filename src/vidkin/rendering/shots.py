@@ -1,4 +1,4 @@
-"""Shots of a video as text and as table cells."""
+"""Shots of a video as text and table cells."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ SHOT_COLUMNS = (
         ("black", "right"),
     ),
 )
-"""Heading and side of each column of :func:`shot_cells`."""
+"""Heading and alignment of each column of :func:`shot_cells`."""
 
 PIECE_COLUMNS = (
     *(("shots", "right"), ("begins", "right"), ("ends", "right")),
     *(("before its shot", "right"), ("encoded frames", "right")),
 )
-"""Heading and side of each column of :func:`piece_cells`."""
+"""Heading and alignment of each column of :func:`piece_cells`."""
 
-# Stretches of black that a sentence names.
+# Maximum number of black spans listed in a sentence.
 _MAX_BLACK = 10
-# Pieces that begin earlier than their shot by less than this many seconds are not reported.
+# A piece that begins before its shot is reported only if it begins at least this many seconds earlier.
 _MIN_EARLY = 0.05
 
 
 def precise_clock(seconds: float) -> str:
-    """Seconds as ``m:ss.ss``: two frames of any usual rate never look the same."""
+    """Format seconds as ``m:ss.ss``, precise enough to distinguish frames at common frame rates."""
     return clock(seconds, digits=2)
 
 
 def describe_transition(shot: Shot) -> str:
-    """The times of the transition that opens a shot; empty for a cut."""
+    """Format the times of the transition that opens a shot; empty for a hard cut."""
     if shot.transition_start == shot.transition_end:
         return ""
     return f"{precise_clock(shot.transition_start)} - {precise_clock(shot.transition_end)}"
 
 
 def describe_shots(detection: ShotDetection, *, min_length: float | None = None) -> str:
-    """Count shots and transitions: ``3 shots, 2 hard cuts in 0:06.0``.
+    """Describe the number of shots and transitions: ``3 shots, 2 hard cuts in 0:06.0``.
 
     Args:
         detection: The shots.
-        min_length: Seconds of the shortest shot, if shorter ones are left out.
+        min_length: Minimum duration in seconds, if shorter shots were dropped.
     """
-    # A fade at an end, or a cut to black before a fade from it, opens no shot.
+    # A fade at the start or end of the video, or a cut to black before a fade-in, does not open a shot.
     kinds = [shot.kind for shot in detection.shots if shot.kind != "start"]
     jumps, hard = kinds.count("jump"), kinds.count("hard")
     gradual = len(kinds) - jumps - hard
@@ -70,7 +70,7 @@ def describe_shots(detection: ShotDetection, *, min_length: float | None = None)
 
 
 def shot_cells(detection: ShotDetection) -> Iterator[tuple[str, ...]]:
-    """One row per shot, for a table with :data:`SHOT_COLUMNS`."""
+    """Yield one row per shot, for a table with :data:`SHOT_COLUMNS`."""
     for count, shot in enumerate(detection.shots, start=1):
         is_first, black = shot.kind == "start", detection.black_seconds(shot)
         yield (
@@ -88,25 +88,25 @@ def shot_cells(detection: ShotDetection) -> Iterator[tuple[str, ...]]:
 
 
 def describe_ends(detection: ShotDetection) -> Iterator[str]:
-    """Sentences about properties that the list of shots does not show: a fade at the end, black stretches, sound before
+    """Yield sentences about properties that the shot list does not show: a fade at the end, black spans, sound before
     the first frame."""
     last = len(detection.frame_times) - 1
     for cut in detection.cuts[-1:]:
         if cut.kind == "fade" and cut.end_frame >= last:
-            yield f"It ends with a fade from {precise_clock(cut.start)} to {precise_clock(cut.end)}."
+            yield f"The video ends with a fade from {precise_clock(cut.start)} to {precise_clock(cut.end)}."
     if detection.black:
         spans = [f"{precise_clock(one.start)} - {precise_clock(one.end)}" for one in detection.black[:_MAX_BLACK]]
         more = len(detection.black) - len(spans)
         yield f"Black: {', '.join(spans)}{f' and {more} more' if more else ''}."
     if detection.offset * float(detection.clock().rate) >= 0.5:
         yield (
-            f"The picture begins {detection.offset:.2f} s after the start of the file: times count from the picture "
-            "here, and from the start of the file in what is exported."
+            f"The video stream starts {detection.offset:.2f} s after the start of the file. Times shown here are "
+            "relative to the first frame; times in exported files are relative to the start of the file."
         )
 
 
 def piece_cells(detection: ShotDetection, piece: Piece) -> tuple[str, ...]:
-    """The row of a piece of the video, for a table with :data:`PIECE_COLUMNS`."""
+    """Return the row for a piece of the video, for a table with :data:`PIECE_COLUMNS`."""
     parts = [part + 1 for part in piece.parts]
     shots = "" if not parts else str(parts[0]) if len(parts) == 1 else f"{parts[0]} - {parts[-1]}"
     early = detection.shots[piece.parts[0]].start - piece.start if piece.parts else 0.0

@@ -1,4 +1,4 @@
-"""Times, sizes, counts, parts of frames and file names as text for people; results as JSON and as files."""
+"""Format times, sizes, counts, frame regions and file names as text; write results as JSON and as files."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def clock(seconds: float, *, digits: int = 1) -> str:
 
     Args:
         seconds: The time.
-        digits: Decimals, at least 1.
+        digits: Number of decimals, at least 1.
     """
-    # Round halves up, as people do; Python's round() would turn 75.25 into 75.2.
+    # Round half up, as people expect; Python's round() would turn 75.25 into 75.2.
     unit = 10**digits
     parts = int(max(seconds, 0.0) * unit + 0.5 + 1e-9)
     minutes, rest = divmod(parts, 60 * unit)
@@ -41,7 +41,7 @@ def clock(seconds: float, *, digits: int = 1) -> str:
 
 
 def clock_range(start: float, end: float) -> str:
-    """Format a range of seconds; empty if both ends are the same, as for an image.
+    """Format a time range; empty if start and end are equal, as for an image.
 
     >>> clock_range(4.5, 75.25), clock_range(0.0, 0.0)
     ('0:04.5 - 1:15.3', '')
@@ -54,7 +54,7 @@ def file_size(size: int) -> str:
     """Format a number of bytes: ``1.4 MB``."""
     amount = float(size)
     for unit in ("B", "kB", "MB", "GB"):
-        # Sizes that round to 1,000 of a unit are written as 1 of the next.
+        # Sizes that round to 1,000 use the next unit.
         if round(amount, 1) < 1000:
             return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1000
@@ -67,21 +67,21 @@ def number(count: int, singular: str, plural: str | None = None) -> str:
     return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
-def percent(share: float, deviation: float | None = None) -> str:
-    """Format a share in [0, 1] in percent, with its standard deviation if given.
+def percent(fraction: float, deviation: float | None = None) -> str:
+    """Format a fraction in [0, 1] as a percentage without the sign, with its standard deviation if given.
 
     >>> percent(0.912, 0.0134), percent(0.5)
     ('91.2 ± 1.3', '50.0')
     """
     spread = "" if deviation is None else f" ± {100 * deviation:.1f}"
-    return f"{100 * share:.1f}{spread}"
+    return f"{100 * fraction:.1f}{spread}"
 
 
 @check_arguments
 def printable(text: str) -> str:
-    """Replace characters that a terminal would act on or that cannot be written as UTF-8."""
+    """Replace control characters and characters that cannot be encoded as UTF-8."""
     if any("\ud800" <= char <= "\udfff" for char in text):
-        # Only \udc80 to \udcff stand for bytes of a file name; other surrogates come from JSON and name no file.
+        # Only \udc80 to \udcff represent bytes of file names; other surrogates come from JSON and are invalid.
         text = "".join(
             char if char < "\ud800" or "\udc80" <= char <= "\udcff" or char > "\udfff" else "�" for char in text
         )
@@ -90,7 +90,7 @@ def printable(text: str) -> str:
 
 
 def command_line(words: Sequence[str]) -> str:
-    """A command to copy into the system's shell, quoted where needed."""
+    """Format a command for the system's shell, with quotes where needed."""
     if sys.platform == "win32":
         from subprocess import list2cmdline
 
@@ -101,27 +101,27 @@ def command_line(words: Sequence[str]) -> str:
 
 
 def json_text(value: object, *, indent: int | None = None) -> str:
-    """A result as one JSON document.
+    """Serialize a result as a JSON document.
 
-    Only ASCII is written, so that file names that are not valid Unicode survive a pipe: ``json.loads`` returns the
+    The output is pure ASCII, so that file names that are not valid Unicode survive a pipe: ``json.loads`` returns the
     exact string that opens the file.
     """
     return json.dumps(as_json(value), indent=indent, ensure_ascii=True, allow_nan=False)
 
 
 def print_json(value: object, *, indent: int | None = 2) -> None:
-    """Write one JSON document to standard output; without ``indent`` on one line."""
+    """Print a JSON document to standard output; if ``indent`` is None, on one line."""
     sys.stdout.write(json_text(value, indent=indent) + "\n")
     sys.stdout.flush()
 
 
 def match_as_json(match: Match, rank: int) -> dict[str, Any]:
-    """A match as a JSON object: its rank and the result of :meth:`vidkin.Match.to_dict`."""
+    """Convert a match to a JSON object: its rank and the result of :meth:`vidkin.Match.to_dict`."""
     return {"rank": rank, **match.to_dict()}
 
 
 def matches_as_json(matches: Sequence[Match], *, first_rank: int = 1) -> list[dict[str, Any]]:
-    """Matches as JSON objects, ranked in their order."""
+    """Convert matches to JSON objects, ranked in the given order."""
     return [match_as_json(match, rank) for rank, match in enumerate(matches, start=first_rank)]
 
 
@@ -133,8 +133,9 @@ MATCH_HEADINGS = (
 
 
 def match_cells(query: str | os.PathLike[str], matches: Sequence[Match], *, first_rank: int = 1) -> Iterator[list[str]]:
-    """Rows for tab-separated files: one for each segment, and one for a match without segments; times are in seconds.
-    If the picture has no segments, those of the sound are listed. `MATCH_HEADINGS` names the columns.
+    """Yield rows for tab-separated files: one per segment, or one for a match without segments; times are in seconds.
+
+    A match without visual segments lists its sound segments. The columns are `MATCH_HEADINGS`.
     """
     for rank, match in enumerate(matches, start=first_rank):
         facts = [os.fspath(query), str(rank), f"{match.score:.4f}", match.path, "yes" if match.missing else "no"]
@@ -148,9 +149,9 @@ def match_cells(query: str | os.PathLike[str], matches: Sequence[Match], *, firs
 
 
 def name_scores(items: Sequence[Any]) -> list[str]:
-    """Names of the scores of matches, copies or occurrences that deserve a column.
+    """Choose the score columns for a table of matches, copies or occurrences.
 
-    With ``score`` that of the sound where there is one, and that of the picture if the sound decides.
+    Besides ``score``, these are ``picture`` and ``sound`` if sound was compared and they differ from ``score``.
     """
     with_sound = [item for item in items if item.sound is not None]
     others = (
@@ -163,22 +164,21 @@ def name_scores(items: Sequence[Any]) -> list[str]:
 
 
 def score_cells(item: Any, names: Sequence[str]) -> list[str]:
-    """The scores of these names; empty for those that are not known."""
+    """Format the scores with these names; unknown scores are empty."""
     return ["" if (score := getattr(item, name)) is None else f"{score:.2f}" for name in names]
 
 
-# A box with at least the first share of a side counts as the full side; with the second share of the area, as the
-# whole.
+# A box that covers at least these fractions of a side, or of the area, counts as covering all of it.
 _FULL, _WHOLE = 0.9, 0.8
 
-# Maximum distance of a half's edge from the middle.
+# Maximum distance of a half's inner edge from the middle of the frame.
 _HALF = 0.05
 
 _ACROSS, _DOWN = ("left", "middle", "right"), ("upper", "middle", "lower")
 
 
 def describe_box(box: Box) -> str:
-    """Say where a box is and, unless it is a half, how large; empty if it is nearly the whole frame.
+    """Describe the position of a box and, unless it is half the frame, its size; empty if it is almost the whole frame.
 
     >>> describe_box((0.5, 0.0, 1.0, 1.0)), describe_box((0.4, 0.4, 0.97, 0.97))
     ('right half', 'lower right 57 %')
@@ -200,7 +200,7 @@ def describe_box(box: Box) -> str:
 
 @check_arguments
 def describe_parts(segment: Segment) -> str:
-    """Say which parts of the file and the query match; empty if both match as a whole or have the same letterbox."""
+    """Describe which parts of the file and the query match; empty for whole frames or the same letterbox."""
     sides = (describe_box(segment.target_box), "file"), (describe_box(segment.query_box), "query")
     if sides[0][0] == sides[1][0] and sides[0][0].startswith("middle "):
         return ""
@@ -208,7 +208,7 @@ def describe_parts(segment: Segment) -> str:
 
 
 def _third(start: float, end: float) -> int:
-    """0, 1 or 2: near the start, the middle or the end."""
+    """Return 0, 1 or 2 if the range is near the start, the middle or the end."""
     before, after = start, 1 - end
     if abs(before - after) <= 0.1:
         return 1
@@ -228,10 +228,10 @@ class FileFormat(Generic[_Result]):
 
     Attributes:
         suffix: File extension that selects the format.
-        label: Description for users: ``every stretch as a table``.
-        write: Function of the result and an open text file.
-        media_type: Type of the content for browsers.
-        reads_video: Whether writing it decodes videos again.
+        label: Short description for users, for example ``table of segments``.
+        write: Function that writes a result to an open text file.
+        media_type: MIME type.
+        reads_video: Whether writing the file decodes videos again.
     """
 
     suffix: str
@@ -242,16 +242,16 @@ class FileFormat(Generic[_Result]):
 
 
 def describe_formats(formats: Mapping[str, FileFormat[Any]]) -> str:
-    """List formats in one line, for an option's help: ``.csv every stretch as a table, .json ...``."""
+    """List formats in one line for an option's help: ``.csv table of segments, .json ...``."""
     return ", ".join(f"{form.suffix} {form.label}" for form in formats.values())
 
 
 @check_arguments
 def find_format(formats: Mapping[str, FileFormat[_Result]], path: str | os.PathLike[str]) -> FileFormat[_Result]:
-    """Find the format that the extension of a file selects.
+    """Find the format for a file name's extension.
 
     Raises:
-        InvalidArgumentError: No format has this extension; the message lists all.
+        InvalidArgumentError: No format has this extension; the message lists all extensions.
     """
     for form in formats.values():
         if os.fspath(path).lower().endswith(form.suffix):
@@ -264,12 +264,12 @@ def find_format(formats: Mapping[str, FileFormat[_Result]], path: str | os.PathL
 def write_format(
     form: FileFormat[_Result], result: _Result, path: str | os.PathLike[str], *, source: str | None = None
 ) -> None:
-    """Write a result as a file; names of files that are not valid Unicode keep their bytes.
+    """Write a result to a file; file names in it that are not valid Unicode keep their bytes.
 
     Args:
         form: The format.
         result: The result.
-        path: The file to write.
+        path: Output file.
         source: Description of the inputs, see :func:`vidkin._base.outputs.open_output`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Figures of a training: the first batch as the network sees it, and quadlets ranked by the trained model."""
+"""Figures for a training run: the first batch as the network sees it, and quadlets ranked by the trained model."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from vidkin.training.inputs import OnItem
 
 _MAX_ROWS = 8
 
-# Items a row if the batch has no tuples.
+# Items per row if the batch has no tuples.
 _COLUMNS = 6
 
-# Frames shown of a clip: the first, the middle and the last.
+# Number of frames shown per clip: the first, middle and last.
 _FRAMES = 3
 
 _GAP = ((0, 0), (0, 0), (0, 2), (0, 0))
@@ -26,15 +26,16 @@ _GAP = ((0, 0), (0, 0), (0, 2), (0, 0))
 
 @check_arguments
 def draw_first_batch(batch: FirstBatch, path: PathLike, *, source: str | None = None) -> int:
-    """Draw up to eight rows of items, one tuple a row if the objective draws tuples. A clip is shown as three frames.
+    """Draw up to eight rows of items, with one tuple per row if the objective samples tuples; clips are shown as three
+    frames.
 
     Args:
         batch: The batch.
-        path: The image, ``.png`` or ``.svg``.
-        source: Description of the data drawn, see :func:`vidkin._base.outputs.open_output`.
+        path: Output image, ``.png`` or ``.svg``.
+        source: Description of the data, see :func:`vidkin._base.outputs.open_output`.
 
     Returns:
-        Number of items drawn.
+        Number of items shown.
 
     Raises:
         InvalidArgumentError: The extension is not an image format, or the folder does not exist.
@@ -44,7 +45,7 @@ def draw_first_batch(batch: FirstBatch, path: PathLike, *, source: str | None = 
     count, columns = len(batch.items), len(batch.members) or _COLUMNS
     tuples = count // columns
     if batch.members:
-        # Stored member by member: all queries, all positives, ...
+        # Items are grouped by member: all queries, all positives, ...
         lines = [[member * tuples + row for member in range(columns)] for row in range(tuples)]
     else:
         lines = [list(range(start, min(start + columns, count))) for start in range(0, count, columns)]
@@ -59,7 +60,7 @@ def draw_first_batch(batch: FirstBatch, path: PathLike, *, source: str | None = 
                 axis.set_axis_off()
                 continue
             item = batch.items[line[column]]
-            # White lines between the frames of a clip.
+            # Separate the frames of a clip by white lines.
             strip = np.pad(batch.images[line[column]][shown], _GAP, constant_values=255)
             axis.imshow(np.concatenate(list(strip), axis=1)[:, : -_GAP[2][1]])
             axis.set_xticks([])
@@ -92,24 +93,24 @@ def draw_quadlets(
     source: str | None = None,
     on_item: OnItem | None = None,
 ) -> float:
-    """Sample quadlets from the labels and draw one row for each: query, positive, intermediate, negative.
+    """Sample quadlets from the labels and draw a row for each: query, positive, intermediate, negative.
 
-    Below each image are its labels and its squared distance to the query. A row is framed green if the order d(q,p) <
-    d(q,i) < d(q,n) holds, and red otherwise. Videos are shown by their middle frame.
+    Each image is captioned with its labels and its squared distance to the query. A row is framed in green if d(q,p) <
+    d(q,i) < d(q,n), and in red otherwise. Videos are represented by their middle frame.
 
     Args:
-        model: Computes the embeddings.
-        labeled: A part of a collection.
-        path: The image, ``.png`` or ``.svg``.
+        model: Model that computes the embeddings.
+        labeled: A split of a labeled dataset.
+        path: Output image, ``.png`` or ``.svg``.
         count: Number of rows.
-        seed: Seed of the sample.
+        seed: Seed for sampling.
         cache: Folder with cached features of a frozen backbone.
-        threads: Number of files decoded at a time.
-        source: Description of the data drawn, see :func:`vidkin._base.outputs.open_output`.
+        threads: Number of files to decode in parallel.
+        source: Description of the data, see :func:`vidkin._base.outputs.open_output`.
         on_item: Callback as in :func:`vidkin.training.evaluate`.
 
     Returns:
-        The share of rows in the right order, in [0, 1].
+        Fraction of rows that are ranked correctly, in [0, 1].
 
     Raises:
         InvalidArgumentError: The labels have no quadlets, the extension is not an image format, or the folder does not
@@ -117,26 +118,26 @@ def draw_quadlets(
         MediaError: The image cannot be written.
     """
     require_picture_name(path)
-    embeddings, made = embed_set(model, labeled, cache=cache, threads=threads, on_item=on_item)
-    drawn = sample_quadlets(made.labels, count, seed=seed, ineligible="skip").stacked()
-    distances = (embeddings[drawn] - embeddings[drawn[:, :1]]).square().sum(dim=2)
+    embeddings, inputs = embed_set(model, labeled, cache=cache, threads=threads, on_item=on_item)
+    quadlets = sample_quadlets(inputs.labels, count, seed=seed, ineligible="skip").stacked()
+    distances = (embeddings[quadlets] - embeddings[quadlets[:, :1]]).square().sum(dim=2)
     right = (distances[:, 1] < distances[:, 2]) & (distances[:, 2] < distances[:, 3])
     size = max(model.config.size, 96)
-    figure = new_figure(7.0, 1.95 * len(drawn) + 0.4, dpi=100)
-    axes = figure.subplots(len(drawn), 4, squeeze=False)
-    for row, indices in enumerate(drawn.tolist()):
+    figure = new_figure(7.0, 1.95 * len(quadlets) + 0.4, dpi=100)
+    axes = figure.subplots(len(quadlets), 4, squeeze=False)
+    for row, indices in enumerate(quadlets.tolist()):
         for column, index in enumerate(indices):
-            axis, item = axes[row][column], made.labelled.items[index]
-            # The middle frame of a video.
-            frames = None if made.labelled.kind == "image" else 1
-            image = read_item(item, made.labelled.kind, size=size, frames=frames)
+            axis, item = axes[row][column], inputs.labelled.items[index]
+            # With frames=1, a video is read as its middle frame.
+            frames = None if inputs.labelled.kind == "image" else 1
+            image = read_item(item, inputs.labelled.kind, size=size, frames=frames)
             axis.imshow(image if frames is None else image[0])
             axis.set_xticks([])
             axis.set_yticks([])
             for spine in axis.spines.values():
                 spine.set_color(_RIGHT if bool(right[row]) else _WRONG)
                 spine.set_linewidth(2.5)
-            # Both labels, because two categories can have subcategories of the same name.
+            # Show both labels, because two categories can have subcategories with the same name.
             caption = f"{_shorten(item.category, 12)} / {_shorten(item.subcategory, 20)}"
             below = "" if column == 0 else f"\nd = {float(distances[row, column]):.3f}"
             set_text(axis.set_xlabel("", fontsize=7), f"{caption}{below}")

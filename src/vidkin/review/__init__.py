@@ -1,4 +1,4 @@
-"""Human verdicts on pairs and cuts, stored as labels, and training on them with the features of an index."""
+"""Human verdicts on video pairs and cuts, stored as labels, and training on them with an index's features."""
 
 from vidkin.review.cuts import (
     CorrectedShots,

@@ -1,4 +1,4 @@
-"""Human corrections of cuts and critical parts, stored as labels that train the threshold of the shot detector."""
+"""Human corrections of cuts and critical parts, stored as labels to train the shot detector's threshold."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class CorrectedShots:
     """Shots of a video after human correction.
 
     Attributes:
-        cuts: All cuts, in order of frames.
-        critical: Critical parts as frames [first, last + 1), in order.
+        cuts: All cuts, ordered by frame.
+        critical: Critical parts as frame ranges [first, last + 1), in order.
         moved: New and original frame of each moved cut.
     """
 
@@ -61,23 +61,23 @@ class CorrectedShots:
         for frame, origin in self.moved:
             if frame not in frames or origin < 1:
                 raise InvalidArgumentError(
-                    f"moved must hold the frame of a cut and the frame it was moved from, got ({frame}, {origin})"
+                    f"moved must contain the frame of a cut and its original frame, got ({frame}, {origin})"
                 )
 
     def apply_to(self, detected: ShotDetection) -> ShotDetection:
-        """The detection with these cuts and critical parts."""
+        """Return the detection with these cuts and critical parts."""
         times, critical = detected.frame_times, None
         scores = [shot.critical for shot in detected.shots if shot.critical is not None]
         if len(scores) == len(detected.shots):
-            # Critical events lie at the end of a shot, so a corrected shot takes the value of the detected shot with
-            # the same end.
+            # A critical event happens at the end of a shot, so a corrected shot takes the score of the detected shot
+            # with the same end.
             ends = [shot.end_frame for shot in detected.shots[:-1]]
             lasts = [cut.frame - 1 for cut in self.cuts] + [len(times) - 1]
             critical = tuple(scores[bisect_right(ends, last)] for last in lasts)
         cuts = DetectedCuts(self.cuts, detected.curve, critical)
         built = build_detection(detected.path, detected.detector, cuts, times, end=detected.shots[-1].end)
         shots = (
-            # A part that a person marked makes its shot critical, regardless of the detector.
+            # A shot that contains a part marked by a person is critical, regardless of the detector.
             replace(shot, critical=1.0)
             if any(start < shot.end_frame and last > shot.start_frame for start, last in self.critical)
             else shot
@@ -89,11 +89,11 @@ class CorrectedShots:
 
 @check_arguments
 def read_corrected(index: Path, video: str) -> CorrectedShots | None:
-    """Corrected shots of a video; None without corrections.
+    """Read the corrected shots of a video; None if there are no corrections.
 
     Args:
         index: Folder of the index.
-        video: Content hash.
+        video: Content hash of the video.
 
     Raises:
         CollectionDamagedError: The file is damaged.
@@ -114,16 +114,16 @@ def read_corrected(index: Path, video: str) -> CorrectedShots | None:
 def write_corrected(
     place: Place, video: str, corrected: CorrectedShots, *, detected: Sequence[DetectedCut], source: str
 ) -> None:
-    """Store corrected shots: cuts in the list are labeled ``cut``, detected ones missing from it ``no cut``.
+    """Store corrected shots: their cuts are labeled ``cut``, and detected cuts that were removed ``no cut``.
 
-    A moved cut is one label, which replaces the label at its original frame.
+    A moved cut gets a single label, which replaces the label at its original frame.
 
     Args:
-        place: Where the index is, a folder of this machine.
-        video: Content hash.
+        place: Location of the index, a local folder.
+        video: Content hash of the video.
         corrected: Cuts and critical parts.
-        detected: Cuts that the detector reported.
-        source: Source of the labels.
+        detected: Cuts reported by the detector.
+        source: Origin of the labels.
 
     Raises:
         CollectionLockedError: Another process is writing.
@@ -139,13 +139,13 @@ def write_corrected(
 
 @check_arguments
 def forget_corrected(index: Path, video: str) -> None:
-    """Discard the corrections, so that the detected cuts are shown again; the labels stay."""
+    """Discard the corrections of a video, so that the detected cuts are shown again; the labels are kept."""
     _file(index, video).unlink(missing_ok=True)
 
 
 @check_arguments
 def corrections_version(index: Path) -> str:
-    """A hash of the correction files and their times, which changes with every correction."""
+    """Return a hash of the correction files' names and modification times, which changes with every correction."""
     files = []
     for path in (index / REVIEW_FOLDER).glob("shots-*.json"):
         with suppress(OSError):  # deleted in the meantime
@@ -162,27 +162,25 @@ def _file(index: Path, video: str) -> Path:
 
 _FILE, _USED = "cuts.json", "detector.json"
 
-# Transitions with at least this probability are listed; everywhere else the probability counts as this.
+# Lowest threshold for listing transitions; frames without a transition count as having this probability.
 _MIN_PROBABILITY = 0.02
 
-# A verdict applies to a transition within this many frames.
+# Maximum distance in frames between a verdict and the transition it applies to.
 _TOLERANCE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class CutReview(Result):
-    """Result of training the threshold of a shot detector, measured on held-back verdicts.
-
-    The figures are F1 scores of ``cut`` on the held-back verdicts.
+    """Result of training a shot detector's threshold, evaluated on held-out verdicts.
 
     Attributes:
         trained_on: Number of training verdicts.
-        held_back: Number of verdicts held back to measure the figures.
-        before: Figure of the detector as it ships.
-        after: Figure with the trained threshold.
-        threshold: Lowest probability at which a transition counts.
-        judgment: ``better`` or ``worse`` if it is right on significantly more or fewer held-back verdicts than the
-            detector as it ships (sign test at 10 %).
+        held_back: Number of held-out verdicts used for evaluation.
+        before: F1 score for ``cut`` on the held-out verdicts with the default threshold.
+        after: F1 score for ``cut`` on the held-out verdicts with the trained threshold.
+        threshold: Trained threshold: minimum probability of a transition.
+        judgment: ``better`` or ``worse`` if significantly more or fewer held-out verdicts are correct than with the
+            default threshold (sign test at the 10 % level).
         missing: Number of verdicts on videos that are no longer in the index or cannot be read.
         detector: Name of the detector with this threshold, for `vidkin.shots.open_detector`.
     """
@@ -201,15 +199,15 @@ class CutReview(Result):
 def train_cuts(
     index: Index, *, detector: str = "default", on_progress: Callable[[int, int], None] | None = None
 ) -> CutReview:
-    """Train the threshold of a shot detector on the verdicts of an index; :func:`use_detector` puts it to use.
+    """Train a shot detector's threshold on the verdicts in an index; :func:`use_detector` enables it.
 
     Args:
         index: Index with verdicts on cuts.
-        detector: Detector whose threshold is trained; its confidences must be probabilities.
+        detector: Detector whose threshold to train; its confidences must be probabilities.
         on_progress: Callback that receives (videos read, total number of videos).
 
     Raises:
-        InvalidArgumentError: The training part or the held-back part lacks a ``cut`` or a ``no cut``.
+        InvalidArgumentError: The training or the held-out verdicts include no ``cut`` or no ``no cut``.
         CollectionError: The review folder contains a symbolic link.
     """
     refuse_links(index.path, REVIEW_FOLDER)
@@ -222,26 +220,26 @@ def train_cuts(
     usable = [label for group in by_video.values() for label in group]
     held = [is_held_back(label.video, label.frame) for label in usable]
     truths = [label.verdict == "cut" for label in usable]
-    for name, part in (("for the training", False), ("to be held back", True)):
+    for name, part in (("training", False), ("held-out", True)):
         cuts = [truth for truth, back in zip(truths, held, strict=True) if back is part]
         if len(set(cuts)) < 2:
             raise InvalidArgumentError(
-                f"verdicts must be both `cut` and `no cut` {name}, got {sum(cuts)} and {len(cuts) - sum(cuts)} "
-                "(a third is held back); judge more cuts"
+                f"the {name} verdicts must include both `cut` and `no cut`, got {sum(cuts)} and "
+                f"{len(cuts) - sum(cuts)} (a third of all verdicts is held out); judge more cuts"
             )
-    chances: list[float] = []
-    decided: list[bool] = []
+    probabilities: list[float] = []
+    detected: list[bool] = []
     for done, (video, group) in enumerate(by_video.items(), start=1):
-        low = _frame_probabilities(paths[video], with_threshold(detector, _MIN_PROBABILITY))
-        usual = _frame_probabilities(paths[video], detector)
-        chances += [_probability_near(low, label) for label in group]
-        decided += [_probability_near(usual, label) > _MIN_PROBABILITY for label in group]
+        all_transitions = _frame_probabilities(paths[video], with_threshold(detector, _MIN_PROBABILITY))
+        reported = _frame_probabilities(paths[video], detector)
+        probabilities += [_probability_near(all_transitions, label) for label in group]
+        detected += [_probability_near(reported, label) > _MIN_PROBABILITY for label in group]
         if on_progress is not None:
             on_progress(done, len(by_video))
-    threshold = _fit([(c, t) for c, t, back in zip(chances, truths, held, strict=True) if not back])
+    threshold = _fit([(p, truth) for p, truth, back in zip(probabilities, truths, held, strict=True) if not back])
     rows = [
-        (before, chance >= threshold, truth)
-        for before, chance, truth, back in zip(decided, chances, truths, held, strict=True)
+        (before, probability >= threshold, truth)
+        for before, probability, truth, back in zip(detected, probabilities, truths, held, strict=True)
         if back
     ]
     review = CutReview(
@@ -261,7 +259,8 @@ def train_cuts(
 
 @check_arguments
 def use_detector(place: Place, *, use: bool) -> str:
-    """Switch the shots page of an index to the trained threshold or to the default detector; returns its name.
+    """Switch the shots page of an index to the trained threshold, or back to the default detector; return the
+    detector's name.
 
     Raises:
         InvalidArgumentError: No threshold has been trained.
@@ -286,7 +285,7 @@ def use_detector(place: Place, *, use: bool) -> str:
 
 @check_arguments
 def read_detector(index: Path) -> str:
-    """Name of the detector that the shots page of an index uses."""
+    """Return the name of the detector that an index's shots page uses."""
     try:
         return str(read_json(index / REVIEW_FOLDER / _USED)["detector"])
     except FileNotFoundError:
@@ -298,46 +297,48 @@ def read_detector(index: Path) -> str:
 
 
 def _frame_probabilities(path: str, detector: str) -> dict[int, float]:
-    """Frame -> probability, for every frame of each transition that a detector reports."""
-    chances: dict[int, float] = {}
+    """Map every frame inside a transition reported by a detector to the transition's probability."""
+    probabilities: dict[int, float] = {}
     for cut in detect(path, detector).cuts:
         for frame in range(cut.start_frame, cut.end_frame + 1):
-            chances[frame] = max(chances.get(frame, 0.0), cut.confidence)
-    return chances
+            probabilities[frame] = max(probabilities.get(frame, 0.0), cut.confidence)
+    return probabilities
 
 
-def _probability_near(chances: Mapping[int, float], label: CutLabel) -> float:
-    """Probability near a judged frame or, for a moved cut, near its original frame, where it was detected."""
+def _probability_near(probabilities: Mapping[int, float], label: CutLabel) -> float:
+    """Return the maximum probability near a judged frame and, for a moved cut, near the frame where it was detected."""
     around = [frame for frame in (label.frame, label.moved_from) if frame is not None]
     frames = {near for frame in around for near in range(frame - _TOLERANCE, frame + _TOLERANCE + 1)}
-    return max((chances[each] for each in frames if each in chances), default=_MIN_PROBABILITY)
+    return max((probabilities[each] for each in frames if each in probabilities), default=_MIN_PROBABILITY)
 
 
 def _fit(examples: Sequence[tuple[float, bool]]) -> float:
-    """The threshold with the highest F1, in the middle of the widest gap; .5 if the verdicts do not follow the
-    probabilities."""
-    yes, no = ([chance for chance, truth in examples if truth is verdict] for verdict in (True, False))
+    """Choose the threshold with the highest F1, in the middle of the widest gap between probabilities.
+
+    If cuts do not have a higher mean probability than other frames, the threshold is 0.5.
+    """
+    yes, no = ([probability for probability, truth in examples if truth is verdict] for verdict in (True, False))
     if fmean(yes) <= fmean(no):
         return 0.5
 
     def rate(gap: tuple[float, float]) -> tuple[float, float]:
-        return _f1([(chance >= gap[1], truth) for chance, truth in examples]), gap[1] - gap[0]
+        return _f1([(probability >= gap[1], truth) for probability, truth in examples]), gap[1] - gap[0]
 
-    below, above = max(pairwise([0.0, *sorted({chance for chance, _ in examples})]), key=rate)
+    below, above = max(pairwise([0.0, *sorted({probability for probability, _ in examples})]), key=rate)
     return min(max((below + above) / 2, _MIN_PROBABILITY), 0.98)
 
 
 def _f1(rows: Sequence[tuple[bool, bool]]) -> float:
-    right = sum(guess and truth for guess, truth in rows)
-    return 2 * right / max(sum(guess for guess, _ in rows) + sum(truth for _, truth in rows), 1)
+    correct = sum(prediction and truth for prediction, truth in rows)
+    return 2 * correct / max(sum(prediction for prediction, _ in rows) + sum(truth for _, truth in rows), 1)
 
 
 def _judge(rows: Sequence[tuple[bool, bool, bool]]) -> Judgment:
-    """Sign test at 10 % over the verdicts that exactly one of the two thresholds gets right."""
+    """Apply a sign test at the 10 % level to the verdicts on which exactly one of the two thresholds is correct."""
     gained = sum(after == truth != before for before, after, truth in rows)
     lost = sum(before == truth != after for before, after, truth in rows)
-    both = gained + lost
-    chance = sum(math.comb(both, count) for count in range(max(gained, lost), both + 1)) / 2**both
-    if chance > 0.1:
+    total = gained + lost
+    p_value = sum(math.comb(total, count) for count in range(max(gained, lost), total + 1)) / 2**total
+    if p_value > 0.1:
         return "no clear difference"
     return "better" if gained > lost else "worse"

@@ -1,8 +1,7 @@
-"""Human verdicts on pairs of videos and on possible cuts, stored with an index, and whether they suffice for training.
+"""Human verdicts on video pairs and possible cuts, stored with an index, and whether there are enough for training.
 
-``review/labels.json`` in the folder of the index holds ``{"pairs": [...], "cuts": [...]}`` with the fields of
-:class:`PairLabel` and :class:`CutLabel`. Videos are identified by the hash of their bytes, so that labels survive
-renames.
+``review/labels.json`` in the index folder contains ``{"pairs": [...], "cuts": [...]}`` with the fields of
+:class:`PairLabel` and :class:`CutLabel`. Videos are identified by their content hashes, so that labels survive renames.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from vidkin.index.storage.place import Place
 PairVerdict = Literal["same", "same kind", "different"]
 CutVerdict = Literal["cut", "no cut"]
 REVIEW_FOLDER = "review"
-"""Folder in an index for labels and the results of training on them."""
+"""Folder in an index for labels and training results."""
 
 
 @check_constructor
@@ -36,10 +35,10 @@ class PairLabel(Result):
     """A person's verdict on how similar two videos are.
 
     Attributes:
-        first, second: Content hashes, the smaller one first.
+        first, second: Content hashes of the videos in ascending order.
         verdict: ``same``, ``same kind`` or ``different``.
         source: Origin of the verdict, for example ``review page``.
-        given: ISO 8601 time.
+        given: Time of the verdict in ISO 8601 format.
     """
 
     first: str
@@ -51,7 +50,7 @@ class PairLabel(Result):
     def __post_init__(self) -> None:
         check_choice("verdict", self.verdict, get_args(PairVerdict))
         if not self.first < self.second:
-            raise InvalidArgumentError("a pair must be of two videos with different content, the smaller hash first")
+            raise InvalidArgumentError("a pair must consist of two different content hashes in ascending order")
 
 
 @check_constructor
@@ -60,12 +59,12 @@ class CutLabel(Result):
     """A person's verdict on whether a new shot begins at a frame.
 
     Attributes:
-        video: Content hash.
-        frame: First frame of the new shot, from 1.
+        video: Content hash of the video.
+        frame: First frame of the new shot, at least 1.
         verdict: ``cut`` or ``no cut``.
         source: Origin of the verdict.
-        given: ISO 8601 time.
-        moved_from: Frame of the cut before a person moved it; None if it was not moved.
+        given: Time of the verdict in ISO 8601 format.
+        moved_from: Original frame of a cut that was moved; None if it was not moved.
     """
 
     video: str
@@ -84,11 +83,11 @@ class CutLabel(Result):
 
 @dataclass(frozen=True, slots=True)
 class Labels(Result):
-    """All labels of an index.
+    """All labels in an index.
 
     Attributes:
-        pairs: One for each pair, in the order given.
-        cuts: One for each judged frame, in the order given.
+        pairs: One label per judged pair, in chronological order.
+        cuts: One label per judged frame, in chronological order.
     """
 
     pairs: tuple[PairLabel, ...] = ()
@@ -96,10 +95,10 @@ class Labels(Result):
 
     @classmethod
     def open(cls, index: Path) -> Labels:
-        """Load the labels of an index; empty if there are none.
+        """Load the labels in an index; empty if there are none.
 
         Raises:
-            CollectionDamagedError: The file is damaged; nothing is deleted.
+            CollectionDamagedError: The file is damaged; it is not changed.
         """
         path = _file(index)
         if not os.path.lexists(path):
@@ -119,10 +118,10 @@ class Labels(Result):
     def judge_pair(
         place: Place, one: str, other: str, verdict: PairVerdict, *, source: str, wait: float = 5.0
     ) -> PairLabel:
-        """Store a verdict on two videos, given by content hash; it replaces an earlier one.
+        """Store a verdict on two videos, given by their content hashes; it replaces any earlier verdict.
 
         Raises:
-            InvalidArgumentError: Both hashes are the same, or the verdict is unknown.
+            InvalidArgumentError: The hashes are equal, or the verdict is unknown.
             CollectionLockedError: Another process is writing.
         """
         first, second = sorted((one, other))
@@ -135,10 +134,10 @@ class Labels(Result):
 
     @staticmethod
     def forget_pair(place: Place, one: str, other: str, *, wait: float = 5.0) -> None:
-        """Drop the verdict on two videos, given by content hash.
+        """Delete the verdict on two videos, given by their content hashes.
 
         Raises:
-            InvalidArgumentError: There is no such verdict.
+            InvalidArgumentError: There is no verdict on these videos.
             CollectionLockedError: Another process is writing.
         """
         first, second = sorted((one, other))
@@ -159,19 +158,19 @@ class Labels(Result):
         moved: Mapping[int, int] = MappingProxyType({}),
         wait: float = 5.0,
     ) -> list[CutLabel]:
-        """Store verdicts on frames of one video; they replace earlier ones on the same frames.
+        """Store verdicts on frames of a video; they replace earlier verdicts on the same frames.
 
         Args:
-            place: Where the index is.
-            video: Content hash.
-            verdicts: Frames, each with its verdict.
+            place: Location of the index.
+            video: Content hash of the video.
+            verdicts: (frame, verdict) pairs.
             source: Origin of the verdicts.
-            moved: New -> original frame of each moved cut. Its verdict replaces verdicts on both frames and an earlier
-                move from the same frame.
-            wait: Seconds to wait for another process that is writing.
+            moved: Original frame of each moved cut by its new frame. The verdict on a moved cut replaces the verdicts
+                on both frames, and an earlier move from the same frame.
+            wait: Seconds to wait for another process to finish writing.
 
         Raises:
-            InvalidArgumentError: A frame or a verdict is out of its range.
+            InvalidArgumentError: A frame or a verdict is invalid.
             CollectionLockedError: Another process is writing.
         """
         added = [
@@ -194,8 +193,8 @@ class Labels(Result):
 
 
 def is_held_back(*names: object) -> bool:
-    """Whether a label is held back from training: a third of all, chosen by a hash of ``names`` so that it stays the
-    same."""
+    """Whether a label is held out from training: about a third of all labels, selected by a hash of ``names`` so that
+    the split never changes."""
     return sha256("\0".join(map(str, names)).encode()).digest()[0] < 256 // 3
 
 
@@ -212,7 +211,7 @@ def _now() -> str:
 
 
 WANTED_PAIRS, WANTED_CUTS = 30, 20
-"""Minimum number of verdicts for training: with fewer, too few are held back to see a difference."""
+"""Minimum number of verdicts for training; with fewer, the held-out part is too small to detect a difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +219,9 @@ class Readiness(Result):
     """Whether there are enough verdicts for training.
 
     Attributes:
-        given: Number of verdicts on videos that are in the index.
-        wanted: Number required for training.
-        missing: Further requirement in a few words; empty if there is none.
+        given: Number of verdicts on videos in the index.
+        wanted: Number of verdicts required for training.
+        missing: Description of any other unmet requirement; empty if there is none.
     """
 
     given: int
@@ -231,17 +230,17 @@ class Readiness(Result):
 
     @property
     def is_ready(self) -> bool:
-        """Whether training can begin."""
+        """Whether all requirements for training are met."""
         return self.given >= self.wanted and not self.missing
 
 
 @check_arguments
 def readiness_of_pairs(labels: Labels, contents: Collection[str]) -> Readiness:
-    """Whether there are enough verdicts on pairs for :func:`vidkin.review.train_measure`.
+    """Check whether there are enough verdicts on pairs for :func:`vidkin.review.train_measure`.
 
     Args:
-        labels: Labels of the index.
-        contents: Content hashes of its videos that have features.
+        labels: Labels in the index.
+        contents: Content hashes of the indexed videos that have features.
     """
     usable = [label for label in labels.pairs if label.first in contents and label.second in contents]
     parts = [(is_held_back(label.first, label.second), label.verdict) for label in usable]
@@ -250,15 +249,20 @@ def readiness_of_pairs(labels: Labels, contents: Collection[str]) -> Readiness:
 
 @check_arguments
 def readiness_of_cuts(labels: Labels, contents: Collection[str]) -> Readiness:
-    """Whether there are enough verdicts on cuts for :func:`vidkin.review.train_cuts`; takes the same arguments."""
+    """Check whether there are enough verdicts on cuts for :func:`vidkin.review.train_cuts`.
+
+    Args:
+        labels: Labels in the index.
+        contents: Content hashes of the indexed videos.
+    """
     usable = [label for label in labels.cuts if label.video in contents]
     parts = [(is_held_back(label.video, label.frame), label.verdict) for label in usable]
     return Readiness(len(usable), WANTED_CUTS, _missing(parts, "both cuts and frames that are not cuts"))
 
 
 def _missing(parts: Sequence[tuple[bool, Hashable]], words: str) -> str:
-    """The requirement that is not met if the training part or the held-back part has verdicts of one kind only."""
+    """Describe the unmet requirement if the training or the held-out verdicts are all of one kind; empty otherwise."""
     kinds = [{verdict for is_back, verdict in parts if is_back is back} for back in (False, True)]
     if len(kinds[0] | kinds[1]) < 2:
         return words
-    return f"{words}, also among the third that is held back: more verdicts" if min(map(len, kinds)) < 2 else ""
+    return f"{words} in the held-out third as well: more verdicts" if min(map(len, kinds)) < 2 else ""

@@ -1,6 +1,6 @@
-"""Train and use a scorer from verdicts on top of the index's own score, and suggest which pairs to judge next.
+"""Train and use a scorer that refines an index's scores based on verdicts, and suggest pairs to judge next.
 
-Only fitting, in :mod:`vidkin.review.measure_head`, needs torch.
+Only fitting (:mod:`vidkin.review.measure_head`) requires torch.
 """
 
 from __future__ import annotations
@@ -48,28 +48,29 @@ _GRADES = {"different": 0, "same kind": 1, "same": 2}
 
 _STEPS = 300
 
-# Bootstrap draws for the interval, and the share cut off on each side.
-_DRAWS, _TAIL = 1000, 0.05
+# Number of bootstrap samples for the confidence interval, and the fraction cut off on each side.
+_SAMPLES, _TAIL = 1000, 0.05
 
-# Maximum number of videos averaged for the center.
+# Maximum number of videos to average for the center.
 _MAX_VIDEOS = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureReview(Result):
-    """Result of training on verdicts, measured on held-back pairs.
+    """Result of training on verdicts, evaluated on held-out pairs.
 
-    The figures are shares of pairs of verdicts with different grades (same over same kind over different) that the
-    score orders correctly; .5 is chance. Videos of held-back pairs can also be in training pairs.
+    ``before`` and ``after`` are ranking accuracies: among held-out verdicts with different grades (same > same kind >
+    different), the fraction that the scores rank correctly; 0.5 is chance. Videos in held-out pairs may also occur in
+    training pairs.
 
     Attributes:
         trained_on: Number of training verdicts.
-        held_back: Number of verdicts held back to measure the figures.
-        before: Figure of the index's own scorer.
-        after: Figure of the trained scorer.
-        low, high: 90 % interval of ``after - before``, over draws of the held-back verdicts.
-        judgment: ``better`` if the whole interval is above 0, ``worse`` if it is below.
-        right: Share of held-back verdicts that the scorer predicts correctly.
+        held_back: Number of held-out verdicts used for evaluation.
+        before: Ranking accuracy of the index's own scorer.
+        after: Ranking accuracy of the trained scorer.
+        low, high: 90 % bootstrap confidence interval of ``after - before``.
+        judgment: ``better`` if the whole interval is above 0, ``worse`` if it is below 0.
+        right: Fraction of held-out verdicts that the scorer predicts correctly.
         missing: Number of verdicts on videos that are no longer in the index.
         path: File of the scorer.
     """
@@ -88,17 +89,17 @@ class MeasureReview(Result):
 
 @check_arguments
 def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | None = None) -> MeasureReview:
-    """Train a scorer on the verdicts of an index and store it with them; :func:`use_measure` puts it to use.
+    """Train a scorer on the verdicts in an index and store it in the index; :func:`use_measure` enables it.
 
-    A third of the verdicts is held back; a verdict always stays in the same part.
+    A third of the verdicts is held out; the split never changes.
 
     Args:
         index: Index with verdicts.
-        on_progress: Callback that receives (steps done, total number of steps); a step is a pair read or a training
-            step.
+        on_progress: Callback that receives (steps done, total number of steps); reading a pair counts as a step.
 
     Raises:
-        InvalidArgumentError: Too few verdicts: the training part and the held-back part each need two kinds.
+        InvalidArgumentError: There are too few verdicts: the training and the held-out verdicts must both include at
+            least two kinds.
         MissingPartError: torch is not installed.
     """
     with name_missing_parts("training on verdicts"):
@@ -110,11 +111,11 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
     usable = [label for label in labels if label.first in records and label.second in records]
     held_back = np.array([is_held_back(label.first, label.second) for label in usable], dtype=bool)
     grades = np.array([_GRADES[label.verdict] for label in usable], dtype=np.int64)
-    for name, part in (("for the training", grades[~held_back]), ("to be held back", grades[held_back])):
+    for name, part in (("training", grades[~held_back]), ("held-out", grades[held_back])):
         if len(set(part.tolist())) < 2:
             raise InvalidArgumentError(
-                f"verdicts must be of two kinds or more {name}, got {len(part)} of "
-                f"{len(set(part.tolist()))} (a third is held back); judge more pairs"
+                f"the {name} verdicts must include at least two kinds, got {len(set(part.tolist()))} in {len(part)} "
+                "verdicts (a third of all verdicts is held out); judge more pairs"
             )
     total = len(usable) + _STEPS
 
@@ -123,9 +124,9 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
             on_progress(done, total)
 
     center = video_vectors(index, list(records.values())[:_MAX_VIDEOS]).mean(axis=0)
-    numbers, ones, others = _read_pairs(index, usable, records, center, report)
+    features, ones, others = _read_pairs(index, usable, records, center, report)
     measure, cosines = fit_measure(
-        (numbers, ones, others),
+        (features, ones, others),
         grades,
         trained=~held_back,
         center=center,
@@ -133,12 +134,12 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
         steps=_STEPS,
         on_step=lambda step: report(len(usable) + step),
     )
-    seen = np.concatenate([numbers[:, :2], cosines[:, None]], axis=1)
-    chances = [measure.grade(row) for row in seen.tolist()]
-    scores = np.array([sum(chance) / 2 for chance in chances], dtype=np.float32)
-    guesses = np.array([sum(value >= 0.5 for value in chance) for chance in chances])
-    before, after = (ordering(values[held_back], grades[held_back]) for values in (numbers[:, 0], scores))
-    low, high = interval_of_difference(numbers[held_back, 0], scores[held_back], grades[held_back])
+    features = np.concatenate([features[:, :2], cosines[:, None]], axis=1)
+    probabilities = [measure.grade(row) for row in features.tolist()]
+    scores = np.array([sum(pair) / 2 for pair in probabilities], dtype=np.float32)
+    predictions = np.array([sum(value >= 0.5 for value in pair) for pair in probabilities])
+    before, after = (ordering(values[held_back], grades[held_back]) for values in (features[:, 0], scores))
+    low, high = interval_of_difference(features[held_back, 0], scores[held_back], grades[held_back])
     measure.write(index.path / MEASURE_FILE)
     review = MeasureReview(
         trained_on=int((~held_back).sum()),
@@ -148,7 +149,7 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
         low=low,
         high=high,
         judgment=judge_difference(low, high),
-        right=float((guesses == grades)[held_back].mean()),
+        right=float((predictions == grades)[held_back].mean()),
         missing=len(labels) - len(usable),
         path=str(index.path / MEASURE_FILE),
     )
@@ -158,21 +159,21 @@ def train_measure(index: Index, *, on_progress: Callable[[int, int], None] | Non
 
 @check_arguments
 def use_measure(place: Place, *, use: bool) -> None:
-    """Switch searches of an index to the scorer trained last, or back to its own.
+    """Switch searches of an index to the most recently trained scorer, or back to the index's own scorer.
 
     Raises:
-        InvalidArgumentError: No scorer has been trained, or it was trained on other features.
+        InvalidArgumentError: No scorer has been trained, or it was trained on different features.
         CollectionLockedError: Another process is writing.
     """
     with place.exclusive(5.0):
         manifest = Manifest.read(place)
         if use and ReviewMeasure.read(folder_of(place) / MEASURE_FILE).fingerprint != manifest.fingerprint:
-            raise InvalidArgumentError("the scorer was trained on other features; train it again")
+            raise InvalidArgumentError("the scorer was trained on different features; train it again")
         replace(manifest, reviewed=use).write(place)
 
 
 def store_review(index: Path, kind: Literal["measure", "cuts"], review: Result) -> None:
-    """Add a training to the log that :func:`read_reviews` reads."""
+    """Append a training run to the log read by :func:`read_reviews`."""
     path = index / REVIEW_FOLDER / _RUNS_FILE
     with writing(path):
         if os.path.lexists(path):
@@ -183,10 +184,9 @@ def store_review(index: Path, kind: Literal["measure", "cuts"], review: Result) 
 
 @check_arguments
 def read_reviews(index: Path) -> list[dict[str, Any]]:
-    """Past trainings on the verdicts of an index, oldest first: ``kind`` and the fields of the review.
+    """Read past training runs on the verdicts in an index, oldest first: ``kind`` and the fields of the review.
 
-    Truncated lines and lines that do not describe a training are skipped; so is a file that is not text or exceeds the
-    limit of JSON files.
+    Truncated and invalid lines are skipped. A file that is not text, or exceeds the size limit for JSON, is ignored.
     """
     path = index / REVIEW_FOLDER / _RUNS_FILE
     try:
@@ -194,7 +194,7 @@ def read_reviews(index: Path) -> list[dict[str, Any]]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:
-        _logger.warning("%s: past trainings are not shown: %s", path, error)
+        _logger.warning("%s: past training runs are not shown: %s", path, error)
         return []
     runs = []
     for line in lines:
@@ -204,27 +204,29 @@ def read_reviews(index: Path) -> list[dict[str, Any]]:
 
 
 def _is_review(run: object) -> bool:
-    """Whether a line describes a training; an index, and so this file, may come from an untrusted source."""
+    """Whether a line describes a training run; the index, and therefore the log, may come from an untrusted source."""
     if not isinstance(run, dict) or run.get("kind") not in ("measure", "cuts"):
         return False
     counts = all(type(run.get(name)) is int for name in ("trained_on", "held_back"))
-    figures: tuple[Any, ...] = (run.get("before"), run.get("after"), run.get("low", 0), run.get("high", 0))
+    metrics: tuple[Any, ...] = (run.get("before"), run.get("after"), run.get("low", 0), run.get("high", 0))
     judged = run.get("judgment") in get_args(Judgment)
-    return counts and judged and all(type(value) in (int, float) and math.isfinite(value) for value in figures)
+    return counts and judged and all(type(value) in (int, float) and math.isfinite(value) for value in metrics)
 
 
 def judge_difference(low: float, high: float) -> Judgment:
-    """Judge an interval of the difference: ``better`` above 0, ``worse`` below 0."""
+    """Return ``better`` if the confidence interval of a difference is above 0, and ``worse`` if it is below 0."""
     if low > 0:
         return "better"
     return "worse" if high < 0 else "no clear difference"
 
 
 def ordering(scores: NDArray[np.floating], grades: NDArray[np.integer]) -> float:
-    """Share of pairs with different grades whose scores are in the same order; ties count half, NaN if there are none.
+    """Compute the fraction of item pairs with different grades that the scores rank correctly; ties count half.
+
+    The result is NaN if all grades are equal.
 
     Args:
-        scores: [N].
+        scores: [N] scores.
         grades: [N] integers, higher for more similar pairs.
     """
     above = grades[:, None] > grades[None]
@@ -239,19 +241,19 @@ def ordering(scores: NDArray[np.floating], grades: NDArray[np.integer]) -> float
 def interval_of_difference(
     before: NDArray[np.floating], after: NDArray[np.floating], grades: NDArray[np.integer]
 ) -> tuple[float, float]:
-    """90 % bootstrap interval of how much higher :func:`ordering` is with the scores after than before.
+    """Compute the 90 % bootstrap confidence interval of the increase of :func:`ordering` from ``before`` to ``after``.
 
     Args:
         before, after: [N] scores of the same pairs.
         grades: [N] integers, higher for more similar pairs.
     """
-    draw = random.Random(0)
+    generator = random.Random(0)
     differences = []
-    for _ in range(_DRAWS):
-        drawn = np.array(draw.choices(range(len(grades)), k=len(grades)))
-        if len(set(grades[drawn].tolist())) > 1:
-            figures = (ordering(values[drawn], grades[drawn]) for values in (after, before))
-            differences.append(next(figures) - next(figures))
+    for _ in range(_SAMPLES):
+        sample = np.array(generator.choices(range(len(grades)), k=len(grades)))
+        if len(set(grades[sample].tolist())) > 1:
+            accuracies = (ordering(values[sample], grades[sample]) for values in (after, before))
+            differences.append(next(accuracies) - next(accuracies))
     differences.sort()
     return differences[int(_TAIL * len(differences))], differences[int((1 - _TAIL) * len(differences))]
 
@@ -263,7 +265,8 @@ def _read_pairs(
     center: NDArray[np.float32],
     report: Callable[[int], None],
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-    """Pair features [N, 3] from the index's own scorer, and centered descriptors [N, D] of both videos of each pair."""
+    """Compute pair features [N, 3] from the index's own scorer, and centered descriptors [N, D] of the first and the
+    second videos."""
     scorer = index.scorer
     inner = scorer.inner if isinstance(scorer, ReviewedScorer) else scorer
     rows, ones, others = [], [], []
@@ -277,20 +280,20 @@ def _read_pairs(
     return np.concatenate(rows), np.stack(ones), np.stack(others)
 
 
-# Pairs are drawn from at most this many videos at a time.
-_MAX_DRAWN = 400
+# Maximum number of videos from which pairs are sampled.
+_MAX_SAMPLED = 400
 
-# Ranks of the neighbors to draw: likely copies (1), similar videos, and any video (0).
+# Ranks of the neighbors to sample: likely copies (1), similar videos, and any video (0).
 _RANKS = (1, 1, 2, 4, 8, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestedPair(Result):
-    """Two videos that have not been judged yet.
+    """Two videos whose similarity has not been judged yet.
 
     Attributes:
         first, second: Records of the two videos.
-        similarity: Cosine of their centered mean descriptors, in [-1, 1].
+        similarity: Cosine similarity of the centered mean descriptors, in [-1, 1].
     """
 
     first: VideoRecord
@@ -300,20 +303,20 @@ class SuggestedPair(Result):
 
 @check_arguments
 def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[SuggestedPair]:
-    """Suggest pairs that have not been judged, from similar to dissimilar, so that every kind of verdict occurs.
+    """Suggest unjudged pairs, both similar and dissimilar, so that all kinds of verdicts occur.
 
-    The draw depends only on the number of verdicts, so the same pairs are suggested until one is judged.
+    The seed is the number of verdicts, so that the same pairs are suggested until one is judged.
 
     Args:
         index: Index with features.
-        labels: Labels given so far.
+        labels: Existing labels.
         limit: Maximum number of pairs.
     """
     check_at_least(1, limit=limit)
-    draw = random.Random(len(labels.pairs))
+    generator = random.Random(len(labels.pairs))
     records = list(_records_by_content(index).values())
-    if len(records) > _MAX_DRAWN:
-        records = draw.sample(records, _MAX_DRAWN)
+    if len(records) > _MAX_SAMPLED:
+        records = generator.sample(records, _MAX_SAMPLED)
     if len(records) < 2:
         return []
     vectors = video_vectors(index, records)
@@ -324,12 +327,12 @@ def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[Sugg
     order = np.argsort(-similarity, axis=1, kind="stable")
     judged = {(label.first, label.second) for label in labels.pairs}
     suggestions: list[SuggestedPair] = []
-    # Draws can hit judged pairs; the bound ends the loop when few or no pairs are left.
+    # Samples may be pairs that were already judged; the bound ends the loop when few or no pairs are left.
     for _ in range(50 * limit):
-        rank = draw.choice(_RANKS)
-        position = draw.randrange(len(records))
+        rank = generator.choice(_RANKS)
+        position = generator.randrange(len(records))
         last = len(records) - 2
-        other = int(order[position, min(rank - 1, last) if rank else draw.randint(0, last)])
+        other = int(order[position, min(rank - 1, last) if rank else generator.randint(0, last)])
         first, second = sorted((records[position], records[other]), key=lambda record: record.content_hash)
         if (first.content_hash, second.content_hash) not in judged:
             judged.add((first.content_hash, second.content_hash))
@@ -340,7 +343,7 @@ def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[Sugg
 
 
 def _records_by_content(index: Index) -> dict[str, VideoRecord]:
-    """Map each content hash to a video that has features."""
+    """Map each content hash to the record of a video with features."""
     return {
         record.content_hash: record
         for record in index.videos()
@@ -349,5 +352,5 @@ def _records_by_content(index: Index) -> dict[str, VideoRecord]:
 
 
 def video_vectors(index: Index, records: list[VideoRecord]) -> NDArray[np.float32]:
-    """Mean descriptors [N, D] of videos."""
+    """Compute the mean descriptors [N, D] of videos."""
     return np.stack([describe_video_whole(index.store.read(record.id)) for record in records])

@@ -1,4 +1,4 @@
-"""Fit a scorer to verdicts with torch: a weight for each dimension, three coefficients and two thresholds."""
+"""Fit a scorer to verdicts with torch: one weight per dimension, three coefficients and two thresholds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vidkin.training.runner import StepStore
 
 _RATE = 0.05
 
-# Regularization: pulls the weights of dimensions toward 1, and the coefficients toward 0.
+# Regularization strengths: pull dimension weights toward 1, and coefficients toward 0.
 _HOLD, _SMALL = 0.5, 0.002
 
 
@@ -33,17 +33,17 @@ def fit_measure(
     """Fit a scorer to the verdicts on pairs.
 
     Args:
-        pairs: Numbers [N, 3] from the index's own scorer (see :data:`vidkin.match.reviewed.PAIR_NUMBERS`), and
-            centered descriptors [N, D] of both sides.
-        grades: [N], 0 different, 1 same kind, 2 same.
+        pairs: Pair features [N, 3] from the index's own scorer (see :data:`vidkin.match.reviewed.PAIR_NUMBERS`), and
+            centered descriptors [N, D] of the first and the second videos.
+        grades: [N], 0 for different, 1 for same kind, 2 for same.
         trained: [N], whether each pair is used for training.
         center: [D], mean descriptor of the index.
-        fingerprint: Fingerprint of the features of the index.
-        steps: Number of steps.
-        on_step: Called with the number of steps done.
+        fingerprint: Fingerprint of the index's features.
+        steps: Number of training steps.
+        on_step: Callback that receives the number of steps done.
 
     Returns:
-        The scorer, and the weighted cosines [N] of all pairs.
+        The scorer, and the weighted cosine similarities [N] of all pairs.
     """
     numbers, ones, others = map(torch.from_numpy, pairs)
     chosen = torch.from_numpy(trained)
@@ -62,7 +62,7 @@ def fit_measure(
 
 
 class _Head(nn.Module):
-    """Weights of dimensions, coefficients of the numbers, and two thresholds."""
+    """Dimension weights, coefficients of the pair features, and two thresholds."""
 
     def __init__(self, dimensions: int) -> None:
         super().__init__()
@@ -72,16 +72,16 @@ class _Head(nn.Module):
         self.gap = nn.Parameter(torch.tensor(1.0))
 
     def cosines(self, ones: Tensor, others: Tensor) -> Tensor:
-        """Weighted cosines [N] of centered descriptors [N, D]."""
+        """Compute weighted cosine similarities [N] of centered descriptors [N, D]."""
         weights = self.scales.exp()
         return torch.cosine_similarity(ones * weights, others * weights)
 
     def thresholds(self) -> tuple[Tensor, Tensor]:
-        """Thresholds of ``same kind`` and ``same``."""
+        """Return the thresholds for ``same kind`` and ``same``."""
         return self.kind, self.kind + nn.functional.softplus(self.gap)
 
     def measure(self, fingerprint: str, center: NDArray[np.float32]) -> ReviewMeasure:
-        """The scorer in its stored form."""
+        """Return the scorer in the form in which it is saved."""
         first, second, third = nn.functional.softplus(self.raw.detach()).tolist()
         kind, same = (float(value.detach()) for value in self.thresholds())
         weights = self.scales.detach().exp().tolist()
@@ -89,7 +89,7 @@ class _Head(nn.Module):
 
 
 def _objective(model: _Head, batch: tuple[Tensor, Tensor, Tensor, Tensor]) -> Mapping[str, Tensor]:
-    """Ordinal regression loss: each threshold is a binary decision with both answers weighted equally."""
+    """Compute the ordinal regression loss: a binary decision per threshold, with both classes weighted equally."""
     numbers, ones, others, grades = batch
     columns = torch.cat([numbers[:, :2], model.cosines(ones, others)[:, None]], dim=1)
     total = columns @ nn.functional.softplus(model.raw)

@@ -1,4 +1,4 @@
-"""Find and read stored runs: trainings with their curves, even while they run, and figures of benchmarks."""
+"""Find and read stored runs: training runs with their curves, even while in progress, and benchmark results."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from vidkin._base.values import Result, parse_json, read_json
 
 _LOG, _REPORT, _LOCK = "run.jsonl", "report.json", ".training.lock"
 _MAX_RUNS, _MAX_FOLDERS, _MAX_DEPTH = 300, 5000, 4
-# Bytes read of one file and in total: the folder may be untrusted, and a page waits for the answer.
+# Maximum bytes to read per file and in total, because the folder may be untrusted, and a page waits for the response.
 _MAX_BYTES, _MAX_TOTAL_BYTES = 64_000_000, 256_000_000
 _MAX_LINE = 1 << 16
 _MAX_POINTS = 1000
-# Without a lock to check, a run counts as interrupted after this many seconds without a new line.
+# If there is no lock to check, a run counts as interrupted after this many seconds without a new line in its log.
 _SILENT = 600.0
 _NOT_TERMS = frozenset({"step", "kind"})
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRun(Result):
-    """A training or a benchmark.
+    """A training run or benchmark result.
 
     Attributes:
-        id: Short name for addresses, derived from the path.
+        id: Short identifier for URLs, derived from the path.
         name: Folder or file, relative to the searched folder.
         path: Absolute path.
         kind: ``training`` or ``benchmark``.
         state: ``running``, ``done`` or ``interrupted``.
         changed: Time of the last write, in seconds since the epoch.
-        figures: Last values of a training by name; empty for a benchmark.
-        pictures: File names of images in the folder of a training, for example retrieval rows.
+        figures: Last value of each logged series of a training run; empty for a benchmark.
+        pictures: File names of images in a training run's folder, for example retrieval results.
     """
 
     id: str
@@ -55,10 +55,10 @@ class StoredRun(Result):
 
 @dataclass(frozen=True, slots=True)
 class Curves(Result):
-    """The log of a training.
+    """The log of a training run.
 
     Attributes:
-        series: (step, value) by name; at most a thousand evenly spaced points each, including the last.
+        series: (step, value) points of each series by name; at most 1,000 evenly spaced points, including the last.
         warnings: Logged warnings.
     """
 
@@ -68,12 +68,12 @@ class Curves(Result):
 
 @dataclass(frozen=True, slots=True)
 class FigureTable(Result):
-    """Rows of a benchmark's figures.
+    """A table of benchmark results.
 
     Attributes:
-        title: Position in the file, as keys.
-        columns: Names of the figures.
-        rows: Cells as text; numbers with four decimals.
+        title: Keys that lead to the table in the file.
+        columns: Column names.
+        rows: Cells as text; floats have four decimals.
     """
 
     title: str
@@ -82,10 +82,10 @@ class FigureTable(Result):
 
 
 def find_runs(folders: Sequence[Path]) -> list[StoredRun]:
-    """Trainings (folders with ``run.jsonl``) and benchmarks (JSON files with tables of figures), newest first.
+    """Find training runs (folders with ``run.jsonl``) and benchmarks (JSON files with result tables), newest first.
 
-    Searches four levels deep without following links and lists at most 300 runs; unreadable files, and files beyond 256
-    MB in total, are skipped.
+    The search goes four levels deep, does not follow links, and returns at most 300 runs. Unreadable files, and files
+    beyond a total of 256 MB, are skipped.
     """
     runs: list[StoredRun] = []
     left = _MAX_TOTAL_BYTES
@@ -112,8 +112,8 @@ def find_runs(folders: Sequence[Path]) -> list[StoredRun]:
 
 
 def read_curves(path: Path) -> Curves:
-    """Read the log of a training in a folder, without a half-written last line; of a log above 64 MB only the end is
-    read.
+    """Read the log of a training run in a folder, except for an incomplete last line; of logs above 64 MB, only the end
+    is read.
 
     Raises:
         OSError: The log cannot be read, or is not a regular file.
@@ -125,7 +125,7 @@ def read_curves(path: Path) -> Curves:
 
 @lru_cache(maxsize=_MAX_RUNS)
 def _read_curves(path: Path, _changed: int, _size: int) -> Curves:
-    """Cached until the file changes, because a page that follows a training asks every other second."""
+    """Cached until the file changes, because a page that follows a training run polls every two seconds."""
     series: dict[str, list[tuple[int, float]]] = {}
     warnings = []
     for line in _lines(path / _LOG):
@@ -144,7 +144,7 @@ def _read_curves(path: Path, _changed: int, _size: int) -> Curves:
 
 
 def read_tables(path: Path) -> tuple[FigureTable, ...]:
-    """Read each list of entries with numbers in a JSON file as a table; empty if it has no figures."""
+    """Read each list of objects with numbers in a JSON file as a table; empty if there is none."""
     try:
         state = path.stat()
         return _read_tables(path, state.st_mtime_ns) if state.st_size <= _MAX_BYTES else ()
@@ -154,7 +154,7 @@ def read_tables(path: Path) -> tuple[FigureTable, ...]:
 
 @lru_cache(maxsize=_MAX_RUNS)
 def _read_tables(path: Path, _changed: int) -> tuple[FigureTable, ...]:
-    """Cached until the file changes, because a page that follows a training asks every other second."""
+    """Cached until the file changes, because a page that follows a training run polls every two seconds."""
     value = read_json(path)
     return tuple(_tables(value, "")) if isinstance(value, dict) else ()
 
@@ -173,11 +173,11 @@ def _training(path: Path, root: Path, files: Sequence[str]) -> StoredRun:
 
 
 def _is_running(path: Path) -> bool:
-    """Whether a process is training in the folder; it holds the lock there, which is released even if it is killed."""
-    from filelock import Timeout  # imported late: it loads asyncio
+    """Whether a training process is running in the folder: it holds a lock, which is released even if it is killed."""
+    from filelock import Timeout  # imported here because it loads asyncio
 
     if (path / _LOCK).is_file():
-        with suppress(OSError):  # no write access; use the time of the last line
+        with suppress(OSError):  # without write access, fall back to the time of the last line
             lock = open_lock(path / _LOCK)
             try:
                 lock.acquire(timeout=0)
@@ -190,8 +190,8 @@ def _is_running(path: Path) -> bool:
 
 
 def _is_report_of(path: Path, *, last: int) -> bool:
-    """Whether the report belongs to this log: written after it, or with as many steps (a rerun that had nothing to
-    do)."""
+    """Whether the report belongs to this log: it was written later, or has the same number of steps (after a rerun that
+    had nothing to do)."""
     if (path / _REPORT).stat().st_mtime >= (path / _LOG).stat().st_mtime:
         return True
     try:
@@ -217,7 +217,7 @@ def _run(
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file; 0 if it is gone."""
+    """Return the size of a file in bytes; 0 if it no longer exists."""
     try:
         return path.lstat().st_size
     except OSError:
@@ -231,7 +231,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
         left = _MAX_BYTES
         while left > 0 and (line := file.readline(_MAX_LINE)):
             left -= len(line)
-            if not line.startswith(b"{"):  # for example a file that is mostly holes
+            if not line.startswith(b"{"):  # for example, a sparse file
                 continue
             try:
                 value = parse_json(line.decode("utf-8", "replace"))
@@ -258,7 +258,7 @@ def _tables(value: object, title: str) -> Iterator[FigureTable]:
 
 
 def _flatten(row: Mapping[str, Any]) -> dict[str, str | int | float]:
-    """Texts and numbers of an entry and of the level below it, whose names join both keys."""
+    """Collect the strings and numbers of an object and of its nested objects, whose keys are joined."""
     cells: dict[str, str | int | float] = {}
     for name, value in row.items():
         inner = {f"{name} {key}": part for key, part in value.items()} if isinstance(value, dict) else {name: value}

@@ -1,6 +1,6 @@
-"""Cuts, shots and curves of videos: detectors, and files made from their results.
+"""Detect cuts and shots in videos, and export the results to files.
 
-The contract of detectors, and functions named like their module, are imported here; the rest is imported on first use.
+The detector interface, and functions named like their modules, are imported here; the rest is imported on first use.
 """
 
 from typing import TYPE_CHECKING

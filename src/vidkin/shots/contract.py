@@ -1,8 +1,8 @@
-"""The contract of shot detectors (frames of one video in, transitions out), and the result types of a detection.
+"""The interface of shot detectors (frames of a video in, transitions out), and the result types of detection.
 
-A detector is a small class with a ``name`` and two methods. It takes either images (`ShotDetector`) or samples of the
-decoded planes, which need no conversion (`PlanesDetector`). `detect` opens the video, pushes every frame once and turns
-the `DetectedCuts` into times and shots; `KnownCutsDetector` is the smallest implementation.
+A detector is a small class with a ``name`` and two methods. It receives either images (`ShotDetector`) or samples of
+the decoded planes, which need no conversion (`PlanesDetector`). `detect` opens the video, pushes every frame once and
+converts the `DetectedCuts` to times and shots; `KnownCutsDetector` is a minimal implementation.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RgbFrame:
-    """One frame passed to a detector.
+    """A frame passed to a detector.
 
     Attributes:
-        index: Number of the frame in order of presentation, from 0.
-        time: Seconds from the first frame.
-        image: [H, W, 3] uint8 RGB. The detector may keep it, but must not write to it.
+        index: Number of the frame in presentation order, from 0.
+        time: Time in seconds from the first frame.
+        image: [H, W, 3] uint8 RGB. The detector may keep it, but must not modify it.
     """
 
     index: int
@@ -44,7 +44,7 @@ class RgbFrame:
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class DetectedCut:
-    """A transition in frames; `detect` adds the times.
+    """A transition in frame numbers; `detect` adds the times.
 
     Attributes:
         frame: First frame of the new shot, at least 1; for a gradual transition, a frame inside it.
@@ -52,11 +52,11 @@ class DetectedCut:
         confidence: Confidence in [0, 1] that there is a transition.
         start_frame: First frame of a gradual transition; None means ``frame``.
         end_frame: Last frame of a gradual transition; None means ``frame``.
-        kind_confidence: Confidence in [0, 1] that it is of this kind, given that there is one.
-        is_to_ground: Whether it is a cut to the plain background, most often black, from which the next transition
-            fades in within a second: it opens no shot.
-        is_from_ground: Whether it is a cut away from the plain background to which the transition before it faded out
-            within a second: the shot begins at it, and not at that fade.
+        kind_confidence: Confidence in [0, 1] in the kind, given that there is a transition.
+        is_to_ground: Whether this is a cut to a plain, usually black background, followed by a fade-in within a second.
+            Such a cut does not start a shot.
+        is_from_ground: Whether this is a cut away from a plain background, preceded by a fade-out within a second. The
+            new shot starts at this cut, not at the fade-out.
     """
 
     frame: int
@@ -75,19 +75,19 @@ class DetectedCut:
 
     @property
     def is_gradual(self) -> bool:
-        """Whether the transition takes several frames, regardless of its kind."""
+        """Whether the transition spans several frames, regardless of its kind."""
         return self.kind not in SUDDEN
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True, eq=False)
 class DetectedCuts:
-    """The result of a detector for one video.
+    """A detector's result for one video.
 
     Attributes:
-        cuts: Transitions in order of frames, at most one per frame.
-        curve: The curve from which they were read; None if the detector has no curve.
-        critical: One score per shot (one more than cuts), in [0, 1]; None if the detector does not judge shots.
+        cuts: Transitions ordered by frame, at most one per frame.
+        curve: The curve from which the cuts were derived; None if the detector has no curve.
+        critical: Score of each shot (one more than cuts), in [0, 1]; None if the detector does not score shots.
     """
 
     cuts: tuple[DetectedCut, ...]
@@ -97,17 +97,17 @@ class DetectedCuts:
     def __post_init__(self) -> None:
         frames = [cut.frame for cut in self.cuts]
         if frames != sorted(set(frames)):
-            raise InvalidArgumentError(f"cuts must be in order of frames, at most one a frame, got {frames}")
+            raise InvalidArgumentError(f"cuts must be ordered by frame, with at most one per frame, got {frames}")
         if self.critical is not None and len(self.critical) != len(self.cuts) + 1:
             raise InvalidArgumentError(
-                f"critical must have one score a shot, {len(self.cuts) + 1} for {len(self.cuts)} cuts, "
+                f"critical must have one score per shot, {len(self.cuts) + 1} for {len(self.cuts)} cuts, "
                 f"got {len(self.critical)}"
             )
 
     def select(self, types: Collection[Transition]) -> DetectedCuts:
         """Keep only cuts of these kinds; ``gradual`` matches any kind except ``hard`` and ``jump``.
 
-        A merged shot takes the critical score of its last part.
+        Merged shots take the critical score of the last one.
         """
         accepted = {*types, "gradual"} if set(types) - SUDDEN else set(types)
         selected = [cut.kind in accepted for cut in self.cuts]
@@ -119,24 +119,24 @@ class DetectedCuts:
 
 @runtime_checkable
 class ShotDetector(Protocol):
-    """Takes the frames of one video in order and returns its cuts. Each video needs a new detector.
+    """Receives the frames of one video in order and returns its cuts. Each video needs a new detector.
 
-    Frames come one at a time and the caller drops them: a detector that needs earlier frames stores only what it
-    needs, so that memory does not grow with the length of a film.
+    Frames are pushed one at a time and not kept by the caller. A detector that needs earlier frames should store only
+    what it needs, so that memory does not grow with the length of the video.
 
-    A detector that knows cuts before the last frame may have a method ``settled``, which returns each cut once, as soon
-    as no later frame can change it; `ShotStream` calls it.
+    A detector that can report cuts before the last frame may have a method ``settled``, which returns each cut once, as
+    soon as no later frame can change it; it is called by `ShotStream`.
 
     Attributes:
-        name: The name shown in results; `open_detector` sets it to the name it was opened with.
+        name: Name shown in results; `open_detector` sets it to the name passed to it.
     """
 
     name: str
 
     @property
     def short_side(self) -> int | None:
-        """Shorter side in pixels of the frames the detector needs; None for the size of the video. Videos are never
-        enlarged.
+        """Shorter side of the frames the detector needs, in pixels; None for the video's size. Videos are never
+        upscaled.
         """
         ...
 
@@ -145,23 +145,23 @@ class ShotDetector(Protocol):
         ...
 
     def finish(self) -> DetectedCuts:
-        """The cuts of all frames pushed; called once, after the last frame. Without frames there are none."""
+        """Return the cuts in all frames pushed, if any. Called once, after the last frame."""
         ...
 
 
 @runtime_checkable
 class PlanesDetector(Protocol):
-    """A detector on samples of the decoded planes, which is fast because frames are not converted.
+    """A detector that works on samples of the decoded planes, which is fast because frames need no conversion.
 
     Attributes:
-        name: The name shown in results; `open_detector` sets it to the name it was opened with.
+        name: Name shown in results; `open_detector` sets it to the name passed to it.
     """
 
     name: str
 
     @property
     def grid(self) -> tuple[int, int]:
-        """Rows and columns of luma samples per frame, both even; chroma has half as many."""
+        """Number of rows and columns of luma samples per frame, both even; chroma has half as many of each."""
         ...
 
     def push_planes(self, planes: FramePlanes) -> None:
@@ -169,7 +169,7 @@ class PlanesDetector(Protocol):
         ...
 
     def finish(self) -> DetectedCuts:
-        """The cuts of all frames pushed; called once, after the last frame. Without frames there are none."""
+        """Return the cuts in all frames pushed, if any. Called once, after the last frame."""
         ...
 
 
@@ -177,10 +177,11 @@ Transition = Literal["hard", "jump", "gradual", "dissolve", "fade", "wipe"]
 
 """Kind of change from one shot to the next.
 
-``hard``: from one frame to the next. ``jump``: likewise, but within one camera setup, skipping part of a take.
-``dissolve``: one shot becomes visible through the other. ``fade``: through a plain background, usually black, or from
-it at the start of a video, or to it at the end. ``wipe``: part by part, in any geometric way: lines, circles, slides,
-pushes, zooms. ``gradual``: any of the last three, if the detector does not distinguish them."""
+``hard``: from one frame to the next. ``jump``: also from one frame to the next, but within one camera setup, skipping
+part of a take. ``dissolve``: the old shot blends into the new one. ``fade``: through a plain,
+usually black background, or from it at the start of a video, or to it at the end. ``wipe``: any geometric transition,
+such as lines, circles, slides, pushes or zooms. ``gradual``: any of the last three, if the detector does not
+distinguish them."""
 
 TRANSITIONS: tuple[Transition, ...] = get_args(Transition)
 
@@ -203,7 +204,7 @@ _CRITICAL = 0.5
 class Cut(Result):
     """A transition from one shot to the next.
 
-    Frames are numbered from 0 in order of presentation; times are seconds from the first frame.
+    Frames are numbered from 0 in presentation order; times are in seconds from the first frame.
 
     Attributes:
         time: Start of the new shot in seconds.
@@ -214,11 +215,11 @@ class Cut(Result):
         end: End of the transition in seconds; for a hard cut or a jump, ``time``.
         start_frame: First frame of the transition; for a hard cut or a jump, ``frame``.
         end_frame: Last frame of the transition; for a hard cut or a jump, ``frame``.
-        kind_confidence: Confidence in [0, 1] that it is of this kind, given that there is one.
-        is_to_ground: Whether it is a cut to the plain background, most often black, from which the next transition
-            fades in within a second: it opens no shot.
-        is_from_ground: Whether it is a cut away from the plain background to which the transition before it faded out
-            within a second: the shot begins at it, and not at that fade.
+        kind_confidence: Confidence in [0, 1] in the kind, given that there is a transition.
+        is_to_ground: Whether this is a cut to a plain, usually black background, followed by a fade-in within a second.
+            Such a cut does not start a shot.
+        is_from_ground: Whether this is a cut away from a plain background, preceded by a fade-out within a second. The
+            new shot starts at this cut, not at the fade-out.
     """
 
     time: float
@@ -238,17 +239,17 @@ class Cut(Result):
         check_share(confidence=self.confidence, kind_confidence=self.kind_confidence)
         if not 0 <= self.start_frame <= self.frame <= self.end_frame:
             raise InvalidArgumentError(
-                "frames of a cut must be 0 <= start_frame <= frame <= end_frame, "
+                "frames of a cut must satisfy 0 <= start_frame <= frame <= end_frame, "
                 f"got {self.start_frame}, {self.frame}, {self.end_frame}"
             )
         if not 0.0 <= self.start <= self.time <= self.end:
             raise InvalidArgumentError(
-                f"times of a cut must be 0 <= start <= time <= end, got {self.start}, {self.time}, {self.end}"
+                f"times of a cut must satisfy 0 <= start <= time <= end, got {self.start}, {self.time}, {self.end}"
             )
 
     @property
     def is_gradual(self) -> bool:
-        """Whether the transition takes several frames, regardless of its kind."""
+        """Whether the transition spans several frames, regardless of its kind."""
         return self.kind not in SUDDEN
 
 
@@ -257,23 +258,24 @@ class Cut(Result):
 class Shot(Result):
     """Frames between two transitions.
 
-    The shots of a video have no gaps between them: a gradual transition is divided at its middle. A fade at the very
+    There are no gaps between the shots of a video: gradual transitions are split in the middle. A fade at the very
     start or end of a video belongs to the first or last shot, so its plain background is not a separate shot; neither
-    is the black between a cut and a fade at most a second apart.
+    is the black between a cut and a fade that are at most a second apart.
 
     Attributes:
         start: Start of the shot, in seconds from the first frame of the video.
         end: Start of the next shot, or end of the video, in seconds.
         start_frame: First frame of the shot, counting from 0.
         end_frame: First frame after the shot.
-        kind: Kind of the transition that opens the shot; ``start`` for the first shot of the video, unless it fades in.
-        confidence: Confidence of that transition, in [0, 1]; 1 for ``start``.
-        transition_start: Start of that transition in seconds, of a fade-in the cut to its background, of a cut away
-            from a background the fade-out to it, which make a fade; without one, or between two frames, ``start``.
-        transition_end: End of that transition in seconds; without one, or between two frames, ``start``.
-        kind_confidence: Confidence in [0, 1] that the transition is of this kind; 1 for ``start``.
-        critical: Confidence in [0, 1] that a critical event happens at the shot's end; None if the detector does not
-            judge this.
+        kind: Kind of the opening transition; ``start`` for the first shot of the video, unless it fades in.
+        confidence: Confidence of the opening transition, in [0, 1]; 1 for ``start``.
+        transition_start: Start of the opening transition in seconds. For a fade composed of a cut to the background and
+            a fade-in, or a fade-out and a cut away from the background, the start of the first of the two. ``start`` if
+            there is no transition, or for a hard cut or jump.
+        transition_end: End of the opening transition in seconds; ``start`` if there is none, or for a hard cut or jump.
+        kind_confidence: Confidence in [0, 1] in the kind of the opening transition; 1 for ``start``.
+        critical: Confidence in [0, 1] that a critical event happens at the end of the shot; None if the detector does
+            not score shots.
     """
 
     derived: ClassVar = ("is_critical",)
@@ -296,49 +298,56 @@ class Shot(Result):
             check_share(critical=self.critical)
         if not 0 <= self.start_frame < self.end_frame:
             raise InvalidArgumentError(
-                f"frames of a shot must be 0 <= start_frame < end_frame, got {self.start_frame} and {self.end_frame}"
+                f"frames of a shot must satisfy 0 <= start_frame < end_frame, got {self.start_frame} and "
+                f"{self.end_frame}"
             )
         if not 0.0 <= self.start < self.end:
-            raise InvalidArgumentError(f"times of a shot must be 0 <= start < end, got {self.start} and {self.end} s")
+            raise InvalidArgumentError(
+                f"times of a shot must satisfy 0 <= start < end, got {self.start} and {self.end} s"
+            )
         if not 0.0 <= self.transition_start <= self.start <= self.transition_end:
             raise InvalidArgumentError(
-                "times of the transition that opens a shot must be 0 <= transition_start <= start <= transition_end, "
+                "times of a shot's opening transition must satisfy 0 <= transition_start <= start <= transition_end, "
                 f"got {self.transition_start}, {self.start} and {self.transition_end} s"
             )
 
     @property
     def is_critical(self) -> bool:
-        """Whether the detector reports a critical event at the shot's end, with a score of at least 0.5."""
+        """Whether the detector reports a critical event at the end of the shot, with a score of at least 0.5."""
         return self.critical is not None and self.critical >= _CRITICAL
 
     def cards(self, path: str = "") -> list[Card]:
-        """The middle of the shot, for a notebook; ``path`` is its video."""
+        """Return a card with the middle of the shot, for notebooks; ``path`` is the video."""
         words = self.kind if self.critical is None else f"{self.kind}, critical {self.critical:.2f}"
         return [Card(path, (self.start + self.end) / 2, f"{self.start:.2f} - {self.end:.2f} s", words)]
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """One row, with the values of :meth:`to_dict`."""
+        """Return a single row with the values of :meth:`to_dict`."""
         return [self.to_dict()]
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with one row; :class:`vidkin.errors.MissingPartError` if pandas is not installed."""
+        """Convert the shot to a pandas DataFrame with one row.
+
+        Raises:
+            MissingPartError: pandas is not installed.
+        """
         return data_frame(self.table_rows())
 
     def _repr_html_(self) -> str:
-        """Text only: unlike a detection, a shot does not know its video and so has no frame to show."""
+        """Return HTML with text only: unlike a detection, a shot has no path to read a frame from."""
         return cards_html(self.cards())
 
 
 @check_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlackStretch(Result):
-    """Consecutive black frames: within a shot, between two shots, or at an end of the video.
+    """A run of black frames: within a shot, between two shots, or at the start or end of the video.
 
     Attributes:
-        start: Start in seconds from the first frame of the video.
-        end: Start of the first frame after the stretch, or end of the video, in seconds.
+        start: Start time in seconds from the first frame of the video.
+        end: Time of the first frame after the run, or end of the video, in seconds.
         start_frame: First black frame, counting from 0.
-        end_frame: First frame after the stretch.
+        end_frame: First frame after the run.
     """
 
     start: float
@@ -349,7 +358,7 @@ class BlackStretch(Result):
     def __post_init__(self) -> None:
         if not (0 <= self.start_frame < self.end_frame and 0.0 <= self.start < self.end):
             raise InvalidArgumentError(
-                "a black stretch must begin at 0 or later and end after that, got frames "
+                "a black stretch must have 0 <= start < end, got frames "
                 f"{self.start_frame} to {self.end_frame}, {self.start} to {self.end} s"
             )
 
@@ -357,10 +366,10 @@ class BlackStretch(Result):
 @check_constructor
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve(Result):
-    """Values over time from which cuts are read.
+    """Values over time from which cuts are derived.
 
     Attributes:
-        times: [N] float64 times in seconds, increasing.
+        times: [N] float64 times in seconds, in increasing order.
         values: [N] float64 values.
         name: Name of the values, for example ``"novelty"``.
     """
@@ -381,20 +390,20 @@ class Curve(Result):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ShotDetection(Result):
-    """The complete result of a detector for one video.
+    """A detector's complete result for one video.
 
     Attributes:
-        path: The video, as the caller named it.
-        detector: The name of the detector.
+        path: The video, as named by the caller.
+        detector: Name of the detector.
         cuts: Transitions in order of time.
         shots: Shots in order of time, without gaps, from the first frame to the end.
-        curve: The curve from which the cuts were read; None if the detector has none.
+        curve: The curve from which the cuts were derived; None if the detector has none.
         frame_times: [T] float64, time of every frame in seconds from the first frame.
-        stream: Number of the video's stream in the file; None for the first video.
-        offset: Seconds from the start of the file, where players begin to count, to the first frame.
-        time_code: The file's own time code of the first frame; "" for none.
-        black: Stretches of black frames, in order of time; they do not divide shots by themselves.
-        critical: Frames [first, last + 1) of parts that a person marked as critical, in order of time.
+        stream: Number of the video stream in the file; None for the first one.
+        offset: Seconds from the start of the file, where players start counting, to the first frame.
+        time_code: Time code of the first frame, as stored in the file; "" for none.
+        black: Runs of black frames in order of time; they do not split shots.
+        critical: Frames [first, last + 1) of the parts that a person marked as critical, in order of time.
     """
 
     derived: ClassVar = ("frames", "frame_rate")
@@ -412,17 +421,17 @@ class ShotDetection(Result):
     critical: tuple[tuple[int, int], ...] = ()
 
     def clock(self, rate: Fraction | None = None) -> SourceClock:
-        """Time code of the video on a timeline with ``rate`` frames per second; None uses its `timeline_rate`."""
-        own = timeline_rate(np.asarray(self.frame_times))
-        return SourceClock.of(own, time_code=self.time_code, offset=self.offset).at(rate or own)
+        """Return the video's time code on a timeline with ``rate`` frames per second; None: its `timeline_rate`."""
+        default = timeline_rate(np.asarray(self.frame_times))
+        return SourceClock.of(default, time_code=self.time_code, offset=self.offset).at(rate or default)
 
     def black_seconds(self, shot: Shot) -> float:
-        """Number of black seconds in a shot."""
+        """Return the total duration of black in a shot in seconds."""
         return sum(max(0.0, min(shot.end, one.end) - max(shot.start, one.start)) for one in self.black)
 
     def seen(self, number: int) -> tuple[int, int]:
-        """The longest run of frames [first, last + 1) that show only a given shot (from 0): not black and, if there are
-        such frames, outside the transitions at its ends."""
+        """Return the longest run of frames [first, last + 1) that show only the shot with this number (from 0): frames
+        that are not black and, if there are such frames, outside of transitions."""
         shot = self.shots[number]
         start, end = shot.start_frame, shot.end_frame
         for cut in (one for one in self.cuts if one.is_gradual and one.end_frame >= start and one.start_frame < end):
@@ -441,37 +450,41 @@ class ShotDetection(Result):
 
     @property
     def frames(self) -> int:
-        """Number of frames of the video."""
+        """Number of frames in the video."""
         return len(self.frame_times)
 
     @property
     def frame_rate(self) -> float:
-        """Frames per second of a timeline for it, rounded to a thousandth."""
+        """Frame rate of a timeline for this video, rounded to three decimals."""
         return round(float(timeline_rate(np.asarray(self.frame_times))), 3)
 
     def to_dict(self, *, short: bool = False) -> dict[str, Any]:
-        """The detection as plain values: the fields, ``frames`` and ``frame_rate``.
+        """Convert the detection to plain values: the fields, ``frames`` and ``frame_rate``.
 
         Args:
-            short: Omit per-frame values and human marks, as ``shots --format json`` does; the result cannot be read
-                back.
+            short: Omit per-frame values and human marks, as ``shots --format json`` does; the result cannot be passed
+                to ``from_dict``.
         """
         # slots=True creates a new class, so super() without arguments would refer to the wrong one.
         values = Result.to_dict(self)
         return {name: value for name, value in values.items() if not (short and name in _LONG)}
 
     def cards(self, path: str = "") -> list[Card]:
-        """A frame of each shot, for a notebook."""
+        """Return a card with a frame of each shot, for notebooks."""
         middles = [float(self.frame_times[sum(self.seen(position)) // 2]) for position in range(len(self.shots))]
         cards = [card for shot in self.shots for card in shot.cards(path or self.path)]
         return [replace(card, time=middle) for card, middle in zip(cards, middles, strict=True)]
 
     def table_rows(self) -> list[dict[str, Any]]:
-        """One row for each shot."""
+        """Return one row per shot."""
         return [row for shot in self.shots for row in shot.table_rows()]
 
     def to_pandas(self) -> Any:
-        """The shots as a pandas DataFrame; :class:`vidkin.errors.MissingPartError` if pandas is not installed."""
+        """Convert the shots to a pandas DataFrame.
+
+        Raises:
+            MissingPartError: pandas is not installed.
+        """
         return data_frame(self.table_rows())
 
     def _repr_html_(self) -> str:
@@ -480,16 +493,16 @@ class ShotDetection(Result):
 
 @check_constructor
 class KnownCutsDetector:
-    """Reports given cuts up to the end of the video without computing anything.
+    """Reports the given cuts, up to the end of the video, without any computation.
 
     Args:
-        cuts: Transitions in order of frames.
-        critical: One score for each shot of the whole video, one more than cuts; None reports no scores.
+        cuts: Transitions ordered by frame.
+        critical: Critical score of each shot in the video, one more than cuts; None reports no scores.
         name: Name shown in results.
-        short_side: Length in pixels of the shorter side of the frames it receives.
+        short_side: Shorter side of the frames to receive, in pixels.
 
     Attributes:
-        frame_times: Times in seconds of all frames pushed so far.
+        frame_times: Times of all frames pushed so far, in seconds.
     """
 
     def __init__(
@@ -510,7 +523,7 @@ class KnownCutsDetector:
         self.frame_times.append(frame.time)
 
     def finish(self) -> DetectedCuts:
-        """The cuts within the frames pushed."""
+        """Return the cuts within the frames pushed."""
         length = len(self.frame_times)
         cuts = tuple(cut for cut in self._all.cuts if max(cut.frame, cut.end_frame or 0) < length)
         critical = self._all.critical

@@ -1,4 +1,4 @@
-"""Detect shots in one file or in many at once; drop or merge short shots."""
+"""Detect shots in one or many files; drop or merge short shots."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from vidkin.shots.contract import (
 from vidkin.shots.registry import open_detector, with_threshold
 from vidkin.shots.shot_list import Shots
 
-# Seconds for which the only frame of a video is shown if the file does not state a duration.
+# Duration in seconds of the only frame of a video, if the file does not state a duration.
 _SINGLE_FRAME = 1.0 / 25.0
 
 
@@ -69,26 +69,26 @@ def detect(
     frame_rate: float | None = None,
     on_progress: Callable[[float, float | None], None] | None = None,
 ) -> ShotDetection:
-    """Detect the cuts and shots of a video, or of a part of it.
+    """Detect the cuts and shots in a video, or in part of it.
 
-    Frame numbers and times always refer to the whole video. The detector only sees frames from ``start`` on.
+    Frame numbers and times always refer to the whole video, but the detector sees only frames from ``start`` on.
 
     Args:
-        source: The video, see `vidkin.media.Source`: a path, bytes, an open binary file, an array, frames.
-        detector: A name for `open_detector`, or a fresh detector.
+        source: The video, see `vidkin.media.Source`: a path, bytes, an open binary file, an array, or frames.
+        detector: A name for `open_detector`, or a new detector object.
         threshold: Threshold for a detector given by name, see `with_threshold`.
-        types: Kinds of transitions to report. A transition of unspecified kind, ``gradual``, is reported with any of
-            the gradual kinds, and a jump only as ``jump``.
+        types: Kinds of transitions to report. Transitions of the unspecified kind ``gradual`` are reported if any
+            gradual kind is listed; jumps are reported only if ``jump`` is listed.
         start: Start of the part: seconds, or text such as ``1:30.5`` or ``250f`` (a frame number).
-        end: End of the part, likewise; None reads to the end.
-        stream: Number of the video stream in the file, if it has several; None takes the first, as players do.
+        end: End of the part, in the same form; None for the end of the video.
+        stream: Number of the video stream in the file; None for the first one, as in players.
         frame_rate: Frames per second of an array or an iterator of frames.
         on_progress: Callback that receives (frames done, total number of frames if the file states it).
 
     Raises:
-        MediaError: The file cannot be read as video, or has no frame between start and end.
-        InvalidArgumentError: The source is invalid, no detector has this name, it reports cuts after the end, a type is
-            unknown, or end is not after start.
+        MediaError: The file cannot be read as video, or has no frames between start and end.
+        InvalidArgumentError: The source is invalid, there is no detector with this name, the detector reports cuts
+            after the end, a type is unknown, or end is not after start.
     """
     for kind in types:
         check_choice("types", kind, TRANSITIONS)
@@ -102,12 +102,12 @@ def open_with(detector: str | ShotDetector | PlanesDetector, threshold: float | 
     """Open a detector with a threshold.
 
     Raises:
-        InvalidArgumentError: No detector has this name or a threshold, or the detector is already open.
+        InvalidArgumentError: There is no detector with this name, it has no threshold, or it is already open.
     """
     if isinstance(detector, str):
         return open_detector(detector if threshold is None else with_threshold(detector, threshold))
     if threshold is not None:
-        raise InvalidArgumentError("threshold needs a detector given by name; an open one already has its own")
+        raise InvalidArgumentError("threshold requires a detector name; an open detector already has a threshold")
     return detector
 
 
@@ -120,11 +120,11 @@ def _detect_in_file(
     stream: int | None,
     on_progress: Callable[[float, float | None], None] | None,
 ) -> ShotDetection:
-    typed = f"{start} and {end}"
+    given = f"{start} and {end}"
     start = time_in(name, start, stream=stream) if isinstance(start, str) else start
     end = time_in(name, end, stream=stream) if isinstance(end, str) else end
     if not (0 <= start < math.inf and (end is None or end > start)):
-        raise InvalidArgumentError(f"end must be after start, and start at least 0 s, got {typed}")
+        raise InvalidArgumentError(f"start must be at least 0 s and end after start, got {given}")
     info = probe(name, stream=stream)
     expected = max(1, round(min(info.duration, math.inf if end is None else end) * info.frame_rate))
     times: list[float] = []
@@ -140,7 +140,7 @@ def _detect_in_file(
         if on_progress is not None:
             on_progress(len(times), max(expected, len(times)))
     if skipped == len(times):
-        raise MediaError(name, f"it has no frame from {start:g} s to the end of the requested part")
+        raise MediaError(name, f"it has no frames between {start:g} s and the end of the requested part")
     cuts = worker.finish().select(types)
     if skipped:
         cuts = _shift(cuts, skipped, times[skipped])
@@ -167,29 +167,31 @@ def detect_shots(
     frame_rate: float | None = None,
     on_progress: Callable[[float, float | None], None] | None = None,
 ) -> Shots:
-    """Detect the shots of a video, or of a part of it: a list that can be saved as images, split and exported.
+    """Detect the shots in a video, or in part of it, as a list that can be saved as images, split and exported.
 
     Frame numbers and times always refer to the whole video. `vidkin.shots.detect` has more settings and returns the
     complete result.
 
     Args:
-        source: A path, bytes, an open binary file, an array, frames, see `vidkin.media.Source`.
+        source: A path, bytes, an open binary file, an array, or frames; see `vidkin.media.Source`.
         detector: A name such as ``default``, see `vidkin.shots.available_detectors`, or a new detector object.
-        threshold: Minimum probability of a transition, in (0, 1); other detectors have thresholds of their own. None is
-            the detector's default.
+        threshold: For the default detector, the minimum probability of a transition, in (0, 1); the meaning of other
+            detectors' thresholds differs. None: the detector's default.
         start: Start of the part: seconds, or text such as ``1:30.5`` or ``250f`` (a frame number).
-        end: End of the part, likewise; None reads to the end.
+        end: End of the part, in the same form; None for the end of the video.
         frame_rate: Frames per second of an array or an iterator of frames.
         on_progress: Callback that receives (frames done, total number of frames if the file states it).
 
     Returns:
-        The shots in order, with the methods ``save_images``, ``split`` and ``export``, and ``curve`` and ``cuts``.
+        The shots in order. The list has the methods ``save_images``, ``split`` and ``export``, and the attributes
+        ``curve`` and ``cuts``.
 
     Raises:
-        MediaError: The file cannot be read as video, or has no frame between start and end.
-        InvalidArgumentError: The source is invalid, no detector has this name or threshold, or end is not after start.
+        MediaError: The file cannot be read as video, or has no frames between start and end.
+        InvalidArgumentError: The source is invalid, there is no detector with this name or threshold, or end is not
+            after start.
     """
-    found = detect(
+    detection = detect(
         source,
         detector,
         threshold=threshold,
@@ -198,7 +200,7 @@ def detect_shots(
         frame_rate=frame_rate,
         on_progress=on_progress,
     )
-    return Shots.of(found)
+    return Shots.of(detection)
 
 
 @check_arguments
@@ -212,17 +214,17 @@ def build_detection(
     first: int = 0,
     is_cut_short: bool = False,
 ) -> ShotDetection:
-    """Convert cuts in frames to cuts with times and the shots between them.
+    """Add times to detected cuts, and determine the shots between them.
 
-    A fade at the very beginning or end is reported as a cut, but does not divide shots.
+    A fade at the very start or end is reported as a cut, but does not split shots.
 
     Args:
         path: The video.
         detector: Name of the detector.
-        detected: The cuts that the detector reports.
+        detected: Cuts reported by the detector.
         frame_times: [T] times of all frames in seconds, at least one.
-        end: End of the video in seconds, if known. The last frame lasts at least the median distance between frames.
-        first: The frame at which the first shot begins.
+        end: End of the video in seconds, if known. The last frame lasts at least the median frame interval.
+        first: First frame of the first shot.
         is_cut_short: Whether the video continues after ``end``.
 
     Raises:
@@ -230,8 +232,8 @@ def build_detection(
     """
     times = frame_times.tolist()
     if not is_cut_short:
-        usual = float(np.median(np.diff(frame_times))) if len(times) > 1 else _SINGLE_FRAME
-        end = max(end, times[-1] + usual)
+        interval = float(np.median(np.diff(frame_times))) if len(times) > 1 else _SINGLE_FRAME
+        end = max(end, times[-1] + interval)
     cuts = []
     for cut in detected.cuts:
         last = cut.frame if cut.end_frame is None else cut.end_frame
@@ -253,7 +255,7 @@ def build_detection(
 
 
 def add_times(cut: DetectedCut, times: Sequence[float]) -> Cut:
-    """Add times in seconds to a cut; the times of all its frames must be known."""
+    """Add times in seconds to a cut; ``times`` must include all its frames."""
     opening = cut.frame if cut.start_frame is None else cut.start_frame
     last = cut.frame if cut.end_frame is None else cut.end_frame
     return Cut(
@@ -274,8 +276,11 @@ def add_times(cut: DetectedCut, times: Sequence[float]) -> Cut:
 def _make_shots(
     cuts: Sequence[Cut], times: Sequence[float], first: int, end: float, critical: Sequence[float] | None
 ) -> tuple[Shot, ...]:
-    """The shots between cuts. A fade at the very start or end divides nothing, because its plain background is not a
-    shot. A cut and a fade that belong together count as one fade, for the same reason."""
+    """Determine the shots between cuts.
+
+    A plain background is not a shot. Therefore, a fade at the very start or end does not split shots, and a cut and a
+    fade that belong together count as a single fade.
+    """
     scores: list[float | None] = [None] * (len(cuts) + 1) if critical is None else list(critical)
     dividing = list(cuts)
     opening: Cut | None = None
@@ -285,7 +290,7 @@ def _make_shots(
     if dividing and dividing[-1].kind == "fade" and dividing[-1].end_frame >= len(times) - 1:
         dividing.pop()
         del scores[-1]
-    begins: dict[int, float] = {}  # start of each fade that begins with a cut (or fade) to the background, by frame
+    begins: dict[int, float] = {}  # start of each fade composed of two transitions, by frame
     for number in reversed(range(len(dividing) - 1)):
         one, other = dividing[number : number + 2]
         if (one.is_to_ground and other.kind == "fade") or (one.kind == "fade" and other.is_from_ground):
@@ -311,13 +316,13 @@ def _make_shots(
 
 
 class _Pushed(NamedTuple):
-    """Frames that were read.
+    """A batch of frames that were read.
 
     Attributes:
-        times: Times of all frames read, in seconds.
+        times: Times of all frames in the batch in seconds.
         skipped: Number of frames before the requested part.
-        end: End of the video as far as known, or of the part if this is its last batch.
-        is_last: Whether the part ends before the video does.
+        end: End of the video, if known, or end of the part if this is the last batch.
+        is_last: Whether the part ends in this batch, before the end of the video.
     """
 
     times: list[float]
@@ -329,7 +334,7 @@ class _Pushed(NamedTuple):
 def _push_frames(
     info: VideoInfo, worker: ShotDetector | PlanesDetector, black: BlackFrames, start: float, end: float
 ) -> Iterator[_Pushed]:
-    """Push the frames of a part of a video."""
+    """Push the frames of the requested part of a video to the detector."""
     offset: float | None = 0.0 if start <= 0 else None
     count = 0
     stated_end = 0.0
@@ -366,7 +371,7 @@ def _push_frames(
 
 
 def _read_ahead(batches: Iterator[FramePlanes | Frames]) -> Iterator[FramePlanes | Frames]:
-    """Yield the batches while a thread reads the next one, so that the decoder never waits for the detector."""
+    """Yield batches while a thread reads the next one, so that decoding and detection overlap."""
     with ThreadPoolExecutor(1, thread_name_prefix="vidkin-frames") as reader:
         following = reader.submit(next, batches, None)
         while (batch := following.result()) is not None:
@@ -375,7 +380,7 @@ def _read_ahead(batches: Iterator[FramePlanes | Frames]) -> Iterator[FramePlanes
 
 
 def _shift(detected: DetectedCuts, frames: int, seconds: float) -> DetectedCuts:
-    """Convert a detection in a part to the frames and times of the whole video."""
+    """Convert frame numbers and times within a part to those of the whole video."""
 
     def shift(frame: int | None) -> int | None:
         return None if frame is None else frame + frames
@@ -406,28 +411,25 @@ def detect_many(
     stream: int | None = None,
     workers: int | None = None,
 ) -> Iterator[ShotDetection | MediaError]:
-    """Detect the shots of many videos, several at a time.
+    """Detect the shots in many videos in parallel.
 
     Args:
         paths: The videos.
-        detector: A name for `open_detector`; every process opens its own.
-        types: Kinds of transitions to report, as in `detect`.
-        start: Start, as in `detect`.
-        end: End, as in `detect`.
-        stream: Stream, as in `detect`.
-        workers: Number of processes; None is one per core. They are started with ``spawn``, so a script that calls
-            this needs ``if __name__ == "__main__"``. With one worker, everything runs in this process.
+        detector: A name for `open_detector`; every process opens its own detector.
+        types, start, end, stream: As in `detect`.
+        workers: Number of processes; None for one per core. They are started with ``spawn``, so the calling script
+            needs ``if __name__ == "__main__"``. With one worker, everything runs in the current process.
 
     Yields:
-        For each video, in the order of ``paths``, the result of `detect` or the `MediaError` it raises, even if the
-        decoder crashes its process.
+        For each video, in the order of ``paths``, the result of `detect` or the `MediaError` it raised. A crash of the
+        decoder's process is also reported as a `MediaError`.
 
     Raises:
-        InvalidArgumentError: No detector has this name, a kind is unknown, or workers is below 1.
+        InvalidArgumentError: There is no detector with this name, a kind is unknown, or workers is below 1.
     """
     if workers is not None and workers < 1:
         raise InvalidArgumentError(f"workers must be at least 1, got {workers}")
-    open_detector(detector)  # Report a wrong name before any process starts.
+    open_detector(detector)  # Report an unknown name before any process starts.
     names = [os.fspath(path) for path in paths]
     count = min(workers or os.cpu_count() or 1, len(names))
     one = partial(_detect_one, detector=detector, types=tuple(types), start=start, end=end, stream=stream)
@@ -440,7 +442,7 @@ def detect_many(
             try:
                 yield future.result()
             except BrokenProcessPool:
-                # One process died, and the pool with it: each remaining video gets a pool of one process.
+                # A process died and broke the pool, so each remaining video gets a pool with one process.
                 with _pool(1) as alone:
                     try:
                         yield alone.submit(one, name).result()
@@ -449,7 +451,7 @@ def detect_many(
 
 
 def _pool(count: int) -> ProcessPoolExecutor:
-    # The processes share the cores, so more threads per process would only wait for each other.
+    # The processes already use all cores, so more threads per process would only compete.
     return ProcessPoolExecutor(
         count,
         mp_context=multiprocessing.get_context("spawn"),
@@ -472,7 +474,7 @@ def _detect_one(name: str, **settings: Any) -> ShotDetection | MediaError:
 
 @check_arguments
 def drop_short_shots(detection: ShotDetection, min_length: float) -> ShotDetection:
-    """Remove shots shorter than ``min_length`` seconds; the transitions stay.
+    """Remove shots shorter than ``min_length`` seconds; transitions are kept.
 
     Raises:
         InvalidArgumentError: The length is negative.
@@ -484,10 +486,10 @@ def drop_short_shots(detection: ShotDetection, min_length: float) -> ShotDetecti
 
 @check_arguments
 def merge_short_shots(detection: ShotDetection, min_length: float) -> ShotDetection:
-    """Join shots shorter than ``min_length`` seconds to a neighbor, the shortest first.
+    """Merge shots shorter than ``min_length`` seconds with a neighbor, starting with the shortest.
 
-    The less certain of the two transitions around such a shot is dropped. A joined shot takes ``critical`` from its
-    last part. At least one shot remains, however short.
+    The transition with the lower confidence is removed. A merged shot takes ``critical`` from its last part. At least
+    one shot remains, however short it is.
 
     Raises:
         InvalidArgumentError: The length is negative.
@@ -502,10 +504,10 @@ def merge_short_shots(detection: ShotDetection, min_length: float) -> ShotDetect
         goes_back = is_last or (not is_first and shots[number].confidence <= shots[number + 1].confidence)
         first = number - 1 if goes_back else number
         one, two = shots[first : first + 2]
-        joined = replace(one, end=two.end, end_frame=two.end_frame, critical=two.critical)
-        shots[first : first + 2] = [joined]
-    joined_at = {shot.start_frame for shot in detection.shots} - {shot.start_frame for shot in shots}
-    cuts = tuple(cut for cut in detection.cuts if cut.frame not in joined_at)
+        merged = replace(one, end=two.end, end_frame=two.end_frame, critical=two.critical)
+        shots[first : first + 2] = [merged]
+    merged_at = {shot.start_frame for shot in detection.shots} - {shot.start_frame for shot in shots}
+    cuts = tuple(cut for cut in detection.cuts if cut.frame not in merged_at)
     return replace(detection, shots=tuple(shots), cuts=cuts)
 
 

@@ -1,4 +1,4 @@
-"""The default detector: one network over small frames, whose answers become transitions."""
+"""The default detector: a network on downscaled frames, whose predictions are converted to transitions."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ class CutDetector:
     """Finds hard cuts, jumps within one camera setup, dissolves, fades and wipes.
 
     Args:
-        network: An ONNX file, see `vidkin.shots.network.NetworkReader`, with its numbers in a JSON file of the same
-            name; None is the shipped network.
-        hard: Minimum probability of a hard cut, in (0, 1); None is the network's own threshold.
-        gradual: Minimum probability of a gradual transition, in (0, 1); None likewise.
+        network: ONNX file, see `vidkin.shots.network.NetworkReader`, with its thresholds in a JSON file of the same
+            name; None for the built-in network.
+        hard: Minimum probability of a hard cut, in (0, 1); None for the network's default.
+        gradual: Minimum probability of a gradual transition, in (0, 1); None for the network's default.
 
-    Above 75 frames per second, only about 30 of them are examined; cuts are then located exactly by the change of every
-    frame. Below 3 frames per second, each is repeated. The curve is the maximum of the probabilities of a cut and of
-    being inside a gradual transition. Memory: 10 MiB, and about 50 bytes per frame.
+    Above 75 frames per second, only about 30 frames per second are analyzed, and cuts are then located exactly by the
+    differences between all frames. Below 3 frames per second, frames are repeated. The curve is the maximum of the
+    probability of a cut and the probability of being inside a gradual transition. Memory: 10 MiB plus about 50 bytes
+    per frame.
     """
 
     grid = GRID
@@ -44,7 +45,7 @@ class CutDetector:
         self._push(self._thinner.push(planes))
 
     def finish(self) -> DetectedCuts:
-        """The cuts of all frames pushed."""
+        """Return the cuts in all frames pushed."""
         self._push(self._thinner.release())
         blocks = self._reader.finish()
         for rows in blocks:
@@ -53,8 +54,8 @@ class CutDetector:
         return DetectedCuts(tuple(self._cuts), Curve(self._thinner.times, curve, "change"))
 
     def settled(self) -> tuple[DetectedCut, ...]:
-        """Cuts that no later frame can change and that no earlier call returned; they lag about half a minute behind
-        the frames."""
+        """Return cuts that no later frame can change and that no earlier call returned, about half a minute after the
+        frames."""
         first, self._returned = self._returned, len(self._cuts)
         return tuple(self._cuts[first:])
 
@@ -66,6 +67,6 @@ class CutDetector:
     def _read(self, rows: Answers, *, is_last: bool = False) -> None:
         self._curve.append(rows[:, [HARD, INSIDE]].max(1))
         for cut in map(self._thinner.restore, self._finisher.push(rows, is_last=is_last)):
-            # Thinned frames can map two cuts to the same frame; keep the first.
+            # With thinned frames, two cuts can map to the same frame; keep the first.
             if not self._cuts or cut.frame > self._cuts[-1].frame:
                 self._cuts.append(cut)

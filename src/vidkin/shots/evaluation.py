@@ -1,4 +1,4 @@
-"""Evaluate how well a detector finds cuts and critical shots of labeled videos."""
+"""Evaluate a detector on the cuts and critical shots of labeled videos."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vidkin.shots.detect import detect
 from vidkin.shots.labels import VideoAnnotation, annotate_shots, read_shot_annotations
 from vidkin.shots.registry import open_detector
 
-# A detected critical shot counts as right if its intersection over union with a labeled one is above this.
+# A detected critical shot is correct if its intersection over union with a labeled one exceeds this threshold.
 _MIN_IOU = 0.5
 
 _NOTHING = DetectionScores(0, 0, 0)
@@ -26,11 +26,11 @@ _NOTHING = DetectionScores(0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Figures(Result):
-    """Precision, recall and F1 with their counts, as plain values.
+    """Precision, recall, F1 and the underlying counts, as plain values.
 
     Attributes:
-        precision, recall, f1: Shares in [0, 1].
-        right, false, missed: Numbers of detections.
+        precision, recall, f1: Metrics in [0, 1].
+        right, false, missed: Numbers of true positives, false positives and false negatives.
     """
 
     precision: float
@@ -47,7 +47,7 @@ class BrokenVideo(Result):
 
     Attributes:
         path: The file.
-        cause: What is wrong with it.
+        cause: Cause of the failure.
     """
 
     path: str
@@ -56,7 +56,7 @@ class BrokenVideo(Result):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VideoScores(Result):
-    """Counts of one video, as in `DetectorEvaluation`."""
+    """Counts for one video; the attributes are those of `DetectorEvaluation`."""
 
     path: str
     cuts: DetectionScores
@@ -65,7 +65,7 @@ class VideoScores(Result):
     critical: DetectionScores | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as plain values."""
+        """Convert the metrics to plain values."""
         return {"path": self.path, **_figures(self)}
 
     @classmethod
@@ -76,7 +76,7 @@ class VideoScores(Result):
 
     @classmethod
     def plain_types(cls) -> Mapping[str, Any]:
-        """The type of each plain value by its key."""
+        """Return the type of each plain value by key."""
         return {**field_types(cls), **_TYPES}
 
 
@@ -86,14 +86,14 @@ class DetectorEvaluation(Result):
 
     Attributes:
         detector: Name of the detector.
-        tolerance: Maximum distance in frames of a correct cut.
-        cuts: Transitions of any kind. A detection within a labeled gradual transition is right.
-        hard: Hard cuts and jumps alone.
-        gradual: Gradual transitions alone.
-        critical: Critical shots: a detected one is right if its intersection over union with a labeled one is above one
-            half. None if the detector does not judge shots, or no label is critical.
-        videos: Counts of each video.
-        broken: Path and cause of the videos that cannot be read or do not fit their labels.
+        tolerance: Maximum distance in frames between a detected cut and its label.
+        cuts: Transitions of any kind. A detection within a labeled gradual transition is correct.
+        hard: Only hard cuts and jumps.
+        gradual: Only gradual transitions.
+        critical: Critical shots. A detected one is correct if its intersection over union with a labeled one exceeds
+            0.5. None if the detector does not score shots, or no label is critical.
+        videos: Counts for each video.
+        broken: Path and cause for each video that cannot be read or does not match its labels.
     """
 
     detector: str
@@ -106,7 +106,7 @@ class DetectorEvaluation(Result):
     broken: tuple[tuple[str, str], ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as ``vidkin evaluate --format json`` prints them."""
+        """Convert the evaluation to plain values, as printed by ``vidkin evaluate --format json``."""
         return {
             "detector": self.detector,
             "tolerance": self.tolerance,
@@ -125,7 +125,7 @@ class DetectorEvaluation(Result):
 
     @classmethod
     def plain_types(cls) -> Mapping[str, Any]:
-        """The type of each plain value by its key."""
+        """Return the type of each plain value by key."""
         return {**field_types(cls), **_TYPES, "broken": tuple[BrokenVideo, ...]}
 
 
@@ -137,22 +137,22 @@ def evaluate_detector(
     tolerance: int = 2,
     on_progress: Callable[[int, int, str], None] | None = None,
 ) -> DetectorEvaluation:
-    """Measure a detector on labeled videos.
+    """Evaluate a detector on labeled videos.
 
     Args:
         detector: A name for `open_detector`, or the folder of a trained detector.
-        labels: Videos with their shots, or a JSON file of them.
-        tolerance: Maximum distance in frames of a correct cut.
-        on_progress: Callback that receives (videos done, number of videos, name of the next one).
+        labels: Videos with their shots, or a JSON file with such labels.
+        tolerance: Maximum distance in frames between a detected cut and its label.
+        on_progress: Callback that receives (videos done, total number of videos, name of the next video).
 
     Raises:
-        InvalidArgumentError: No detector has this name, or the labels cannot be read.
+        InvalidArgumentError: There is no detector with this name, or the labels cannot be read.
     """
     check_not_negative(tolerance=tolerance)
     annotations = read_shot_annotations(labels) if isinstance(labels, str | os.PathLike) else list(labels)
     if not annotations:
         raise InvalidArgumentError("labels must contain at least one video, got none")
-    open_detector(detector)  # reports a wrong name before any video is read
+    open_detector(detector)  # reports an unknown name before any video is read
     has_critical = any(shot.critical is not None for one in annotations for shot in one.shots)
     scores, broken = [], []
     for done, truth in enumerate(annotations):
@@ -160,15 +160,15 @@ def evaluate_detector(
         if on_progress is not None:
             on_progress(done, len(annotations), truth.video.name)
         try:
-            found = detect(path, detector)
+            detection = detect(path, detector)
         except MediaError as error:
             broken.append((path, error.cause))
             continue
-        frames = len(found.frame_times)
+        frames = len(detection.frame_times)
         if truth.shots and truth.shots[-1].end > frames:
             broken.append((path, f"has {frames} frames, but is labeled up to frame {truth.shots[-1].end}"))
             continue
-        scores.append(_score(found, truth, tolerance, has_critical=has_critical))
+        scores.append(_score(detection, truth, tolerance, has_critical=has_critical))
     judged = [one.critical for one in scores if one.critical is not None]
     return DetectorEvaluation(
         detector=detector,
@@ -182,11 +182,11 @@ def evaluate_detector(
     )
 
 
-def _score(found: ShotDetection, truth: VideoAnnotation, tolerance: int, *, has_critical: bool) -> VideoScores:
-    guess = annotate_shots(found)
-    # If only part of a video is labeled, detections outside of it do not count.
+def _score(detection: ShotDetection, truth: VideoAnnotation, tolerance: int, *, has_critical: bool) -> VideoScores:
+    predicted = annotate_shots(detection)
+    # If only part of a video is labeled, ignore detections outside that part.
     first, last = (truth.shots[0].start, truth.shots[-1].end) if truth.shots else (0, 0)
-    inside = [cut for cut in guess.cuts if first < _frames(cut)[0] and _frames(cut)[1] < last]
+    inside = [cut for cut in predicted.cuts if first < _frames(cut)[0] and _frames(cut)[1] < last]
 
     def count(*, gradual: bool | None) -> DetectionScores:
         sides: list[list[Boundary]] = [
@@ -196,17 +196,17 @@ def _score(found: ShotDetection, truth: VideoAnnotation, tolerance: int, *, has_
         return boundary_scores(*sides, tolerance=tolerance)
 
     critical = None
-    if has_critical and any(shot.critical is not None for shot in found.shots):
-        wanted = [shot for shot in truth.shots if shot.critical is not None]
+    if has_critical and any(shot.critical is not None for shot in detection.shots):
+        labeled = [shot for shot in truth.shots if shot.critical is not None]
         hits = [
-            any(_overlap(shot.start, shot.end, other.start, other.end) > _MIN_IOU for other in wanted)
-            for shot in guess.shots
+            any(_overlap(shot.start, shot.end, other.start, other.end) > _MIN_IOU for other in labeled)
+            for shot in predicted.shots
             if shot.critical is not None and shot.start < last and shot.end > first
         ]
-        # Shots of a video do not overlap, so none can exceed one half with two others.
-        critical = DetectionScores(sum(hits), len(hits) - sum(hits), len(wanted) - sum(hits))
+        # A shot can match only one other, because the shots of a video do not overlap.
+        critical = DetectionScores(sum(hits), len(hits) - sum(hits), len(labeled) - sum(hits))
     return VideoScores(
-        path=found.path,
+        path=detection.path,
         cuts=count(gradual=None),
         hard=count(gradual=False),
         gradual=count(gradual=True),
@@ -226,24 +226,24 @@ def _pool(parts: Iterable[DetectionScores]) -> DetectionScores:
     return sum(parts, start=_NOTHING)
 
 
-# Types of the scores by key in plain values.
+# Types of the scores in plain values, by key.
 _TYPES: Mapping[str, Any] = {"cuts": Figures, "hard": Figures, "gradual": Figures, "critical": Figures | None}
 
 
 def _figures(scores: VideoScores | DetectorEvaluation) -> dict[str, Any]:
-    figures = {name: getattr(scores, name) for name in _TYPES}
     return {
         name: None
         if one is None
         else Figures(
             one.precision, one.recall, one.f1, one.true_positives, one.false_positives, one.false_negatives
         ).to_dict()
-        for name, one in figures.items()
+        for name in _TYPES
+        for one in (getattr(scores, name),)
     }
 
 
 def _counts(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Extract the counts of figures as fields of `DetectionScores`."""
+    """Extract the counts as fields of `DetectionScores`."""
     counts: dict[str, Any] = {}
     for name, kind in _TYPES.items():
         figures = read_value(name, kind, values.get(name))

@@ -1,4 +1,4 @@
-"""Write all requested files for the shots of one or more videos without overwriting any, and split videos by shots."""
+"""Write the requested files for the shots of one or more videos without overwriting others, and split videos."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class ExportSettings:
     """Settings for pieces and images.
 
     Attributes:
-        template: Template for their names, see `NameTemplate`; None numbers them.
+        template: Template for file names, see `NameTemplate`; None numbers the files.
         image_format: ``jpg``, ``png`` or ``webp``.
-        image_size: Shorter side of images in pixels, at most the video's; None keeps the video's size.
+        image_size: Shorter side of images in pixels, at most that of the video; None for the video's size.
         images: Number of images per shot.
-        copies: Whether to copy pieces between key frames without encoding, see `copy_shots`.
-        quality: Constant quality of encoded frames, from 1 (best) to 51.
+        copies: Whether to copy pieces between key frames without re-encoding, see `copy_shots`.
+        quality: Constant rate factor (CRF) of encoded frames, from 1 (best) to 51.
     """
 
     template: str | None = None
@@ -59,10 +59,10 @@ class ExportedShots(Result):
     """The files written for one video.
 
     Attributes:
-        files: Format name and path of each file, in order of writing.
-        thumbnails: The images, in order of the shots.
+        files: Format name and path of each file, in the order written.
+        thumbnails: The images, in shot order.
         split: Pieces of the video; None if it was not split.
-        failures: (file, cause) of files that could not be written.
+        failures: (file, cause) for each file that could not be written.
     """
 
     files: tuple[tuple[str, Path], ...] = ()
@@ -76,22 +76,22 @@ _DEFAULTS = ExportSettings()
 
 @check_constructor
 class ShotExporter:
-    """Writes the requested files of one video after another.
+    """Writes the requested files for one video after another.
 
-    With one video a target is a file, or an existing folder. With several it is a folder, created if it does not exist.
-    Files in a folder are named after the videos. The only files ever overwritten are earlier outputs for the same
-    video: never an input video, another output of this exporter, or any other file.
+    For a single video, a target is a file or an existing folder. For several videos, it is a folder, created if
+    missing. Files in a folder are named after the videos. Only earlier outputs for the same video are overwritten,
+    never an input video, another output of this exporter, or any other file.
 
     Args:
-        targets: Outputs by name: names of ``formats`` (formats with a table write one file for all videos),
+        targets: Output paths by name: names of ``formats`` (table formats write one file for all videos),
             ``thumbnails`` and ``split`` (folders for images and for pieces of the video).
         sources: The videos.
-        formats: File formats by name; default: all, including formats of installed packages.
+        formats: File formats by name; default: all, including those of other packages.
         settings: Settings for pieces and images.
-        table_of: Files and folders that tables are described with; default: the videos.
+        table_of: Files and folders to name as the source of tables; default: the videos.
 
     Raises:
-        InvalidArgumentError: A folder does not exist or is a file, a file is one of the videos or is named twice, or a
+        InvalidArgumentError: A folder does not exist or is a file, a target is one of the videos or is used twice, or a
             name is unknown.
         MissingPartError: A package is not installed.
     """
@@ -110,7 +110,7 @@ class ShotExporter:
         self._known = shot_format_names() if formats is None else tuple(formats)
         formats = find_shot_formats(targets) if formats is None else formats
         self._formats = {name: form for name, form in formats.items() if form.table is None}
-        # Tables hold the shots of all videos and are written at the end.
+        # Tables contain the shots of all videos and are written at the end.
         self._tables = {name: form.table() for name, form in formats.items() if form.table is not None}
         self._settings = settings
         self._template = NameTemplate(settings.template)
@@ -127,8 +127,8 @@ class ShotExporter:
         *,
         on_progress: Callable[[float, float | None], None] | None = None,
     ) -> ExportedShots:
-        """Write all files of one video. Failures (a full disk, a file without times to split by, ...) are reported, and
-        the remaining files are written.
+        """Write all files for a video. Failures (a full disk, a file without timestamps to split by, ...) are reported,
+        and the remaining files are written.
 
         Args:
             detection: The shots.
@@ -136,12 +136,12 @@ class ShotExporter:
         """
         stem = safe_name(Path(detection.path).stem)
         name, count = stem, 1
-        # Names that differ only in case are the same on many disks.
+        # Names that differ only in case are identical on many file systems.
         while name.casefold() in self._names:
             count += 1
             name = f"{stem}-{count}"
         self._names.add(name.casefold())
-        # If the template omits the video's name, each video gets its own folder.
+        # If the template does not include the video's name, each video gets a separate folder.
         shared = len(self._sources) > 1 and not self._template.uses("name")
         own_folder = name if shared or name != stem else ""
         for table in self._tables.values():
@@ -180,7 +180,7 @@ class ShotExporter:
         """Write the tables with the shots of all exported videos.
 
         Returns:
-            The paths by format, empty without videos; and (file, cause) of failures.
+            The paths by format (empty if there are no videos), and the failures as (file, cause).
         """
         written: dict[str, Path] = {}
         failures: list[tuple[str, str]] = []
@@ -196,7 +196,7 @@ class ShotExporter:
         return describe_source(f"shots as {name}", *self._table_of)
 
     def _check(self, name: str, target: Path) -> None:
-        """Raise an error before any video is read if a target cannot be written."""
+        """Raise an error if a target cannot be written, before any video is read."""
         known = dict.fromkeys((*_FOLDERS, *self._known))
         if name not in known:
             raise InvalidArgumentError(f"targets must be among {', '.join(known)}, got {name!r}")
@@ -230,7 +230,7 @@ class ShotExporter:
             form.check(target)
 
     def _claim(self, name: str, path: Path) -> None:
-        """Reserve a file for a target; an error if it is a video or belongs to another target."""
+        """Reserve a file for a target; raise an error if it is a video or reserved for another target."""
         owner = self._owners.setdefault(_identity(path), f"the file of {name}")
         if owner != f"the file of {name}":
             raise InvalidArgumentError(
@@ -243,9 +243,9 @@ class ShotExporter:
         folder: Path,
         on_progress: Callable[[float, float | None], None] | None,
     ) -> SplitReport:
-        """Split a video; an error if an input video has the name of a piece."""
+        """Split a video; raise an error if a piece would have the name of an input video."""
         here = _identity(folder)
-        # Names that differ only in case are the same on many disks.
+        # Names that differ only in case are identical on many file systems.
         names = {self._template.format(detection, position + 1).casefold() for position in range(len(detection.shots))}
         for source in self._sources:
             parent, name = os.path.split(os.path.realpath(source))
@@ -266,7 +266,7 @@ class ShotExporter:
 
 @contextmanager
 def _collect(failures: list[tuple[str, str]], about: str) -> Iterator[None]:
-    """Append an error raised in the block to the list, naming each file once."""
+    """Append an error raised in the block to the list, without repeating the file name in its cause."""
     try:
         yield
     except MediaError as error:
@@ -284,9 +284,9 @@ def split_shots(
     template: NameTemplate | None = None,
     on_progress: Callable[[float, float | None], None] | None = None,
 ) -> SplitReport:
-    """Write every shot as a file with exactly its frames; see `vidkin.media.split_exactly`.
+    """Write every shot as a frame-accurate file; see `vidkin.media.split_exactly`.
 
-    ``parts`` of the pieces are indices of ``detection.shots``. Without shots there are no pieces.
+    ``parts`` of the pieces are indices into ``detection.shots``. Without shots, there are no pieces.
     """
     if not detection.shots:
         return SplitReport((), ())
@@ -305,11 +305,11 @@ def split_shots(
 
 @check_arguments
 def copy_shots(detection: ShotDetection, folder: PathLike, *, template: NameTemplate | None = None) -> SplitReport:
-    """Split the video before its shots without encoding, see `vidkin.media.split_video`.
+    """Split the video at its shots without re-encoding; see `vidkin.media.split_video`.
 
-    A piece begins at a key frame at or before its shot, and is numbered after the first shot in it. ``parts`` of the
-    pieces are indices of ``detection.shots``. Frames between shots that are not adjacent are dropped as far as key
-    frames allow.
+    A piece starts at the last key frame at or before its shot, and gets the number of its first shot. ``parts`` of the
+    pieces are indices into ``detection.shots``. Frames between non-adjacent shots are dropped as far as key frames
+    allow.
     """
     if not detection.shots:
         return SplitReport((), ())
@@ -337,5 +337,5 @@ def _piece_names(detection: ShotDetection, template: NameTemplate | None) -> lis
 
 
 def _identity(path: PathLike) -> str:
-    """A canonical spelling of the file that a path leads to."""
+    """Return the canonical path of a file, to compare files by."""
     return os.path.normcase(os.path.realpath(path))

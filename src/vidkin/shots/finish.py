@@ -1,4 +1,4 @@
-"""Turn the network's answers for each frame into transitions."""
+"""Convert the network's per-frame predictions to transitions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 from vidkin.shots.contract import SUDDEN, DetectedCut, Transition
 from vidkin.shots.network import CONTRAST, HARD, INSIDE, JUMP, KINDS, SINCE, TIME, UNTIL, Answers, Numbers
 
-# Quiet frames required on both sides of a division, and the length from which a part is divided anyway.
+# Quiet frames required on both sides of a split point, and the length above which a part is split in any case.
 _QUIET, _LONGEST = 16, 1024
 
-# A cut this close to the ends of a transition stays separate, if the transition has at least so many frames.
+# A cut within this many frames of either end of a transition is kept if the transition has at least this many frames.
 _EDGE, _EDGED = 2, 6
 
 
 class _Candidate(NamedTuple):
-    """A transition, in frames of a part; a sudden one has no frames."""
+    """A transition in frames of a part; empty (first == end) for a hard cut or a jump."""
 
     first: int
     end: int
@@ -30,7 +30,7 @@ class _Candidate(NamedTuple):
 
 
 class Finisher:
-    """Finds the transitions of one film from pushed rows, each as soon as no later row can change it.
+    """Finds the transitions of a video in pushed rows of predictions, each as soon as no later row can change it.
 
     Args:
         numbers: Thresholds.
@@ -42,12 +42,12 @@ class Finisher:
         self._rows: Answers = np.zeros((0, TIME + 1))
 
     def push(self, rows: Answers, *, is_last: bool = False) -> list[DetectedCut]:
-        """Take the rows of the next frames, see `vidkin.shots.network`; return the transitions that are now final, in
-        order."""
+        """Process the predictions for the next frames, see `vidkin.shots.network`; return the transitions that are now
+        final, in order."""
         rows, first = np.concatenate([self._rows, rows]), self._first
-        until = len(rows) if is_last else self._find_division(rows)
+        until = len(rows) if is_last else self._find_split(rows)
         self._first, self._rows = first + until, rows[until:]
-        found = self._join(rows[:until], self._find(rows[:until]), is_first=first == 0, is_last=is_last)
+        transitions = self._join(rows[:until], self._find(rows[:until]), is_first=first == 0, is_last=is_last)
         return [
             DetectedCut(
                 frame=max(1, first + (one.first + one.end) // 2),
@@ -59,11 +59,11 @@ class Finisher:
                 is_to_ground=one.is_to_ground,
                 is_from_ground=one.is_from_ground,
             )
-            for one in found
+            for one in transitions
         ]
 
-    def _find_division(self, rows: Answers) -> int:
-        """The last frame far from any possible transition; the end of a long part without one; otherwise 0."""
+    def _find_split(self, rows: Answers) -> int:
+        """Find the last frame far from any possible transition; without one, the end of a long part, or else 0."""
         numbers = self._numbers
         busy = (rows[:, HARD] >= numbers.hard) | (rows[:, INSIDE] >= numbers.inside)
         busy |= rows[:, CONTRAST] < numbers.plain
@@ -71,28 +71,28 @@ class Finisher:
         return int(quiet[-1]) if len(quiet) else len(rows) if len(rows) > _LONGEST else 0
 
     def _find(self, rows: Answers) -> list[_Candidate]:
-        """Cuts and gradual transitions in order; where both are possible, the likelier one."""
+        """Find cuts and gradual transitions, in order; where both are possible, keep the more probable one."""
         hard = rows[:, HARD]
         neighbors = np.maximum(np.r_[0, hard[:-1]], np.r_[hard[1:], 0])
         peaks = set(np.flatnonzero((hard >= self._numbers.hard) & (hard >= neighbors)).tolist()) - {0}
-        found = []
+        candidates = []
         for one in self._find_gradual(rows):
             edge = _EDGE if one.end - one.first >= _EDGED else 0
             inner = {frame for frame in peaks if one.first + edge < frame < one.end - edge}
             if max(hard[list(inner)], default=0) < one.sure:
                 peaks -= inner
-                found.append(one)
+                candidates.append(one)
         for frame in peaks:
             jump = float(rows[frame, JUMP])
             kind: Transition = "jump" if jump > 0.5 else "hard"
-            found.append(_Candidate(frame, frame, kind, float(hard[frame]), max(jump, 1 - jump)))
-        return sorted(found)
+            candidates.append(_Candidate(frame, frame, kind, float(hard[frame]), max(jump, 1 - jump)))
+        return sorted(candidates)
 
     def _find_gradual(self, rows: Answers) -> Iterator[_Candidate]:
-        """Gradual transitions: stretches of frames that vote for their ends."""
+        """Find gradual transitions: runs of frames whose predictions vote for the transition's ends."""
         numbers, contrasts = self._numbers, rows[:, CONTRAST]
         frames, free = np.flatnonzero(rows[:, INSIDE] >= numbers.inside), 0
-        # Two stretches touch where a frame that claims to be the last precedes one that claims to be the first.
+        # Two transitions are adjacent where a frame predicted as the last precedes one predicted as the first.
         is_new = (np.diff(frames) > 1) | ((rows[frames[:-1], UNTIL] < 1) & (rows[frames[1:], SINCE] < 1))
         for own in np.split(frames, np.flatnonzero(is_new) + 1) if len(frames) else ():
             first = max(free, round(float(np.median(own - rows[own, SINCE]))))
@@ -106,14 +106,14 @@ class Finisher:
                 yield _Candidate(first, end, name, sure, float(kinds[list(KINDS).index(name)]))
                 free = end
 
-    def _join(self, rows: Answers, found: list[_Candidate], *, is_first: bool, is_last: bool) -> list[_Candidate]:
-        """Join two fades, or two cuts, with only a moment of plain background between them; the ends of the film count
-        as fades. Mark a cut and a fade that belong together."""
+    def _join(self, rows: Answers, candidates: list[_Candidate], *, is_first: bool, is_last: bool) -> list[_Candidate]:
+        """Merge two fades, or two cuts, separated only by a moment of plain background; the start and end of the video
+        count as fades. Mark a cut and a fade that belong together."""
         numbers, plain = self._numbers, rows[:, CONTRAST] < self._numbers.plain
         times = np.append(rows[:, TIME], rows[-1:, TIME])
         opening, closing = (_Candidate(frame, frame, "fade", 1.0, 1.0) for frame in (0, len(rows)))
         joined: list[_Candidate] = []
-        for one in [*[opening] * is_first, *found, *[closing] * is_last] if found else ():
+        for one in [*[opening] * is_first, *candidates, *[closing] * is_last] if candidates else ():
             before = joined[-1] if joined else one
             kinds = {before.kind, one.kind}
             if before.end < one.first and plain[before.end : one.first].all():

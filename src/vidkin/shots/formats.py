@@ -1,6 +1,6 @@
-"""File formats for shots: one table, `SHOT_FORMATS`, read by the command, the page, the API and the docs.
+"""File formats for shots, all listed in `SHOT_FORMATS`, which the command, web page, API and docs use.
 
-A new format is one row and the function that writes it; another package registers its row in the entry point group
+To add a format, write its function and add a row; other packages register theirs in the entry point group
 ``vidkin.shot_formats``.
 """
 
@@ -41,15 +41,14 @@ class ShotFormat:
 
     Attributes:
         suffix: File extension, used if the file is named after the video.
-        write: Function of the detection and the path that writes the file; raises MediaError or InvalidArgumentError
-            on failure.
-        label: Description for users: ``"edit decision list (EDL)"``.
-        media_type: Type of the content for browsers.
-        require: Function called before any work; raises MissingPartError if a package is missing.
-        check: Function of the file's path called before any work; raises InvalidArgumentError if it cannot be written.
-        suffixes: Further extensions by which `match_shot_format` recognizes it.
-        reads_video: Whether writing it decodes the video again.
-        table: Factory of a `ShotsOfVideos` that collects several videos in one file; None writes a file for each video.
+        write: Function that writes a detection to a path; raises MediaError or InvalidArgumentError on failure.
+        label: Short description for users, for example ``"edit decision list (EDL)"``.
+        media_type: MIME type.
+        require: Function called before any work, which raises MissingPartError if a package is missing.
+        check: Function called with the path before any work, which raises InvalidArgumentError if it cannot be written.
+        suffixes: Additional extensions that `match_shot_format` recognizes.
+        reads_video: Whether writing the file decodes the video again.
+        table: Factory of a `ShotsOfVideos` that collects several videos in one file; None for one file per video.
     """
 
     suffix: str
@@ -64,7 +63,7 @@ class ShotFormat:
 
 
 class ShotsOfVideos(Protocol):
-    """Collects the shots of several videos for one file."""
+    """Collects the shots of several videos in one file."""
 
     def __len__(self) -> int:
         """Number of videos added."""
@@ -80,17 +79,17 @@ class ShotsOfVideos(Protocol):
 
 
 def shot_format_names() -> tuple[str, ...]:
-    """Names of all formats; formats of installed packages come last."""
+    """Return the names of all formats, with those of other packages last."""
     others = [name for name in _REGISTRY.usages() if name not in SHOT_FORMATS]
     return (*SHOT_FORMATS, *others)
 
 
 @check_arguments
 def find_shot_format(name: str) -> ShotFormat:
-    """Find a format by name: a row of `SHOT_FORMATS`, or a format of an installed package.
+    """Find a format by name, in `SHOT_FORMATS` or in other packages.
 
     Raises:
-        InvalidArgumentError: No format has this name; the message lists all names.
+        InvalidArgumentError: There is no format with this name; the message lists all names.
     """
     found = _REGISTRY.find(name)
     if found is None:
@@ -100,13 +99,13 @@ def find_shot_format(name: str) -> ShotFormat:
 
 @check_arguments
 def find_shot_formats(names: Collection[str]) -> dict[str, ShotFormat]:
-    """Find the formats among these names, in the order of the table, without importing others."""
+    """Find the formats with these names, in table order, without importing other formats."""
     return {name: find_shot_format(name) for name in shot_format_names() if name in names} if names else {}
 
 
 @check_arguments
 def match_shot_format(path: PathLike) -> str:
-    """Name of the format that the extension of a file selects; the longest matching extension counts.
+    """Return the name of the format for a file's extension; the longest matching extension takes precedence.
 
     Raises:
         InvalidArgumentError: No format has this extension; the message lists all extensions.
@@ -131,20 +130,20 @@ def match_shot_format(path: PathLike) -> str:
 def write_edl(
     detection: ShotDetection, path: PathLike, *, rate: Fraction | None = None, drop_frame: bool = False
 ) -> None:
-    """Write the shots as a CMX 3600 edit decision list: one cut event per shot, from one source reel ``AX``.
+    """Write the shots as a CMX 3600 edit decision list with one cut event per shot from the source reel ``AX``.
 
-    Source times follow the file's time code, or count from its start if it has none; the timeline begins at zero.
-    Positions are wall-clock times rounded to the frames of the timeline, so an editing system is within half a frame of
-    the shot. Gradual transitions are already in the footage, so they become comments, not dissolves. Events are
-    numbered as their shots; shots without a frame at the timeline's rate are omitted.
+    Source times are the file's time code, or relative to its start if it has none; the timeline starts at zero.
+    Positions are wall-clock times rounded to frames of the timeline, and therefore within half a frame of the shot.
+    Gradual transitions are part of the footage, so they become comments, not dissolves. Events have the numbers of
+    their shots; shots without a frame at the timeline's rate are omitted.
 
     Args:
         detection: The shots.
-        path: The file to write.
-        rate: Frames per second of the timeline; None uses the video's `timeline_rate`, or if that rate has no time code
-            the substitute of `smpte_rate`.
-        drop_frame: Write drop-frame time code (29.97 and 59.94 only). The default follows the file's time code; without
-            one it is non-drop, which every system reads correctly.
+        path: Output file.
+        rate: Frames per second of the timeline; None: the video's `timeline_rate`, or its replacement by `smpte_rate`
+            if no time code exists for that rate.
+        drop_frame: Write drop-frame time code (29.97 and 59.94 only). By default, the file's time code determines
+            this; without a time code, it is non-drop, which all systems read correctly.
 
     Raises:
         InvalidArgumentError: Drop-frame time code does not exist at this rate.
@@ -160,7 +159,7 @@ def write_edl(
         lines += _edl_event(number, clock, (first, last, record, record + last - first))
         lines.append(f"* FROM CLIP NAME: {_one_line(Path(detection.path).name)}")
         if clock.rate != own and not record:
-            lines.append(f"* VIDKIN: time code counts {float(clock.rate):g} frames a second")
+            lines.append(f"* VIDKIN: time code counts {float(clock.rate):g} frames per second")
         if shot.kind != "start":
             lines.append(f"* VIDKIN: {shot.kind} transition, confidence {shot.confidence:.2f}")
         if shot.critical is not None:
@@ -171,8 +170,10 @@ def write_edl(
 
 @check_arguments
 def write_scene_cuts(detection: ShotDetection, path: PathLike) -> None:
-    """Write the cuts as an edit decision list for DaVinci Resolve, for its scene cut detection or to divide a file on a
-    timeline: events without comments whose timeline times equal the source times, so that nothing moves.
+    """Write the cuts as an edit decision list for DaVinci Resolve, for its scene cut detection or to split a file on a
+    timeline.
+
+    The events have no comments, and their timeline times equal the source times, so that nothing moves.
 
     Raises:
         MediaError: The file cannot be written.
@@ -185,12 +186,12 @@ def write_scene_cuts(detection: ShotDetection, path: PathLike) -> None:
 
 
 def _code_clock(detection: ShotDetection, rate: Fraction | None = None) -> SourceClock:
-    """Time code of a video, by default at a rate for which time code exists."""
+    """Return the time code of a video, by default at a rate for which time code exists."""
     return detection.clock(rate or smpte_rate(detection.clock().rate))
 
 
 def _timeline_frames(detection: ShotDetection, clock: SourceClock) -> Iterator[tuple[int, int, int, Shot]]:
-    """Yield number, first frame, last frame + 1 and shot for each shot that has a frame on a timeline."""
+    """Yield (number, first frame, last frame + 1, shot) for each shot that has a frame on the timeline."""
     for number, shot in enumerate(detection.shots, start=1):
         first, last = clock.frame(shot.start), clock.frame(shot.end)
         if last > first:
@@ -208,7 +209,7 @@ def _edl_event(number: int, clock: SourceClock, frames: Sequence[int]) -> list[s
 
 @check_arguments
 def write_chapters(detection: ShotDetection, path: PathLike) -> None:
-    """Write the shots as chapters in FFmpeg's metadata format, times in milliseconds from the start of the file.
+    """Write the shots as chapters in FFmpeg's metadata format, with times in milliseconds from the start of the file.
 
     ``ffmpeg -i film.mp4 -i chapters.txt -map_metadata 1 -map_chapters 1 -codec copy out.mp4`` adds them to a video.
 
@@ -229,12 +230,12 @@ def write_chapters(detection: ShotDetection, path: PathLike) -> None:
 
 
 def _one_line(text: str) -> str:
-    """Replace line breaks and other control characters, which would start another statement."""
+    """Replace line breaks and other control characters, which could start a new statement."""
     return "".join(char if char.isprintable() or "\ud800" <= char <= "\udfff" else "_" for char in text)
 
 
 def _escaped(text: str) -> str:
-    """Escape special characters of FFmpeg's metadata format with a backslash."""
+    """Escape special characters for FFmpeg's metadata format with backslashes."""
     return "".join(f"\\{char}" if char in "=;#\\\n" else char for char in text)
 
 
@@ -247,15 +248,15 @@ def _write_text(path: PathLike, source: str, text: str) -> None:
 def write_otio(detection: ShotDetection, path: PathLike, *, rate: Fraction | None = None) -> None:
     """Write the shots as an OpenTimelineIO video track with one clip per shot.
 
-    Each clip holds its range in the source, counted from the file's time code if it has one, and under the metadata key
-    ``vidkin`` the kind and confidence of the transition that opens it, the exact times of shot and transition in
-    seconds and, if judged, its critical score; critical clips also have a red marker. Positions are wall-clock times
-    rounded to the frames of the timeline; shots without a frame at its rate are omitted.
+    Each clip has its range in the source, relative to the file's time code if there is one. Its metadata entry
+    ``vidkin`` contains the kind and confidence of the opening transition, the exact times of the shot and the
+    transition in seconds and, if available, the critical score; critical clips also have a red marker. Positions are
+    wall-clock times rounded to frames of the timeline; shots without a frame at its rate are omitted.
 
     Args:
         detection: The shots.
-        path: The file to write; readers expect ``.otio``.
-        rate: Frames per second of the timeline; None uses the video's `timeline_rate`.
+        path: Output file; readers expect ``.otio``.
+        rate: Frames per second of the timeline; None: the video's `timeline_rate`.
 
     Raises:
         MissingPartError: opentimelineio is not installed.
@@ -302,10 +303,10 @@ def write_otio(detection: ShotDetection, path: PathLike, *, rate: Fraction | Non
 
 @check_arguments
 def write_fcpxml(detection: ShotDetection, path: PathLike) -> None:
-    """Write the shots as a Final Cut Pro project (FCPXML 1.9, which DaVinci Resolve also reads): clips of one file in
-    the main storyline, each with a note on its opening transition; critical clips have a marker.
+    """Write the shots as a Final Cut Pro project (FCPXML 1.9, also supported by DaVinci Resolve).
 
-    Source times follow the file's time code, or count from its start if it has none.
+    The main storyline consists of clips of a single file, each with a note on its opening transition; critical clips
+    have a marker. Source times are the file's time code, or relative to its start if it has none.
 
     Raises:
         MediaError: The video cannot be read, or the file cannot be written.
@@ -353,12 +354,12 @@ def write_fcpxml(detection: ShotDetection, path: PathLike) -> None:
 
 
 def _as_xml(name: str) -> str:
-    """Make a name valid in XML: Unicode without control characters."""
+    """Make a name valid for XML: Unicode without control characters."""
     return _one_line(_as_unicode(name))
 
 
 def import_otio() -> Any:
-    """Import opentimelineio; `MissingPartError` names the command that installs it."""
+    """Import opentimelineio; if it is not installed, raise `MissingPartError` with the install command."""
     try:
         return importlib.import_module("opentimelineio")
     except ImportError as error:
@@ -381,12 +382,12 @@ _CSV_COLUMNS = (
 
 @check_arguments
 def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None:
-    """Write the shots of one or more videos as CSV (UTF-8), one line per shot.
+    """Write the shots of one or more videos as CSV (UTF-8), with one line per shot.
 
     Columns: file, shot (from 1), start and end in seconds from the start of the file, start_frame, end_frame (the first
-    frame after the shot), start_timecode and end_timecode (from the file's own if it has one), kind and confidence of
-    the transition that opens the shot, transition_start and transition_end in seconds if it is gradual, critical (empty
-    if not judged), black (black seconds of the shot, empty for none).
+    frame after the shot), start_timecode and end_timecode (based on the file's time code if it has one), kind and
+    confidence of the opening transition, transition_start and transition_end in seconds if it is gradual, critical
+    (empty if not available), black (seconds of black in the shot; empty for none).
 
     Raises:
         MediaError: The file cannot be written.
@@ -398,7 +399,7 @@ def write_shots_csv(detections: Sequence[ShotDetection], path: PathLike) -> None
 
 
 class ShotTable:
-    """Collects the lines of `write_shots_csv` video by video, without keeping detections in memory."""
+    """Collects the rows of `write_shots_csv` video by video, without keeping the detections in memory."""
 
     def __init__(self) -> None:
         self._rows: list[list[str]] = []
@@ -437,7 +438,7 @@ class ShotTable:
         """Write the table.
 
         Args:
-            path: The file to write.
+            path: Output file.
             source: Description of the videos, see :func:`vidkin._base.outputs.describe_source`.
 
         Raises:
@@ -461,11 +462,11 @@ class ShotTable:
 
 @check_arguments
 def write_stats_csv(detection: ShotDetection, path: PathLike) -> None:
-    """Write the detector's curve as CSV, one line per frame.
+    """Write the detector's curve as CSV, with one line per frame.
 
-    Columns: frame, time in seconds from the start of the file, the curve under its own name (empty without a value),
-    cut (the confidence, at the first frame of a new shot) and transition (the confidence, at all frames of a gradual
-    transition).
+    Columns: frame, time in seconds from the start of the file, a column named after the curve (empty where it has no
+    value), cut (the confidence, at the first frame of a new shot) and transition (the confidence, at all frames of a
+    gradual transition).
 
     Raises:
         MediaError: The file cannot be written.
@@ -521,14 +522,14 @@ SHOT_FORMATS: Mapping[str, ShotFormat] = {
     "labels": ShotFormat(
         ".labels.json",
         lambda detection, path: write_shot_annotations(path, [annotate_shots(detection)]),
-        "labels to train and measure with",
+        "labels for training and evaluation",
         "application/json",
         suffixes=(".json",),
         table=LabelTable,
     ),
-    "stats": ShotFormat(".csv", write_stats_csv, "the curve as a table", "text/csv", suffixes=(".stats.csv",)),
+    "stats": ShotFormat(".csv", write_stats_csv, "curve as a table", "text/csv", suffixes=(".stats.csv",)),
     "html": ShotFormat(".html", write_contact_sheet, "contact sheet", "text/html", reads_video=True),
 }
-"""Built-in formats by name, in the order in which they are written and shown."""
+"""Built-in formats by name, in the order in which they are written and listed."""
 
 _REGISTRY: Registry[ShotFormat] = Registry("format of shots", SHOT_FORMATS, group="vidkin.shot_formats")

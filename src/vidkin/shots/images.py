@@ -1,4 +1,4 @@
-"""Save images of shots: choose frames that show something, name the files, and write contact sheets."""
+"""Save images of shots: choose frames that are not black, name the files, and write contact sheets."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 ImageFormat = Literal["jpg", "png", "webp"]
 
 IMAGE_FORMATS: tuple[ImageFormat, ...] = ("jpg", "png", "webp")
-"""Formats of images, by extension."""
+"""Image formats, by extension."""
 
 _QUALITY = 88
-# Positions to try within the stretch of an image, as shares of it; the first that is not nearly black is used.
+# Positions to try within the range of an image, as fractions; the first frame that is not nearly black is used.
 _POSITIONS = (0.5, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875, 0.0625, 0.9375, 0.0, 1.0)
-# A frame is nearly black if less than this percentage of its pixels is brighter than this level (out of 255).
+# A frame is nearly black if less than this percentage of its pixels is brighter than this level (of 255).
 _BRIGHT_SHARE, _BLACK = 2, 40
 _LUMA = np.array(LUMINANCE, np.float32)
 
@@ -66,18 +66,18 @@ def write_thumbnails(
     form: ImageFormat = "jpg",
     template: NameTemplate | None = None,
 ) -> tuple[Path, ...]:
-    """Save images of every shot as ``<name>-001.jpg`` and so on, in one pass over the video.
+    """Save images of every shot as ``<name>-001.jpg`` etc., in a single pass over the video.
 
     Args:
         detection: The shots.
-        folder: Where to write; created if it does not exist.
-        short_side: Length in pixels of the shorter side, at most that of the video; None keeps its size.
-        count: Number of images per shot, evenly spread; a shot with fewer visible frames gets fewer.
-        form: Format of the images.
-        template: Template of their names.
+        folder: Output folder; created if missing.
+        short_side: Shorter side of the images in pixels, at most that of the video; None for the video's size.
+        count: Number of images per shot, evenly spaced; a shot with fewer visible frames gets fewer.
+        form: Image format.
+        template: Template for the file names.
 
     Returns:
-        The images, in order of the shots.
+        Paths of the images, in shot order.
 
     Raises:
         InvalidArgumentError: The count is below 1, or the format is unknown.
@@ -108,32 +108,31 @@ def write_thumbnails(
 
 
 def iter_shot_images(detection: ShotDetection, *, short_side: int | None = 160, count: int = 1) -> Iterator[ShotImage]:
-    """Images of every shot, in order.
+    """Yield the images of every shot, in order.
 
-    The visible part of a shot (without black, outside transitions) is divided into one stretch per image. Each image is
-    the frame in the middle of its stretch or, if that is nearly black, the first of a few alternatives that is not. If
-    all are nearly black, the one with the most contrast is used: a title of few letters rather than the last gray of a
-    fade.
+    The visible part of a shot (without black and transitions) is split into equal ranges, one per image. Each image is
+    the middle frame of its range or, if that is nearly black, the first of several alternatives that is not. If all are
+    nearly black, the one with the highest contrast is used, to prefer a short title over the last gray of a fade.
 
     Raises:
         InvalidArgumentError: The count is below 1.
         MediaError: The video cannot be read.
     """
     check_at_least(1, count=count)
-    # Frame -> the stretch it can represent, and its rank there.
+    # Shot, image and rank for each candidate frame.
     choices: dict[int, tuple[int, int, int]] = {}
     for number in range(1, len(detection.shots) + 1):
         begin, end = detection.seen(number - 1)
         parts = min(count, end - begin)
         for part in range(parts):
             first, last = (begin + (end - begin) * border // parts for border in (part, part + 1))
-            for rank, share in enumerate(_POSITIONS):
-                choices.setdefault(first + int((last - first - 1) * share), (number, part + 1, rank))
+            for rank, position in enumerate(_POSITIONS):
+                choices.setdefault(first + int((last - first - 1) * position), (number, part + 1, rank))
     if not choices:
         return
     frames = sorted(choices)
     times = np.asarray(detection.frame_times)
-    reading = (
+    candidates = (
         (choices[frame], frame, image)
         for batch in iter_frames_at(
             detection.path, times[frames].tolist(), short_side=short_side, stream=detection.stream
@@ -141,13 +140,13 @@ def iter_shot_images(detection: ShotDetection, *, short_side: int | None = 160, 
         for image, time in zip(batch.images, batch.timestamps, strict=True)
         if (frame := int(first_at(times, time))) in choices
     )
-    for (number, part), group in groupby(reading, key=lambda entry: entry[0][:2]):
+    for (number, part), group in groupby(candidates, key=lambda entry: entry[0][:2]):
         _, frame, image = min(group, key=lambda entry: _merit(entry[2], entry[0][2]))
         yield ShotImage(number, part, frame, image)
 
 
 def _merit(image: NDArray[np.uint8], rank: int) -> tuple[float, int]:
-    """Sort key, smallest first: frames that show something by rank, others by contrast."""
+    """Return a sort key (lowest is best): frames that are not nearly black by rank, then the others by contrast."""
     luma = image[::2, ::2] @ _LUMA
     if float(np.percentile(luma, 100 - _BRIGHT_SHARE)) >= _BLACK:
         return -math.inf, rank
@@ -155,54 +154,54 @@ def _merit(image: NDArray[np.uint8], rank: int) -> tuple[float, int]:
 
 
 NAME_FIELDS = ("name", "shot", "shots", "image", "kind", "start", "end", "start_frame", "end_frame")
-"""Fields of a template: name of the video, number of the shot, number of shots, number of the image, the transition
-that opens the shot, its start and end in seconds, its first frame and the first one after it."""
+"""Fields of a template: name of the video, number of the shot, number of shots, number of the image, opening
+transition, start and end of the shot in seconds, its first frame, and the first frame after it."""
 
 _SAMPLE = {"name": "film", "shot": 1, "shots": 1, "image": 1, "kind": "hard"}
 _SAMPLE |= {"start": 0.5, "end": 1.5, "start_frame": 1, "end_frame": 2}
-# Allows widths and decimals, but no names of a million characters.
+# Format specifications with a width or decimals, but without widths that would give names of a million characters.
 _SPEC = re.compile(r"[<>^=]?[+\- ]?0?\d{0,2}(\.\d)?[a-zA-Z]?")
 _DIGITS = 3
-# Bytes of a name without its extension; file systems allow 255 in total.
+# Maximum number of bytes in a name without its extension; file systems allow 255 in total.
 _MAX_BYTES = 240
 
 
 @check_constructor
 class NameTemplate:
-    """Names of pieces and images, without extension.
+    """Template for the names of pieces and images, without extension.
 
     Args:
-        text: A Python format string, for example ``{name}-{shot:03d}``; None numbers shots with three digits or as
-            many as needed, and the images of a shot if there are several.
+        text: Python format string, for example ``{name}-{shot:03d}``; None numbers the shots with at least three
+            digits, and the images of a shot if there are several.
 
     Raises:
-        InvalidArgumentError: A field or its format is invalid, shots would share a name, or the pattern includes a
+        InvalidArgumentError: A field or its format is invalid, shots would share a name, or the template includes a
             folder.
     """
 
     def __init__(self, text: str | None = None) -> None:
         self._text = text
         if text is not None:
-            shown = f"template must be a pattern such as '{{name}}-{{shot:03d}}', got {text!r}"
+            problem = f"template must be a pattern such as '{{name}}-{{shot:03d}}', got {text!r}"
             try:
                 parts = [part[1:] for part in string.Formatter().parse(text) if part[1] is not None]
             except ValueError as error:
-                raise InvalidArgumentError(f"{shown}: {error}") from None
+                raise InvalidArgumentError(f"{problem}: {error}") from None
             for field, spec, conversion in parts:
                 if field not in NAME_FIELDS:
                     raise InvalidArgumentError(f"template has no field {field!r}; choose from {', '.join(NAME_FIELDS)}")
                 if conversion is not None or not _SPEC.fullmatch(spec or ""):
-                    raise InvalidArgumentError(f"{shown}: {field} cannot have the format {spec or conversion!r}")
+                    raise InvalidArgumentError(f"{problem}: {field} cannot have the format {spec or conversion!r}")
             if not {"shot", "start_frame"} & {str(field) for field, _, _ in parts}:
                 raise InvalidArgumentError("template must include {shot} or {start_frame}, or shots would share a name")
             try:
                 sample = text.format(**_SAMPLE)
             except ValueError as error:
-                raise InvalidArgumentError(f"{shown}: {error}") from None
+                raise InvalidArgumentError(f"{problem}: {error}") from None
             if "/" in sample or "\\" in sample or "\0" in sample or sample.startswith("."):
                 raise InvalidArgumentError(
                     f"template must be a file name without folders that does not begin with a dot, got {text!r}; set "
-                    "the folder with its own option"
+                    "the folder with the output option"
                 )
 
     def uses(self, field: str) -> bool:
@@ -210,13 +209,14 @@ class NameTemplate:
         return self._text is None or field in (part[1] for part in string.Formatter().parse(self._text))
 
     def format(self, detection: ShotDetection, number: int, *, image: int = 1, images: int = 1) -> str:
-        """The name for a shot.
+        """Return the name for a shot.
 
         Args:
             detection: All shots of the video.
             number: Number of the shot, counting from 1.
             image: Number of the image within the shot, counting from 1.
-            images: Number of images per shot; names differ even if the template does not number images.
+            images: Number of images per shot; if there are several, names are unique even if the template does not
+                number images.
         """
         name, shot = safe_name(Path(detection.path).stem), detection.shots[number - 1]
         tail = f"-{image}" if images > 1 and (self._text is None or not self.uses("image")) else ""
@@ -251,15 +251,15 @@ small { opacity: .7; }
 
 @check_arguments
 def write_contact_sheet(detection: ShotDetection, path: PathLike, *, short_side: int = 120) -> None:
-    """Write an HTML page with an image, the times and the transition of every shot; images are embedded.
+    """Write an HTML page with an embedded image, the times and the opening transition of every shot.
 
-    Gradual transitions are listed with their start and end, including fades at the very beginning and end. Times count
-    from the start of the file.
+    Gradual transitions, including fades at the very start and end, are listed with their start and end times. Times are
+    relative to the start of the file.
 
     Args:
         detection: The shots.
-        path: The file to write.
-        short_side: Length in pixels of the shorter side of the images.
+        path: Output file.
+        short_side: Shorter side of the images in pixels.
 
     Raises:
         MediaError: The video cannot be read, or the file cannot be written.
@@ -296,5 +296,5 @@ def write_contact_sheet(detection: ShotDetection, path: PathLike, *, short_side:
 
 
 def _extent(start: float, end: float) -> str:
-    """Start and end of a gradual transition as text, after a comma; empty for a sudden cut."""
+    """Format the start and end of a gradual transition, preceded by a comma; empty for a hard cut or a jump."""
     return f", {start:.2f} to {end:.2f} s" if end > start else ""

@@ -1,4 +1,4 @@
-"""Labels of shots and critical moments: their JSON format, and conversion of detections to labels."""
+"""Labels of shots and critical parts: the JSON format, and conversion of detections to labels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FORMAT = "vidkin-shots-1"
 
 @check_arguments
 def check_shot(start: int, end: int, critical: tuple[int, int] | None) -> None:
-    """Raise InvalidArgumentError unless [start, end) are valid frames of a shot with the critical frames inside it."""
+    """Raise InvalidArgumentError unless [start, end) is a valid frame range that contains the critical frames."""
     if not 0 <= start < end:
         raise InvalidArgumentError(f"a shot must have 0 <= start < end, got [{start}, {end})")
     if critical is not None and not start <= critical[0] < critical[1] <= end:
@@ -36,12 +36,12 @@ def check_shot(start: int, end: int, critical: tuple[int, int] | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ShotAnnotation:
-    """One labeled shot, in frames from 0 in the order of presentation.
+    """A labeled shot, in frames numbered from 0 in presentation order.
 
     Attributes:
         start: First frame.
-        end: One past the last frame.
-        critical: [start, end) of the critical frames, inside the shot; None if there are none.
+        end: First frame after the shot.
+        critical: Critical frames [start, end) inside the shot; None if there are none.
     """
 
     start: int
@@ -55,14 +55,14 @@ class ShotAnnotation:
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class VideoAnnotation:
-    """The labeled shots of one video.
+    """The labeled shots of a video.
 
-    Frames between two shots belong to a gradual transition; adjacent shots have a hard cut between them.
+    Frames between two shots belong to a gradual transition; there is a hard cut between adjacent shots.
 
     Attributes:
         video: The file.
-        fps: Frames per second, used only to compute times; labels are defined by frame numbers.
-        shots: Shots in order of time, without overlap.
+        fps: Frames per second, only used to compute times; labels are defined by frame numbers.
+        shots: Non-overlapping shots in order of time.
     """
 
     video: Path
@@ -81,8 +81,8 @@ class VideoAnnotation:
 
     @property
     def cuts(self) -> tuple[int | tuple[int, int], ...]:
-        """Boundaries as `metric.measures.boundary_scores` takes them: the first frame of the new shot, or the
-        (first, last) frame of a gradual transition."""
+        """Boundaries in the form of `metric.measures.boundary_scores`: the first frame of the new shot, or the
+        (first, last) frames of a gradual transition."""
         return tuple(
             after.start if after.start == before.end else (before.end, after.start - 1)
             for before, after in pairwise(self.shots)
@@ -93,14 +93,14 @@ class VideoAnnotation:
 def write_shot_annotations(
     path: PathLike, annotations: Sequence[VideoAnnotation], *, source: str | None = None
 ) -> None:
-    """Write labels as JSON. Videos in the same folder or below are named relative to the file.
+    """Write labels as JSON. Paths of videos in the same folder or below are relative to the file.
 
-    The format: ``{"format": "vidkin-shots-1", "videos": [{"video": "a.mp4", "fps": 25.0, "shots": [{"start": 0,
-    "end": 90, "critical": [60, 90]}, {"start": 90, "end": 200, "critical": null}]}]}``; every interval is
+    Format: ``{"format": "vidkin-shots-1", "videos": [{"video": "a.mp4", "fps": 25.0, "shots": [{"start": 0,
+    "end": 90, "critical": [60, 90]}, {"start": 90, "end": 200, "critical": null}]}]}``, where intervals are
     [start, end) in frames.
 
     Raises:
-        MediaError: The file cannot be written, or it has labels of other videos.
+        MediaError: The file cannot be written, or already contains labels of other videos.
     """
     target = Path(path)
     folder = target.absolute().parent
@@ -130,21 +130,21 @@ def write_shot_annotations(
 
 @check_arguments
 def read_shot_annotations(path: PathLike) -> list[VideoAnnotation]:
-    """Read labels that `write_shot_annotations` or a person wrote.
+    """Read labels written by `write_shot_annotations` or by hand.
 
-    A relative name of a video is relative to the file. The file can also hold a single video: an object with
-    ``video``, ``fps`` and ``shots``.
+    Relative video paths are relative to the file. The file may also contain a single video: an object with ``video``,
+    ``fps`` and ``shots``.
 
     Raises:
-        InvalidArgumentError: The file cannot be read, is not JSON in this format, or its labels contradict each other;
-            the message names the video and the shot.
+        InvalidArgumentError: The file cannot be read, is not JSON in this format, or has inconsistent labels; the
+            message names the video and the shot.
     """
     source = Path(path)
     document = read_json_object(source)
     videos = [document] if "shots" in document else document.get("videos")
     if not isinstance(videos, list) or document.get("format", _FORMAT) != _FORMAT:
         raise InvalidArgumentError(
-            f"{source}: must hold an object with 'format': {_FORMAT!r} and 'videos', got the keys {sorted(document)}"
+            f"{source}: must contain an object with 'format': {_FORMAT!r} and 'videos', got the keys {sorted(document)}"
         )
     return [_video(item, number, source) for number, item in enumerate(videos)]
 
@@ -158,11 +158,11 @@ def read_json_object(path: Path) -> dict[str, Any]:
     try:
         document = read_json(path)
     except OSError as error:
-        raise InvalidArgumentError(f"{path}: cannot be read, {error.strerror}") from error
+        raise InvalidArgumentError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
-        raise InvalidArgumentError(f"{path}: is not JSON, {error}") from error
+        raise InvalidArgumentError(f"{path}: is not valid JSON: {error}") from error
     if not isinstance(document, dict):
-        raise InvalidArgumentError(f"{path}: must hold a JSON object, got a {type(document).__name__}")
+        raise InvalidArgumentError(f"{path}: must contain a JSON object, got a {type(document).__name__}")
     return document
 
 
@@ -170,7 +170,7 @@ def _video(item: Any, number: int, source: Path) -> VideoAnnotation:
     try:
         shots = tuple(_shot(shot) for shot in item["shots"])
         if not isinstance(item["video"], str) or not item["video"]:
-            raise InvalidArgumentError(f"'video' must be the name of a file, got {item['video']!r}")
+            raise InvalidArgumentError(f"'video' must be a file name, got {item['video']!r}")
         return VideoAnnotation(source.parent / item["video"], float(item["fps"]), shots)
     except InvalidArgumentError as error:
         raise InvalidArgumentError(f"{source}, video {number}: {error}") from None
@@ -182,10 +182,10 @@ def _video(item: Any, number: int, source: Path) -> VideoAnnotation:
 
 
 def _shot(entry: Mapping[str, Any]) -> ShotAnnotation:
-    # A misspelled "critical" would silently make every shot uncritical.
+    # Reject unknown keys, because a misspelled "critical" would silently make a shot not critical.
     unknown = sorted(set(entry) - {"start", "end", "critical"})
     if unknown:
-        raise InvalidArgumentError(f"a shot must have 'start', 'end' and 'critical' only, got {unknown[0]!r}")
+        raise InvalidArgumentError(f"a shot may only have 'start', 'end' and 'critical', got {unknown[0]!r}")
     critical = entry.get("critical")
     part = None
     if critical is not None:
@@ -204,8 +204,9 @@ def _frame(value: Any) -> int:
 def annotate_shots(detection: ShotDetection) -> VideoAnnotation:
     """Convert a detection to labels, for correction or comparison.
 
-    Frames of a gradual transition belong to no shot, except for a fade at an end of the video. Critical frames are the
-    ones that a person marked; without marks, a shot that the detector judges critical is critical as a whole.
+    Frames of a gradual transition belong to no shot, except for a fade at the start or end of the video. Critical
+    frames are those marked by a person; without marks, a shot that the detector reports as critical is critical as a
+    whole.
     """
     times = np.asarray(detection.frame_times)
     shots: list[ShotAnnotation] = []
@@ -220,14 +221,14 @@ def annotate_shots(detection: ShotDetection) -> VideoAnnotation:
     for shot, (start, end) in zip(detection.shots, spans, strict=True):
         marked = [(max(first, start), min(last, end)) for first, last in detection.critical]
         inside = [(first, last) for first, last in marked if first < last]
-        judged = (start, end) if shot.is_critical and not detection.critical else None
-        longest = max(inside, key=lambda part: part[1] - part[0], default=judged)
+        whole = (start, end) if shot.is_critical and not detection.critical else None
+        longest = max(inside, key=lambda part: part[1] - part[0], default=whole)
         shots.append(ShotAnnotation(start, end, longest))
     return VideoAnnotation(Path(detection.path), float(detection.clock().rate), tuple(shots))
 
 
 class LabelTable:
-    """Collects the labels of several videos for one file."""
+    """Collects the labels of several videos into one file."""
 
     def __init__(self) -> None:
         self._annotations: list[VideoAnnotation] = []
@@ -244,14 +245,14 @@ class LabelTable:
         """Write the labels; ``source`` describes the videos, see :func:`vidkin._base.outputs.describe_source`.
 
         Raises:
-            MediaError: The file cannot be written, or it has labels of other videos.
+            MediaError: The file cannot be written, or already contains labels of other videos.
         """
         write_shot_annotations(path, self._annotations, source=source)
 
 
 @check_arguments
 def is_shot_labels(path: PathLike) -> bool:
-    """Whether a file contains labels of shots."""
+    """Whether a file contains shot labels."""
     try:
         document = read_json(path)
     except (OSError, ValueError):

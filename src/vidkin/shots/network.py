@@ -1,4 +1,4 @@
-"""Run the transition network: it takes small frames of a video and returns a row of answers per frame."""
+"""Run the transition network, which takes downscaled video frames and returns a row of predictions per frame."""
 
 from __future__ import annotations
 
@@ -22,43 +22,46 @@ from vidkin.shots.contract import Transition
 Bytes = NDArray[np.uint8]
 
 Answers = NDArray[np.floating]
-"""[T, 10], one row per frame, with the columns below."""
+"""[T, 10], one row of predictions per frame, with the columns below."""
 
 SHIPPED = Path(__file__).with_name("data") / "shots.onnx"
-"""The network that ships with the package; ``shots.json`` next to it has its thresholds and its origin."""
+"""The network included in the package; ``shots.json`` in the same folder contains its thresholds and provenance."""
 
 GRID = (64, 128)
-"""Rows and columns of luma that are sampled from a decoded frame."""
+"""Number of rows and columns of luma sampled from a decoded frame."""
 
 SMALL = (32, 64)
-"""Rows and columns of luma in a small frame, each the mean of four samples. Chroma has half as many."""
+"""Number of rows and columns of luma in a downscaled frame; each value is the mean of four samples. Chroma has half as
+many of each."""
 
 CONTEXT = 110
-"""Number of frames before and after a frame that its answers depend on."""
+"""Number of frames before and after a frame that its predictions depend on."""
 
 HARD, JUMP, INSIDE, SINCE, UNTIL, CONTRAST, TIME = 0, 1, 2, 6, 7, 8, 9
-"""Columns of a row: the probabilities that the frame is the first of a new shot, that such a cut is a jump, and that it
-lies in a gradual transition, and of which kind; the frames since that transition's first and until its last; the
-contrast of luma, out of 255; and the time in seconds."""
+"""Columns of a row: probability that the frame is the first of a new shot, that such a cut is a jump, and that the
+frame is inside a gradual transition (for the kinds, see `KINDS`); number of frames since that transition's first frame
+and until its last; contrast of the luma (0 to 255); and time in seconds."""
 
 KINDS: Mapping[Transition, int] = {"dissolve": 3, "fade": 4, "wipe": 5}
-"""Columns of the probabilities of kinds."""
+"""Columns with the probability of each kind of gradual transition."""
 
-# Frames answered at a time. Answers do not depend on how frames are pushed, because blocks always begin at multiples.
+# Frames per run of the network. Blocks always start at multiples of this number, so that predictions do not depend on
+# how frames are pushed.
 _BLOCK = 768
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers:
-    """All numbers by which transitions are read from answers.
+    """Thresholds for converting predictions to transitions.
 
     Attributes:
         hard: Minimum probability of a cut, in (0, 1).
-        gradual: Minimum mean probability of the frames inside a gradual transition, in (0, 1).
-        inside: Minimum probability of each frame inside a gradual transition.
-        plain: Contrast of luma (standard deviation, out of 255) below which a frame is a plain background.
-        fade_gap: Maximum seconds of plain background between two fades, or a cut and a fade, that belong together.
-        cut_gap: The same between a cut to the background and a cut away from it.
+        gradual: Minimum mean probability of the frames in a gradual transition, in (0, 1).
+        inside: Minimum probability of each frame in a gradual transition.
+        plain: A frame is a plain background if the standard deviation of its luma (0 to 255) is below this.
+        fade_gap: Maximum duration in seconds of plain background between two fades, or between a cut and a fade, that
+            belong together.
+        cut_gap: Maximum duration in seconds of plain background between a cut to it and a cut away from it.
     """
 
     hard: float
@@ -75,16 +78,16 @@ class Numbers:
 
     @classmethod
     def load(cls, network: PathLike, **changes: float | None) -> Numbers:
-        """Read the numbers in the JSON file next to a network, with the changes that are not None.
+        """Read the thresholds from the JSON file of a network; ``changes`` that are not None override them.
 
         Raises:
-            InvalidArgumentError: The file cannot be read, lacks a number, or one is out of range.
+            InvalidArgumentError: The file cannot be read or is incomplete, or a threshold is out of range.
         """
         path = Path(network).with_suffix(".json")
         try:
             stored = {field.name: float(read_json(path)["numbers"][field.name]) for field in fields(cls)}
         except (OSError, KeyError, TypeError, ValueError) as error:
-            raise InvalidArgumentError(f"{path}: the numbers of the network cannot be read: {error}") from error
+            raise InvalidArgumentError(f"{path}: the network's thresholds cannot be read: {error}") from error
         return cls(**stored | {name: value for name, value in changes.items() if value is not None})
 
 
@@ -103,24 +106,24 @@ class NetworkInput(NamedTuple):
 
     @classmethod
     def none(cls) -> NetworkInput:
-        """No frames."""
+        """Return an empty input."""
         height, width = SMALL
         luma, chroma = (0, height, width), (0, 2, height // 2, width // 2)
         return cls(np.zeros(luma, np.uint8), np.zeros(chroma, np.uint8), np.zeros(0))
 
     def append(self, frames: NetworkInput) -> NetworkInput:
-        """These frames followed by ``frames``."""
+        """Return these frames followed by ``frames``."""
         luma, chroma = np.concatenate([self.luma, frames.luma]), np.concatenate([self.chroma, frames.chroma])
         return NetworkInput(luma, chroma, np.concatenate([self.times, frames.times]))
 
 
 def shrink_planes(planes: FramePlanes) -> NetworkInput:
-    """Small frames from frames sampled on `GRID`."""
+    """Downscale frames sampled on `GRID` for the network."""
     return NetworkInput(_halve(planes.luma), _halve(planes.chroma), planes.timestamps)
 
 
 def _halve(images: Bytes) -> Bytes:
-    """Halve [..., H, W] to the rounded means of 2 x 2 samples."""
+    """Downscale [..., H, W] by two, to the rounded means of 2 x 2 samples."""
     total = images[..., ::2, ::2].astype(np.uint16)
     for down, across in ((0, 1), (1, 0), (1, 1)):
         total += images[..., down::2, across::2]
@@ -128,26 +131,26 @@ def _halve(images: Bytes) -> Bytes:
 
 
 class NetworkReader:
-    """Returns rows of answers for the frames of one video, as soon as the frames they depend on are known.
+    """Computes predictions for the frames of a video, as soon as the frames they depend on have been pushed.
 
     Args:
-        network: An ONNX file that takes ``luma`` and ``chroma`` [1, T, ...] of `NetworkInput` and returns ``answers``
-            [1, T, 8]. Answers for a frame may depend on `CONTEXT` frames before and after it.
+        network: ONNX file with the inputs ``luma`` and ``chroma`` [1, T, ...] of `NetworkInput` and the output
+            ``answers`` [1, T, 8]. The output for a frame may depend on `CONTEXT` frames before and after it.
     """
 
     def __init__(self, network: PathLike = SHIPPED) -> None:
         self._session = _open(os.fspath(network), os.getpid())
         self._frames = NetworkInput.none()
-        self._first = self._done = 0  # number of the first frame held, and of the first one without answers
+        self._first = self._done = 0  # number of the first buffered frame, and of the first one without predictions
 
     def push(self, planes: FramePlanes) -> list[Answers]:
-        """Take the next frames; return the blocks of rows that are now known."""
+        """Process the next frames; return the blocks of predictions that are now available."""
         self._frames = self._frames.append(shrink_planes(planes))
         count = self._first + len(self._frames.times)
         return [self._answer(_BLOCK) for _ in range((count - CONTEXT - self._done) // _BLOCK)]
 
     def finish(self) -> list[Answers]:
-        """The blocks of rows of the last frames."""
+        """Return the blocks of predictions for the remaining frames."""
         left = self._first + len(self._frames.times) - self._done
         return [self._answer(min(_BLOCK, left - start)) for start in range(0, left, _BLOCK)]
 
@@ -168,6 +171,6 @@ class NetworkReader:
 
 @lru_cache(maxsize=1)
 def _open(network: str, process: int) -> Any:
-    """A session for all videos of this process, because opening one takes as long as a few hundred frames."""
-    # One thread: with more, they wait for each other while the decoder is busy.
+    """Open a session shared by all videos in a process, because opening one takes as long as several hundred frames."""
+    # Use one thread, because several would wait for each other while the decoder is busy.
     return open_session(network, threads=1)

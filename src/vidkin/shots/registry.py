@@ -1,4 +1,4 @@
-"""Open shot detectors by name; all names are resolved here."""
+"""Open shot detectors by name, and register new ones."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from vidkin.models import read_model_info
 from vidkin.shots.contract import PlanesDetector, ShotDetector
 
 DetectorFactory = Callable[..., ShotDetector | PlanesDetector]
-"""Makes a detector; usually the class itself.
+"""Callable that creates a detector, usually its class.
 
-Keyword-only parameters of type int, float or str are its settings. A parameter ``model`` takes the folder of a model,
+Keyword-only parameters of type int, float or str are settings. A parameter ``model`` receives the model folder in
 ``prefix:FOLDER``.
 """
 
 _CUTS = "vidkin.shots.detector:CutDetector"
 _MODEL_FILE = "config.toml"
-# Other packages list their detectors in their metadata: prefix = "module:factory".
+# Other packages register detectors as entry points: prefix = "module:factory".
 _DETECTORS: Registry[DetectorFactory] = Registry(
     "shot detector",
     {"cuts": _CUTS, "default": _CUTS},
@@ -36,22 +36,22 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
     """Open a new detector for one video.
 
     Args:
-        name: One of `available_detectors` (``default`` is ``cuts``), a detector of an installed package (entry point
-            group ``vidkin.shot_detectors``), or the folder of a trained model. Settings follow a question mark:
+        name: One of `available_detectors` (``default`` is ``cuts``), which include those of other packages (entry point
+            group ``vidkin.shot_detectors``), or the folder of a trained model. Settings follow after a question mark:
             ``shotdetect?threshold=75``, ``models/cuts?similarity=1``.
 
     Raises:
-        InvalidArgumentError: The name or a setting is unknown; the message lists the available ones.
-        MissingPartError: The detector needs a package that is not installed.
+        InvalidArgumentError: The name or a setting is unknown; the message lists the known ones.
+        MissingPartError: The detector requires a package that is not installed.
     """
     parsed = parse_name(name)
     factory, prefix, folder = _find(name)
     parameters = dict(inspect.signature(factory, eval_str=True).parameters)
     model = parameters.pop("model", None)
     if folder is not None and model is None:
-        raise InvalidArgumentError(f"{prefix} must be named without a folder, got {name!r}")
+        raise InvalidArgumentError(f"{prefix} must be used without a folder, got {name!r}")
     if folder is None and model is not None and model.default is model.empty:
-        raise InvalidArgumentError(f"{prefix} must be named with the folder of a model, {prefix}:FOLDER, got {name!r}")
+        raise InvalidArgumentError(f"{prefix} requires the folder of a model, {prefix}:FOLDER, got {name!r}")
     settings = parsed.typed_settings(_setting_types(factory))
     detector = factory(**settings) if folder is None else factory(model=Path(folder), **settings)
     detector.name = name
@@ -60,13 +60,14 @@ def open_detector(name: str = "default") -> ShotDetector | PlanesDetector:
 
 @check_arguments
 def with_threshold(name: str, threshold: float) -> str:
-    """Return the detector's name with another threshold; higher ones find fewer transitions.
+    """Return a detector name with the given threshold; higher thresholds find fewer transitions.
 
-    Its meaning depends on the detector: for ``default`` and ``cuts`` it is the minimum probability, in (0, 1), of hard
-    and gradual transitions; for ``content``, ``adaptive`` and ``shotdetect`` it is a difference.
+    The meaning depends on the detector: for ``default`` and ``cuts``, the threshold is the minimum probability, in
+    (0, 1), of hard and gradual transitions; for ``content``, ``adaptive`` and ``shotdetect``, it is a difference.
 
     Raises:
-        InvalidArgumentError: No detector has this name, it has no threshold, or the probability is out of range.
+        InvalidArgumentError: There is no detector with this name, it has no threshold, or the probability is out of
+            range.
     """
     known = _setting_types(_find(name)[0])
     for settings in (("threshold",), ("hard", "gradual")):
@@ -79,18 +80,18 @@ def with_threshold(name: str, threshold: float) -> str:
 
 
 def available_detectors() -> tuple[str, ...]:
-    """The names that `open_detector` accepts, including detectors of installed packages, sorted."""
+    """Return the sorted names that `open_detector` accepts, including detectors of other packages."""
     return _DETECTORS.usages()
 
 
 @check_arguments
 def register_detector(prefix: str, factory: DetectorFactory, *, usage: str | None = None) -> None:
-    """Make `open_detector` accept ``prefix``.
+    """Register a detector, so that `open_detector` accepts ``prefix``.
 
     Args:
-        prefix: A new prefix of letters, digits, ``_`` and ``-``.
-        factory: Makes the detector; see `DetectorFactory`.
-        usage: Form of the name for lists and messages; default ``prefix``.
+        prefix: New prefix, consisting of letters, digits, ``_`` and ``-``.
+        factory: Callable that creates the detector; see `DetectorFactory`.
+        usage: Form of the name to show in lists and messages; default: ``prefix``.
 
     Raises:
         InvalidArgumentError: The prefix is malformed or already in use.
@@ -99,7 +100,7 @@ def register_detector(prefix: str, factory: DetectorFactory, *, usage: str | Non
 
 
 def _find(name: str) -> tuple[DetectorFactory, str, str | None]:
-    """The factory for this name, its prefix, and the folder of its model."""
+    """Return the factory for this name, its prefix, and its model folder."""
     parsed = parse_name(name)
     prefix, folder = parsed.prefix, parsed.address
     factory = _DETECTORS.find(prefix)
@@ -113,17 +114,17 @@ def _find(name: str) -> tuple[DetectorFactory, str, str | None]:
             raise missing
     if factory is None:
         raise InvalidArgumentError(
-            f"{_DETECTORS.unknown(name)}, or name the folder of a trained model (`vidkin train-shots` makes one)"
+            f"{_DETECTORS.unknown(name)}, or use the folder of a trained model (from `vidkin train-shots`)"
         )
     return factory, prefix, folder
 
 
 def _setting_types(factory: DetectorFactory) -> dict[str, type]:
-    """The settings a factory accepts, and the types their text is converted to."""
+    """Return the settings that a factory accepts, and the types to convert their text to."""
     types: dict[str, type] = {}
     for parameter in inspect.signature(factory, eval_str=True).parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY and parameter.name != "model":
-            # int, float or str, also in a union with others
+            # int, float or str, possibly in a union with other types
             choices = get_args(parameter.annotation) or (parameter.annotation,)
             types[parameter.name] = next((kind for kind in (int, float) if kind in choices), str)
     return types

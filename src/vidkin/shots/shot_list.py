@@ -1,4 +1,4 @@
-"""The shots of a video as a list that can be saved as images, cut into pieces and exported."""
+"""The shots of a video as a list that can be saved as images, split into files and exported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Shots(Results[Shot]):
-    """List of the shots of one video, with methods that write files; slicing, sorting and filtering keep the type.
+    """A list of a video's shots, with methods to write files; slicing, sorting and filtering preserve the type.
 
     Attributes:
         detection: The complete result for the video.
@@ -30,28 +30,28 @@ class Shots(Results[Shot]):
 
     @classmethod
     def of(cls, detection: ShotDetection) -> Shots:
-        """The shots of a detection."""
+        """Create the list of shots in a detection."""
         shots = cls.of_video(detection.path, detection.shots)
         shots.detection = detection
         return shots
 
     @property
     def cuts(self) -> tuple[Cut, ...]:
-        """The transitions of the whole video, in order of time."""
+        """All transitions in the video, in order of time."""
         return self.detection.cuts
 
     @property
     def curve(self) -> Curve | None:
-        """The value per frame that cuts are derived from; None if the detector has none."""
+        """The curve from which the cuts were derived; None if the detector has none."""
         return self.detection.curve
 
     def save_images(self, folder: PathLike, *, count: int = 1, short_side: int | None = None) -> tuple[Path, ...]:
-        """Save images of these shots as JPEG, see `vidkin.shots.write_thumbnails`.
+        """Save images of these shots as JPEG; see `vidkin.shots.write_thumbnails`.
 
         Args:
-            folder: Where to write; created if it does not exist.
+            folder: Output folder; created if missing.
             count: Number of images per shot.
-            short_side: Length in pixels of the shorter side; None keeps the size of the video.
+            short_side: Shorter side of the images in pixels; None for the video's size.
 
         Raises:
             InvalidArgumentError: The shots come from frames in memory.
@@ -60,11 +60,11 @@ class Shots(Results[Shot]):
         return write_thumbnails(self._as_detection("save_images"), folder, short_side=short_side, count=count)
 
     def split(self, folder: PathLike, *, at_key_frames: bool = False) -> SplitReport:
-        """Write each of these shots as a video, see `vidkin.shots.split_shots`.
+        """Write each of these shots as a video; see `vidkin.shots.split_shots`.
 
         Args:
-            folder: Where to write; created if it does not exist.
-            at_key_frames: Copy without encoding; pieces then begin at key frames, see `vidkin.shots.copy_shots`.
+            folder: Output folder; created if missing.
+            at_key_frames: Copy without re-encoding; pieces then start at key frames, see `vidkin.shots.copy_shots`.
 
         Raises:
             InvalidArgumentError: The shots come from frames in memory.
@@ -74,10 +74,10 @@ class Shots(Results[Shot]):
         return write(self._as_detection("split"), folder)
 
     def export(self, path: PathLike) -> None:
-        """Write these shots as a file whose ending names the format: ``film.edl``, ``shots.csv``, ``sheet.html``.
+        """Write these shots to a file; the extension determines the format: ``film.edl``, ``shots.csv``, ``page.html``.
 
         Raises:
-            InvalidArgumentError: No format has this ending; the message lists them.
+            InvalidArgumentError: No format has this extension; the message lists all extensions.
             MediaError: The video cannot be read, or the file cannot be written.
         """
         detection = self._as_detection("export")
@@ -92,7 +92,7 @@ class Shots(Results[Shot]):
         return shots
 
     def _as_detection(self, method: str) -> ShotDetection:
-        """The detection with only these shots, in order of time."""
+        """Return the detection with only these shots, in order of time."""
         if not self.path:
-            raise InvalidArgumentError(f"{method} needs shots of a file, got shots of frames in memory")
+            raise InvalidArgumentError(f"{method} requires shots from a file, got shots from frames in memory")
         return replace(self.detection, shots=tuple(sorted(self, key=lambda shot: shot.start_frame)))

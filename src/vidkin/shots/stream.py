@@ -1,4 +1,4 @@
-"""Detect shots in frames that arrive one by one, for example from a camera."""
+"""Detect shots in a stream of frames, for example from a camera."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from vidkin.shots.detect import add_times, build_detection, open_with
 
 @check_constructor
 class ShotStream:
-    """Detects the shots of one video from pushed frames.
+    """Detects the shots in a video whose frames are pushed as they arrive.
 
     Args:
-        detector: A name for `open_detector`, or a fresh detector.
+        detector: A name for `open_detector`, or a new detector object.
         threshold: Threshold for a detector given by name, see `with_threshold`.
-        frame_rate: Frames per second of arrays; `Frames` have their times.
+        frame_rate: Frames per second of frames pushed as arrays; `Frames` have timestamps.
 
     Raises:
-        InvalidArgumentError: No detector has this name or threshold, or the rate is not above 0.
+        InvalidArgumentError: There is no detector with this name or threshold, or the rate is not positive.
 
     >>> import numpy as np
     >>> stream = ShotStream(frame_rate=25)
@@ -54,20 +54,20 @@ class ShotStream:
         self._is_finished = False
 
     def push(self, frames: Frames | NDArray[np.uint8]) -> tuple[Cut, ...]:
-        """Take the next frames.
+        """Process the next frames.
 
         Args:
-            frames: [T, H, W, 3] or [H, W, 3] uint8 RGB, or `Frames` later than all before.
+            frames: [T, H, W, 3] or [H, W, 3] uint8 RGB, or `Frames` that are later than all previous ones.
 
         Returns:
-            The transitions that have become final. The default detector returns them with a delay of about half a
-            minute; one without a method ``settled`` only at the end.
+            Transitions that have become final. The default detector reports them about half a minute late; a detector
+            without a ``settled`` method reports them only at the end.
 
         Raises:
-            InvalidArgumentError: ``frames`` has another type or no times, or `finish` was called before.
+            InvalidArgumentError: ``frames`` has the wrong type or no times, or `finish` has been called.
         """
         if self._is_finished:
-            raise InvalidArgumentError("a ShotStream takes one video; open a new one for more frames")
+            raise InvalidArgumentError("a ShotStream is for one video; create a new one for more frames")
         batch = self._add_times(frames)
         if not len(batch):
             return ()
@@ -85,16 +85,16 @@ class ShotStream:
         return tuple(add_times(cut, self._times) for cut in settled())
 
     def finish(self) -> ShotDetection:
-        """All transitions and shots, after the last frame.
+        """Return all transitions and shots after the last frame.
 
         Raises:
-            InvalidArgumentError: There was no frame, or this was called before.
+            InvalidArgumentError: No frames were pushed, or `finish` has already been called.
         """
         if self._is_finished or not self._times:
             raise InvalidArgumentError("finish must be called once, after at least one frame")
         self._is_finished = True
-        found = build_detection("", self._detector.name, self._detector.finish(), np.array(self._times))
-        return replace(found, black=self._black.finish(self._times, first=0, end=found.shots[-1].end))
+        detection = build_detection("", self._detector.name, self._detector.finish(), np.array(self._times))
+        return replace(detection, black=self._black.finish(self._times, first=0, end=detection.shots[-1].end))
 
     def _add_times(self, frames: Frames | NDArray[np.uint8]) -> Frames:
         if not isinstance(frames, Frames):
@@ -108,5 +108,5 @@ class ShotStream:
             numbers = np.arange(len(self._times), len(self._times) + len(images))
             frames = Frames(images, numbers / float(self._rate))
         if len(frames) and self._times and frames.timestamps[0] <= self._times[-1]:
-            raise InvalidArgumentError("frames must be later than the frames before them")
+            raise InvalidArgumentError("frames must be later than all previous frames")
         return frames

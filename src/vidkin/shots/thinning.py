@@ -1,4 +1,4 @@
-"""Thin out videos with very high frame rates, repeat frames of very low ones, and map cuts back to the original
+"""Drop frames of videos with very high frame rates, repeat frames at very low rates, and map cuts back to the original
 frames."""
 
 from __future__ import annotations
@@ -11,48 +11,48 @@ from numpy.typing import NDArray
 from vidkin.media import FramePlanes
 from vidkin.shots.contract import DetectedCut
 
-# Rate above which frames are dropped, and the approximate rate that remains: the network was trained on 24 to 60 frames
-# per second.
+# Frame rate above which frames are dropped, and the approximate rate afterward; the network was trained on 24 to 60
+# frames per second.
 _HIGH_RATE, _USUAL_RATE = 75.0, 30.0
 
-# Rate below which frames are repeated, and how often. At one or two frames per second, moving things are somewhere else
-# in every frame; repeated frames stand still, as within the shots that the network was trained on.
+# Frame rate below which frames are repeated, and how often. At one or two frames per second, objects jump between
+# frames; repeated frames are still, like frames within the shots that the network was trained on.
 _LOW_RATE, _HOLD = 3.0, 4
 
-# Frames from which the rate is measured, and the stride of luma samples with which changes of all frames are measured.
+# Number of frames used to measure the rate, and stride of the luma samples used to measure differences between frames.
 _FIRST, _COARSE = 9, 8
 
 
 class FrameThinner:
-    """Passes every frame on; above 75 frames per second only every k-th (k = rate / 30, rounded), below 3 each several
-    times.
+    """Passes on the frames of a video: every k-th frame above 75 frames per second (k = rate / 30, rounded), each frame
+    several times below 3 frames per second, and every frame once otherwise.
 
     Attributes:
-        step: k, known after nine frames or at the end.
-        hold: Number of times that each frame is passed on, known at the same time.
+        step: k; 0 until it is known, after nine frames or at the end.
+        hold: Number of times each frame is passed on; 0 until it is known.
     """
 
     def __init__(self) -> None:
         self.step = self.hold = 0
         self._waiting: list[FramePlanes] = []
         self._times: list[NDArray[np.float64]] = []
-        self._count = 0  # of frames that do not wait
+        self._count = 0  # number of frames that are no longer waiting
         self._before: NDArray[np.int16] | None = None
         self._changes: list[NDArray[np.float64]] = []
 
     @property
     def times(self) -> NDArray[np.float64]:
-        """[T] times of all frames pushed, in seconds."""
+        """[T] times of all frames pushed in seconds."""
         return np.concatenate([np.zeros(0), *self._times])
 
     def push(self, planes: FramePlanes) -> list[FramePlanes]:
-        """Take the next frames; return the batches of frames to examine, in order."""
+        """Process the next frames; return the batches of frames to analyze, in order."""
         self._times.append(planes.timestamps.copy())
         self._waiting.append(planes)
         return self.release() if self.step or sum(map(len, self._waiting)) >= _FIRST else []
 
     def release(self) -> list[FramePlanes]:
-        """Return the frames that are still waiting for the rate to be known."""
+        """Return the frames buffered to measure the rate."""
         if not self.step:
             intervals = np.diff(self.times[:_FIRST])
             rate = 1 / float(np.median(intervals)) if len(intervals) else _USUAL_RATE
@@ -62,9 +62,9 @@ class FrameThinner:
         return [self._thin(planes) for planes in waiting]
 
     def restore(self, cut: DetectedCut) -> DetectedCut:
-        """Convert a cut from frames passed on to frames of the video.
+        """Convert a cut from numbers of frames passed on to numbers of original frames.
 
-        A sudden cut goes to the largest difference of neighboring frames among the k possible ones.
+        A hard cut or jump is placed at the largest difference between consecutive frames among the k candidates.
         """
         step, hold, last = self.step, self.hold, self._count - 1
         if cut.start_frame is not None and cut.end_frame is not None:
@@ -72,7 +72,7 @@ class FrameThinner:
             is_last = step * (cut.end_frame + 1) > last
             end = last if is_last and step > 1 else (step * cut.end_frame + step // 2) // hold
             return replace(cut, frame=max(1, (start + end + 1) // 2), start_frame=start, end_frame=end)
-        # A cut between two repetitions of a frame is moved to the next frame.
+        # A cut between two copies of the same frame is moved to the next frame.
         frame = min(step * -(-cut.frame // hold), last)
         if step > 1:
             first = max(1, frame - step + 1)
@@ -80,13 +80,13 @@ class FrameThinner:
         return replace(cut, frame=max(1, frame))
 
     def spread(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values [T] of all frames: dropped frames get the value of the last frame passed on, repeated ones the
-        largest."""
+        """Expand values to all original frames [T]: a dropped frame gets the value of the last frame passed on, and a
+        repeated frame the maximum of its copies."""
         highest: NDArray[np.float64] = values.reshape(-1, max(1, self.hold)).max(1, initial=0)
         return highest.repeat(max(1, self.step))[: self._count]
 
     def _thin(self, planes: FramePlanes) -> FramePlanes:
-        """Thin or repeat the next frames."""
+        """Drop or repeat frames."""
         kept = slice(-self._count % self.step, None, self.step)
         self._count += len(planes)
         if self.step == 1:
@@ -96,5 +96,5 @@ class FrameThinner:
         before = small[:1] if self._before is None else self._before
         self._changes.append(np.abs(np.diff(small, axis=0, prepend=before)).mean((1, 2)))
         self._before = small[-1:] if len(small) else before
-        # Copies, because a view would keep the dropped frames in memory.
+        # Copy, because a view would keep the dropped frames in memory.
         return FramePlanes(planes.luma[kept].copy(), planes.chroma[kept].copy(), planes.timestamps[kept])

@@ -1,4 +1,4 @@
-"""Train a shot detector from labeled shots, with a trainer from another package."""
+"""Train a shot detector on labeled shots, with a trainer from another package."""
 
 from __future__ import annotations
 
@@ -23,29 +23,30 @@ def train_shots(
     resume: bool = True,
     on_progress: Callable[[Any], None] | None = None,
 ) -> Any:
-    """Train a detector from labeled shots, with the function that the entry point group ``vidkin.shot_training`` names.
+    """Train a shot detector on labeled shots, with a function registered in the entry point group
+    ``vidkin.shot_training``.
 
-    The package vidkin-research provides it. The output folder is a detector for `vidkin.detect_shots` and ``vidkin
-    shots --detector``.
+    The package vidkin-research provides such a function. The output folder can be used as a detector in
+    `vidkin.detect_shots` and ``vidkin shots --detector``.
 
     Args:
-        labels: Videos with their shots, or a JSON file that lists them.
-        recipe: A TOML file, the name of a recipe in the package, or the content of one; None is the default recipe.
-        output: Folder of the detector; created if it does not exist.
-        resume: Continue from the folder's checkpoint; False starts over.
-        on_progress: Callback before each video and after each step.
+        labels: Videos with their shots, or a JSON file with such labels.
+        recipe: TOML file, name of a recipe in the package, or content of a recipe; None for the default recipe.
+        output: Output folder of the detector; created if missing.
+        resume: Continue from the checkpoint in the folder; False starts over.
+        on_progress: Callback called before each video and after each step.
 
     Returns:
         The training report, with the folder as ``output``.
 
     Raises:
-        MissingPartError: No installed package trains detectors, or one of its dependencies is missing.
-        VidkinError: Labels, recipe or output cannot be used; a video cannot be read; the training failed.
+        MissingPartError: No installed package provides training, or one of its dependencies is missing.
+        VidkinError: The labels, recipe or output folder are invalid, a video cannot be read, or training failed.
     """
     trainers = tuple(entry_points(group=_GROUP))
     if not trainers:
         raise missing_research("vidkin.train_shots") or MissingPartError(
-            "vidkin.train_shots needs a package with an entry point in the group vidkin.shot_training, but none is "
+            "vidkin.train_shots needs a package with an entry point in the group vidkin.shot_training, and none is "
             "installed"
         )
     with name_missing_parts("vidkin.train_shots"):

@@ -1,6 +1,6 @@
-"""Turn the descriptors of two videos into a score and matching segments.
+"""Compare two videos by their descriptors: similarity score and matching segments.
 
-Each name is imported when it is first used.
+Names are imported on first use.
 """
 
 from typing import TYPE_CHECKING

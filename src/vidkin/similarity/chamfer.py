@@ -1,5 +1,4 @@
-"""Reduce the map of frame similarities of two videos to one number; all functions take NumPy arrays or torch
-tensors."""
+"""Reduce the frame similarity map of two videos to a score. All functions accept NumPy arrays and torch tensors."""
 
 from __future__ import annotations
 
@@ -24,27 +23,28 @@ def temporal_chamfer(
     target_mask: AnyArray | None = None,
     longest: int | None = None,
 ) -> AnyArray:
-    """Similarity of two videos from their map: the mean, over query times, of the best target times.
+    """Compute the similarity of two videos from their map: the mean, over query times, of the best target times.
 
     ``score = mean over query times x of the mean of the k largest of map[x, :]`` with ``k = max(1,
-    round(temporal_share * T'))`` where T' is the number of *valid* target times, so that padding changes nothing.
+    round(temporal_share * T'))``, where T' is the number of *valid* target times, so that padding has no effect.
 
     Args:
         similarity: [..., Tq, Tt] floating point; leading dimensions are a batch.
-        temporal_share: The paper's k_t in [0, 1], or k itself if at least 2; None (default) is the plain Chamfer
+        temporal_share: k_t in the paper, in [0, 1], or k itself if at least 2; None (default) for the plain Chamfer
             similarity, k = 1.
-        symmetric: Average both directions, with the same share; k depends on the number of times searched, so a map and
-            its transpose give the same number.
-        query_mask: [..., Tq] boolean, True where a time is valid; None if all are.
-        target_mask: [..., Tt] boolean, likewise for the target. Without any valid time the score is 0.
-        longest: Largest T' used to compute k, at least 1; None sets no limit. A clip covers only a few times of a long
+        symmetric: Average both directions. Each direction computes k from its own number of target times, so a map and
+            its transpose give the same score.
+        query_mask: [..., Tq] boolean, True for valid query times; None if all are valid.
+        target_mask: [..., Tt] boolean, True for valid target times; None if all are valid. If no time is valid, the
+            score is 0.
+        longest: Maximum T' for computing k, at least 1; None sets no limit. A clip covers only a small part of a long
             video that contains it, so a k that grows with the video's length dilutes the match.
 
     Returns:
-        [...] (a scalar array for one map), float64 for float64 maps and float32 otherwise; differentiable.
+        [...] (a scalar array for a single map), float64 for float64 maps and float32 otherwise; differentiable.
 
     Raises:
-        InvalidArgumentError: The map is empty, masks have another shape, a share is outside [0, 1], or longest is
+        InvalidArgumentError: The map is empty, a mask has the wrong shape, temporal_share is invalid, or longest is
             below 1.
 
     Source: HAP-VR (ACM MM 2024), equation 5, with the factor 1/K of its equation 3.
@@ -71,7 +71,7 @@ def temporal_chamfer(
 
 @check_arguments
 def length_mask(lengths: AnyArray, size: int) -> AnyArray:
-    """Boolean [..., size], True below each of lengths [...]: the mask of padded videos."""
+    """Create the mask of padded videos: [..., size] boolean, True for positions below each of the lengths [...]."""
     return namespace_of(lengths).arange(size, device=lengths.device) < lengths[..., None]
 
 

@@ -1,6 +1,6 @@
-"""Inputs and results of a comparison: features of a video, matching segments, and the contract of scorers.
+"""Inputs and results of comparisons: features of a video, matching segments, and the interface of scorers.
 
-Shapes: T frames; V views of a frame; R regions of a view; D dimension.
+Shapes: T frames; V views per frame; R regions per view; D dimensions.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from vidkin.errors import InvalidArgumentError
 _Known = TypeVar("_Known")
 
 THUMBNAIL = 8
-"""Side of a thumbnail: enough to distinguish eight poses, see `vidkin.match.pose`."""
+"""Side of a thumbnail in pixels: enough to distinguish eight poses, see `vidkin.match.pose`."""
 
 
 @dataclass(frozen=True, slots=True)
 class FrameFeatures:
-    """Descriptors of the frames of one video, in one or more views.
+    """Descriptors of a video's frames in one or more views.
 
-    A view is a box of the frame. The first view is the full frame; the others are parts of it, such as columns or the
-    rectangle of an inset. A view that does not exist in a frame is all zeros there.
+    A view is a box in the frame. The first view is the full frame; the others are parts of it, such as columns or an
+    inset. For frames that do not have a view, its values are zero.
 
-    All fields are stored as NumPy arrays; anything convertible is accepted, such as a torch tensor on the CPU.
+    Fields are stored as NumPy arrays; array-likes such as torch tensors on the CPU are converted.
 
     Attributes:
         values: [T, V, R, D] floating point, unit vectors along D, or zeros for a region without content.
-        timestamps: [T] float64, times of the frames in seconds, increasing.
-        information: [T] in [0, 1], weight of each frame: 0 for black and other featureless frames, 1 for a frame full
-            of detail. Independent of the extractor.
+        timestamps: [T] float64, times of the frames in seconds, in increasing order.
+        information: [T] in [0, 1], weight of each frame: 0 for black and other featureless frames, 1 for a highly
+            detailed frame. Independent of the extractor.
         fingerprint: Identifies the extractor, its settings and its weights; features with different fingerprints cannot
             be compared. Empty disables the check.
-        baseline: [T, V] in [-1, 1], similarity of unrelated frames with each view (:func:`vidkin.match.levels`); None
-            means zeros.
-        boxes: [T, V, 4] left, top, right, bottom of each view, as shares of the frame; None if the full frame is the
-            only view. A view missing in a frame has a box of zeros.
-        thumbnails: [T, V, 8, 8] uint8, luma of each view, which distinguishes mirrored and turned frames from upright
-            ones; None if not computed.
-        end: Time in seconds at which the video (or the compared part of it) ends, at or after the last frame; an upper
-            bound for segments. None if unknown.
+        baseline: [T, V] in [-1, 1], similarity of each view to unrelated frames (:func:`vidkin.match.levels`); None
+            for zeros.
+        boxes: [T, V, 4] left, top, right, bottom of each view, as fractions of the frame; None if the full frame is the
+            only view. A view that a frame does not have has a box of zeros.
+        thumbnails: [T, V, 8, 8] uint8, luma of each view, used to recognize mirrored and rotated frames; None if not
+            computed.
+        end: End time of the video (or of the compared part) in seconds, at or after the last frame; an upper bound for
+            segments. None if unknown.
     """
 
     values: NDArray[np.floating]
@@ -57,17 +57,17 @@ class FrameFeatures:
     boxes: NDArray[np.floating] | None = None
     thumbnails: NDArray[np.uint8] | None = None
     end: float | None = None
-    # Cached, because every comparison reads it dozens of times.
+    # Cached because every comparison reads it dozens of times.
     _period: float | None = field(default=None, init=False, repr=False, compare=False)
-    # Values computed once from these features and reused in every comparison.
+    # Values derived from these features, cached for reuse in every comparison.
     _computed: dict[Hashable, Any] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         for name in ("values", "timestamps", "information", "baseline", "boxes", "thumbnails"):
-            given = getattr(self, name)
-            is_absent = given is None and name in ("baseline", "boxes", "thumbnails")
-            if not is_absent and not isinstance(given, np.ndarray):
-                object.__setattr__(self, name, np.asarray(given))
+            value = getattr(self, name)
+            is_absent = value is None and name in ("baseline", "boxes", "thumbnails")
+            if not is_absent and not isinstance(value, np.ndarray):
+                object.__setattr__(self, name, np.asarray(value))
         if self.values.ndim != 4 or not np.issubdtype(self.values.dtype, np.floating):
             raise InvalidArgumentError(
                 f"values must be [T, V, R, D] floating point, got {list(self.values.shape)} {self.values.dtype}"
@@ -112,7 +112,7 @@ class FrameFeatures:
         thumbnails: NDArray[np.uint8] | None = None,
         end: float | None = None,
     ) -> FrameFeatures:
-        """Features with the full frame as their only view.
+        """Create features whose only view is the full frame.
 
         Args:
             values: [T, R, D] descriptors of the full frame.
@@ -131,13 +131,13 @@ class FrameFeatures:
 
     @classmethod
     def concatenate(cls, parts: Sequence[FrameFeatures]) -> FrameFeatures:
-        """Join consecutive stretches of one video described by the same extractor.
+        """Concatenate the features of consecutive parts of a video from the same extractor.
 
         Raises:
             InvalidArgumentError: There are no parts.
         """
         if not parts:
-            raise InvalidArgumentError("parts must be at least one, got none")
+            raise InvalidArgumentError("parts must not be empty")
         if len(parts) == 1:
             return parts[0]
         baselines = [part.baseline for part in parts if part.baseline is not None]
@@ -161,14 +161,14 @@ class FrameFeatures:
 
     @property
     def vectors(self) -> NDArray[np.floating]:
-        """One vector per view, [T, V, R D]: its regions concatenated, so that an inner product is their mean cosine."""
+        """One vector per view, [T, V, R D]: the concatenated regions, scaled to make inner products mean cosines."""
         frames, views, regions, dimension = self.values.shape
         joined = self.values.reshape(frames, views, regions * dimension)
         return joined if regions == 1 else joined / np.float32(math.sqrt(regions))
 
     @property
     def baselines(self) -> NDArray[np.floating]:
-        """The baseline [T, V], zeros if there is none."""
+        """Baseline [T, V]; zeros if it is None."""
         return np.zeros(self.values.shape[:2], np.float32) if self.baseline is None else self.baseline
 
     @property
@@ -181,7 +181,7 @@ class FrameFeatures:
         return self._period
 
     def once(self, name: Hashable, compute: Callable[[], _Known]) -> _Known:
-        """Return ``compute()``, which depends on these features only, and cache it under ``name``."""
+        """Return the value cached under ``name``, or compute and cache it; it must depend only on these features."""
         computed = self._computed
         if computed is None:
             computed = {}
@@ -192,7 +192,7 @@ class FrameFeatures:
         return result
 
     def box(self, view: int, frames: NDArray[np.integer]) -> Box:
-        """Left, top, right, bottom of a view as shares of the frame: the median over these frames (indices)."""
+        """Compute the median box of a view over the frames with these indices, as fractions of the frame."""
         if self.boxes is None:
             return WHOLE
         chosen = np.sort(self.boxes[frames, view].astype(np.float32), axis=0)
@@ -213,7 +213,7 @@ class FrameFeatures:
 
     def views(self, indices: Sequence[int]) -> FrameFeatures:
         """Select views, in the given order."""
-        # A slice makes a single view a NumPy view of the values instead of a copy.
+        # For a single view, a slice avoids copying the values.
         chosen = slice(indices[0], indices[0] + 1) if len(indices) == 1 else list(indices)
         return replace(
             self,
@@ -225,14 +225,14 @@ class FrameFeatures:
 
 
 def lower_median(values: NDArray[np.floating]) -> float:
-    """The median of at least one number; the lower of the two middle ones if their number is even."""
+    """Compute the median of at least one value; the lower of the two middle values if their number is even."""
     middle = (len(values) - 1) // 2
     return float(np.partition(values, middle)[middle])
 
 
 Box = tuple[float, float, float, float]
 
-"""Left, top, right, bottom, as shares of a frame's width and height."""
+"""Left, top, right, bottom, as fractions of a frame's width and height."""
 
 WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 
@@ -242,7 +242,7 @@ WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class Segment(Result):
-    """One stretch of the query that appears in the target.
+    """A part of the query that appears in the target.
 
     Attributes:
         query_start: Start in the query in seconds.
@@ -251,13 +251,14 @@ class Segment(Result):
         target_end: End in the target in seconds, not before the start.
         score: Mean calibrated frame similarity along the segment, in [0, 1].
         speed: Seconds of target per second of query, ``(target_end - target_start) / (query_end -
-            query_start)`` of the matched line: 2.0 means that the query plays the target's footage at twice the speed.
-        mirrored: Whether the query matches when flipped left to right.
-        query_box: Part of the query's frame that shows the target: left, top, right, bottom as shares of its sides.
-        target_box: Part of the target's frame that the query shows, in the same units.
+            query_start)`` along the matched line: 2.0 means that the query plays the target's footage at twice the
+            speed.
+        mirrored: Whether the query must be flipped horizontally to match.
+        query_box: Part of the query frame that shows the target: left, top, right, bottom as fractions of the frame.
+        target_box: Part of the target frame that the query shows, in the same units.
         turned: Degrees by which the query must be rotated clockwise to match: 0, 90, 180 or 270. If it is also
-            mirrored, it is rotated first and then flipped. Its box refers to the frame as stored.
-        backwards: Whether the query shows the target's stretch from its end to its start.
+            mirrored, it is rotated first and then flipped. ``query_box`` refers to the unrotated frame.
+        backwards: Whether the query plays the target's footage backwards.
     """
 
     query_start: float
@@ -294,14 +295,14 @@ class Segment(Result):
             raise InvalidArgumentError(f"speed of a segment must be above 0, got {self.speed}")
 
     def target_time(self, query_time: float) -> float:
-        """The time in the target that corresponds to a time in the query, on the line between both ends."""
-        share = (query_time - self.query_start) / max(self.query_end - self.query_start, 1e-9)
+        """Convert a time in the query to the corresponding time in the target, by linear interpolation."""
+        fraction = (query_time - self.query_start) / max(self.query_end - self.query_start, 1e-9)
         length = self.target_end - self.target_start
-        return self.target_end - share * length if self.backwards else self.target_start + share * length
+        return self.target_end - fraction * length if self.backwards else self.target_start + fraction * length
 
     def cut(self, query_end: float, target_end: float) -> Segment:
-        """Clip the segment to the ends of the videos: the last frame counts for a full period, which can extend beyond
-        the end."""
+        """Clip the segment to the ends of the videos, because the last frame counts as a full period, which may extend
+        beyond the end."""
         return replace(
             self,
             query_start=min(self.query_start, query_end),
@@ -318,7 +319,7 @@ class Segment(Result):
         return replace(self, query_start=first, query_end=last, target_start=there[0], target_end=there[1])
 
     def swapped(self) -> Segment:
-        """The same stretch with query and target exchanged."""
+        """Return the segment with query and target swapped."""
         return replace(
             self,
             query_start=self.target_start,
@@ -334,16 +335,16 @@ class Segment(Result):
 
 
 SCORE_REVISION = 11
-"""Increase it whenever a scorer gives the same two videos another score or other segments; it is part of the
-fingerprint of scores, so stored scores of earlier versions are then ignored."""
+"""Revision of the scorers, part of the fingerprint of scores. Increment it whenever scores or segments change, so that
+stored scores of earlier versions are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairScore:
-    """The result for one pair.
+    """The result for one pair of videos.
 
     Attributes:
-        score: Score in [0, 1]: 1.0 for identical videos, near 0 for unrelated ones.
+        score: Score in [0, 1]: 1.0 for identical videos, close to 0 for unrelated ones.
         segments: Matching segments, best first; empty for a scorer without segments.
         map: [Tq, Tt] float32, frame similarities in [0, 1].
     """
@@ -354,22 +355,22 @@ class PairScore:
 
 
 class Scorer(Protocol):
-    """Computes exact scores of one query against any number of targets."""
+    """Computes exact scores of a query against any number of targets."""
 
     @property
     def name(self) -> str:
-        """The name used in manifests and by extractors: ``copies``, ``kinds``."""
+        """Name used in manifests and by extractors: ``copies``, ``kinds``."""
 
     @property
     def needs_background(self) -> bool:
-        """Whether scores are calibrated by the similarity of unrelated frames, so that features need a baseline."""
+        """Whether scores are calibrated by the similarity to unrelated frames, so that features need a baseline."""
 
     @property
     def has_segments(self) -> bool:
-        """Whether it locates matching segments, and so distinguishes copies from merely similar videos."""
+        """Whether the scorer locates matching segments, and thus distinguishes copies from similar videos."""
 
     def score(self, query: FrameFeatures, targets: Sequence[FrameFeatures]) -> list[PairScore]:
-        """One result per target, in the same order.
+        """Score the query against each target, and return the results in target order.
 
         Args:
             query: Features of the query.
@@ -378,11 +379,11 @@ class Scorer(Protocol):
 
 
 def fingerprint_of_scores(features: str, scorer: Scorer) -> str:
-    """Fingerprint of everything that a score depends on besides the two videos; stored scores are only valid for the
-    same fingerprint.
+    """Return a fingerprint of everything that a score depends on besides the two videos; stored scores are valid only
+    for the same fingerprint.
 
     Args:
-        features: Fingerprint of the extractor of the features.
-        scorer: The scorer; its ``repr`` contains all its constants.
+        features: Fingerprint of the feature extractor.
+        scorer: The scorer; its ``repr`` includes all its constants.
     """
     return repr((SCORE_REVISION, features, scorer))

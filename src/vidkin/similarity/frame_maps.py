@@ -1,8 +1,8 @@
-"""TopK-Chamfer over regions: turn regional descriptors of two videos into a map of frame similarities.
+"""TopK-Chamfer over regions: compute a frame similarity map from the region descriptors of two videos.
 
-All functions take NumPy arrays or torch tensors (on any device, with gradients) and return the same type; only tensors
-need torch. Shapes: Tq, Tt frames of query and target; Rq, Rt regions; D dimension; a block is a few frames of each
-video.
+All functions accept NumPy arrays or torch tensors (on any device, with gradients) and return the same type; torch is
+only needed for tensors. Shapes: Tq, Tt frames of query and target; Rq, Rt regions; D dimensions. A block covers several
+frames of each video.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ AnyArray = Any
 
 _MEBIBYTE = 1 << 20
 
-# On a CPU the product of a block should fit in the last-level cache; a GPU needs fewer, larger launches.
+# On a CPU, the product for a block should fit in the last-level cache; a GPU benefits from fewer, larger launches.
 _BLOCK_BYTES_CPU = 8 * _MEBIBYTE
 
 _BLOCK_BYTES_ACCELERATOR = 256 * _MEBIBYTE
 
-# A block of at least 1 / 4 of the maximum size is not joined with the next target, as joining copies.
+# A block of at least 1 / 4 of the maximum size is not concatenated with the next target, because that requires a copy.
 _SMALLEST_BLOCK = 4
 
 
 def namespace_of(values: AnyArray) -> Any:
-    """The array API namespace of an array: NumPy itself, or that of ``array_api_compat`` for other libraries."""
+    """Return the array API namespace of an array: NumPy itself, or a namespace of ``array_api_compat``."""
     if isinstance(values, np.ndarray):
-        # NumPy 2 follows the standard; array_api_compat.numpy would import f2py and unittest: .15 s and 20 MB.
+        # NumPy 2 follows the standard; array_api_compat.numpy would import f2py and unittest (0.15 s and 20 MB).
         return np
     from array_api_compat import array_namespace
 
@@ -54,39 +54,40 @@ def frame_similarity(
     precision: Any = None,
     block_bytes: int | None = None,
 ) -> AnyArray:
-    """Similarity of every query frame with every target frame: TopK-Chamfer over their regions.
+    """Compute the TopK-Chamfer similarity over regions of every query frame to every target frame.
 
     ``map[x, y] = mean over query regions i of the mean of the k largest over target regions j of
     <query[x, i], target[y, j]>`` with ``k = max(1, round(spatial_share * valid regions of y))``.
 
-    The [Tq, Rq, Rt, Tt] product is never in memory as a whole: it is computed and reduced in blocks of at most
-    ``block_bytes`` (but at least one frame of each side; selections of k > 1 and masks briefly need about twice that).
-    Blocks affect the result only by rounding. With gradients and several blocks, each block is computed again in the
+    The full [Tq, Rq, Rt, Tt] product is never stored: it is computed and reduced in blocks of at most ``block_bytes``
+    (but at least one frame of each video; k > 1 and masks temporarily need about twice that). Except for rounding, the
+    result does not depend on the block size. With gradients and several blocks, each block is recomputed in the
     backward pass, so that only one is in memory at a time. With one region per frame, the map is a plain matrix
     product.
 
     Args:
-        query: [Tq, Rq, D] floating point; unit vectors make the result a cosine in [-1, 1].
+        query: [Tq, Rq, D] floating point; for unit vectors, the result is a cosine in [-1, 1].
         target: [Tt, Rt, D] with the same type, device and D; Rt can differ from Rq.
-        spatial_share: The paper's k_s in [0, 1], or k itself if at least 2; None (default) is the plain Chamfer
+        spatial_share: k_s in the paper, in [0, 1], or k itself if at least 2; None (default) for the plain Chamfer
             similarity, k = 1.
-        symmetric: Average both directions, from one product and with the same share; k depends on the number of regions
-            searched, so swapping query and target transposes the map.
-        query_mask: [Tq, Rq] boolean, True where a region is valid; None if all are.
-        target_mask: [Tt, Rt] boolean, likewise for the target. A frame without a valid region has similarity 0 with all
-            others.
-        precision: Data type of the products, from the library of the inputs; None uses the type of the inputs.
-            torch.bfloat16 about halves the time on processors that support it. Products of bfloat16 and float16 tensors
-            are accumulated in float32, rounded once, compared in half precision, and averaged in float32. NumPy takes
-            float32 and float64, and computes float16 in float32, because it has no fast half-precision product.
-        block_bytes: Maximum size of the temporary product in bytes; None is 8 MiB on a CPU and 256 MiB elsewhere.
-            Lower it only if memory is short.
+        symmetric: Average both directions, from a single product. Each direction computes k from its own number of
+            target regions, so swapping query and target transposes the map.
+        query_mask: [Tq, Rq] boolean, True for valid regions; None if all are valid.
+        target_mask: [Tt, Rt] boolean, True for valid regions; None if all are valid. A frame without valid regions has
+            similarity 0 to all others.
+        precision: Data type of the products, from the library of the inputs; None for the type of the inputs.
+            torch.bfloat16 roughly halves the time on processors that support it. Products of bfloat16 and float16
+            tensors are accumulated in float32, rounded once, compared in half precision, and averaged in float32. NumPy
+            supports float32 and float64; float16 is computed in float32, because NumPy has no fast half-precision
+            product.
+        block_bytes: Maximum size of the temporary product in bytes; None for 8 MiB on a CPU and 256 MiB elsewhere.
+            Lower it only if memory is limited.
 
     Returns:
         [Tq, Tt], float64 for float64 products and float32 otherwise; differentiable for tensors.
 
     Raises:
-        InvalidArgumentError: An input is empty or has the wrong shape, or a share is outside [0, 1].
+        InvalidArgumentError: An input is empty or has the wrong shape, or spatial_share is invalid.
 
     Source: Chamfer similarity, ViSiL (ICCV 2019); TopK-Chamfer, HAP-VR (ACM MM 2024), equations 2 and 3.
     """
@@ -109,21 +110,23 @@ def frame_similarity_many(
     precision: Any = None,
     block_bytes: int | None = None,
 ) -> list[AnyArray]:
-    """Maps of one query with many targets of any length, in one pass; used for exact re-ranking.
+    """Compute the maps of a query with many targets of any length in one pass, for exact re-ranking.
 
     Args:
         query: [Tq, Rq, D] descriptors.
-        targets: N arrays [T_n, Rt, D] (long ones are not copied, short ones are joined block by block), or all of them
-            concatenated as [sum of T_n, Rt, D], with ``lengths``.
-        lengths: T_n of each concatenated target; None for a sequence.
+        targets: N arrays [T_n, Rt, D] (long ones are not copied, short ones are concatenated block by block), or a
+            single concatenated array [sum of T_n, Rt, D] with ``lengths``.
+        lengths: T_n of each concatenated target; None for a sequence of arrays.
         target_masks: N boolean arrays [T_n, Rt], or None if all regions are valid.
-        spatial_share, symmetric, query_mask, precision, block_bytes: As in frame_similarity.
+        spatial_share, symmetric, query_mask, precision, block_bytes: As in :func:`frame_similarity`.
 
     Returns:
-        N maps [Tq, T_n], views of one array [Tq, sum of T_n]; each equals frame_similarity up to rounding.
+        N maps [Tq, T_n], views of one array [Tq, sum of T_n]; each equals that of :func:`frame_similarity` up to
+        rounding.
 
     Raises:
-        InvalidArgumentError: There are no targets, one is empty or has the wrong shape, or lengths do not add up.
+        InvalidArgumentError: There are no targets, a target is empty or has the wrong shape, or the lengths do not
+            match.
     """
     parts = split_targets(targets, lengths)
     if target_masks is not None and len(target_masks) != len(parts):
@@ -136,15 +139,15 @@ def frame_similarity_many(
 
 
 def split_targets(targets: AnyArray, lengths: Sequence[int] | None) -> Sequence[AnyArray]:
-    """Return the targets as separate arrays, whether given concatenated or one by one."""
+    """Split concatenated targets into separate arrays; return a sequence of arrays unchanged."""
     if isinstance(targets, list | tuple):
         if lengths is not None:
-            raise InvalidArgumentError("lengths must be None for a sequence of targets; arrays have their own lengths")
+            raise InvalidArgumentError("lengths must be None if targets is a sequence of arrays")
         if not targets:
             raise InvalidArgumentError("targets must not be empty")
         return targets
     if lengths is None:
-        raise InvalidArgumentError("lengths must be given for concatenated targets: the number of frames of each")
+        raise InvalidArgumentError("lengths is required for concatenated targets: the number of frames of each target")
     if not lengths or min(lengths) < 1 or sum(lengths) != targets.shape[0]:
         raise InvalidArgumentError(
             f"lengths must be positive and add up to {targets.shape[0]} frames, got {list(lengths)}"
@@ -153,7 +156,7 @@ def split_targets(targets: AnyArray, lengths: Sequence[int] | None) -> Sequence[
 
 
 def _slices(lengths: Sequence[int]) -> list[slice]:
-    """Slices of parts with these lengths in their concatenation."""
+    """Return the slices of parts with these lengths in their concatenation."""
     ends = list(itertools.accumulate(lengths))
     return [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
 
@@ -166,19 +169,18 @@ class _Options:
     block_bytes: int | None
 
     def product_type(self, values: AnyArray) -> Any:
-        """Type of the products; NumPy computes in float32 or float64."""
+        """Return the data type of the products; for NumPy, float32 or float64."""
         if isinstance(values, np.ndarray):
             return np.result_type(self.precision or values.dtype, np.float32)
         return self.precision or values.dtype
 
 
-# The arguments of _block_similarity: part of the query, a few target frames, their masks, and the options.
+# The arguments of _block_similarity: query frames, target frames, their masks, and the options.
 _Pair = tuple[AnyArray, AnyArray, AnyArray | None, AnyArray | None, _Options]
 
 
 class _Blocks:
-    """A query and targets, cut into nearly square blocks with a limited number of frames of each, as even as the query
-    length allows."""
+    """Splits a query and targets into nearly square blocks of limited size, as equal as the query length allows."""
 
     def __init__(
         self,
@@ -207,7 +209,7 @@ class _Blocks:
 
     @property
     def is_single(self) -> bool:
-        """Whether one block is enough."""
+        """Whether a single block is enough."""
         return bool(self.query.shape[0] <= self.query_frames and self.total <= self.target_frames)
 
     def pairs(self) -> Iterator[tuple[tuple[slice, slice], _Pair]]:
@@ -217,7 +219,7 @@ class _Blocks:
             rows = slice(start, start + self.query_frames)
             part = self.query[rows]
             if self.options.symmetric:
-                # [Rq, bq, D], because the other direction reduces over query regions.
+                # [Rq, bq, D], because the reverse direction reduces over query regions.
                 part = xp.permute_dims(part, (1, 0, 2))
             part = _convert(part, self.product_type)
             valid = None if self.query_mask is None else self.query_mask[rows]
@@ -228,27 +230,27 @@ class _Blocks:
                 first = columns.stop
 
     def target_blocks(self, most: int) -> Iterator[tuple[AnyArray, AnyArray | None]]:
-        """Cut the sequence of all target frames into blocks [bt, Rt, D] of at most ``most`` frames, each with its mask.
+        """Yield all target frames in blocks [bt, Rt, D] of at most ``most`` frames, with their masks.
 
-        A block inside one target is a view. Only short targets are joined, because joining copies them.
+        A block within a single target is a view. Only short targets are concatenated, because that copies them.
         """
-        held: list[AnyArray] = []
-        held_masks: list[AnyArray] = []
+        buffer: list[AnyArray] = []
+        mask_buffer: list[AnyArray] = []
         size = 0
         for number, target in enumerate(self.targets):
             position = 0
             while position < target.shape[0]:
                 taken = min(most - size, target.shape[0] - position)
-                held.append(target[position : position + taken])
+                buffer.append(target[position : position + taken])
                 if self.target_masks is not None:
-                    held_masks.append(self.target_masks[number][position : position + taken])
+                    mask_buffer.append(self.target_masks[number][position : position + taken])
                 position, size = position + taken, size + taken
                 is_full = size == most
                 if is_full or (position == target.shape[0] and size >= most / _SMALLEST_BLOCK):
-                    yield _join(held), _join(held_masks) if held_masks else None
-                    held, held_masks, size = [], [], 0
-        if held:
-            yield _join(held), _join(held_masks) if held_masks else None
+                    yield _join(buffer), _join(mask_buffer) if mask_buffer else None
+                    buffer, mask_buffer, size = [], [], 0
+        if buffer:
+            yield _join(buffer), _join(mask_buffer) if mask_buffer else None
 
 
 def _similarity_map(
@@ -286,21 +288,21 @@ def _similarity_map(
         if blocks.is_single:
             stripes[-1].append(_block_similarity(*pair))
         else:
-            # Products stored for the backward pass would add up to [Tq, Rq, Rt, Tt]; computing them twice avoids that.
-            again = checkpoint(_block_similarity, *pair, use_reentrant=False, preserve_rng_state=False)
-            stripes[-1].append(again)
+            # Products stored for the backward pass would add up to [Tq, Rq, Rt, Tt]; recomputing them avoids that.
+            part = checkpoint(_block_similarity, *pair, use_reentrant=False, preserve_rng_state=False)
+            stripes[-1].append(part)
     return torch.cat([torch.cat(stripe).T for stripe in stripes])
 
 
 def _product_map(blocks: _Blocks) -> AnyArray:
-    """The map of videos with one region per frame: a matrix product, because both directions and every k give the
-    same."""
+    """Compute the map of videos with one region per frame: a matrix product, because the directions and the value of k
+    make no difference."""
     query, kind = blocks.query, blocks.product_type
     rows = _convert(query[:, 0], kind)
     if isinstance(query, np.ndarray):
         result: AnyArray = np.empty((query.shape[0], blocks.total), kind)
         first = 0
-        # A few descriptors at a time, so that float16 is converted and short targets are joined within the cache.
+        # Process a few descriptors at a time, so that converting float16 and concatenating short targets stay in cache.
         for values, _ in blocks.target_blocks(max(1, _BLOCK_BYTES_CPU // (4 * query.shape[2] * kind.itemsize))):
             last = first + values.shape[0]
             np.matmul(rows, _convert(values[:, 0], kind).T, out=result[:, first:last])
@@ -340,10 +342,10 @@ def _block_similarity(
     options: _Options,
     scratch: AnyArray | None = None,
 ) -> AnyArray:
-    """Similarities [bt, bq] of part of the query with target frames [bt, Rt, D], as yielded by _Blocks.pairs().
+    """Compute similarities [bt, bq] of query frames and target frames [bt, Rt, D], as yielded by _Blocks.pairs().
 
-    Target frames are the rows and query frames the columns of the product [bt, Rt, bq, Rq] (symmetric: [bt, Rt,
-    Rq, bq]): the costly reductions over regions run along contiguous memory, and no target is copied or transposed.
+    In the product [bt, Rt, bq, Rq] (symmetric: [bt, Rt, Rq, bq]), target frames are rows and query frames are columns,
+    so that the expensive reductions over regions access contiguous memory, and targets are not copied or transposed.
     """
     xp = namespace_of(query)
     rows, columns = target.reshape(-1, target.shape[2]), query.reshape(-1, query.shape[2]).T
@@ -373,7 +375,7 @@ def _join(parts: list[AnyArray]) -> AnyArray:
 
 
 def _convert(values: AnyArray, kind: Any) -> AnyArray:
-    """Return the values contiguous and of a type; the same array if it already is."""
+    """Return the values as a contiguous array of this type, without a copy if possible."""
     if isinstance(values, np.ndarray):
         return np.ascontiguousarray(values, kind)
     return values.to(kind).contiguous()
@@ -396,16 +398,15 @@ def _check_features(name: str, values: AnyArray, query: AnyArray, mask: AnyArray
         )
 
 
-# Up to this many elementwise passes, selection along a short dimension is faster than sorting.
+# Selection along a short dimension is faster than sorting up to this number of elementwise passes.
 _SELECTION_PASSES = 64
 
 
 def top_count(share: float | None, size: int, longest: int | None = None) -> int:
-    """Number of values, out of ``size``, that TopK-Chamfer averages: ``max(1, round(share * size))``; 1 if share is
-    None.
+    """Return the number of values, out of ``size``, that TopK-Chamfer averages: ``max(1, round(share * size))``.
 
-    Halves are rounded to even, as in Python's ``round``. Sizes above ``longest`` count as ``longest``. A share above 1
-    is the number itself, but at most ``size``.
+    Halves are rounded to even, as in Python's ``round``. Sizes above ``longest`` count as ``longest``. If ``share`` is
+    above 1, it is the number itself, limited to ``size``; if it is None, the number is 1.
     """
     if share is not None and share > 1.0:
         return max(1, min(size, int(share)))
@@ -414,11 +415,10 @@ def top_count(share: float | None, size: int, longest: int | None = None) -> int
 
 
 def check_top_share(name: str, share: float | None) -> None:
-    """Raise InvalidArgumentError unless share is None, in [0, 1], or a whole number of at least 2."""
+    """Raise InvalidArgumentError unless share is None, in [0, 1], or an integer of at least 2."""
     if share is not None and not (0.0 <= share <= 1.0 or (share > 1.0 and float(share).is_integer())):
         raise InvalidArgumentError(
-            f"{name} must be None (the largest value alone), a share in [0, 1] or a number of values, 2 or more, "
-            f"got {share}"
+            f"{name} must be None (only the largest value), a fraction in [0, 1], or a count of at least 2, got {share}"
         )
 
 
@@ -430,18 +430,18 @@ def mean_of_largest(
     valid: AnyArray | None = None,
     longest: int | None = None,
 ) -> AnyArray:
-    """Mean of the ``k = max(1, round(share * n))`` largest values along ``dim``, out of n valid ones.
+    """Compute the mean of the ``k = max(1, round(share * n))`` largest values along ``dim``, out of n valid ones.
 
     Args:
         values: Floating point, any shape; bfloat16 and float16 are averaged in float32.
         dim: The dimension to reduce, not negative.
-        share: The paper's k_s or k_t, or k itself if above 1; None takes only the largest value.
+        share: k_s or k_t in the paper, or k itself if above 1; None for only the largest value.
         valid: Boolean mask with as many dimensions as values, broadcastable to their shape; None if all are valid.
-        longest: Largest n used to compute k; None sets no limit.
+        longest: Maximum n for computing k; None sets no limit.
 
     Returns:
-        Means without ``dim``; 0 if no value is valid. A mean is float64 for float64 and float32 otherwise; a maximum
-        alone keeps its type.
+        Means, without ``dim``; 0 if no value is valid. Means are float64 for float64 values and float32 otherwise;
+        without a mask, the maximum (k = 1) keeps its type.
     """
     xp = namespace_of(values)
     size = values.shape[dim]
@@ -452,7 +452,7 @@ def mean_of_largest(
         if count == size:
             return mean_of_valid(values, dim=dim)
         if count * size <= _SELECTION_PASSES:
-            # Insert each slice along ``dim`` into a sorted list of the largest: elementwise, so fast for few slices.
+            # Insert each slice along ``dim`` into a sorted list of the largest; elementwise, so fast for few slices.
             best: list[AnyArray] = []
             for item in xp.moveaxis(values, dim, 0):
                 for rank, value in enumerate(best):
@@ -468,17 +468,17 @@ def mean_of_largest(
     if share is None:
         largest = xp.max(values, axis=dim, keepdims=True)
         return _convert(xp.where(available > 0, largest, 0.0), _mean_type(values)).squeeze(dim)
-    # A table of k for every number of valid values avoids a copy from the device.
-    counts = [top_count(share, number, longest) for number in range(size + 1)]
-    wanted = xp.asarray(counts, device=values.device)[available]
+    # Tabulate k for every number of valid values, to avoid a copy from the device.
+    counts = [top_count(share, valid_count, longest) for valid_count in range(size + 1)]
+    k = xp.asarray(counts, device=values.device)[available]
     rank = xp.arange(count, device=values.device).reshape([-1 if d == dim else 1 for d in range(values.ndim)])
     largest = _largest(values, count, dim, in_order=True)
-    kept = xp.where((rank < wanted) & (available > 0), largest, 0.0)
-    return xp.sum(kept, axis=dim, dtype=_mean_type(values)) / _convert(wanted.squeeze(dim), _mean_type(values))
+    kept = xp.where((rank < k) & (available > 0), largest, 0.0)
+    return xp.sum(kept, axis=dim, dtype=_mean_type(values)) / _convert(k.squeeze(dim), _mean_type(values))
 
 
 def mean_of_valid(values: AnyArray, *, dim: int, valid: AnyArray | None = None) -> AnyArray:
-    """Mean of the valid values along ``dim``, 0 if there are none; float64 for float64, float32 otherwise."""
+    """Compute the mean of the valid values along ``dim``; 0 if there are none. Float64 for float64, else float32."""
     xp, kind = namespace_of(values), _mean_type(values)
     if valid is None:
         return xp.sum(values, axis=dim, dtype=kind) / values.shape[dim]
@@ -487,7 +487,7 @@ def mean_of_valid(values: AnyArray, *, dim: int, valid: AnyArray | None = None) 
 
 
 def _largest(values: AnyArray, count: int, dim: int, *, in_order: bool) -> AnyArray:
-    """The ``count`` largest values along ``dim``, in descending order if ``in_order``; the array API has no such
+    """Return the ``count`` largest values along ``dim``, in descending order if ``in_order``; the array API has no such
     function."""
     if not isinstance(values, np.ndarray):
         return values.topk(count, dim=dim, sorted=in_order).values

@@ -1,14 +1,13 @@
-"""Three reference points on the scale that all scores share, of frames and of sound.
+"""Three reference points on the common scale of all visual and sound scores.
 
-1 means identical, 0 nothing in common. Code that compares a score with one of these points, or uses it as a default,
-refers to it by name.
+1 means identical, 0 nothing in common. Code that uses one of these values as a threshold or default must use its name.
 """
 
 UNRELATED = 0.2
-"""Score that nearly all unrelated videos stay below."""
+"""Score below which nearly all unrelated videos lie."""
 
 EXCERPT = 0.4
-"""Score from which matching stretches of two videos count as the same footage, even if the rest differs."""
+"""Minimum score of matching parts that count as the same footage, even if the rest of the videos differs."""
 
 SURE = 0.7
-"""Score from which two videos surely show the same footage, or have the same recorded sound."""
+"""Minimum score at which two videos certainly show the same footage, or contain the same sound recording."""

@@ -1,11 +1,11 @@
-"""Audio fingerprints (landmarks of the spectrum), and the stretches where two sounds are the same recording.
+"""Audio fingerprints (spectral landmarks), and matching the parts of two sounds that are the same recording.
 
-A landmark is a moment and a pitch at which the spectrum stands out from its neighborhood (Wang, An industrial-strength
-audio search algorithm, 2003). Two sounds are the same recording where many landmarks of one lie on a line of time in
-the other: target time = speed * query time + offset, with the pitch unchanged (time stretching) or shifted according to
-the speed (tape or sample rate). Pairs of landmarks find candidate lines; all landmarks decide.
+A landmark is a local peak of the spectrogram at a time and a pitch (Wang, An industrial-strength audio search
+algorithm, 2003). Two sounds are the same recording where many landmarks lie on a line: target time = speed * query time
++ offset, with the pitch unchanged (time stretching) or shifted according to the speed (tape or sample rate). Candidate
+lines are found with pairs of landmarks and verified with all landmarks.
 
-Pitches are steps of 1/32 octave from 250 Hz up, times are steps of 16 ms.
+Pitches are in steps of 1/32 octave from 250 Hz, times in steps of 16 ms.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from vidkin.similarity.contracts import Segment
 from vidkin.similarity.scale import SURE, UNRELATED
 
 SOUND_REVISION = 4
-"""Increase it whenever the same sounds get other landmarks or another score, so that stored ones are rebuilt."""
+"""Revision of the fingerprints. Increment it whenever landmarks or scores change, so that stored ones are rebuilt."""
 
 SOUND_RATE = 8000
-"""Sample rate in Hz of the sound that landmarks are computed from."""
+"""Sample rate in Hz of the audio from which landmarks are computed."""
 
 STEP = 128
-"""Samples per time step."""
+"""Number of samples per time step."""
 
 STEPS_A_SECOND = SOUND_RATE / STEP
 
 STEPS_AN_OCTAVE, PITCHES = 32, 126
-"""Pitch steps per octave, and in total."""
+"""Number of pitch steps per octave, and in total."""
 
-# Pairs of strong landmarks: the number of partners of each, their minimum and maximum distance in time steps, and their
-# maximum distance in pitch steps.
+# Pairs of strong landmarks: number of partners per landmark, minimum and maximum distance in time steps, and maximum
+# distance in pitch steps.
 _FAN, _NEAREST, _FARTHEST, _WIDEST = 4, 2, 48, 32
 _TIMES_OF_PAIRS = (_FARTHEST + 2) // 2
 _KEYS = PITCHES * (2 * _WIDEST + 1) * _TIMES_OF_PAIRS
@@ -47,14 +47,14 @@ _KEYS = PITCHES * (2 * _WIDEST + 1) * _TIMES_OF_PAIRS
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class SoundFeatures:
-    """The landmarks of one sound track.
+    """The landmarks of a sound track.
 
     Attributes:
-        times: [N] int32, in steps of 16 ms, in order.
+        times: [N] int32, in steps of 16 ms, in increasing order.
         pitches: [N] uint8, in steps of 1/32 octave.
-        strong: [N] bool, whether the landmark forms pairs.
+        strong: [N] bool, whether the landmark is used in pairs.
         length: Duration of the track in seconds.
-        language: Language as stated in the file; empty if unknown.
+        language: Language stated in the file; empty if unknown.
         is_default: Whether players play this track by default.
     """
 
@@ -78,13 +78,13 @@ class SoundFeatures:
 
     @property
     def codes(self) -> NDArray[np.int64]:
-        """[N] in increasing order: 128 * time + pitch."""
+        """[N] landmarks encoded as 128 * time + pitch, in increasing order."""
         if not self._codes:
             self._codes.append(np.sort(128 * self.times.astype(np.int64) + self.pitches))
         return self._codes[0]
 
     def between(self, start: float, end: float) -> SoundFeatures:
-        """The landmarks between two times in seconds; times are not shifted."""
+        """Select the landmarks between two times in seconds; their times are unchanged."""
         inside = slice(*np.searchsorted(self.times, [start * STEPS_A_SECOND, end * STEPS_A_SECOND]).tolist())
         columns = self.times[inside], self.pitches[inside], self.strong[inside]
         return SoundFeatures(*columns, min(self.length, end), self.language, self.is_default)
@@ -92,11 +92,11 @@ class SoundFeatures:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One way in which the target may differ from the query.
+    """A hypothesis about the speed and pitch of the target relative to the query.
 
     Attributes:
-        speed: Seconds of the target per second of the query.
-        shift: Added to pitches of the query.
+        speed: Seconds of target per second of query.
+        shift: Pitch steps to add to the query's pitches.
     """
 
     speed: float
@@ -105,7 +105,7 @@ class Hypothesis:
 
 @cache
 def hypotheses() -> tuple[Hypothesis, ...]:
-    """All hypotheses, the unchanged one first: speeds from 1/2 to 2, with the pitch unchanged and changed."""
+    """Return all hypotheses: no change first, then speeds from 1/2 to 2, with unchanged and with shifted pitch."""
     count = round(math.log(2.0) / math.log(_SPEED_STEP))
     speeds = [_SPEED_STEP**step for step in range(-count, count + 1) if step]
     changed = [Hypothesis(speed, -round(math.log2(speed) * STEPS_AN_OCTAVE)) for speed in speeds]
@@ -117,8 +117,8 @@ _SPEED_STEP = 2 ** (1 / 20)
 
 @dataclass(frozen=True, slots=True)
 class _Neighbors:
-    """Pairs [P] of nearby strong landmarks: row of the first, distance in time and in pitch, and an order that groups
-    pairs by their first landmark."""
+    """Pairs [P] of nearby strong landmarks: row of the first landmark, distance in time and in pitch, and an order that
+    groups the pairs by first landmark."""
 
     first: NDArray[np.int64]
     apart: NDArray[np.int64]
@@ -127,7 +127,7 @@ class _Neighbors:
 
     @classmethod
     def of(cls, times: NDArray[np.int64], pitches: NDArray[np.int64], reach: int) -> _Neighbors:
-        """Pair landmarks [N] at most ``reach`` time steps apart; pairs of direct successors come first."""
+        """Pair landmarks [N] that are at most ``reach`` time steps apart; pairs of direct neighbors come first."""
         firsts, aparts, wides = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for lag in range(1, len(times)):
             apart = times[lag:] - times[:-lag]
@@ -145,10 +145,10 @@ class _Neighbors:
 def pair_keys(
     sound: SoundFeatures, tried: Sequence[Hypothesis] | None = None, *, fan: int = _FAN
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """For each hypothesis (default: no change), the key that each pair of strong landmarks has in the target, and the
-    step of its first landmark.
+    """Compute, for each hypothesis (default: no change), the key of each pair of strong landmarks in the target, and
+    the time step of its first landmark.
 
-    A key encodes both pitches and, in steps of 32 ms, their distance in time.
+    A key encodes the two pitches and their distance in time in steps of 32 ms.
     """
     tried = hypotheses()[:1] if tried is None else tried
     times, pitches = sound.times[sound.strong].astype(np.int64), sound.pitches[sound.strong].astype(np.int64)
@@ -160,8 +160,8 @@ def pair_keys(
         apart = np.rint(near.apart * hypothesis.speed).astype(np.int64)
         low = lows + hypothesis.shift
         fits = (apart >= _NEAREST) & (apart <= _FARTHEST) & (low >= 0) & (low < PITCHES)
-        # The first few pairs of each landmark that fit; more if the target runs faster, because every second of sound
-        # has equally many strong landmarks, so a second of the query has fewer of the target's.
+        # Keep the first few valid pairs of each landmark, but more if the target runs faster: every second of sound has
+        # the same number of strong landmarks, so a second of the query has fewer of the target's.
         most = math.ceil(min(1.5 * fan, fan / min(1.0, hypothesis.speed)))
         rows = near.together[fits[near.together]]
         of = near.first[rows]
@@ -174,11 +174,12 @@ def pair_keys(
 
 @dataclass(frozen=True, slots=True)
 class SoundScore:
-    """Evidence that two sounds are one recording.
+    """Evidence that two sounds are the same recording.
 
     Attributes:
-        score: In [0, 1], on the scale of frame scores: 1 identical, .7 surely the same recording, below .2 unrelated.
-        segments: Matching stretches, most certain first; only times and speed are meaningful, boxes are the full frame.
+        score: Score in [0, 1], on the scale of visual scores: 1 for identical sounds, at least 0.7 for certain matches,
+            below 0.2 for unrelated sounds.
+        segments: Matching segments, most certain first; only times and speed are meaningful, boxes are the full frame.
     """
 
     score: float
@@ -187,20 +188,20 @@ class SoundScore:
 
 @dataclass(frozen=True, slots=True)
 class SoundSettings:
-    """Constants of the score.
+    """Constants of the sound score.
 
     Attributes:
-        near_time, near_pitch: Maximum distance of a landmark from a line, in steps.
-        agreement: Share of the landmarks that fit in a copy of medium quality.
-        least_chance: Minimum share assumed to fit by chance.
-        longest_gap: Maximum seconds within a segment without a fitting landmark.
+        near_time, near_pitch: Maximum distance in steps between a matching landmark and the line.
+        agreement: Fraction of landmarks that match in a copy of medium quality.
+        least_chance: Minimum fraction of landmarks assumed to match by chance.
+        longest_gap: Maximum gap in seconds between matching landmarks within a segment.
         shortest: Minimum duration of a segment in seconds.
-        unrelated, same: Evidence (natural logarithm of odds) at which the score is `UNRELATED` and `SURE`.
-        lines: Maximum number of lines to follow for a pair.
+        unrelated, same: Evidence (natural log odds) at which the score is `UNRELATED` and `SURE`.
+        lines: Maximum number of candidate lines to verify per pair of sounds.
         votes: Minimum number of landmark pairs on a line.
-        spread, same_pitch: In a copy, the standard deviation in steps of fitting landmarks from the line (half of it
-            grows with the speed), and the share with exactly the same pitch. Chance fits are spread evenly around the
-            line.
+        spread, same_pitch: In a copy, the standard deviation of matching landmarks from the line in steps (half of it
+            is proportional to the speed), and the fraction with exactly the same pitch. Chance matches are distributed
+            uniformly around the line.
     """
 
     near_time: int = 2
@@ -221,7 +222,7 @@ SETTINGS = SoundSettings()
 
 
 def fingerprint_of_sound(settings: SoundSettings = SETTINGS) -> str:
-    """Fingerprint of everything that scores depend on besides the landmarks of two sounds."""
+    """Return a fingerprint of everything that scores depend on besides the landmarks of the two sounds."""
     return repr((SOUND_REVISION, _FAN, _NEAREST, _FARTHEST, _WIDEST, settings))
 
 
@@ -230,9 +231,9 @@ class SoundLine:
     """A candidate line for the landmarks of two sounds.
 
     Attributes:
-        hypothesis: Approximate difference of speed and pitch.
-        middle: Step of the query that corresponds to ``target``.
-        target: Step of the target.
+        hypothesis: Approximate speed and pitch shift.
+        middle: Time step in the query that corresponds to ``target``.
+        target: Time step in the target.
         votes: Number of landmark pairs on the line.
     """
 
@@ -242,19 +243,18 @@ class SoundLine:
     votes: int
 
     def swapped(self) -> SoundLine:
-        """The same line with query and target exchanged."""
+        """Return the line with query and target swapped."""
         back = Hypothesis(1 / self.hypothesis.speed, -self.hypothesis.shift)
         return SoundLine(back, self.target, self.middle, self.votes)
 
 
-# Votes are counted in spans of the query, short enough that a speed between two hypotheses drifts little, and in bins
-# of offsets; both in steps.
+# Votes are counted per span of the query, short enough to limit the drift at speeds between two hypotheses, and per bin
+# of offsets. Lengths in time steps.
 _SPAN, _BIN = 16 * 62, 16
 
 
 def expand(first: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """List every position of stretches that begin at ``first`` and have ``counts`` positions: stretch numbers,
-    positions."""
+    """List the positions in ranges that start at ``first`` with lengths ``counts``: (range numbers, positions)."""
     rows = np.repeat(np.arange(len(first)), counts)
     before = np.repeat(np.cumsum(counts) - counts, counts)
     return rows, np.arange(len(rows)) - before + np.repeat(first, counts)
@@ -268,13 +268,20 @@ def vote(
     *,
     most: int | None = None,
 ) -> list[SoundLine]:
-    """Find the lines that at least ``least`` pairs [N] support, given the query and target step of each; at most the
-    best ``most``."""
+    """Find lines supported by at least ``least`` pairs.
+
+    Args:
+        times: [N], time step of each pair in the query.
+        positions: [N], time step of each pair in the target.
+        hypothesis: Speed and pitch shift of the pairs.
+        least: Minimum number of pairs on a line.
+        most: Maximum number of lines, the best ones; None sets no limit.
+    """
     if len(times) < least:
         return []
     spans = times // _SPAN
     offsets = positions - hypothesis.speed * (times - (spans + 0.5) * _SPAN)
-    # Two grids, shifted by half a bin, so that no line falls between two bins; one sort by half bins serves both.
+    # Use two grids, shifted by half a bin, so that no line is split between two bins; one sort by half bins is enough.
     halves = spans * (1 << 41) + np.floor(offsets / (_BIN / 2)).astype(np.int64) + (1 << 39)
     order = np.argsort(halves)
     halves = halves[order]
@@ -290,7 +297,7 @@ def vote(
             count = int(counts[number])
             of_line = order[begins[number] : begins[number] + count]
             middle = (int(spans[of_line[0]]) + 0.5) * _SPAN
-            # At the mean of the votes, an error of the speed matters least.
+            # An error in the speed has the least effect at the mean of the votes.
             at = float(times[of_line].sum()) / count
             inner = np.sort(offsets[of_line])
             median = float(inner[(count - 1) // 2] + inner[count // 2]) / 2
@@ -300,12 +307,13 @@ def vote(
 
 @dataclass(frozen=True, slots=True)
 class PairTable:
-    """Index of the landmark pairs of several tracks by key.
+    """Inverted index of the landmark pairs in several tracks, by key.
 
     Attributes:
-        offsets: [KEYS + 1] uint32: where the positions of each key begin and end.
-        positions: [P] uint32: step of the first landmark of each pair; tracks follow one another.
-        starts: [tracks + 1] int64 increasing, the step at which each track starts, and the end of the last.
+        offsets: [KEYS + 1] uint32, start and end of each key's entries in ``positions``.
+        positions: [P] uint32, time step of the first landmark of each pair; tracks are concatenated.
+        starts: [tracks + 1] int64, start of each track in time steps, in increasing order, and the end of the last
+            track.
     """
 
     offsets: NDArray[np.uint32]
@@ -313,15 +321,15 @@ class PairTable:
     starts: NDArray[np.int64]
 
     def check(self) -> None:
-        """Raise ValueError unless offsets and starts are valid: otherwise a search would read beyond the end."""
+        """Raise ValueError unless offsets and starts are valid, so that a search cannot read beyond the end."""
         ends = len(self.offsets) == _KEYS + 1 and not self.offsets[0] and int(self.offsets[-1]) == len(self.positions)
         grows = (self.offsets[1:] >= self.offsets[:-1]).all() and (np.diff(self.starts) >= 0).all()
         if not (ends and grows and len(self.starts)):
-            raise ValueError("its offsets are not valid")
+            raise ValueError("its offsets are invalid")
 
     @classmethod
     def of(cls, tracks: Sequence[SoundFeatures]) -> PairTable:
-        """Build the table of these tracks."""
+        """Build a table of these tracks."""
         starts = _starts_of(np.array([int(track.times[-1]) + 1 if len(track) else 0 for track in tracks], np.int64))
         pairs = [pair_keys(track)[0] for track in tracks]
         keys = np.concatenate([each[0] for each in pairs]) if pairs else np.zeros(0, np.int64)
@@ -340,27 +348,27 @@ class PairTable:
         settings: SoundSettings = SETTINGS,
         tried: Sequence[Hypothesis] | None = None,
     ) -> dict[int, list[SoundLine]]:
-        """Find lines as :meth:`PairTables.lines`, in this table alone."""
+        """Find lines in this table, as :meth:`PairTables.lines` does in several."""
         one = PairTables.of([self], [np.arange(len(self.starts) - 1)])
         return one.lines(query, limit=limit, settings=settings, tried=tried)
 
 
 def _starts_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Start of each track with these lengths in steps, and the end of the last."""
-    # A gap keeps lines from leading from one track into the next; starts are multiples of a bin, so that votes of a
-    # track do not depend on its start.
+    """Compute the start of each track with these lengths in time steps, and the end of the last track."""
+    # Gaps prevent lines from continuing in the next track. Starts are multiples of a bin, so that a track's votes do
+    # not depend on its start.
     bins = -(-(lengths + ROOM) // _BIN)
     return np.concatenate([[0], np.cumsum(bins)]).astype(np.int64) * _BIN
 
 
 @dataclass(frozen=True, slots=True)
 class PairTables:
-    """Several tables searched as one, with the same results as one table of all tracks in order of number.
+    """Several tables searched together, with the same results as a single table of all tracks in order of number.
 
     Attributes:
         tables: The tables.
-        starts: [all tracks + 1] int64: where each track would start in one table.
-        shifts: For each table, the offset added to the steps of each track; None if all are 0.
+        starts: [all tracks + 1] int64, start of each track in the equivalent single table.
+        shifts: For each table, the offset to add to the time steps of each track; None if all offsets are 0.
     """
 
     tables: tuple[PairTable, ...]
@@ -369,7 +377,13 @@ class PairTables:
 
     @classmethod
     def of(cls, tables: Sequence[PairTable], numbers: Sequence[NDArray[np.int64]]) -> PairTables:
-        """Combine tables, given the numbers of their tracks: together 0, 1, 2 and so on; -1 leaves a track out."""
+        """Combine tables.
+
+        Args:
+            tables: The tables.
+            numbers: For each table, the numbers of its tracks, or -1 to exclude a track. All numbers together must be
+                0, 1, 2, etc.
+        """
         count = sum(int((rows >= 0).sum()) for rows in numbers)
         lengths = np.zeros(count, np.int64)
         for table, rows in zip(tables, numbers, strict=True):
@@ -389,13 +403,13 @@ class PairTables:
         settings: SoundSettings = SETTINGS,
         tried: Sequence[Hypothesis] | None = None,
     ) -> dict[int, list[SoundLine]]:
-        """Find the most promising lines of at most ``limit`` tracks: track number -> lines.
+        """Find the most promising lines in at most ``limit`` tracks, by track number.
 
         Args:
             query: The sound to search for.
             limit: Maximum number of tracks.
-            settings: Constants.
-            tried: Hypotheses to try; None tries all.
+            settings: Constants of the score.
+            tried: Hypotheses to try; None for all.
         """
         if not self.tables:
             return {}
@@ -406,7 +420,7 @@ class PairTables:
             firsts = [table.offsets[keys].astype(np.int64) for table in self.tables]
             ends = [table.offsets[keys + 1].astype(np.int64) for table in self.tables]
             counts = [end - first for end, first in zip(ends, firsts, strict=True)]
-            # Rare pairs are the most informative, common ones the most expensive.
+            # Use rare keys first, because they are the most informative, and common ones are the most expensive.
             total = np.array(counts, np.int64).reshape(len(counts), len(keys)).sum(axis=0)
             order = np.argsort(total, kind="stable")
             most = spans * (_HITS if number == 0 else _HITS_CHANGED)
@@ -433,7 +447,7 @@ class PairTables:
         order: NDArray[np.int64],
         times: NDArray[np.int64],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Query step and combined step of each pair that a table has for these keys."""
+        """Look up keys in a table; return the time step in the query and the combined time step of each pair found."""
         table, shift = self.tables[number], self.shifts[number]
         rows, entries = expand(first[order], counts[order])
         steps, positions = times[order][rows], table.positions[entries].astype(np.int64)
@@ -444,10 +458,10 @@ class PairTables:
         return steps[is_there], (positions + moves)[is_there]
 
 
-# Steps between tracks; pairs examined per span of the query, unchanged and for other hypotheses; lines kept per
-# hypothesis.
+# Gap between tracks in time steps; maximum number of pairs to look up per span of the query, for no change and for
+# other hypotheses; maximum number of lines per hypothesis.
 ROOM, _HITS, _HITS_CHANGED, _LINES = 2 * _SPAN, 20_000, 4_000, 64
-# Marks tracks that are left out.
+# Shift that marks excluded tracks.
 _LEFT_OUT = -(1 << 50)
 
 
@@ -457,20 +471,20 @@ def compare_sounds(
     lines: Sequence[SoundLine] | None = None,
     settings: SoundSettings = SETTINGS,
 ) -> SoundScore:
-    """Score and segments of two sounds; the score is symmetric up to the rounding of landmarks.
+    """Compute the score and segments of two sounds; the score is symmetric except for the rounding of landmarks.
 
     Args:
         query, target: The sounds.
-        lines: Lines to follow; None finds them.
-        settings: Constants.
+        lines: Candidate lines to verify; None to find them.
+        settings: Constants of the score.
     """
     if min(len(query), len(target)) == 0:
         return SoundScore(0.0)
     if lines is None:
         table = PairTable.of([target])
-        # Most recordings match at their own speed; trying only that takes a fraction of the time.
-        usual = table.lines(query, limit=1, settings=settings, tried=hypotheses()[:1]).get(0, [])
-        result = compare_sounds(query, target, usual, settings)
+        # Most copies have the original speed, and trying only that takes a fraction of the time.
+        unchanged = table.lines(query, limit=1, settings=settings, tried=hypotheses()[:1]).get(0, [])
+        result = compare_sounds(query, target, unchanged, settings)
         if result.score >= _SURE:
             return result
         lines = table.lines(query, limit=1, settings=settings).get(0, [])
@@ -483,8 +497,8 @@ def compare_sounds(
         if tried > settings.lines:
             break
         if line.hypothesis.speed < 1:
-            # Both sounds have the same number of landmarks per second, so only the slower one has all landmarks of the
-            # other: look up the landmarks of the faster one.
+            # Both sounds have the same number of landmarks per second, so the slower one contains all landmarks of the
+            # faster one, but not vice versa. Therefore, look up the landmarks of the faster one.
             best += [part.swapped() for part in _fit_line(target, query, line.swapped(), settings)]
         else:
             best += _fit_line(query, target, line, settings)
@@ -497,13 +511,13 @@ def compare_sounds(
 
 
 def best_of_tracks(first: Sequence[SoundFeatures], second: Sequence[SoundFeatures]) -> SoundScore | None:
-    """The best score of any two tracks that are not silent; None if a side has none."""
+    """Return the best score over all pairs of tracks that are not silent; None if either side has none."""
     scores = [compare_sounds(one, other) for one in first for other in second if len(one) and len(other)]
     return max(scores, key=lambda score: score.score, default=None)
 
 
 def _score(evidence: float, settings: SoundSettings) -> float:
-    """Logistic curve through the points `UNRELATED` and `SURE`; 0 without evidence."""
+    """Convert evidence to a score with a logistic curve through the points `UNRELATED` and `SURE`."""
     low, high = (math.log(point / (1 - point)) for point in (UNRELATED, SURE))
     slope = (high - low) / (settings.same - settings.unrelated)
     return round(1 / (1 + math.exp(-min(low + slope * (evidence - settings.unrelated), 50.0))), 4)
@@ -511,7 +525,7 @@ def _score(evidence: float, settings: SoundSettings) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Stretch:
-    """Stretch of a line on which landmarks fit, in steps of the query."""
+    """Part of a line on which landmarks match, in time steps of the query."""
 
     start: float
     end: float
@@ -521,14 +535,14 @@ class _Stretch:
     evidence: float
 
     def explains(self, line: SoundLine) -> bool:
-        """Whether a line is about the same as this one."""
+        """Whether a line is approximately the same as this one."""
         return (
             self.start - _SPAN / 4 <= line.middle <= self.end + _SPAN / 4
             and abs(self.speed * line.middle + self.offset - line.target) <= 2 * _BIN
         )
 
     def swapped(self) -> _Stretch:
-        """The same stretch with query and target exchanged."""
+        """Return this part with query and target swapped."""
         start, end = (max(0.0, self.speed * time + self.offset) for time in (self.start, self.end))
         return _Stretch(start, end, 1 / self.speed, -self.offset / self.speed, -self.shift, self.evidence)
 
@@ -539,20 +553,20 @@ class _Stretch:
 
 
 def _fit_line(query: SoundFeatures, target: SoundFeatures, line: SoundLine, settings: SoundSettings) -> list[_Stretch]:
-    """Fit speed and offset of a line to the landmarks, from its middle outwards, and return its stretches."""
+    """Fit the speed and offset of a line to the landmarks, from its middle outward, and return the matching parts."""
     speed, shift = line.hypothesis.speed, line.hypothesis.shift
     offset = line.target - speed * line.middle
     reach = _SPAN / 3
     end = float(query.times[-1])
     near = 2 * settings.near_time + 2
-    # Start with a loose fit near the votes; then tighten it, and widen the range.
+    # Start with a loose tolerance near the votes, then tighten it and widen the range.
     while True:
         inside = np.abs(query.times - line.middle) <= reach
         rows, errors, _ = _fits(query, target, inside, (speed, offset, shift), (near, settings.near_pitch))
         if len(rows) < 6:
             return []
         times = query.times[rows].astype(np.float64)
-        # Weighted linear regression of the errors; landmarks near the line count more.
+        # Weighted linear regression of the errors, with higher weights for landmarks near the line.
         weights = np.maximum(1 - (errors / (near + 1)) ** 2, 0.05)
         shiftless = times - line.middle
         mean = float((weights * errors).sum() / weights.sum())
@@ -576,8 +590,8 @@ def _fit_line(query: SoundFeatures, target: SoundFeatures, line: SoundLine, sett
     return _find_stretches(query, target, speed, offset, shift, settings)
 
 
-# Score from which no other speed is tried; difference from 1 up to which a speed is 1; share of a copy's fits that are
-# not by chance.
+# Score at which no other speeds are tried; maximum deviation from 1 of an unchanged speed; fraction of the matches in a
+# copy that are not due to chance.
 _SURE, _SAME_SPEED, _TRUST = 0.9, 0.0015, 0.95
 
 
@@ -588,39 +602,40 @@ def _fits(
     line: tuple[float, float, int],
     near: tuple[int, int],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-    """Rows of query landmarks that the target has near a line, and by how many steps they are later and higher."""
+    """Find query landmarks that match the target near a line; return their rows and the target's deviation in time and
+    pitch steps."""
     speed, offset, shift = line
     pitch = query.pitches.astype(np.int64) + shift
     rows = np.flatnonzero(inside & (pitch >= 0) & (pitch < PITCHES))
     expected = speed * query.times[rows] + offset
-    found, higher = _errors(target, expected, pitch[rows], near)
-    fits = np.isfinite(found)
-    return rows[fits], found[fits], higher[fits]
+    later, higher = _errors(target, expected, pitch[rows], near)
+    fits = np.isfinite(later)
+    return rows[fits], later[fits], higher[fits]
 
 
 def _errors(
     target: SoundFeatures, expected: NDArray[np.floating], pitch: NDArray[np.int64], near: tuple[int, int]
 ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """By how many steps the target's nearest landmark of about this pitch is later than expected [N] (infinite if there
-    is none), and by how many it is higher."""
+    """Find the target's nearest landmark with approximately each pitch; return by how many time steps it is later than
+    expected [N] (infinity if there is none), and by how many pitch steps it is higher [N]."""
     near_time, near_pitch = near
     at = np.rint(expected).astype(np.int64)
     low, high = 128 * at + np.maximum(pitch - near_pitch, 0), 128 * at + np.minimum(pitch + near_pitch, 127)
     codes = np.append(target.codes, np.iinfo(np.int64).max)
-    found, higher = np.full(len(at), np.inf), np.zeros(len(at), np.int64)
+    later, higher = np.full(len(at), np.inf), np.zeros(len(at), np.int64)
     left = np.arange(len(at))
     for lag in sorted(range(-near_time, near_time + 1), key=abs):
         codes_there = codes[np.searchsorted(codes, low[left] + 128 * lag)]
         has = codes_there <= high[left] + 128 * lag
         rows = left[has]
-        found[rows] = at[rows] + lag - expected[rows]
+        later[rows] = at[rows] + lag - expected[rows]
         higher[rows] = codes_there[has] - (128 * (at[rows] + lag) + pitch[rows])
         left = left[~has]
-    return found, higher
+    return later, higher
 
 
-# Offsets in steps at which chance fits are measured; many if the speed differs, as two pieces share a beat at some
-# speed.
+# Offsets in time steps at which chance matches are measured. There are more for changed speeds, because any two pieces
+# of music share a beat at some speed.
 _ELSEWHERE = (-187, -131, -89, -53, 59, 97, 139, 191)
 _MANY = tuple(sign * step for step in range(11, 200, 4) for sign in (-1, 1))
 
@@ -628,7 +643,7 @@ _MANY = tuple(sign * step for step in range(11, 200, 4) for sign in (-1, 1))
 def _find_stretches(
     query: SoundFeatures, target: SoundFeatures, speed: float, offset: float, shift: int, settings: SoundSettings
 ) -> list[_Stretch]:
-    """Find the stretches where landmarks fit a line better than shifted copies of it."""
+    """Find the parts of a line where landmarks match better than along shifted copies of the line."""
     pitch = query.pitches.astype(np.int64) + shift
     expected = speed * query.times + offset
     inside = (pitch >= 0) & (pitch < PITCHES) & (expected >= 0) & (expected <= target.times[-1] + settings.near_time)
@@ -639,9 +654,9 @@ def _find_stretches(
     lags = _ELSEWHERE if speed == 1.0 else _MANY
     elsewhere = np.concatenate([expected[inside] + lag for lag in lags])
     others, _ = _errors(target, elsewhere, np.tile(pitch[inside], len(lags)), near)
-    shares = sorted((np.isfinite(others).reshape(len(lags), count).sum(axis=1) / count).tolist())
-    # The second highest of 8, the fifth of 96: rhythms and held notes fit at many offsets.
-    chance = min(max(settings.least_chance, shares[-2 - len(lags) // 32]), 0.6)
+    fractions = sorted((np.isfinite(others).reshape(len(lags), count).sum(axis=1) / count).tolist())
+    # Use the second highest of 8, or the fifth highest of 96: rhythms and sustained notes match at many offsets.
+    chance = min(max(settings.least_chance, fractions[-2 - len(lags) // 32]), 0.6)
     fitting = max(settings.agreement, chance + 0.15)
     gain, loss = math.log(fitting / chance), math.log((1 - fitting) / (1 - chance))
     values = np.full(len(query), loss)
@@ -653,7 +668,7 @@ def _find_stretches(
     for first, last in _find_runs(values, gaps, settings.unrelated / 3):
         start, end = times[first], times[last]
         if end - start >= settings.shortest * STEPS_A_SECOND:
-            # A stretch from the first landmark on (or to the last) extends to where both sounds begin (or end).
+            # A part that includes the first (or last) landmark extends to where both sounds begin (or end).
             begin = max(0.0, -offset / speed)
             stop = min(query.length * STEPS_A_SECOND, (target.length * STEPS_A_SECOND - offset) / speed)
             if first == 0 and start - begin <= STEPS_A_SECOND:
@@ -668,15 +683,15 @@ def _find_stretches(
 def _precision_evidence(
     later: NDArray[np.float64], higher: NDArray[np.int64], spread: float, settings: SoundSettings
 ) -> NDArray[np.float64]:
-    """Log-likelihood ratio (copy versus chance) of the distances [N] of matching landmarks from the fitted line."""
+    """Compute the log-likelihood ratio (copy versus chance) of matching landmarks' deviations [N] from the line."""
     width, others = 2 * settings.near_time + 1, 2 * settings.near_pitch
     bell = np.exp(-0.5 * (later / spread) ** 2) / (spread * math.sqrt(2 * math.pi))
-    share = np.where(higher == 0, settings.same_pitch, (1 - settings.same_pitch) / others) * (others + 1)
-    return np.asarray(np.log((_TRUST * bell * width + 1 - _TRUST) * share))
+    pitch_ratio = np.where(higher == 0, settings.same_pitch, (1 - settings.same_pitch) / others) * (others + 1)
+    return np.asarray(np.log((_TRUST * bell * width + 1 - _TRUST) * pitch_ratio))
 
 
 def _find_runs(values: NDArray[np.float64], breaks: NDArray[np.bool_], least: float) -> Iterator[tuple[int, int]]:
-    """Yield the first and last row of separate stretches with the largest sums."""
+    """Yield the first and last row of each of the disjoint runs with the largest sums."""
     best, total, start, peak = 0.0, 0.0, 0, -1
     for row, (value, is_break) in enumerate(zip(values.tolist(), breaks.tolist(), strict=True)):
         if total <= 0.0 or best - total > least or is_break:
@@ -691,7 +706,7 @@ def _find_runs(values: NDArray[np.float64], breaks: NDArray[np.bool_], least: fl
 
 
 def _drop_overlaps(stretches: Sequence[_Stretch]) -> list[_Stretch]:
-    """The stretches by evidence, without those that mostly overlap a better one."""
+    """Sort parts by evidence, and drop those that mostly overlap a better one."""
     kept: list[_Stretch] = []
     for stretch in sorted(stretches, key=lambda item: -item.evidence):
         length = stretch.end - stretch.start

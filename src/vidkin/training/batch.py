@@ -1,4 +1,4 @@
-"""Batches of training steps: drawn items as tensors with labels, and the interface of training data."""
+"""Training batches: sampled items as tensors with labels, and the interface of training data."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ Draw = Literal[
     "clips",
 ]
 
-"""How the items of a step are drawn, see :func:`vidkin.training.draws.index_stream`. ``mined``: triplets (a, p, n) of
-random items that the model confuses. ``clusters``: items of neighboring clusters. ``views``, for unlabeled data: the
+"""How the items of a step are sampled, see :func:`vidkin.training.draws.index_stream`. ``mined``: triplets (a, p, n) of
+random items that the model confuses. ``clusters``: items from neighboring clusters. ``views``, for unlabeled data: the
 first views of N / 2 images, then their second views. ``clips``: the same for videos, for a comparator."""
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnItems:
-    """N items of one draw; tuples are stored by member: all queries, then all positives, and so on.
+    """N sampled items; tuples are grouped by member: all queries, then all positives, etc.
 
     Attributes:
         inputs: [N, T, F] or [N, F] features of a frozen backbone, or images [N, (T,) 3, S, S] from 0 to 1.
-        lengths: [N] frames of each item; None if all are full.
-        labels: [N, 2] int64 (category, subcategory); for views (image, image).
+        lengths: [N] number of frames in each item; None if no item is padded.
+        labels: [N, 2] int64 (category, subcategory); for views, (image, image).
         are_features: Whether ``inputs`` are features.
-        clusters: [N] cluster numbers within the classes, for the draw ``clusters``.
+        clusters: [N] cluster numbers within the classes, for ``clusters`` sampling.
     """
 
     inputs: Tensor
@@ -55,7 +55,7 @@ class DrawnItems:
     clusters: Tensor | None = None
 
     def outputs(self, model: TwoHeadNetwork) -> HeadOutputs:
-        """Logits and unit vectors in one pass, float32, with gradients."""
+        """Compute logits and unit vectors in one pass, as float32 with gradients."""
         sizes: list[int] = []
 
         def compute(rows: slice) -> Tensor:
@@ -68,13 +68,13 @@ class DrawnItems:
         return HeadOutputs(*torch.split(compute_in_shares(compute, len(self.inputs)), sizes, dim=1))
 
     def embeddings(self, model: Encoder) -> Tensor:
-        """Unit vectors [N, D] float32, with gradients."""
+        """Compute unit vectors [N, D] as float32 with gradients."""
         # Items are features only if the model has a backbone, so the cast is safe.
         return self.compute_with(cast(BackboneEncoder, model).head if self.are_features else model.embed)
 
     def compute_with(self, network: Callable[..., Tensor]) -> Tensor:
-        """Output [N, ...] float32 of a network called with inputs and lengths; each process computes its share of the
-        rows."""
+        """Call a network with the inputs and lengths, and return its output [N, ...] as float32; each process computes
+        part of the rows."""
 
         def compute(rows: slice) -> Tensor:
             lengths = None if self.lengths is None else self.lengths[rows]
@@ -85,13 +85,13 @@ class DrawnItems:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The items of one step, for each draw of its objective."""
+    """The items of one step, for each sampling method of the objective."""
 
     draws: Mapping[Draw, DrawnItems]
 
 
 def work_ahead(make: Callable[[int], R], steps: range, *, threads: int) -> Iterator[R]:
-    """Yield ``make(step)`` for each step in order, while threads compute the next ones in advance."""
+    """Yield ``make(step)`` for each step in order, while threads compute the next results in advance."""
     waiting: deque[Future[R]] = deque()
     with ThreadPoolExecutor(max_workers=threads) as pool:
         ahead = iter(steps)
@@ -106,9 +106,9 @@ def work_ahead(make: Callable[[int], R], steps: range, *, threads: int) -> Itera
 
 
 def weighted_sum(terms: dict[str, Tensor], parts: Iterable[tuple[ObjectiveRecipe, Tensor]]) -> Tensor:
-    """The weighted sum of a recipe's objectives; each value is added to ``terms`` under its name.
+    """Compute the weighted sum of a recipe's objectives, and add each value to ``terms`` under its name.
 
-    Names that occur more than once are numbered.
+    Repeated names are numbered.
     """
     total: Tensor | None = None
     for part, value in parts:
@@ -125,11 +125,11 @@ B = TypeVar("B", covariant=True)
 
 
 class TrainingData(Protocol[M, B]):
-    """Training and validation items, drawn in batches B for a model M.
+    """Training and validation items, sampled in batches B for a model M.
 
     Attributes:
-        name: Name of the collection.
-        broken: (file, cause) of items that could not be read.
+        name: Name of the dataset.
+        broken: (file, cause) for each item that could not be read.
     """
 
     @property
@@ -138,13 +138,13 @@ class TrainingData(Protocol[M, B]):
 
     @property
     def broken(self) -> tuple[tuple[str, str], ...]:
-        """(file, cause) of items that could not be read and are left out."""
+        """(file, cause) for each item that could not be read and was skipped."""
 
     def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[B]:
-        """The batches of all steps from step ``first`` (0 at the start); the same in a resumed run."""
+        """Yield the batches from step ``first`` (0 at the start), which are the same in a resumed run."""
 
     def measure(self, model: M, measure: Measure) -> float:
-        """The figure of the validation items in [0, 1], higher is better."""
+        """Evaluate a measure on the validation items, in [0, 1]; higher is better."""
 
     def identity(self) -> bytes:
-        """Names and labels of the items; a checkpoint can only be resumed with data of the same identity."""
+        """Return the names and labels of the items; a checkpoint can be resumed only with identical data."""

@@ -1,4 +1,4 @@
-"""Classify files with a trained classifier, show the nearest training items, and evaluate the classifier."""
+"""Classify files with a trained classifier, find their nearest training items, and evaluate the classifier."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ NEIGHBORS_FILE = "neighbors.safetensors"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingItems:
-    """N training items stored with a model.
+    """N training items saved with a model.
 
     Attributes:
         embeddings: [N, D] unit vectors.
         labels: [N] class numbers.
-        keys: Keys of their files, see :meth:`vidkin.datasets.LabelledItem.key`.
+        keys: Keys of the files, see :meth:`vidkin.datasets.LabelledItem.key`.
     """
 
     embeddings: Tensor
@@ -47,7 +47,7 @@ class TrainingItems:
         """Load the training items in a model's folder.
 
         Raises:
-            InvalidArgumentError: The folder has none, or the file is damaged.
+            InvalidArgumentError: The folder has no training items, or the file is damaged.
         """
         path = Path(folder).expanduser() / NEIGHBORS_FILE
         try:
@@ -63,7 +63,7 @@ class TrainingItems:
         elif len(embeddings) != len(labels) or len(labels) != len(keys):
             damage = "lists of different lengths"
         elif not bool(embeddings.isfinite().all()):
-            damage = "values that are not finite"
+            damage = "non-finite values"
         if damage is not None:
             raise InvalidArgumentError(f"{path}: damaged: {damage}; train the model again")
         return cls(embeddings, labels, tuple(map(str, keys)))
@@ -87,10 +87,10 @@ def store_training_items(model: TwoHeadNetwork, train: Inputs, folder: PathLike,
 
 @check_arguments
 def nearest(queries: Tensor, gallery: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Squared Euclidean distances and positions [Q, count] of the nearest gallery vectors, nearest first.
+    """Find the squared Euclidean distances and positions [Q, count] of the nearest gallery vectors, nearest first.
 
     Raises:
-        InvalidArgumentError: Vectors have another shape, or the count is negative.
+        InvalidArgumentError: The vectors have the wrong shape, or the count is negative.
     """
     check_vectors(queries, gallery)
     check_not_negative(count=count)
@@ -104,7 +104,7 @@ class Neighbor(Result):
     """A training item near a file.
 
     Attributes:
-        path: Path relative to the folder of the training data.
+        path: Path relative to the training data folder.
         label: Class of the training item.
         distance: Squared Euclidean distance of the embeddings, in [0, 4].
     """
@@ -116,13 +116,13 @@ class Neighbor(Result):
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedFile(Result):
-    """The prediction of a classifier for a file.
+    """A classifier's prediction for a file.
 
     Attributes:
         path: Path of the file.
         label: Predicted class.
-        probability: Probability of that class in [0, 1], the softmax of the logits; not calibrated.
-        others: (class, probability) of the next classes, most likely first.
+        probability: Softmax probability of that class, in [0, 1]; not calibrated.
+        others: (class, probability) of the next most likely classes, most likely first.
         neighbors: Nearest training items, nearest first.
     """
 
@@ -137,25 +137,25 @@ class ClassifiedFile(Result):
 def classify(
     model: PathLike, files: Sequence[PathLike], *, classes: int = 3, neighbors: int = 3, device: str = "cpu"
 ) -> tuple[list[ClassifiedFile], list[MediaError]]:
-    """Classify files, with the nearest training items of each, and list the errors of files that cannot be classified.
+    """Classify files and find their nearest training items; also return the errors of files that cannot be classified.
 
     Args:
         model: Folder of a model of kind ``two_head``.
-        files: Images or videos; an image model uses the middle frame of a video, a motion model its first clip.
+        files: Images or videos; for videos, an image model uses the middle frame, and a motion model the first clip.
         classes: Number of most likely classes to report, at least 1.
         neighbors: Number of training items to report, at least 0.
         device: Device of the model.
 
     Raises:
-        UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The folder holds a model of another kind.
+        UnknownExtractorError: The folder does not contain a model.
+        InvalidArgumentError: The folder contains a different kind of model.
     """
     check_at_least(1, classes=classes)
     check_at_least(0, neighbors=neighbors)
     network = load_model(model, device=device)
     if not isinstance(network, TwoHeadNetwork):
         raise InvalidArgumentError(
-            f"{os.fspath(model)}: must hold a model of kind 'two_head' to classify, got {network.config.kind!r}; "
+            f"{os.fspath(model)}: must contain a model of kind 'two_head' to classify, got {network.config.kind!r}; "
             "train one with `vidkin train two-head`"
         )
     known = TrainingItems.load(model)
@@ -163,7 +163,7 @@ def classify(
     of_classes = {*known.labels.tolist()} <= {*range(len(names))}
     if known.embeddings.shape[1] != network.dimension or not of_classes:
         raise InvalidArgumentError(
-            f"{Path(model) / NEIGHBORS_FILE}: must hold the training items of this model, got items of another model; "
+            f"{Path(model) / NEIGHBORS_FILE}: must contain this model's training items, got those of another model; "
             "train the model again"
         )
     done: list[ClassifiedFile] = []
@@ -182,10 +182,10 @@ def classify(
         inputs = torch.tensor(images).movedim(-1, -3).float()[None] / 255
         with torch.no_grad():
             outputs = network(inputs.to(network.device))
-        shares = outputs.logits[0].float().softmax(dim=0).cpu().sort(descending=True, stable=True)
+        ordered = outputs.logits[0].float().softmax(dim=0).cpu().sort(descending=True, stable=True)
         ranked = [
             (names[position], value)
-            for position, value in zip(shares.indices.tolist(), shares.values.tolist(), strict=True)
+            for position, value in zip(ordered.indices.tolist(), ordered.values.tolist(), strict=True)
         ]
         distances, positions = nearest(outputs.embeddings.float().cpu(), known.embeddings, neighbors)
         done.append(
@@ -210,12 +210,12 @@ RECALLS = (1, 4, 8, 16)
 
 @dataclass(frozen=True)
 class RetrievalFigures(Result):
-    """Retrieval quality of a model's vectors on the test items; values in [0, 1], higher is better.
+    """Retrieval metrics of a model's vectors on the test items, in [0, 1]; higher is better.
 
     Attributes:
-        recalls: Recall@K by K: share of test items with another item of their class among the K nearest.
-        nmi: Normalized mutual information between classes and k-means clusters, one cluster per class.
-        nearest_label: Share of test items whose nearest training item has their class.
+        recalls: Recall@K by K: fraction of test items with another item of the same class among the K nearest.
+        nmi: Normalized mutual information between classes and k-means clusters, with one cluster per class.
+        nearest_label: Fraction of test items whose nearest training item has the same class.
     """
 
     recalls: Mapping[int, float]
@@ -225,19 +225,20 @@ class RetrievalFigures(Result):
 
 @dataclass(frozen=True)
 class ClassifierEvaluation(Result):
-    """Figures of a classifier in [0, 1], higher is better.
+    """Evaluation metrics of a classifier in [0, 1]; higher is better.
 
     Attributes:
-        data: Name of the collection.
+        data: Name of the dataset.
         items: Number of test items.
-        top_1: Share of test items classified correctly (micro accuracy).
-        macro: Mean over the classes of the share of their items classified correctly.
-        per_class: (test items, share classified correctly) by class.
-        embedding: Retrieval with the embedding head.
-        penultimate: Retrieval with the penultimate layer.
-        wrong: Number of test items classified incorrectly.
-        explained: Share of the wrong items whose nearest training item has the predicted class; nan if none are wrong.
-        broken: (file, cause) of items that could not be read.
+        top_1: Top-1 accuracy over all test items (micro accuracy).
+        macro: Mean of the accuracies of the classes (macro accuracy).
+        per_class: (number of test items, accuracy) by class.
+        embedding: Retrieval metrics of the embedding head.
+        penultimate: Retrieval metrics of the penultimate layer.
+        wrong: Number of misclassified test items.
+        explained: Fraction of the misclassified items whose nearest training item has the predicted class; NaN if no
+            item is misclassified.
+        broken: (file, cause) for each item that could not be read.
     """
 
     data: str
@@ -254,13 +255,13 @@ class ClassifierEvaluation(Result):
 
 @dataclass(frozen=True, eq=False)
 class DescribedParts:
-    """Test and training items with a model's outputs for them.
+    """Test and training items with a model's outputs.
 
     Attributes:
         test: Test items.
         train: Training items.
-        test_outputs: Outputs of the test items, in their order.
-        train_outputs: Outputs of the training items, in their order.
+        test_outputs: Outputs for the test items, in the same order.
+        train_outputs: Outputs for the training items, in the same order.
     """
 
     test: Inputs
@@ -280,10 +281,10 @@ def describe_splits(
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> DescribedParts:
-    """Compute all outputs of a model for the items of two splits.
+    """Compute all outputs of a model for the items in two splits.
 
     Raises:
-        InvalidArgumentError: A split is missing, or the model cannot take such items.
+        InvalidArgumentError: A split is missing, or the model does not accept such items.
         DatasetError: No item can be read.
     """
     test, train = prepare_parts(
@@ -299,11 +300,11 @@ def describe_splits(
 
 @check_arguments
 def evaluate_classifier(parts: DescribedParts, *, seed: int = 0) -> ClassifierEvaluation:
-    """Compute the figures of a classifier from its outputs.
+    """Compute the evaluation metrics of a classifier from its outputs.
 
     Args:
         parts: Outputs for test and training items.
-        seed: Seed of k-means.
+        seed: Seed for k-means.
     """
     labels, train_labels = parts.test.labels[:, 1], parts.train.labels[:, 1]
     logits = parts.test_outputs.logits
@@ -320,7 +321,7 @@ def evaluate_classifier(parts: DescribedParts, *, seed: int = 0) -> ClassifierEv
         top_1=accuracy(logits, labels),
         macro=accuracy(logits, labels, average="macro"),
         per_class={
-            names[number]: (int(counts[number]), share) for number, share in accuracy_per_class(logits, labels).items()
+            names[number]: (int(counts[number]), value) for number, value in accuracy_per_class(logits, labels).items()
         },
         embedding=retrieval_figures(
             parts.test_outputs.embeddings, labels, parts.train_outputs.embeddings, train_labels, seed
@@ -337,14 +338,14 @@ def evaluate_classifier(parts: DescribedParts, *, seed: int = 0) -> ClassifierEv
 def retrieval_figures(
     vectors: Tensor, labels: Tensor, train: Tensor, train_labels: Tensor, seed: int = 0
 ) -> RetrievalFigures:
-    """Compute the retrieval quality of vectors.
+    """Compute the retrieval metrics of vectors.
 
     Args:
         vectors: [N, D] vectors of the test items.
-        labels: [N] classes.
+        labels: [N] classes of the test items.
         train: [M, D] vectors of the training items.
-        train_labels: [M] classes.
-        seed: Seed of k-means.
+        train_labels: [M] classes of the training items.
+        seed: Seed for k-means.
     """
     clustering = import_part("sklearn.cluster", extra="train")
     scores = -squared_distances(vectors, vectors)

@@ -1,4 +1,4 @@
-"""Training data and objective of a comparator: batches of clips with their relevance, and losses on comparisons."""
+"""Training data and objective of a comparator: batches of clips with relevance labels, and losses on comparisons."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ from vidkin.training.recipe import Measure, ObjectiveRecipe, ScheduleRecipe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipBatch:
-    """N clips, to be compared with each other.
+    """N clips to be compared with each other.
 
     Attributes:
         values: [N, T, R, D] float32 descriptors, zero beyond the lengths.
-        lengths: [N] int64, number of frames of each clip.
-        relevance: [N, N] int64: 1 if both clips show at least a quarter (``LEAST_SHARED``) of the frames of the shorter
-            clip, 0 if their videos differ, -1 (ignored) if they show other moments of one video, which can look alike.
-        same_window: [N, N] bool, whether both were made from the same window and share this number of frames.
-        labeled: [N, T] bool, frames that show a frame of the window rather than noise.
-        teacher: [N, T, D'] float32, the teacher's unit vectors of those frames, unedited or edited; None without a
+        lengths: [N] int64, number of frames in each clip.
+        relevance: [N, N] int64: 1 if the clips share at least a quarter (``LEAST_SHARED``) of the shorter clip's
+            frames, 0 if they come from different videos, -1 (ignored) if they show different moments of the same video,
+            which may look alike.
+        same_window: [N, N] bool, whether both clips come from the same window and share at least that many frames.
+        labeled: [N, T] bool, whether a frame shows a frame of the window rather than noise.
+        teacher: [N, T, D'] float32, the teacher's unit vectors of these frames, unedited or edited; None without a
             teacher.
     """
 
@@ -48,18 +49,18 @@ class ClipBatch:
     teacher: torch.Tensor | None = None
 
     def to(self, device: torch.device) -> ClipBatch:
-        """A copy of the batch on a device."""
+        """Copy the batch to a device."""
         tensors: dict[str, Any] = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         return replace(self, **{name: tensor.to(device) for name, tensor in tensors.items() if tensor is not None})
 
 
 def make_batch(clips: Sequence[ClipFeatures], teacher: Sequence[torch.Tensor] | None = None) -> ClipBatch:
-    """Make a batch of clips.
+    """Create a batch of clips.
 
     Args:
         clips: Views of windows.
-        teacher: The teacher's vectors [T, D'] of each video's frames; None without a teacher, or if the clips hold
-            their own vectors.
+        teacher: The teacher's vectors [T, D'] of each video's frames; None without a teacher, or if the clips include
+            the teacher's vectors.
     """
     lengths = torch.tensor([len(clip.values) for clip in clips])
     pad = torch.nn.utils.rnn.pad_sequence
@@ -84,14 +85,14 @@ def make_batch(clips: Sequence[ClipFeatures], teacher: Sequence[torch.Tensor] | 
 
 
 def _compare_frames(clips: Sequence[ClipFeatures]) -> tuple[torch.Tensor, torch.Tensor]:
-    """[N, N] bool, whether two clips show enough common frames of any video; and of their own videos."""
+    """Compute two masks [N, N] bool: whether two clips share enough frames of any video, and of their own videos."""
     parts: list[torch.Tensor] = []
     owners: list[int] = []
     firsts: list[int] = []
     for position, clip in enumerate(clips):
         firsts.append(len(parts))
         frames = [torch.unique(clip.sources[clip.sources >= 0]), *(torch.arange(*stretch) for stretch in clip.lent)]
-        # The video number in the upper bits keeps frames of different videos distinct.
+        # The video number in the upper bits distinguishes frames of different videos.
         parts += [own + (video << 32) for own, video in zip(frames, clip.videos, strict=True)]
         owners += [position] * len(frames)
     sizes = torch.tensor([len(part) for part in parts])
@@ -101,38 +102,38 @@ def _compare_frames(clips: Sequence[ClipFeatures]) -> tuple[torch.Tensor, torch.
     enough = shows @ shows.T >= LEAST_SHARED * torch.minimum(sizes[:, None], sizes).clamp(min=1)
     belongs = torch.zeros(len(clips), len(parts))
     belongs[owners, torch.arange(len(parts))] = 1.0
-    # A clip of only noise has no frames, but still matches itself.
+    # A clip that shows only noise has no frames, but still matches itself.
     same = torch.eye(len(clips), dtype=torch.bool)
     return (belongs @ enough.float() @ belongs.T > 0) | same, enough[firsts][:, firsts] | same
 
 
 def _have_common(numbers: Sequence[tuple[int, ...]]) -> torch.Tensor:
-    """[N, N] bool, whether two tuples have a number in common."""
+    """Compute a mask [N, N] bool: whether two tuples have a number in common."""
     rows = torch.nn.utils.rnn.pad_sequence([torch.tensor(own) for own in numbers], batch_first=True, padding_value=-1)
     equal = (rows[:, None, :, None] == rows[None, :, None, :]) & (rows >= 0)[:, None, :, None]
     return equal.flatten(2).any(2)
 
 
-# The cost of the comparison grows with the square of the number of windows.
+# Maximum number of validation windows; the cost of comparing them is quadratic.
 _MAX_VALIDATION = 64
 
 
 @dataclass(eq=False)
 class ClipData:
-    """See :class:`vidkin.training.batch.TrainingData`.
+    """Training data of a comparator; see :class:`vidkin.training.batch.TrainingData`.
 
     Attributes:
         name: Names of the folders with the number of videos.
-        broken: (file, cause) of files that could not be used.
+        broken: (file, cause) for each file that could not be used.
         windows: Training windows.
         validation: Validation windows; empty without validation.
-        maker: Makes the views of the windows.
+        maker: Creates the views of the windows.
         schedule: Number of windows per step, at most the number of all windows, and the seed of the steps.
         device: Device of the batches.
-        stored: Views made in advance, by window number: the weak view, then strong views; None makes new views at
-            every step.
-        teacher: Unit vectors [T, D'] of each video's frames; None without an objective that needs them.
-        threads: Number of threads that edit clips ahead of the steps.
+        stored: Precomputed views by window number: the weak view, then strong views; None to create new views at every
+            step.
+        teacher: The teacher's unit vectors [T, D'] of each video's frames; None if the objective does not need them.
+        threads: Number of threads that edit clips in advance.
     """
 
     name: str
@@ -148,8 +149,8 @@ class ClipData:
     _validation_batch: ClipBatch | None = field(default=None, init=False)
 
     def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[ClipBatch]:
-        """The batches of all steps from ``first`` on; each depends only on the seed and the step, not on the
-        number of threads."""
+        """Yield the batches from step ``first``; each depends only on the seed and the step, not on the number of
+        threads."""
         assert tuple(draws) == ("clips",)
         for clips in self._edit_clips(first) if self.stored is None else self._select_stored(first):
             yield make_batch(clips, self.teacher).to(self.device)
@@ -166,7 +167,8 @@ class ClipData:
         return weak + strong
 
     def measure(self, model: Comparator, measure: Measure) -> float:
-        """mAP of validation clips: each view is a query for the other view of its window among all others."""
+        """Compute the mAP of the validation clips: each view is a query for the other view of its window among all
+        clips."""
         assert measure == "map"
         if self._validation_batch is None:
             chosen = self.validation[:_MAX_VALIDATION]
@@ -185,7 +187,7 @@ class ClipData:
         return float(mean_average_precision(scores, relevance.clamp(min=0), valid=counts))
 
     def identity(self) -> bytes:
-        """Hash of the videos' content, their windows, and the extractor's fingerprint."""
+        """Return a hash of the videos' content, the windows, and the extractor's fingerprint."""
         keys = [video.key for video in self.maker.videos]
         windows = [[window.number, window.start, window.stop] for window in self.windows]
         return hashlib.sha256(
@@ -193,13 +195,13 @@ class ClipData:
         ).digest()
 
     def _choose(self, step: int) -> tuple[list[Window], torch.Generator]:
-        """The windows of a step, and the generator for its other draws."""
+        """Sample the windows of a step; also return the generator for further random choices."""
         generator = torch.Generator().manual_seed(self.schedule.seed * 1_000_003 + step)
         order = torch.randperm(len(self.windows), generator=generator)[: self.schedule.pairs]
         return [self.windows[position] for position in order.tolist()], generator
 
     def _select_stored(self, first: int) -> Iterator[list[ClipFeatures]]:
-        """Yield the clips of each step, selected from views made in advance."""
+        """Yield the clips of each step, selected from precomputed views."""
         assert self.stored is not None
         for step in range(first, self.schedule.steps):
             windows, generator = self._choose(step)
@@ -214,23 +216,23 @@ class ClipData:
             yield [self.maker.describe(clip) for clip in clips]
 
 
-# Fewer videos do not give a reliable 99th percentile of their pairs; the cost grows with the square of their number.
+# With fewer videos, the 99th percentile over their pairs is not reliable; the cost is quadratic in their number.
 _MIN_VIDEOS, _MAX_VIDEOS = 12, 64
 
 
 def raise_unrelated(unrelated: tuple[float, float], comparator: Comparator, data: ClipData) -> tuple[float, float]:
-    """Raise the scores of unrelated photographs to the scores of unrelated training videos, if these are higher.
+    """Raise the 99th percentile of scores between unrelated photographs to that between unrelated training videos.
 
-    One clip of each of up to 64 videos is compared with the clips of all others. Pairs whose score is closer to the
-    median score of a clip with itself than to ``u`` are left out, because they may be copies in the folder.
+    One clip from each of up to 64 videos is compared with all other clips. Pairs whose score is closer to the median
+    score of a clip with itself than to ``u`` are excluded, because they may be copies.
 
     Args:
-        unrelated: Median m and 99th percentile u of photographs, raw scores in [-1, 1].
+        unrelated: Median m and 99th percentile u of the raw scores of photographs, in [-1, 1].
         comparator: The trained comparator, on the CPU.
-        data: Its training videos.
+        data: The training videos.
 
     Returns:
-        m, and the larger of u and the 99th percentile of the pairs; unchanged with fewer than 12 videos.
+        m, and the maximum of u and the 99th percentile over the pairs; unchanged if there are fewer than 12 videos.
     """
     median, high = unrelated
     windows = [next(own) for _, own in groupby(data.windows, key=lambda window: window.video)]
@@ -253,17 +255,18 @@ def raise_unrelated(unrelated: tuple[float, float], comparator: Comparator, data
 
 COMPARATOR_CALLS: tuple[LossCall, ...] = ("fine_scores", "learned_maps", "frame_maps")
 
-"""Losses that can train a comparator: on scores, on the learned map, and on the map of frames."""
+"""Kinds of losses that can train a comparator: on scores, learned maps, and frame similarity maps."""
 
 
 class ComparatorObjective(nn.Module):
-    """A weighted sum of losses on the comparison of all clips with each other.
+    """A weighted sum of losses on the pairwise comparison of all clips.
 
-    Losses on scores receive the scores [N, N] in [0, 1] with their relevance; ``learned_maps`` the learned maps before
-    clipping; ``frame_maps`` the frame similarities and those of the teacher, for the two views of each window.
+    Losses on scores receive the scores [N, N] in [0, 1] and their relevance; ``learned_maps`` losses receive the
+    learned maps before clipping; ``frame_maps`` losses receive the frame similarities and those of the teacher for the
+    two views of each window.
 
     Args:
-        parts: The terms of a recipe.
+        parts: The objectives of a recipe.
     """
 
     def __init__(self, parts: Sequence[ObjectiveRecipe]) -> None:
@@ -274,17 +277,17 @@ class ComparatorObjective(nn.Module):
 
     @property
     def draws(self) -> tuple[Draw, ...]:
-        """``clips``: edited views of unlabeled clips, the only draw of this objective."""
+        """``clips``: edited views of unlabeled clips, the only sampling method of this objective."""
         return ("clips",)
 
     @property
     def needs_teacher(self) -> bool:
-        """Whether a term compares frames, whose labels come from a teacher."""
+        """Whether a loss compares frame similarities with those of a teacher."""
         return "frame_maps" in self._calls
 
     def forward(self, model: Comparator, batch: ClipBatch) -> dict[str, Tensor]:
-        """The terms of one step by objective name, before weighting; ``loss`` is minimized, and the mean scores of
-        ``positives`` and ``negatives`` are reported."""
+        """Compute the terms of a step: the value of each objective before weighting, ``loss``, which is minimized, and
+        the mean scores of ``positives`` and ``negatives``, which are only reported."""
         comparison = _compare(model, batch)
         terms: dict[str, Tensor] = {}
         with torch.autocast(comparison.scores.device.type, enabled=False):
@@ -303,7 +306,7 @@ class ComparatorObjective(nn.Module):
 
 
 def _compare(model: Comparator, batch: ClipBatch) -> ClipComparison:
-    """Compare all clips with each other; with several processes, each compares its share with all."""
+    """Compare all clips with each other; with several processes, each compares part of the clips with all clips."""
     if process_count() == 1:
         comparison: ClipComparison = model(batch.values, batch.lengths)
         return comparison

@@ -1,4 +1,4 @@
-"""Video frames as small squares, decoded once and cached in one file per video, and the windows to train on."""
+"""Video frames as small squares, decoded once and cached in one file per video, and training windows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vidkin.training.image_set import find_media
 
 _log = logging.getLogger(__name__)
 
-# Part of the cache key; increment it when the same file would give different squares.
+# Part of the cache key; increment it whenever the squares of a file would change.
 _REVISION = 2
 
 _MIN_FRAMES = 4
@@ -31,14 +31,14 @@ _MIN_FRAMES = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VideoSquares:
-    """Frames of one video, resized to squares.
+    """Frames of a video, resized to squares.
 
     Attributes:
         path: Path of the video.
         count: T, number of frames.
-        key: Hash of the content and the settings it was read with.
-        file: Safetensors file with the squares; None if ``values`` holds them.
-        values: [T, 3, side, side] uint8 squares; None if the file holds them.
+        key: Hash of the content and the settings used to read it.
+        file: Safetensors file with the squares; None if they are in ``values``.
+        values: [T, 3, side, side] uint8 squares; None if they are in ``file``.
     """
 
     path: str
@@ -48,7 +48,7 @@ class VideoSquares:
     values: torch.Tensor | None = None
 
     def read(self, start: int, stop: int) -> torch.Tensor:
-        """Frames [n, 3, side, side] uint8 from ``start`` to before ``stop``."""
+        """Read frames [start, stop) as [n, 3, side, side] uint8."""
         if self.values is not None:
             return self.values[start:stop]
         assert self.file is not None
@@ -66,14 +66,14 @@ def read_squares(
     cache: Path | None,
     on_video: Callable[[int, int], None] | None = None,
 ) -> tuple[list[VideoSquares], list[tuple[str, str]]]:
-    """Read every video below the folders as squares, in a fixed order, and list (file, cause) of unusable videos.
+    """Read all videos in the folders as squares, in a fixed order; also return (file, cause) for each unusable video.
 
     Args:
         folders: Folders or single files.
         rate: Frames per second.
         side: Side of the squares in pixels.
         fit: How frames are made square, see :func:`vidkin.media.frames.fit_to_square`.
-        cache: Folder for one file per video; None keeps all squares in memory.
+        cache: Folder for one cache file per video; None keeps all squares in memory.
         on_video: Callback that receives (videos done, total number of videos) after each video.
 
     Raises:
@@ -91,24 +91,24 @@ def read_squares(
             if video.count >= _MIN_FRAMES:
                 videos.append(video)
             else:
-                cause = f"must have at least {_MIN_FRAMES} frames at {rate:g} a second, got {video.count}"
+                cause = f"must have at least {_MIN_FRAMES} frames at {rate:g} per second, got {video.count}"
                 broken.append((str(path), cause))
         if on_video is not None:
             on_video(done, len(paths))
     if len(videos) < 2:
-        first = f"; the first that cannot be used is {': '.join(broken[0])}" if broken else ""
+        first = f"; the first unusable one is {': '.join(broken[0])}" if broken else ""
         raise DatasetError(
-            f"{', '.join(map(str, folders))}: must hold at least 2 videos of {_MIN_FRAMES} frames at {rate:g} a "
+            f"{', '.join(map(str, folders))}: must contain at least 2 videos with {_MIN_FRAMES} frames at {rate:g} per "
             f"second (data.options.rate), got {len(videos)} of {len(paths)} videos{first}"
         )
     return videos, broken
 
 
 def cache_tensors(path: Path | None, make: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
-    """Load tensors from a file, or compute and store them if the file is missing or damaged.
+    """Load tensors from a cache file, or compute and store them if the file is missing or damaged.
 
     Args:
-        path: Path of the file; None stores nothing.
+        path: Path of the file; None disables the cache.
         make: Function that computes the tensors.
     """
     if path is not None and path.is_file():
@@ -124,7 +124,7 @@ def cache_tensors(path: Path | None, make: Callable[[], dict[str, torch.Tensor]]
 
 
 def _read(path: Path, rate: float, side: int, fit: Fit, cache: Path | None) -> VideoSquares:
-    # The key is a hash of the content, so that the cache stays valid if videos are moved or copied.
+    # The key includes a hash of the content, so that the cache stays valid if videos are moved or copied.
     try:
         with open_regular_file(path) as opened:
             content = hashlib.file_digest(opened, "sha256").hexdigest()
@@ -146,7 +146,7 @@ def _read(path: Path, rate: float, side: int, fit: Fit, cache: Path | None) -> V
 
 
 def _stored_count(path: Path) -> int | None:
-    """Number of frames in a file of squares; None if the file is missing or damaged."""
+    """Return the number of frames in a file of squares; None if the file is missing or damaged."""
     if not path.is_file():
         return None
     try:
@@ -178,11 +178,11 @@ def _decode(path: Path, rate: float, side: int, fit: Fit) -> torch.Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Frames ``start`` to before ``stop`` of one video.
+    """Frames [start, stop) of a video.
 
     Attributes:
-        number: Number of this window among all windows.
-        video: Number of the window's video.
+        number: Index of this window among all windows.
+        video: Index of the video.
         start: First frame.
         stop: First frame after the window.
     """
@@ -194,7 +194,7 @@ class Window:
 
 
 def cut_windows(videos: Sequence[VideoSquares], frames: int) -> list[Window]:
-    """Cut every video into windows of equal length, about ``frames``; a shorter video becomes one window."""
+    """Split every video into windows of equal length, about ``frames``; a shorter video becomes a single window."""
     windows: list[Window] = []
     for number, video in enumerate(videos):
         parts = max(1, round(video.count / frames))
@@ -207,15 +207,15 @@ def cut_windows(videos: Sequence[VideoSquares], frames: int) -> list[Window]:
 def split_windows(
     windows: Sequence[Window], *, share: float, seed: int
 ) -> tuple[tuple[Window, ...], tuple[Window, ...]]:
-    """Split windows into (training, validation); all windows of a video are in the same part.
+    """Split windows into (training, validation); all windows of a video are in the same split.
 
     Args:
         windows: All windows.
-        share: Share of the videos for validation, in (0, 1).
-        seed: Seed of the random choice.
+        share: Fraction of the videos for validation, in (0, 1).
+        seed: Seed for the random choice.
 
     Returns:
-        The two parts; validation is empty if one part would have fewer than two videos.
+        The two splits; validation is empty if either split would have fewer than two videos.
     """
     videos = sorted({window.video for window in windows})
     count = round(share * len(videos))

@@ -1,4 +1,4 @@
-"""Edited views of unlabeled clips, which serve as positives: settings, editing, and views stored in advance."""
+"""Edited views of unlabeled clips, which serve as positives: settings, editing, and precomputed views."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from vidkin.training.clip_footage import VideoSquares, Window, cache_tensors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClipSettings:
-    """How clips are made from unlabeled videos; the defaults are the published values.
+    """How clips are created from unlabeled videos; the defaults are the published values.
 
     Attributes:
         rate: Frames per second.
-        window: Number of frames in a window. Long videos are cut into windows of about this length, and all views of
-            a clip are made from one window.
+        window: Number of frames in a window. Long videos are split into windows of about this length, and all views of
+            a clip come from one window.
         length: Maximum number of frames in a view.
         side: Side of the edited squares in pixels.
-        fit: How frames become squares: ``stretch`` squeezes the whole frame, ``crop`` cuts out the middle. It must
-            match the extractor (``?fit=crop``), so that training sees the same images as the model later.
-        views: Number of strong views of each window that are made before the first step and stored as descriptors;
-            0 makes new views at every step.
-        teacher: Extractor whose frame similarities are the labels of `frame_quad_linear_ap`; empty: the model's
+        fit: How frames are made square: ``stretch`` (resize the whole frame) or ``crop`` (keep the center). Must match
+            the extractor (``?fit=crop``), so that training uses the same kind of images as inference.
+        views: Number of strong views of each window to precompute before the first step and store as descriptors; 0
+            creates new views at every step.
+        teacher: Extractor whose frame similarities are the labels for `frame_quad_linear_ap`; empty for the model's
             extractor.
-        teacher_weights: A safetensors file with the teacher's weights; empty: its default weights.
-        teacher_sees: ``unedited``: labels come from the original frames, which are not distorted by edits.
-            ``edited``: labels come from the edited frames, as published.
+        teacher_weights: Safetensors file with the teacher's weights; empty for its default weights.
+        teacher_sees: ``unedited``: labels come from the original frames, without distortions by edits. ``edited``:
+            labels come from the edited frames, as published.
         strong: Edits of the strong view.
 
     Raises:
@@ -90,7 +90,7 @@ def clip_settings(options: Mapping[str, Any]) -> ClipSettings:
 
 
 def describe_clip_settings() -> dict[str, Any]:
-    """Descriptions of the settings, in the tables of ``data.options``."""
+    """Return the descriptions of the settings, with the table structure of ``data.options``."""
     strong = {**describe_settings(StrongSettings), "temporal": describe_settings(TemporalSettings)}
     return {**describe_settings(ClipSettings), "strong": strong}
 
@@ -105,8 +105,8 @@ class EditedClip:
 
     Attributes:
         window: The window.
-        view: Its edited frames.
-        donors: Other windows whose footage is visible in the frames.
+        view: The edited frames.
+        donors: Other windows whose footage is visible in the edited frames.
     """
 
     window: Window
@@ -116,15 +116,16 @@ class EditedClip:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClipFeatures:
-    """A view of a window as descriptors, without frames that show nothing.
+    """Descriptors of a view of a window, without featureless frames.
 
     Attributes:
         values: [T, R, D] float32 descriptors.
-        sources: [T] int64, the frame of the video shown by each frame; -1 if it is covered by noise.
-        windows: Numbers of the visible windows, the view's own window first.
-        videos: Numbers of the windows' videos.
+        sources: [T] int64, index of the video frame shown by each frame; -1 if it is covered by noise.
+        windows: Indices of the visible windows, starting with the view's own window.
+        videos: Indices of the windows' videos.
         lent: Start and end (exclusive) of the footage inserted from each of the other windows.
-        teacher: [T, D'] float32, the teacher's unit vectors of the edited frames; None if it sees unedited frames.
+        teacher: [T, D'] float32, the teacher's unit vectors of the edited frames; None if labels come from unedited
+            frames.
     """
 
     values: torch.Tensor
@@ -137,14 +138,14 @@ class ClipFeatures:
 
 @dataclass(frozen=True, eq=False)
 class ViewMaker:
-    """Makes views of windows; a view depends only on the seed, the window and the number of the view.
+    """Creates views of windows; a view depends only on the seed, the window and the number of the view.
 
     Attributes:
         videos: Frames of the videos.
         settings: Length and edits of views.
-        extractor: Describes the edited frames.
-        seed: Seed of all edits.
-        teacher: Also describes the edited frames; None if labels come from unedited frames or are not needed.
+        extractor: Extractor of the edited frames' descriptors.
+        seed: Seed for all edits.
+        teacher: Extractor of the edited frames' labels; None if labels come from unedited frames or are not needed.
     """
 
     videos: Sequence[VideoSquares]
@@ -154,11 +155,11 @@ class ViewMaker:
     teacher: FrameExtractor | None = None
 
     def move(self, window: Window, number: int) -> Window:
-        """Move a window to a random position in its video, by at most half its length.
+        """Shift a window by a random number of frames, at most half its length.
 
         Args:
             window: The window.
-            number: Number of the move; different numbers give different positions.
+            number: Number of the shift; different numbers give different positions.
         """
         generator = self._generator(window, -1 - number)
         length, count = window.stop - window.start, self.videos[window.video].count
@@ -169,13 +170,13 @@ class ViewMaker:
     def edit(
         self, window: Window, number: int, donors: Sequence[Window], *, beside: EditedClip | None = None
     ) -> EditedClip:
-        """Make a weak view of a window if ``number`` is even, a strong view if it is odd.
+        """Create a weak view of a window if ``number`` is even, or a strong view if it is odd.
 
         Args:
             window: The window.
             number: Number of the view; different numbers give different views.
-            donors: Windows whose footage can be inserted into the view; at least one.
-            beside: The weak view that a strong view is compared with; the two share frames if the edits allow it.
+            donors: Windows whose footage may be inserted into the view; at least one.
+            beside: Weak view to be compared with the strong view; the two share frames if the edits allow it.
         """
         generator = self._generator(window, number)
         clip = self._frames(window)
@@ -196,7 +197,7 @@ class ViewMaker:
         return EditedClip(window, view, tuple(visible))
 
     def describe(self, clip: EditedClip) -> ClipFeatures:
-        """The descriptors of an edited clip."""
+        """Compute the descriptors of an edited clip."""
         squares = (clip.view.frames * 255).round().clamp(0, 255).to(torch.uint8)
         images = np.ascontiguousarray(squares.permute(0, 2, 3, 1).numpy())
         features = self.extractor.extract(Frames(images, np.arange(len(images), dtype=np.float64)))
@@ -220,13 +221,13 @@ class ViewMaker:
         return torch.Generator().manual_seed((self.seed * 1_000_003 + window.number) * 1_000_003 + number)
 
     def _frames(self, window: Window) -> torch.Tensor:
-        """Frames [T, 3, side, side] with values in 0..1."""
+        """Read the frames of a window, [T, 3, side, side] with values from 0 to 1."""
         return self.videos[window.video].read(window.start, window.stop).float() / 255
 
 
 OnVideo = Callable[[int, int], None]
 
-# Parts of the cache keys; increment when the same videos would give different views or different teacher vectors.
+# Parts of the cache keys; increment them whenever the views or the teacher's vectors of a video would change.
 VIEWS_REVISION = 2
 _TEACHER_REVISION = 1
 
@@ -241,15 +242,15 @@ def store_views(
     most_bytes: int,
     on_video: OnVideo | None = None,
 ) -> dict[int, list[ClipFeatures]]:
-    """Make the weak view and ``maker.settings.views`` strong views of each window, and return them by window number.
+    """Precompute the weak view and ``maker.settings.views`` strong views of each window; return them by window number.
 
     Footage inserted into a strong view comes from windows of other videos.
 
     Args:
         windows: The windows.
-        maker: Makes the views.
-        cache: Folder for one file per video; None stores nothing.
-        most_bytes: Maximum size of all descriptors in bytes.
+        maker: Creates the views.
+        cache: Folder for one cache file per video; None disables the cache.
+        most_bytes: Maximum total size of the descriptors in bytes.
         on_video: Callback that receives (videos done, total number of videos) after each video.
 
     Raises:
@@ -288,7 +289,7 @@ def store_views(
         if size > most_bytes:
             raise InvalidArgumentError(
                 f"the descriptors of {done} of {len(by_video)} videos take {size / 2**30:.1f} GiB, more than "
-                "data.memory; raise it, lower data.options.views, or set it to 0"
+                "data.memory; increase data.memory, or reduce data.options.views (0 stores no views)"
             )
         count = 1 + maker.settings.views
         for position, window in enumerate(own):
@@ -305,12 +306,12 @@ def teacher_vectors(
     cache: Path | None,
     on_video: OnVideo | None = None,
 ) -> list[torch.Tensor]:
-    """Unit vectors [T, D] of each video's frames, averaged over regions.
+    """Compute the teacher's unit vectors [T, D] of each video's frames, averaged over regions.
 
     Args:
         videos: Frames of the videos.
         teacher: A frozen extractor.
-        cache: Folder for one file per video; None stores nothing.
+        cache: Folder for one cache file per video; None disables the cache.
         on_video: Callback that receives (videos done, total number of videos) after each video.
     """
     vectors = []
@@ -325,7 +326,7 @@ def teacher_vectors(
 
 
 def _views(own: Sequence[Window], others: Sequence[Window], maker: ViewMaker) -> dict[str, torch.Tensor]:
-    """Views of the windows of one video, concatenated."""
+    """Create the views of the windows of a video, concatenated."""
     views = []
     for window in own:
         generator = torch.Generator().manual_seed(maker.seed * 1_000_003 + window.number)
@@ -335,7 +336,7 @@ def _views(own: Sequence[Window], others: Sequence[Window], maker: ViewMaker) ->
             edited = maker.edit(window, number, lent, beside=weak)
             weak = weak or edited
             views.append(maker.describe(edited))
-    # The view's own window has no inserted footage: its frames are the view's sources.
+    # No footage is inserted from the view's own window, whose frames are the view's sources.
     seen = [
         torch.tensor(
             [
@@ -365,6 +366,6 @@ def _vectors(video: VideoSquares, teacher: FrameExtractor) -> torch.Tensor:
 
 
 def mean_vectors(teacher: FrameExtractor, images: NDArray[np.uint8]) -> torch.Tensor:
-    """Unit vectors [T, D] of images [T, H, W, 3], averaged over regions."""
+    """Compute unit vectors [T, D] of images [T, H, W, 3], averaged over regions."""
     features = teacher.extract(Frames(images, np.arange(len(images), dtype=np.float64)))
     return functional.normalize(torch.from_numpy(features.whole).float().mean(1), dim=-1)

@@ -1,37 +1,39 @@
-"""Detection of collapse: all embeddings at nearly one point, where ranking losses become trivial."""
+"""Detect collapse: all embeddings become nearly equal, which makes ranking losses trivial."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Unit vectors with a mean distance below this are useless, regardless of the distance at the start.
+# Unit vectors with a mean distance below this are useless, regardless of the initial distance.
 _FLOOR = 0.02
 
-# Number of steps averaged, because the distances of a single batch are noisy.
+# Number of steps to average over, because the distances in a single batch are noisy.
 _STEPS = 10
 
 
 def collapse_threshold(start: float, share: float) -> float:
-    """Mean distance of pairs of unit vectors below which a model counts as collapsed.
+    """Return the mean distance between unit vectors below which a model counts as collapsed.
 
     Args:
         start: Mean distance before training, in [0, 2].
-        share: Share of ``start`` below which a model has collapsed; with 0, only the absolute threshold 0.02 applies.
+        share: Fraction of ``start`` below which a model counts as collapsed; if 0, only the absolute threshold of 0.02
+            applies.
     """
     return max(_FLOOR, share * start)
 
 
 @dataclass
 class CollapseWatch:
-    """Compares the mean distance of pairs of embeddings with its value at the start.
+    """Monitors the mean distance between embeddings relative to its initial value.
 
     Attributes:
-        below: Share of the starting distance below which a model has collapsed; see :func:`collapse_threshold`.
-        start: Mean over the first 10 steps; None before the first.
+        below: Fraction of the initial distance below which a model counts as collapsed; see
+            :func:`collapse_threshold`.
+        start: Mean over the first 10 steps; None before the first step.
         seen: Number of steps averaged in ``start``.
-        now: Mean over about the last 10 steps.
+        now: Running mean over about the last 10 steps.
         lowest: Lowest value of ``now`` so far.
-        collapsed_at: First step at which ``now`` was too low; None if never.
+        collapsed_at: First step at which ``now`` was too low; None if there is none.
     """
 
     below: float
@@ -49,7 +51,7 @@ class CollapseWatch:
         return self.now < collapse_threshold(self.start, self.below)
 
     def add(self, distance: float, step: int) -> bool:
-        """Record the distance of a step; return True at the first step with a collapse."""
+        """Record the distance of a step; return True at the first step at which the model has collapsed."""
         if self.seen < _STEPS:
             self.start = ((self.start or 0.0) * self.seen + distance) / (self.seen + 1)
             self.seen += 1

@@ -1,4 +1,4 @@
-"""Draws of items for training steps: by labels, by online triplets, or mined by their embeddings."""
+"""Sample items for training steps: by labels, as online triplets, or by mining embeddings."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from vidkin.training.batch import Draw
 
 LABELS = "labels"
 
-"""Relevance by labels: the number of levels two items share."""
+"""Relevance by labels: the number of label levels that two items share."""
 
 _TENSOR = "relevance"
 
 RelevanceOfImages = Callable[[str, NDArray[np.uint8], Tensor], Tensor]
 
-"""Function from the full name, images [N, S, S, 3] and categories [N] to relevance [N, N], 0 or more."""
+"""Function of the full name, images [N, S, S, 3] and categories [N] that returns relevance [N, N], at least 0."""
 
 _RELEVANCES: Registry[RelevanceOfImages] = Registry("relevance", {}, group="vidkin.relevances", researched=True)
 
@@ -49,9 +49,9 @@ class OnlineSettings:
     """Settings of :class:`vidkin.metric.sampling.OnlineTripletSampler`.
 
     Attributes:
-        buffer: Number of items kept per category.
+        buffer: Number of items to keep per category.
         margin: T_r, the minimum difference in relevance between positive and negative.
-        in_class: Share of the tries that draw the negative from the query's own category, in [0, 1].
+        in_class: Probability of sampling the negative from the query's category, in [0, 1].
 
     Raises:
         InvalidArgumentError: A value is out of range.
@@ -76,25 +76,24 @@ def online_triplets(
     settings: OnlineSettings,
     seed: int = 0,
 ) -> Iterator[Tensor]:
-    """Yield rows [3 * triplets] int64 for each step: all queries, then all positives, then all negatives.
+    """Yield indices [3 * triplets] int64 for each step: all queries, then all positives, then all negatives.
 
-    The stream passes over all items in random order, repeatedly; each step adds as many items as it draws.
+    The stream repeatedly passes over all items in random order; each step adds as many items as it samples.
 
     Args:
         labels: [N, 2] int64 (category, subcategory); each category has a buffer.
-        relevance: [N, N] floating point, at least 0; None: the number of levels that two items share.
-        steps: Number of steps of the run.
+        relevance: [N, N] floating point, at least 0; None: the number of label levels that two items share.
+        steps: Number of steps in the run.
         triplets: Number of triplets per step.
         settings: Settings of the sampler.
-        seed: Seed of the order and the draws.
+        seed: Seed for the order and the sampling.
 
     Raises:
-        InvalidArgumentError: No triplet can be drawn.
+        InvalidArgumentError: No triplet can be sampled.
     """
-    given = labels if relevance is None else relevance
     sampler = OnlineTripletSampler(
         labels[:, 0],
-        given,
+        labels if relevance is None else relevance,
         buffer_size=settings.buffer,
         threshold=settings.margin,
         in_class=settings.in_class,
@@ -107,29 +106,29 @@ def online_triplets(
         for _ in range(3 * triplets):
             waiting = waiting or torch.randperm(len(labels), generator=generator).tolist()
             sampler.add(waiting.pop())
-        drawn: list[tuple[int, int, int]] = []
-        while len(drawn) < triplets:
+        sampled: list[tuple[int, int, int]] = []
+        while len(sampled) < triplets:
             triplet = sampler.sample()
             if triplet is None:
                 raise InvalidArgumentError(
                     f"no triplet of the {len(labels)} training items was accepted; lower schedule.relevance_margin "
                     f"(now {settings.margin}), or use at least two categories"
                 )
-            drawn.append(triplet)
-        yield torch.tensor(drawn).T.flatten()
+            sampled.append(triplet)
+        yield torch.tensor(sampled).T.flatten()
 
 
 def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tensor | None:
-    """Read the relevance named in a recipe: a matrix [N, N], or None for labels.
+    """Read the relevance specified in a recipe: a matrix [N, N], or None for labels.
 
     Args:
-        name: ``labels``, a name provided by an installed package (entry point group ``vidkin.relevances``, such as
-            ``classical:<feature>``), or a safetensors file with ``relevance`` [N, N], 0 or more.
-        images: [N, S, S, 3] uint8 images, for relevance by a feature.
+        name: ``labels``, a name registered by another package (entry point group ``vidkin.relevances``, such as
+            ``classical:<feature>``), or a safetensors file with ``relevance`` [N, N], at least 0.
+        images: [N, S, S, 3] uint8 images, for relevance based on a feature.
         categories: [N] int64.
 
     Raises:
-        UnknownExtractorError: No feature has this name.
+        UnknownExtractorError: There is no feature with this name.
         InvalidArgumentError: The file does not match the items, or a feature is requested but there are no images.
     """
     if name == LABELS:
@@ -139,8 +138,8 @@ def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tens
     if by_images is not None:
         if images is None or images.ndim != 4:
             raise InvalidArgumentError(
-                f"data.relevance {name!r} needs images that are kept in memory; use image data, a model that trains on "
-                "images, and a larger data.memory"
+                f"data.relevance {name!r} requires images in memory; use an image dataset, a model trained on images, "
+                "and a larger data.memory"
             )
         return by_images(name, images.numpy(), categories)
     if parsed.address is not None and not Path(name).expanduser().is_file():
@@ -151,14 +150,14 @@ def read_relevance(name: str, images: Tensor | None, categories: Tensor) -> Tens
     if matrix is None or tuple(matrix.shape) != (size, size) or bool((matrix < 0).any()):
         given = "no tensor of this name" if matrix is None else str(list(matrix.shape))
         raise InvalidArgumentError(
-            f"{name}: relevance must be [{size}, {size}] numbers of at least 0, one row for each training item, got "
+            f"{name}: relevance must be [{size}, {size}] numbers of at least 0, with one row per training item, got "
             f"{given}"
         )
     return torch.as_tensor(matrix).float()
 
 
 def _scale(labels: Tensor, relevance: Tensor | None) -> float:
-    """The largest factor that keeps acceptance ratios at most 1: smallest total relevance / largest relevance."""
+    """Return the largest factor that keeps acceptance ratios at most 1: minimum total relevance / maximum relevance."""
     if relevance is None:
         _, position, sizes = torch.unique(labels[:, 0], return_inverse=True, return_counts=True)
         return max(1.0, int((sizes[position] - 1).clamp_min(1).min()) / labels.shape[1])
@@ -190,34 +189,34 @@ def index_stream(
     relevance: Tensor | None = None,
     online: OnlineSettings | None = None,
 ) -> Iterator[Tensor]:
-    """Yield indices [N] int64 of the items of each step from ``start`` on.
+    """Yield the indices [N] int64 of each step's items, from step ``start``.
 
-    The stream does not depend on where it starts, so that a resumed run continues exactly.
+    The stream does not depend on ``start``, so that a resumed run continues exactly.
 
     Args:
-        draw: ``quadlets``: (q, p, i, n) by labels, [4 * quadlets], ordered by member. ``quadruplets_a``:
-            (a, p, n1, n2), n1 an intermediate or a negative with equal probability, n2 of a third subcategory;
-            ``quadruplets_b``: n1 and n2 of two subcategories of other categories. ``batches``: P categories x S
-            subcategories x K items, or P classes x K items. ``online_triplets``: [3 * quadlets],
-            :func:`~vidkin.training.draws.online_triplets`. ``uniform``: any items, the product of ``sizes`` in number,
-            or 4 * quadlets.
+        draw: Sampling method. ``quadlets``: (q, p, i, n) by labels, [4 * quadlets], grouped by member.
+            ``quadruplets_a``: (a, p, n1, n2), where n1 is an intermediate or a negative with equal probability, and n2
+            has a third subcategory. ``quadruplets_b``: n1 and n2 have two subcategories of other categories.
+            ``batches``: P categories x S subcategories x K items, or P classes x K items. ``online_triplets``:
+            [3 * quadlets], see :func:`~vidkin.training.draws.online_triplets`. ``uniform``: any items, as many as the
+            product of ``sizes``, or 4 * quadlets.
         labels: [N, 2] int64 (category, subcategory).
-        steps: Number of steps of the whole run.
+        steps: Total number of steps in the run.
         start: Number of steps already taken.
         quadlets: Number of tuples per step.
-        sizes: (P, S, K) or (P, K) for ``batches``; empty: :func:`balanced_sizes`, or :func:`class_sizes` with one
-            level of labels.
-        seed: Seed of the draws.
+        sizes: (P, S, K) or (P, K) for ``batches``; empty for :func:`balanced_sizes`, or for :func:`class_sizes` if
+            there is only one level of labels.
+        seed: Seed for sampling.
         relevance: [N, N] for ``online_triplets``; None: by labels.
-        online: Settings for ``online_triplets``; None: the defaults.
+        online: Settings for ``online_triplets``; None for the defaults.
 
     Raises:
-        InvalidArgumentError: The labels do not support this draw.
+        InvalidArgumentError: The labels do not support this sampling method.
     """
     generator = torch.Generator().manual_seed(seed)
     if draw == "batches" and (len(sizes) == 2 or has_one_level(labels)):
         across_and_each = sizes or class_sizes(labels[:, 1], 4 * quadlets)
-        # A class with one item has no positive and is left out.
+        # Exclude classes with a single item, which has no positive.
         _, position, counts = torch.unique(labels[:, 1], return_inverse=True, return_counts=True)
         usable, (across, each) = int((counts >= 2).sum()), across_and_each
         if across > usable:
@@ -225,13 +224,13 @@ def index_stream(
                 f"schedule.batch must have at most {usable} classes, the number of classes with 2 items, got {across}; "
                 f"for a batch of the same size use --set schedule.batch='[{usable}, {max(2, across * each // usable)}]'"
                 if usable > 1
-                else f"schedule.batch needs at least 2 classes with 2 items, got {usable}; add items"
+                else f"schedule.batch requires at least 2 classes with 2 items, got {usable}; add items"
             )
         positions = (counts[position] >= 2).nonzero().squeeze(1)
         batches = BalancedBatchSampler(labels[positions, 1], sizes=across_and_each, batches=steps, seed=seed)
         return islice((positions[torch.tensor(batch)] for batch in batches), start, None)
     if draw == "batches":
-        # Only items with a positive and an intermediate; other items would waste space in a batch.
+        # Use only items with a positive and an intermediate; others would waste space in a batch.
         _, position, counts = torch.unique(labels, dim=0, return_inverse=True, return_counts=True)
         paired = counts[position] >= 2
         subcategories: dict[int, set[int]] = {}
@@ -259,21 +258,21 @@ def index_stream(
 
 
 def has_one_level(labels: Tensor) -> bool:
-    """Whether labels [N, 2] have one level, that is, every category has one subcategory."""
+    """Whether labels [N, 2] have a single level, that is, every category has one subcategory."""
     return len(torch.unique(labels, dim=0)) == len(torch.unique(labels[:, 0]))
 
 
 def check_drawable(train: LabelledSet, draws: Sequence[Draw], *, sizes: Sequence[int] = (), copies: int = 1) -> None:
-    """Check before the first step that the labels support the draws.
+    """Check before the first step that the labels support the sampling methods.
 
     Args:
         train: Training items.
-        draws: Draws of the objectives.
+        draws: Sampling methods of the objectives.
         sizes: Batch sizes, as in :func:`index_stream`.
-        copies: Number of items that each item becomes, such as excerpts of a video.
+        copies: Number of items created from each item, such as excerpts of a video.
 
     Raises:
-        InvalidArgumentError: No item can be drawn; the message says what the training items lack.
+        InvalidArgumentError: No items can be sampled; the message says what the training items lack.
     """
     counts = Counter({
         label: copies * count for label, count in Counter(item.label for item in train.items).items()
@@ -286,15 +285,15 @@ def check_drawable(train: LabelledSet, draws: Sequence[Draw], *, sizes: Sequence
     }
     if of_classes.intersection(draws) and (len(counts) < 2 or max(counts.values()) < 2):
         raise InvalidArgumentError(
-            f"training items must have at least 2 classes, one of them with 2 items, got {len(counts)} with at most "
-            f"{max(counts.values())}; add items, or use only the objective 'classification'"
+            f"training items must have at least 2 classes, at least one of them with 2 items, got {len(counts)} with "
+            f"at most {max(counts.values())}; add items, or use only the objective 'classification'"
         )
     if all(draw in ("uniform", *of_classes) for draw in draws):
         return
     if train.has_one_level:
         raise InvalidArgumentError(
-            "quadlets need labels of two levels, category and subcategory, but these have one; use objectives on "
-            "batches such as 'batch_hard' or 'semi_hard', or 'classification'"
+            "quadlets require labels with two levels, category and subcategory, but these have one; use an objective "
+            "on batches, such as 'batch_hard' or 'semi_hard', or 'classification'"
         )
     inside: defaultdict[str, list[str]] = defaultdict(list)
     for item in {item.label: item for item in train.items}.values():
@@ -302,7 +301,7 @@ def check_drawable(train: LabelledSet, draws: Sequence[Draw], *, sizes: Sequence
     if len(inside) < 2:
         raise InvalidArgumentError(
             f"training items must have at least 2 categories, got {next(iter(inside))!r} for all {len(train)}; add "
-            "others, or use the objective 'classification'"
+            "items of others, or use the objective 'classification'"
         )
     if not any(len(labels) > 1 and max(counts[name] for name in labels) > 1 for labels in inside.values()):
         lacking = ", ".join(
@@ -312,31 +311,37 @@ def check_drawable(train: LabelledSet, draws: Sequence[Draw], *, sizes: Sequence
         )
         raise InvalidArgumentError(
             f"none of the {len(train)} training items has both a second item of its subcategory and an item of another "
-            f"subcategory of its category: {lacking}; add items, make data.test and data.validation smaller, or cut "
+            f"subcategory in its category: {lacking}; add items, reduce data.test and data.validation, or split "
             "videos into excerpts (data.excerpts)"
         )
 
 
 def class_sizes(classes: Tensor, items: int) -> tuple[int, int]:
-    """(P, K) for batches of about ``items`` items of classes [N]: up to 8 classes of 2 or more items, K at least 2."""
+    """Choose (P, K) for batches of about ``items`` items: up to 8 classes with at least 2 items, and K at least 2.
+
+    Args:
+        classes: [N] class numbers.
+        items: Target size of a batch.
+    """
     _, counts = torch.unique(classes, return_counts=True)
     across = max(1, min(_MAX_CATEGORIES, int((counts >= 2).sum())))
     return across, max(2, items // across)
 
 
 def balanced_sizes(labels: Tensor, items: int, *, repeat: bool = False) -> tuple[int, int, int]:
-    """(P, S, K) for batches of about ``items`` items: categories, subcategories per category, items per subcategory.
+    """Choose (P, S, K) for batches of about ``items`` items: categories, subcategories per category, items per
+    subcategory.
 
-    Up to 8 categories, up to 4 items of a subcategory, and as many subcategories as fit, at least 2.
+    P is at most 8 and K at most 4; S is as large as possible, but at least 2.
 
     Args:
         labels: [N, 2] int64 (category, subcategory).
-        items: Target size of a batch, which two subcategories in each of two categories can exceed.
-        repeat: Limit K by the median size of the subcategories rather than the smallest; a batch can then contain an
+        items: Target size of a batch, which is exceeded if necessary for P and S of 2.
+        repeat: Limit K by the median size of the subcategories rather than the smallest; a batch may then contain an
             item of a small subcategory twice.
 
     Raises:
-        InvalidArgumentError: There are no two categories of two subcategories of two items each.
+        InvalidArgumentError: There are no two categories with two subcategories of two items each.
     """
     classes, counts = torch.unique(labels, dim=0, return_counts=True)
     categories, subcategories = torch.unique(classes[:, 0], return_counts=True)
@@ -345,8 +350,8 @@ def balanced_sizes(labels: Tensor, items: int, *, repeat: bool = False) -> tuple
     across, each = min(len(categories), _MAX_CATEGORIES), min(_MAX_ITEMS, typical)
     if across < 2 or smallest < 2 or each < 2:
         raise InvalidArgumentError(
-            "batches need at least 2 categories of 2 subcategories of 2 items each, got "
-            f"{len(categories)} categories of at least {smallest} subcategories of {typical} items"
+            "batches require at least 2 categories with 2 subcategories of 2 items each, got "
+            f"{len(categories)} categories with at least {smallest} subcategories of {typical} items"
         )
     return across, max(2, min(smallest, items // (across * each))), each
 
@@ -361,19 +366,19 @@ def _second_negatives(quadlets: Quadlets, labels: Tensor, generator: torch.Gener
         allowed &= labels[:, 0] != labels[quadlets.query, 0].unsqueeze(1)
     if not bool(allowed.any(dim=1).all()):
         raise InvalidArgumentError(
-            "quadruplets need negatives of two subcategories other than the query's; add subcategories"
+            "quadruplets require negatives from two subcategories other than the query's; add subcategories"
         )
     second: Tensor = torch.multinomial(allowed.float(), 1, generator=generator).squeeze(1)
     return torch.cat([quadlets.query, quadlets.positive, first, second])
 
 
 def _differ(labels: Tensor, items: Tensor) -> Tensor:
-    """[B, N] bool, whether each item has a different subcategory; equal numbers in two categories are different."""
+    """Compute a mask [B, N] bool: whether an item has a different subcategory; subcategory numbers are per category."""
     differ: Tensor = (labels != labels[items].unsqueeze(1)).any(dim=2)
     return differ
 
 
-# Draws of three random batches before giving up on finding a triplet.
+# Number of attempts with three random batches before giving up on finding a triplet.
 _TRIES = 10
 
 _CLUSTERS = 3
@@ -382,27 +387,30 @@ _CHUNK = 512
 
 Embed = Callable[[Tensor], Tensor]
 
-"""Function from indices [M] to unit vectors [M, D], without gradients."""
+"""Function that maps indices [M] to unit vectors [M, D], without gradients."""
 
 
 def draw_mined_triplets(classes: Tensor, embed: Embed, *, items: int, generator: torch.Generator) -> Tensor:
-    """Triplets (a, p, n) from three random batches, by algorithm 1 of the two-head classifier: [3 * T], by member.
+    """Sample triplets (a, p, n) from three random batches, as in algorithm 1 of the two-head classifier.
 
     Args:
         classes: [N] class numbers.
-        embed: Embeds items with the current model.
-        items: b, at least 3; at most b // 3 triplets are drawn.
-        generator: Source of all random numbers.
+        embed: Function that embeds items with the current model.
+        items: b, at least 3; at most b // 3 triplets are sampled.
+        generator: Random generator.
+
+    Returns:
+        Indices [3 * T], grouped by member.
 
     Raises:
-        InvalidArgumentError: No batch has two items of one class and one of another.
+        InvalidArgumentError: No batch has two items of one class and one of another class.
     """
     for _ in range(_TRIES):
         triplets = sample_semi_hard_triplets(classes, embed, batch_size=items, seed=generator)
         if len(triplets):
             return torch.cat([triplets.query, triplets.positive, triplets.negative])
     raise InvalidArgumentError(
-        f"{_TRIES} draws of {3 * items} items contained no two items of one class and an item of another; increase "
+        f"none of {_TRIES} samples of {3 * items} items contained two items of one class and one of another; increase "
         "schedule.batch or schedule.quadlets"
     )
 
@@ -410,8 +418,8 @@ def draw_mined_triplets(classes: Tensor, embed: Embed, *, items: int, generator:
 class ClusterDraws(nn.Module):
     """Batches for the magnet loss: a cluster with a high loss and the nearest clusters of other classes.
 
-    k-means divides every class into up to 3 clusters and is repeated after every epoch. The state depends on earlier
-    weights and belongs in the checkpoint, so this is a module with buffers.
+    Every class is split into up to 3 clusters with k-means, which is repeated every epoch. Because the state depends on
+    earlier weights and must be checkpointed, this is a module with buffers.
 
     Args:
         classes: [N] class numbers.
@@ -437,13 +445,16 @@ class ClusterDraws(nn.Module):
     def draw(
         self, embed: Embed, *, sizes: tuple[int, int], step: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """Indices [M * D] of M clusters with D items each, and the clusters' numbers within their classes.
+        """Sample M clusters with D items each.
 
         Args:
-            embed: Embeds items with the current model.
-            sizes: (M, D). Items of clusters smaller than D are drawn more than once.
-            step: Number of steps taken; every N / (M D) steps the clusters are recomputed.
-            generator: Source of all random numbers.
+            embed: Function that embeds items with the current model.
+            sizes: (M, D). Items of clusters smaller than D are sampled more than once.
+            step: Number of steps taken; the clusters are recomputed every N / (M D) steps.
+            generator: Random generator.
+
+        Returns:
+            Indices [M * D] of the items, and the numbers of their clusters within the classes.
         """
         wide, each = sizes
         if not bool(self.is_ready) or step % max(1, len(self._classes) // (wide * each)) == 0:
@@ -470,13 +481,13 @@ class ClusterDraws(nn.Module):
 
     @torch.no_grad()
     def refresh(self, embed: Embed, *, seed: int) -> None:
-        """Embed all items, cluster every class, and measure each cluster's mean loss."""
+        """Embed all items, cluster every class, and compute the mean loss of each cluster."""
         clustering = import_part("sklearn.cluster", extra="train")
         every = torch.arange(len(self._classes))
         vectors = torch.cat([embed(part) for part in torch.split(every, _CHUNK)]).float().cpu()
         for number in range(self._count):
             mine = (self._classes == number).nonzero().squeeze(1)
-            # The loss has nothing to pull together in a cluster of one item.
+            # Aim for at least two items per cluster, because the loss has no effect within a cluster of one item.
             count = max(1, min(_CLUSTERS, len(mine) // 2))
             clusters = (
                 clustering.KMeans(count, n_init=1, random_state=seed).fit_predict(vectors[mine].numpy())

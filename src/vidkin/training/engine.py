@@ -1,8 +1,8 @@
-"""The training loop shared by all training in vidkin.
+"""The training loop used for all training in vidkin.
 
-Recipes, the retrieval comparison, shot metrics and the networks of the shot detectors supply batches and an objective
-and consume the steps. The engine opens no file, knows no recipe and never waits for the device: the terms of a step
-are tensors until `read_terms` transfers the terms of several steps to the CPU at once.
+Recipes, the retrieval comparison, shot metrics and the shot detectors' networks supply batches and an objective and
+consume the steps. The engine opens no files, knows nothing of recipes, and never waits for the device: the terms of a
+step remain tensors until `read_terms` transfers those of several steps to the CPU at once.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ B = TypeVar("B")
 
 Objective: TypeAlias = Callable[[M, B], Mapping[str, Tensor]]
 
-"""Function from (model, batch) to named scalar terms. ``loss`` is minimized; ``distance``, the mean distance of pairs
-of embeddings in [0, 2], is monitored for collapse if present; all other terms are only reported."""
+"""Function of (model, batch) that returns named scalar terms. ``loss`` is minimized; ``distance``, the mean distance
+between embeddings in [0, 2], is monitored for collapse if present; all other terms are only reported."""
 
 Precision = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One optimizer step of a training.
+    """An optimizer step of a training run.
 
     Attributes:
         number: Number of the step, counting from 1.
         terms: Scalars on the training device, without gradients: the terms of the objective, and ``gradient``, the
-            norm of the gradient before clipping.
+            gradient norm before clipping.
         learning_rate: Learning rate of the first parameter group.
     """
 
@@ -61,20 +61,20 @@ def take_steps(
     first: int = 0,
     on_gradients: Callable[[Sequence[Tensor]], None] | None = None,
 ) -> Iterator[Step]:
-    """Train a model with one optimizer step per batch and yield each step.
+    """Train a model with one optimizer step per batch, and yield each step.
 
-    Between two steps the caller may validate, store the state, or stop: no step is half done at that point, and a
-    batch is taken from ``batches`` only when its step begins. The model is put into training mode before every step;
-    its own ``train`` method decides which parts stay in eval mode (a frozen backbone, frozen batch norms).
+    Between two steps, the caller may validate, save a checkpoint, or stop: no step is in progress, and a batch is taken
+    from ``batches`` only when its step begins. The model is put into training mode before every step; its ``train``
+    method decides which parts stay in eval mode (a frozen backbone, frozen batch norms).
 
     Args:
         model: The model, trained in place.
         objective: Function to minimize; see :data:`Objective`.
         optimizer: Optimizer of all trainable parameters. The schedule scales the learning rates of its groups.
-        batches: One batch per step, on the device of the model.
-        schedule: Rate and momentum of each step; None: constant.
-        clip: Maximum gradient norm; 0 does not clip.
-        precision: ``bfloat16`` runs the objective under automatic mixed precision.
+        batches: One batch per step, on the model's device.
+        schedule: Learning rate and momentum of each step; None: constant.
+        clip: Maximum gradient norm; 0 disables clipping.
+        precision: ``bfloat16`` runs the objective with automatic mixed precision.
         first: Number of steps taken by earlier calls; numbering and schedule continue from there.
         on_gradients: Callback that receives all weights after each backward pass, before clipping.
 
@@ -108,7 +108,7 @@ def take_steps(
 
 
 def read_terms(steps: Sequence[Step]) -> list[dict[str, float]]:
-    """The terms of steps as numbers, in a single transfer from the device."""
+    """Return the terms of steps as numbers, with a single transfer from the device."""
     if not steps:
         return []
     values = torch.stack([term.double() for step in steps for term in step.terms.values()]).tolist()
@@ -117,13 +117,13 @@ def read_terms(steps: Sequence[Step]) -> list[dict[str, float]]:
 
 
 def check_finite(number: int, terms: Mapping[str, float]) -> None:
-    """Stop a training that has diverged.
+    """Stop a training run that has diverged.
 
     Raises:
-        TrainingError: The loss of this step or the norm of its gradient is not a finite number.
+        TrainingError: The loss or the gradient norm of this step is not finite.
     """
     if not (math.isfinite(terms["loss"]) and math.isfinite(terms["gradient"])):
         raise TrainingError(
-            f"step {number}: the loss is {terms['loss']} and the norm of its gradient {terms['gradient']}; lower "
-            "the learning rate, or clip the gradient"
+            f"step {number}: the loss is {terms['loss']} and the gradient norm is {terms['gradient']}; reduce the "
+            "learning rate, or clip the gradient"
         )

@@ -1,4 +1,4 @@
-"""Evaluation of a trained encoder: its labeled items, its figures, and reasons why a figure is undefined."""
+"""Evaluate a trained encoder: open its labeled items, compute measures, and explain undefined ones."""
 
 from __future__ import annotations
 
@@ -36,30 +36,31 @@ def open_evaluation_set(
     options: Mapping[str, Any] | None = None,
     split: PathLike | None = None,
 ) -> LabelledSet:
-    """Open the labeled items to evaluate a model on, with splits.
+    """Open the labeled items for evaluating a model, with splits.
 
-    Items that the model was trained on keep their split from training, even if they were moved: a new split would
-    test on training items. Other items without a split are divided by group, with 30 % for the test, or by item if
-    each subcategory is one group.
+    Items that the model was trained on keep their split from training, even if they were moved, because a new split
+    would test on training items. Other items without a split are split by group, with 30 % for the test split, or by
+    item if each subcategory is a single group.
 
     Args:
         model: Folder of the model.
-        data: Folder or file of the items; None takes the data of the model's recipe.
-        reader: Reader of the items; None takes the reader of the recipe, or ``tree``.
-        options: Options of the reader; if empty, the options of the recipe.
-        split: A stored split to use instead.
+        data: Folder or file of the items; None for the data in the model's recipe.
+        reader: Reader of the items; None for the recipe's reader, or ``tree`` without a recipe.
+        options: Options of the reader; if empty, those of the recipe.
+        split: Split file to use instead.
 
     Raises:
-        InvalidArgumentError: The folder has no model, or neither the arguments nor a recipe name the data.
-        DatasetError: The items are missing or incomplete, or the split belongs to other items.
+        InvalidArgumentError: The folder does not contain a model, or the data is specified neither by the arguments nor
+            by a recipe.
+        DatasetError: The items are missing or incomplete, or the split is for other items.
     """
     folder = Path(model).expanduser()
-    read_model_info(folder)  # raises an error if there is no model
+    read_model_info(folder)  # raises if there is no model
     recipe = load_recipe(folder / "recipe.toml").data if (folder / "recipe.toml").is_file() else None
     if recipe is not None and recipe.kind == "unlabeled":
         recipe = None
     if data is None and recipe is None:
-        raise InvalidArgumentError(f"{model}: has no recipe.toml that names labeled data; specify the data")
+        raise InvalidArgumentError(f"{model}: has no recipe.toml with labeled data; specify the data")
     if recipe is not None and data is not None and _resolve(data) != _resolve(recipe.source):
         recipe = None
     source, used, settings = data, reader or "tree", dict(options or {})
@@ -74,13 +75,13 @@ def open_evaluation_set(
         return read_split(labelled, stored)
     if "" in labelled.split_counts():
         try:
-            divided = make_split(labelled, test=0.3, validation=0.0)
+            by_group = make_split(labelled, test=0.3, validation=0.0)
         except InvalidArgumentError:
-            # Every subcategory is one group, for example one recording.
-            _LOG.warning("the data has no split and one group per subcategory; dividing it by item")
+            # Every subcategory is a single group, for example one recording.
+            _LOG.warning("the data has no split and one group per subcategory; splitting it by item")
             return make_split(labelled, by="item", test=0.3, validation=0.0)
-        _LOG.warning("the data has no split; dividing it by group, with 30 % for the test")
-        return divided
+        _LOG.warning("the data has no split; splitting it by group, with 30 % for the test split")
+        return by_group
     return labelled
 
 
@@ -89,11 +90,11 @@ def _resolve(path: PathLike) -> Path:
 
 
 def _find_training_split(folder: Path, recipe: DataRecipe | None, labelled: LabelledSet) -> PathLike | None:
-    """The split used in training, if these are the training items and have no split of their own.
+    """Find the split used in training, if these are the training items and the dataset does not define a split.
 
     Args:
         folder: Folder of the model.
-        recipe: Data of the model's recipe if it names these items, else None.
+        recipe: The data section of the model's recipe if it specifies these items, else None.
         labelled: The items.
     """
     if recipe is not None and recipe.split:
@@ -102,7 +103,7 @@ def _find_training_split(folder: Path, recipe: DataRecipe | None, labelled: Labe
     if "train" in labelled.split_counts() or not stored.is_file():
         return None
     if recipe is None:
-        # A moved or copied collection has the same item names; for other items this fails.
+        # The item names of a moved or copied dataset are unchanged; for other items this fails.
         try:
             read_split(labelled, stored)
         except DatasetError:
@@ -111,20 +112,20 @@ def _find_training_split(folder: Path, recipe: DataRecipe | None, labelled: Labe
     return stored
 
 
-# Figures that need gallery items of the query's category; all other ranked figures need its subcategory.
-_CATEGORY_FIGURES = ("ndcg", "map", "hap", "asi")
+# Measures that require gallery items from the query's category; all other ranked measures require its subcategory.
+_CATEGORY_MEASURES = ("ndcg", "map", "hap", "asi")
 
 
 def explain_missing(
     figures: Mapping[str, float], queries: Tensor, gallery: Tensor | None, *, names: tuple[str, str]
 ) -> dict[str, str]:
-    """Reasons why figures are nan, by the name of the figure.
+    """Explain why measures are NaN, by the name of the measure.
 
     Args:
         figures: Result of :func:`vidkin.training.measure_embeddings`.
         queries: [Q, 2] labels (category, subcategory).
-        gallery: [G, 2] labels of the gallery; None: the queries rank each other.
-        names: Names of the splits of queries and gallery.
+        gallery: [G, 2] labels of the gallery; None: the queries are compared with each other.
+        names: Names of the query and gallery splits.
     """
     reasons = {}
     for name, value in figures.items():
@@ -132,25 +133,25 @@ def explain_missing(
             continue
         if name in ("qp_gallery", "tp_gallery"):
             reasons[name] = (
-                f"no {names[0]} item has {names[1]} items of its subcategory, of another subcategory of its category, "
-                "and of another category"
+                f"no {names[0]} item has {names[1]} items from its subcategory, from another subcategory in its "
+                "category, and from another category"
             )
         elif name in TUPLES:
             reasons[name] = f"no quadlets among the {len(queries)} {names[0]} items: {_explain_no_quadlets(queries)}"
         else:
-            level = "category" if name in _CATEGORY_FIGURES else "subcategory"
+            level = "category" if name in _CATEGORY_MEASURES else "subcategory"
             others = "other " if gallery is None else ""
             reasons[name] = f"no {others}{names[1]} item has the {level} of a {names[0]} item"
     return reasons
 
 
 def _explain_no_quadlets(labels: Tensor) -> str:
-    """The first requirement of quadlets that the labels do not meet."""
+    """Describe the first requirement of quadlets that the labels do not meet."""
     rows = [(int(category), int(subcategory)) for category, subcategory in labels.tolist()]
     counts = Counter(rows)
     categories = {category for category, _ in rows}
     if len(categories) < 2:
-        return "they have one category"
+        return "there is only one category"
     if max(counts.values()) < 2:
         return "no subcategory has two items"
     if max(Counter(category for category, _ in counts).values()) < 2:
@@ -163,14 +164,14 @@ CACHE_FOLDER = "features"
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation(Result):
-    """Figures in [0, 1], higher is better; nan for a figure that is undefined, with the reason in ``missing``.
+    """Evaluation measures in [0, 1]; higher is better. Undefined measures are NaN, with the reason in ``missing``.
 
     ``qp`` and ``tp`` are computed over *test quadlets*, whose four items all come from the query split, as in the
     paper; ``qp_gallery`` and ``tp_gallery`` over *gallery quadlets*, whose p, i and n come from the gallery split. All
-    other figures rank the gallery split for every query. `vidkin benchmark` uses the same names for the same figures.
+    other measures rank the gallery split for every query. `vidkin benchmark` uses the same names for the same measures.
 
     Attributes:
-        data: Name of the collection.
+        data: Name of the dataset.
         query_split: Split of the queries.
         gallery_split: Split of the gallery.
         queries: Q, number of queries.
@@ -179,7 +180,7 @@ class Evaluation(Result):
         qp_sampled: Quadlet precision over a random sample of 15,000 quadlets, as published.
         tp: Triplet precision over all triplets of all quadlets.
         tp_sampled: Triplet precision over the triplets of the sampled quadlets.
-        quadlets: Number of all test quadlets.
+        quadlets: Total number of test quadlets.
         qp_gallery: Quadlet precision over all gallery quadlets; ``qp`` if the splits are the same.
         tp_gallery: Triplet precision over all triplets of gallery quadlets.
         ndcg: NDCG with gain 2^relevance - 1.
@@ -187,12 +188,12 @@ class Evaluation(Result):
         map_subcategory: Mean average precision with only positives relevant.
         hap: Hierarchical average precision.
         asi: Average set intersection.
-        recall_at_1: Share of queries whose first result has their subcategory.
-        recall_at_5: Share of queries with a result of their subcategory among the first five.
-        recall_at_10: Share of queries with a result of their subcategory among the first ten.
-        r_precision: Share of positives among the first R results, where R is the number of positives.
-        missing: Reasons why figures are nan, by name.
-        broken: (file, cause) of items that could not be read.
+        recall_at_1: Fraction of queries whose first result has the same subcategory.
+        recall_at_5: Fraction of queries with a result of the same subcategory among the first five.
+        recall_at_10: Fraction of queries with a result of the same subcategory among the first ten.
+        r_precision: Fraction of positives among the first R results, where R is the number of positives.
+        missing: Reasons why measures are NaN, by name.
+        broken: (file, cause) for each item that could not be read.
     """
 
     data: str
@@ -221,12 +222,12 @@ class Evaluation(Result):
 
     @property
     def primary(self) -> str:
-        """Name of the figure for comparing models: ``qp``, or ``map`` if there are no quadlets."""
+        """Name of the measure for comparing models: ``qp``, or ``map`` if there are no quadlets."""
         return "map" if math.isnan(self.qp) else "qp"
 
     @property
     def value(self) -> float:
-        """The primary figure."""
+        """Value of the primary measure."""
         return float(getattr(self, self.primary))
 
 
@@ -244,30 +245,30 @@ def evaluate(
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> Evaluation:
-    """Measure a model on labeled data.
+    """Evaluate a model on labeled data.
 
     Args:
         model: A model or its folder.
-        labelled: Data with a split; or a folder ``category/subcategory/file``, or None for the data of the model's
-            recipe, divided by :func:`open_evaluation_set`.
-        query_split: Split of the queries and the quadlets.
-        gallery_split: Split of the gallery; if it is the same, no query is ranked against itself.
-        samples: Number of quadlets drawn for the sampled figures.
-        seed: Seed of the draw.
+        labelled: Data with a split, a folder ``category/subcategory/file``, or None for the data in the model's
+            recipe. A folder or the recipe's data is split by :func:`open_evaluation_set`.
+        query_split: Split of the queries and quadlets.
+        gallery_split: Split of the gallery; if it equals ``query_split``, queries are not compared with themselves.
+        samples: Number of quadlets for the sampled measures.
+        seed: Seed for sampling.
         device: Device of the model.
-        cache: Folder for features of a frozen backbone; None: the cache of the model's training, if any.
-        threads: Number of files decoded at the same time.
-        on_item: Callback that receives (items done, total number of items) of both splits together.
+        cache: Folder with cached features of a frozen backbone; None: the model's training cache, if any.
+        threads: Number of files to decode in parallel.
+        on_item: Callback that receives (items done, total number of items) over both splits.
 
     Raises:
-        UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: A split is missing, or the model cannot take such items.
+        UnknownExtractorError: The folder does not contain a model.
+        InvalidArgumentError: A split is missing, or the model does not accept such items.
         DatasetError: No item can be read.
     """
     if not isinstance(labelled, LabelledSet):
         if isinstance(model, Encoder):
             raise InvalidArgumentError(
-                "data must be a labeled set if the model is not a folder, got "
+                "data must be a labeled dataset if the model is not a folder, got "
                 f"{'nothing' if labelled is None else os.fspath(labelled)!r}"
             )
         labelled = open_evaluation_set(model, labelled)
@@ -279,8 +280,8 @@ def evaluate(
         if split in SPLITS and split not in labelled.split_counts():
             given = ", ".join(f"{name} {count}" for name, count in labelled.split_counts().items())
             raise InvalidArgumentError(
-                f"{labelled.name} has no {split} items, only: {given}; choose the splits to query and to rank "
-                "(--queries and --gallery), or other data"
+                f"{labelled.name} has no {split} items, only: {given}; choose other splits (--queries and --gallery) "
+                "or other data"
             )
     parts = [labelled.part(query_split)]
     if gallery_split != query_split:
@@ -322,6 +323,6 @@ def embed_set(
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> tuple[Tensor, Inputs]:
-    """Embed all items that can be read; also return these items with labels. Arguments as in `evaluate`."""
+    """Embed all readable items; also return these items with labels. The arguments are those of `evaluate`."""
     (prepared,) = prepare_parts(model, [labelled], cache=cache, threads=threads, on_item=on_item)
     return prepared.embed(model, device=model.device), prepared

@@ -1,4 +1,4 @@
-"""Images and video frames as small squares for training without labels, optionally with neighboring frames."""
+"""Images and video frames as small squares for unsupervised training, optionally with neighboring frames."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ Square = NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageSettings:
-    """How images become squares.
+    """How images are converted to squares.
 
     Attributes:
-        side: Side of the squares in pixels. The whole image is squeezed into the square, like views of frames.
-        frames_per_video: Number of frames taken from each video, evenly spaced over its length.
-        neighbor_seconds: The edited view of a video frame is made from another frame of the video, up to this many
-            seconds earlier or later; 0 makes both views from the same frame. Images have no neighbors.
+        side: Side of the squares in pixels. The whole image is resized to a square, like views of frames.
+        frames_per_video: Number of frames to take from each video, evenly spaced.
+        neighbor_seconds: The edited view of a video frame is created from another frame of the video, at most this many
+            seconds earlier or later; 0 creates both views from the same frame. Images have no neighbors.
     """
 
     side: int = 96
@@ -63,10 +63,10 @@ class ImageSettings:
 
 
 def read_squares(path: Path, settings: ImageSettings) -> list[tuple[Square, Square | None]]:
-    """Read the square of an image, or the squares of frames from the middles of equal parts of a video.
+    """Read the square of an image, or the squares of the middle frames of equal parts of a video.
 
-    Each square comes with its neighbor: a frame drawn from all other frames of the video with timestamps up to
-    ``neighbor_seconds`` before or after. The draw depends only on the file name and the position of the frame. The
+    Each square comes with its neighbor: a random frame among all other frames of the video that are at most
+    ``neighbor_seconds`` earlier or later. The choice depends only on the file name and the index of the frame. The
     neighbor is None if there is no such frame or it cannot be read.
     """
     side = settings.side
@@ -86,7 +86,7 @@ def read_squares(path: Path, settings: ImageSettings) -> list[tuple[Square, Squa
             for position, (square, time) in enumerate(zip(squares, times, strict=True))
         ]
     with warnings.catch_warnings(action="ignore"), open_regular_file(path) as file, Image.open(file) as image:
-        # Decodes JPEG at a fraction of its size; twice the side is enough for a good reduction.
+        # Decode JPEG files at reduced size; twice the side is enough for good downscaling.
         image.draft("RGB", (2 * side, 2 * side))
         return [(to_square(ImageOps.exif_transpose(image).convert("RGB"), side), None)]
 
@@ -108,32 +108,32 @@ def _read_neighbor(path: Path, time: float, random: np.random.Generator, setting
             for image, other in zip(frames.images, frames.timestamps.tolist(), strict=True):
                 if is_same_time(other, time):
                     continue
-                # Reservoir sampling: each of n frames is kept with probability 1 / n, without knowing n in advance.
+                # Reservoir sampling: select each of n frames with probability 1 / n, without knowing n in advance.
                 others += 1
                 if random.integers(others) == 0:
                     neighbor = image
     except (MediaError, OSError):
-        # The frame itself could be read, so it is kept without a neighbor.
+        # The frame itself is readable, so keep it without a neighbor.
         return None
     return None if neighbor is None else to_square(Image.fromarray(neighbor), settings.side)
 
 
 def to_square(image: Image.Image, side: int) -> Square:
-    """Squeeze the whole image into a square [side, side, 3]."""
+    """Resize the whole image to a square [side, side, 3], ignoring its aspect ratio."""
     return np.asarray(image.resize((side, side), Image.Resampling.BILINEAR))
 
 
 @check_constructor
 @dataclass(frozen=True, eq=False)
 class FrameNeighbors:
-    """Neighbors of M of N images; images without a neighbor take no memory.
+    """Neighbors of M out of N images; images without a neighbor take up no memory.
 
     Attributes:
         squares: [M, 3, side, side] uint8 RGB.
-        positions: [N] int64, the position of each image's neighbor in ``squares``; -1 for an image without a neighbor.
+        positions: [N] int64, index of each image's neighbor in ``squares``; -1 for an image without a neighbor.
 
     Raises:
-        InvalidArgumentError: A position is not in ``squares``.
+        InvalidArgumentError: A position is out of range.
     """
 
     squares: Tensor
@@ -147,18 +147,18 @@ class FrameNeighbors:
             )
         if bool((self.positions >= len(self.squares)).any() or (self.positions < -1).any()):
             raise InvalidArgumentError(
-                f"positions must be -1 or below {len(self.squares)}, the number of neighbors, "
+                f"positions must be at least -1 and below {len(self.squares)}, the number of neighbors, "
                 f"got {self.positions.min()} to {self.positions.max()}"
             )
 
     def of(self, images: Tensor, indices: Tensor) -> Tensor:
-        """Neighbors [n, 3, side, side] of the images with these indices; an image without a neighbor is its own."""
+        """Return the neighbors [n, 3, side, side] of images by index, or the image itself if it has no neighbor."""
         chosen, positions = images[indices], self.positions[indices]
         chosen[positions >= 0] = self.squares[positions[positions >= 0]]
         return chosen
 
     def select(self, indices: Tensor) -> FrameNeighbors:
-        """Neighbors of the images with these indices, in the given order."""
+        """Select the neighbors of the images with these indices, in the given order."""
         positions = self.positions[indices]
         squares = self.squares[positions[positions >= 0]]
         positions[positions >= 0] = torch.arange(len(squares))
@@ -169,13 +169,13 @@ _log = logging.getLogger(__name__)
 
 OnFile = Callable[[int, int], None]
 
-# Part of the cache key; increment it when the same files would give different squares.
+# Part of the cache key; increment it whenever the squares of a file would change.
 _REVISION = 1
 
 
 @dataclass(frozen=True, slots=True)
 class BrokenImage:
-    """A file that cannot be read, and the reason."""
+    """A file that cannot be read, and the cause."""
 
     path: str
     cause: str
@@ -183,16 +183,16 @@ class BrokenImage:
 
 @check_constructor
 class ImageSet(Dataset[torch.Tensor]):
-    """Squares [N, 3, side, side] uint8, each with its scene and optionally a neighboring frame of the same video.
+    """Squares [N, 3, side, side] uint8, each with its group and optionally a neighboring frame of the same video.
 
     Attributes:
         images: [N, 3, side, side] uint8 RGB.
-        groups: [N] int64; images of one folder have the same number, and so do frames of one video.
-        group_names: Folder or video of each group, beginning with the name of the given folder.
-        sources: [N] int64, the given folder of each square.
-        source_names: The last two parts of the given folders' paths, such as ``flowers/train``.
+        groups: [N] int64, group of each square: all images in a folder, or all frames of a video, form a group.
+        group_names: Folder or video of each group, relative to the parent of the input folder.
+        sources: [N] int64, input folder of each square.
+        source_names: Last two parts of each input folder's path, such as ``flowers/train``.
         broken: Files that could not be read.
-        neighbors: Neighbors of video frames; None if no image has one.
+        neighbors: Neighbors of video frames; None if no image has a neighbor.
 
     Raises:
         InvalidArgumentError: The shapes of the tensors do not match.
@@ -237,7 +237,7 @@ class ImageSet(Dataset[torch.Tensor]):
         return self.images[index]
 
     def counts(self) -> dict[str, int]:
-        """Number of images from each folder, recorded as a model's provenance; neighbors are not counted."""
+        """Return the number of images from each input folder, for a model's provenance; neighbors are not counted."""
         sizes = torch.bincount(self.sources, minlength=len(self.source_names)).tolist()
         counts: dict[str, int] = {}
         for name, size in zip(self.source_names, sizes, strict=True):
@@ -245,7 +245,7 @@ class ImageSet(Dataset[torch.Tensor]):
         return counts
 
     def select(self, indices: torch.Tensor) -> ImageSet:
-        """The squares with these indices, in the given order."""
+        """Select the squares with these indices, in the given order."""
         return ImageSet(
             self.images[indices],
             self.groups[indices],
@@ -257,7 +257,7 @@ class ImageSet(Dataset[torch.Tensor]):
         )
 
     def save(self, path: str | os.PathLike[str], key: str = "") -> None:
-        """Write the set as one safetensors file."""
+        """Write the set to a safetensors file."""
         notes = {
             "key": key,
             "group_names": json.dumps(self.group_names),
@@ -275,14 +275,14 @@ class ImageSet(Dataset[torch.Tensor]):
         """Load a set written by `save`.
 
         Raises:
-            DatasetError: The file cannot be read, or has another key.
+            DatasetError: The file cannot be read, or has a different key.
         """
         try:
             check_regular_file(path)
             with safe_open(path, "pt") as file:
                 notes = file.metadata() or {}
                 if key is not None and notes.get("key") != key:
-                    raise DatasetError(f"{path}: made from other files or settings; delete it to read them again")
+                    raise DatasetError(f"{path}: created from other files or settings; delete it to read them again")
                 images, groups, sources = (file.get_tensor(name) for name in ("images", "groups", "sources"))
                 neighbors = None
                 if "neighbors" in set(file.keys()):
@@ -301,16 +301,16 @@ def read_images(
     cache: str | os.PathLike[str] | None = None,
     on_file: OnFile | None = None,
 ) -> ImageSet:
-    """Read every image and some frames of every video below the folders, in a fixed order.
+    """Read all images and several frames of all videos in the folders, in a fixed order.
 
-    Images are rotated according to their EXIF data. A file that cannot be read is not an error but listed in
+    Images are rotated according to their EXIF data. Unreadable files do not raise an error, but are listed in
     ``broken`` of the result.
 
     Args:
         folders: Folders or single files.
         settings: Side of the squares, frames per video, and distance of their neighbors.
-        cache: A file that stores the squares. It is used as long as the files (name, size, time) and settings are
-            unchanged, and rewritten otherwise.
+        cache: Cache file for the squares. It is used as long as the files (name, size, modification time) and settings
+            are unchanged, and rewritten otherwise.
         on_file: Callback that receives (files done, total number of files) after each file.
 
     Raises:
@@ -319,8 +319,8 @@ def read_images(
     settings = settings or ImageSettings()
     roots = [Path(folder) for folder in folders]
     files = find_media(roots)
-    # The key changes with every file and setting. Without neighbors their setting is left out, so that caches from
-    # before neighbors existed remain valid.
+    # The key depends on all files and settings. If neighbors are not used, their setting is omitted, so that caches
+    # from before neighbors were introduced remain valid.
     values = asdict(settings)
     if not settings.neighbor_seconds:
         del values["neighbor_seconds"]
@@ -333,7 +333,7 @@ def read_images(
         try:
             return ImageSet.load(cache, key)
         except DatasetError as error:
-            # A cache of other files or settings, or a damaged cache, is not an error: the images can be read again.
+            # An outdated or damaged cache is not an error, because the images can be read again.
             _log.warning("reading all images again: %s", error)
     images = _read_all(files, roots, settings, on_file)
     if cache is not None:
@@ -343,7 +343,7 @@ def read_images(
 
 @dataclass(frozen=True, slots=True)
 class MediaFile:
-    """An image or video with its group and the number of the given folder it is in."""
+    """An image or video with its group and the index of its input folder."""
 
     path: Path
     group: str
@@ -363,7 +363,7 @@ def _read_all(
     for done, file in enumerate(files, 1):
         try:
             read = read_squares(file.path, settings)
-        # Pillow reports damaged files with any of these.
+        # Pillow raises any of these for damaged files.
         except (MediaError, OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             cause = " ".join(str(error).split()) or type(error).__name__
             broken.append(BrokenImage(str(file.path), cause))
@@ -378,7 +378,7 @@ def _read_all(
         if on_file is not None:
             on_file(done, len(files))
     if not squares:
-        raise DatasetError(f"no image could be read: found {len(files)} files, {len(broken)} of them broken")
+        raise DatasetError(f"no image could be read: found {len(files)} files, {len(broken)} of them unreadable")
     return ImageSet(
         _stack(squares),
         torch.tensor(groups),
@@ -395,7 +395,7 @@ def _stack(squares: Sequence[Square]) -> torch.Tensor:
 
 
 def find_media(roots: Iterable[Path]) -> list[MediaFile]:
-    """Find all images and videos below the folders, ordered by folder and then by name.
+    """Find all images and videos in the folders, ordered by folder and then by name.
 
     Raises:
         DatasetError: A folder does not exist.

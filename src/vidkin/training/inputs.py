@@ -1,4 +1,4 @@
-"""Labeled items as encoder inputs: reading, clips, augmentation, and cached backbone features."""
+"""Labeled items as encoder inputs: reading, cutting clips, augmentation, and caching backbone features."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from vidkin.models.weights import add_weights
 
 
 def read_input(item: LabelledItem, kind: str, config: EncoderConfig) -> tuple[NDArray[np.uint8], int]:
-    """Read the input of an item: (frames [T, S, S, 3] or image [S, S, 3], number of real frames).
+    """Read an item as (frames [T, S, S, 3] or image [S, S, 3], number of real frames).
 
-    Missing frames repeat the last frame.
+    Short clips are padded by repeating the last frame.
 
     Raises:
         MediaError: The file cannot be read.
@@ -60,7 +60,7 @@ def read_input(item: LabelledItem, kind: str, config: EncoderConfig) -> tuple[ND
 def read_frames_at_rate(
     item: LabelledItem, kind: str, config: EncoderConfig, *, most: int | None = None
 ) -> NDArray[np.uint8]:
-    """Frames [T, S, S, 3] of an item at ``config.rate``, from its start to its end, but at most ``most``.
+    """Read the frames [T, S, S, 3] of an item at ``config.rate``, from its start, at most ``most``.
 
     Raises:
         MediaError: The file cannot be read.
@@ -71,9 +71,9 @@ def read_frames_at_rate(
 def read_inputs(
     labelled: LabelledSet, config: EncoderConfig, *, threads: int, whole: bool = False
 ) -> Iterator[tuple[NDArray[np.uint8], int] | MediaError]:
-    """Yield for every item, in order, the result of :func:`read_input` or the error it raised.
+    """Yield the result of :func:`read_input`, or the error it raised, for every item in order.
 
-    With ``whole``, the result is all frames of the item at the rate, and their number.
+    With ``whole``, the result is all frames of the item at ``config.rate``, and their number.
     """
 
     def read_whole(item: LabelledItem) -> tuple[NDArray[np.uint8], int]:
@@ -94,7 +94,7 @@ def read_inputs(
     if threads == 1:
         yield from map(read, labelled.items)
         return
-    # In pieces, because a pool given all items at once would hold the frames of all items in memory.
+    # Submit a few items at a time; otherwise the pool would keep the frames of all items in memory.
     with ThreadPoolExecutor(max_workers=threads) as pool:
         for start in range(0, len(labelled), 4 * threads):
             yield from pool.map(read, labelled.items[start : start + 4 * threads])
@@ -102,18 +102,17 @@ def read_inputs(
 
 @dataclass(frozen=True, eq=False)
 class MovingClips:
-    """All frames of each item at a fixed rate; a clip takes ``config.frames`` consecutive frames of an item.
+    """All frames of each item at a fixed rate, from which clips of ``config.frames`` consecutive frames are cut.
 
-    N items, R frames in memory, F length of a frame's features, S pixels per side, W frames per clip.
+    N items, R frames in memory, F features per frame, S pixels per side, W frames per clip.
 
     Attributes:
         labelled: The items.
         config: Configuration with ``frames`` and ``rate``.
-        frames: [R, F] float32 features or [R, S, S, 3] uint8 images of the items in memory, one after another.
-        first: [N] int64, row of each item's first frame; -1 for an item that is decoded again whenever it is drawn.
-        lengths: [N] int64, number of frames of each item.
-        describe: Function from images [T, S, S, 3] uint8 to the content of ``frames``: features, or the images
-            themselves.
+        frames: [R, F] float32 features or [R, S, S, 3] uint8 images of the items in memory, concatenated.
+        first: [N] int64, row of each item's first frame; -1 for an item that is decoded every time it is sampled.
+        lengths: [N] int64, number of frames in each item.
+        describe: Function that converts images [T, S, S, 3] uint8 to rows of ``frames``: to features, or unchanged.
     """
 
     labelled: LabelledSet
@@ -124,12 +123,14 @@ class MovingClips:
     describe: Callable[[Tensor], Tensor]
 
     def cut(self, indices: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Clips [B, W, ...] of items, and their numbers of real frames [B]; short items repeat their last frame.
+        """Cut clips [B, W, ...] from items; also return their numbers of real frames [B].
+
+        Short items are padded by repeating their last frame.
 
         Args:
-            indices: [B] int64.
-            generator: Source of random start positions, uniform among all positions where the clip fits; None: clips
-                begin at the start of the item.
+            indices: [B] int64, indices of the items.
+            generator: Random generator for the start positions, uniform over all positions where the clip fits; None:
+                clips start at the beginning of the item.
 
         Raises:
             MediaError: An item that is not in memory can no longer be read.
@@ -138,7 +139,7 @@ class MovingClips:
         starts = torch.zeros(len(indices), dtype=torch.int64)
         if generator is not None:
             positions = (self.lengths[indices] - window).clamp(min=0) + 1
-            # One random number per item, so that the draws do not depend on which items are in memory.
+            # Use one random number per item, so that positions do not depend on which items are in memory.
             starts = (torch.rand(len(indices), generator=generator, dtype=torch.float64) * positions).long()
         clips = []
         for index, start in zip(indices.tolist(), starts.tolist(), strict=True):
@@ -146,7 +147,7 @@ class MovingClips:
             if first >= 0:
                 rows = self.frames[first + start : first + end]
             else:
-                # Read from the item's start, because seeking could give different frames.
+                # Read from the start of the item, because seeking could give different frames.
                 item = self.labelled.items[index]
                 images = read_frames_at_rate(item, self.labelled.kind, self.config, most=end)
                 rows = self.describe(torch.from_numpy(images[start:end]))
@@ -155,7 +156,7 @@ class MovingClips:
         return torch.stack(clips), self.lengths[indices].clamp(max=window)
 
 
-# Minimum side of a crop as a share of the image's side.
+# Minimum side of a crop as a fraction of the image's side.
 _MIN_CROP = 0.7
 
 # Maximum relative change of brightness, contrast and saturation.
@@ -163,13 +164,14 @@ _MAX_COLOR_CHANGE = 0.3
 
 
 def augment(clips: Tensor, names: Sequence[str], generator: torch.Generator) -> Tensor:
-    """Apply random changes to clips or images [N, (T,) 3, S, S] with values from 0 to 1.
+    """Apply random augmentation to clips or images [N, (T,) 3, S, S] with values from 0 to 1.
 
     Args:
         clips: Clips or images on the CPU.
-        names: Changes to apply. ``flip``: mirrors each item with probability 1/2. ``crop``: a square of 70 to 100 % of
-            the side, resized to S. ``color``: brightness, contrast and saturation, each multiplied by 0.7 to 1.3.
-        generator: Source of all random numbers.
+        names: Augmentations to apply. ``flip``: flip each item horizontally with probability 1/2. ``crop``: crop a
+            square of 70 to 100 % of the side, and resize it to S. ``color``: multiply brightness, contrast and
+            saturation by factors from 0.7 to 1.3.
+        generator: Random generator.
     """
     shape = clips.shape
     frames = clips if clips.ndim == 5 else clips.unsqueeze(1)
@@ -205,15 +207,15 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemRows:
-    """The readable items of a set, one row each.
+    """The readable items of a dataset, with one row per item.
 
     Attributes:
         values: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None if they do not fit into
-            memory. For whole items [R, F] or [R, S, S, 3], all frames of the items in memory, one after another.
-        lengths: [N] number of frames of each item.
-        positions: [N] position of each row's item in the set; unreadable items have no row.
-        broken: Errors of the items that cannot be read.
-        kept: [N] bool, whether the values include each whole item; None: all items.
+            memory. For whole items, [R, F] or [R, S, S, 3], the concatenated frames of all items in memory.
+        lengths: [N] number of frames in each item.
+        positions: [N] position of each row's item in the dataset; unreadable items have no row.
+        broken: Errors of the unreadable items.
+        kept: [N] bool, for whole items: whether the item is in ``values``; None if all are.
     """
 
     values: Tensor | None
@@ -229,7 +231,8 @@ class ItemRows:
 
 
 def feature_key(model: Encoder, labelled: LabelledSet, *, whole: bool = False) -> str:
-    """Hash of everything the features depend on: the backbone with its weights, its input settings, and the files.
+    """Return a hash of everything the features depend on: the backbone and its weights, the input settings, and the
+    files.
 
     With ``whole``, the key is for features of whole items rather than clips.
     """
@@ -249,7 +252,7 @@ def feature_key(model: Encoder, labelled: LabelledSet, *, whole: bool = False) -
 
 
 def store_features(path: Path, rows: ItemRows) -> None:
-    """Write features to a file; its folder is created if missing.
+    """Write features to a cache file; its folder is created if missing.
 
     Raises:
         InvalidArgumentError: The file cannot be written.
@@ -266,7 +269,7 @@ def store_features(path: Path, rows: ItemRows) -> None:
         with replace_file(path) as temporary:
             save_file(tensors, temporary, metadata={"broken": broken})
     except (OSError, SafetensorError) as error:
-        raise InvalidArgumentError(f"{path.parent}: features cannot be stored here: {error}") from error
+        raise InvalidArgumentError(f"{path.parent}: features cannot be cached here: {error}") from error
 
 
 def load_features(path: Path) -> ItemRows | None:
@@ -279,42 +282,42 @@ def load_features(path: Path) -> ItemRows | None:
             features, lengths, positions = (file.get_tensor(name) for name in ("features", "lengths", "kept"))
             broken = [MediaError(*pair) for pair in parse_json((file.metadata() or {})["broken"])]
     except (OSError, SafetensorError, KeyError, ValueError) as error:
-        logger.warning("%s is damaged; computing the features again: %s", path, error)
+        logger.warning("%s is damaged; recomputing the features: %s", path, error)
         return None
     return ItemRows(features, lengths.to(torch.int64), positions, tuple(broken))
 
 
 OnItem = Callable[[int, int], None]
 
-"""Callback that receives (items done, total number of items); it can raise an exception to stop."""
+"""Callback that receives (items done, total number of items); it may raise an exception to stop."""
 
 MAX_BYTES = 4 * 2**30
 
-"""Maximum total size of the frames kept in memory; other frames are decoded again whenever they are drawn."""
+"""Maximum total size of the frames kept in memory; other frames are decoded every time they are sampled."""
 
 _CHUNK = 32
 
 
 def broken_files(parts: Iterable[Inputs]) -> tuple[tuple[str, str], ...]:
-    """(file, cause) of the items of several sets that could not be read."""
+    """Return (file, cause) for each item in several datasets that could not be read."""
     return tuple((error.path, error.cause) for part in parts for error in part.broken)
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Items of a labeled set, ready to be drawn.
+    """Items of a labeled dataset, prepared for sampling.
 
-    N items, T frames of the longest item, F length of a frame's features, S pixels per side.
+    N items, T frames of the longest item, F features per frame, S pixels per side.
 
     Attributes:
-        labelled: The items that could be read, in the order of the rows.
+        labelled: The readable items, in row order.
         labels: [N, 2] int64 (category, subcategory).
-        broken: Errors of the items that could not be read.
+        broken: Errors of the unreadable items.
         stored: [N, T, F] or [N, F] float32 features, or [N, (T,) S, S, 3] uint8 images; None if too large for memory.
-        lengths: [N] number of frames of each item; None if all are full.
-        are_features: Whether ``stored`` holds features.
+        lengths: [N] number of frames in each item; None if no item is padded.
+        are_features: Whether ``stored`` contains features.
         config: Configuration of the encoder.
-        augmentation: Random changes applied to images in training.
+        augmentation: Augmentations of images in training.
         moving: Whole items from which training takes clips at random positions; ``stored`` is then None.
     """
 
@@ -334,13 +337,13 @@ class Inputs:
     def take(
         self, indices: Tensor, *, device: torch.device, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Inputs of items and their lengths, on a device.
+        """Return the inputs of items and their lengths on a device.
 
         Args:
-            indices: [B] int64.
+            indices: [B] int64, indices of the items.
             device: Device of the result.
-            generator: Source of random numbers for the positions of moving clips and for augmentation; None takes
-                every clip from the start of its item, without augmentation.
+            generator: Random generator for the positions of moving clips and for augmentation; None takes every clip
+                from the start of its item, without augmentation.
         """
         lengths = None if self.lengths is None else self.lengths[indices]
         if self.moving is not None:
@@ -358,13 +361,13 @@ class Inputs:
         return inputs.to(device), None if lengths is None else lengths.to(device)
 
     def embed(self, model: Encoder, *, device: torch.device, chunk: int = _CHUNK, only: Tensor | None = None) -> Tensor:
-        """Embeddings [N, D] on the CPU, computed by the model in eval mode; its mode is restored afterward.
+        """Compute embeddings [N, D] on the CPU with the model in eval mode; its mode is restored afterward.
 
         Args:
-            model: The model that computes embeddings.
+            model: Model that computes the embeddings.
             device: Device of the model.
             chunk: Number of items per pass.
-            only: [M] indices of the items to embed; None embeds all items.
+            only: [M] indices of the items to embed; None for all items.
         """
         parts = []
         with evaluation_mode(model):
@@ -375,7 +378,7 @@ class Inputs:
         return torch.cat(parts)
 
     def outputs(self, model: TwoHeadNetwork, *, device: torch.device, chunk: int = _CHUNK) -> HeadOutputs:
-        """Logits, embeddings and penultimate layer of all items on the CPU, computed by the model in eval mode."""
+        """Compute the logits, embeddings and penultimate layer of all items on the CPU with the model in eval mode."""
         parts = []
         with evaluation_mode(model):
             for indices in torch.split(torch.arange(len(self)), chunk):
@@ -386,11 +389,11 @@ class Inputs:
 
 
 def label_table(labelled: LabelledSet, *, names: LabelNames | None = None) -> Tensor:
-    """Labels [N, 2] int64 (category, subcategory) of the items of a set.
+    """Return the labels [N, 2] int64 (category, subcategory) of a dataset's items.
 
     Args:
         labelled: The items.
-        names: Names for the label numbers; None: the names in the set.
+        names: Names that define the label numbers; None: the names in the dataset.
     """
     return torch.stack([torch.from_numpy(level) for level in labelled.labels(names=names)], dim=1)
 
@@ -406,10 +409,10 @@ def prepare_parts(
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> list[Inputs]:
-    """Call :func:`prepare_inputs` for several sets, with one progress count for all of them.
+    """Call :func:`prepare_inputs` for several datasets, with a single progress count for all of them.
 
-    If the backbone is frozen, its features are kept instead of images, except with augmentation, which needs images.
-    ``augmentation`` and ``moving`` apply only to the first set, the training items.
+    If the backbone is frozen, features are stored instead of images, unless there is augmentation, which needs images.
+    ``augmentation`` and ``moving`` apply only to the first dataset, the training items.
     """
     total, before = sum(len(part) for part in parts), 0
     prepared: list[Inputs] = []
@@ -450,23 +453,23 @@ def prepare_inputs(
     threads: int = 1,
     on_item: OnItem | None = None,
 ) -> Inputs:
-    """Read all items of a set once.
+    """Read all items of a dataset once.
 
     Args:
-        model: The model whose configuration describes the input and whose backbone computes the features.
+        model: Model whose configuration describes the input, and whose backbone computes the features.
         labelled: The items.
-        names: Names for the label numbers; None: the names in the set.
-        features: Keep features of the backbone, which must not change later, instead of images.
-        cache: Folder for stored features; None: in memory only.
-        augmentation: Random changes, see :class:`vidkin.training.DataRecipe`; only for images.
-        moving: Keep whole items at the rate of the configuration; training takes clips at random positions.
-        most_bytes: Maximum size in bytes of the frames in memory; others are decoded again whenever they are drawn.
-        threads: Number of files decoded at the same time.
-        on_item: Callback after each item.
+        names: Names that define the label numbers; None: the names in the dataset.
+        features: Store features of the backbone, which must not change later, instead of images.
+        cache: Folder for cached features; None: in memory only.
+        augmentation: Augmentations, see :class:`vidkin.training.DataRecipe`; only for images.
+        moving: Store whole items at the configured rate; training takes clips at random positions.
+        most_bytes: Maximum size of the frames in memory in bytes; others are decoded every time they are sampled.
+        threads: Number of files to decode in parallel.
+        on_item: Callback called after each item.
 
     Raises:
         DatasetError: No item can be read.
-        InvalidArgumentError: The model cannot take such items, or has no rate for moving clips.
+        InvalidArgumentError: The model does not accept such items, or has no rate for moving clips.
     """
     config = model.config
     if config.takes_clips and labelled.kind == "image":
@@ -476,7 +479,7 @@ def prepare_inputs(
     if features and not config.has_fixed_features:
         raise InvalidArgumentError(f"a model of kind {config.kind!r} has no features to cache")
     if moving and not (config.takes_clips and config.rate is not None):
-        raise InvalidArgumentError("moving clips need a model that takes clips, with a rate in frames per second")
+        raise InvalidArgumentError("moving clips require a model that takes clips, with a rate in frames per second")
     path = None
     if features and cache is not None:
         path = Path(cache) / f"{feature_key(model, labelled, whole=moving)}.safetensors"
@@ -526,7 +529,7 @@ def _read_all(
     moving: bool,
     most_bytes: int,
 ) -> ItemRows:
-    """Read every item once; keep the whole items that fit into memory, but clips only if all of them fit."""
+    """Read every item once; store as many whole items as fit into memory, but clips only if all of them fit."""
     config = model.config
     size = len(labelled) * config.size**2 * 3 * (config.frames if config.takes_clips else 1)
     positions: list[int] = []
@@ -538,7 +541,7 @@ def _read_all(
     for position, result in enumerate(read_inputs(labelled, config, threads=threads, whole=moving)):
         if isinstance(result, MediaError):
             broken.append(result)
-            logger.warning("left out: %s", result)
+            logger.warning("skipped: %s", result)
         else:
             images, length = result
             positions.append(position)
@@ -561,7 +564,7 @@ def _read_all(
     values = (torch.cat(rows) if moving else torch.stack(rows)) if rows else None
     if moving and not all(kept):
         logger.warning(
-            "%d of the %d items of %s do not fit into %.1f GiB and will be decoded again whenever they are drawn",
+            "%d of %d items of %s do not fit into %.1f GiB and will be decoded every time they are sampled",
             kept.count(False),
             len(kept),
             labelled.name,
@@ -577,9 +580,9 @@ def _read_all(
 
 
 def _backbone_features(model: Encoder, images: Tensor) -> Tensor:
-    """Backbone features [T, F] float32 of frames [T, S, S, 3] uint8, or [F] of an image [S, S, 3].
+    """Compute backbone features [T, F] float32 of frames [T, S, S, 3] uint8, or [F] of an image [S, S, 3].
 
-    One item per call, because the batch size would change the last digits.
+    Called with one item at a time, because the batch size affects the rounding of the features.
     """
     frames = images if images.ndim == 4 else images.unsqueeze(0)
     inputs = (frames.movedim(-1, -3).float() / 255).to(model.device)

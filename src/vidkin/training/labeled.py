@@ -1,4 +1,4 @@
-"""Labeled training and validation items of a run, and the batches drawn from them."""
+"""Labeled training and validation items of a run, and sampling batches from them."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from vidkin.training.recipe import Measure, ScheduleRecipe
 
 @dataclass(frozen=True, eq=False)
 class LabeledData:
-    """See :class:`vidkin.training.batch.TrainingData`.
+    """Labeled training data; see :class:`vidkin.training.batch.TrainingData`.
 
     Attributes:
         train: Training items.
         validation: Validation items; None without validation.
-        schedule: Sizes and seed of the draws.
+        schedule: Batch sizes and seed.
         device: Device of the batches.
-        model: Model for draws that depend on embeddings (``mined``, ``clusters``); None if there are no such draws.
-        clusters: State of the draw ``clusters``, stored in checkpoints; None if it is not used.
+        model: Model for sampling that depends on embeddings (``mined``, ``clusters``); None if there is none.
+        clusters: State of ``clusters`` sampling, stored in checkpoints; None if it is not used.
         relevance: [N, N] relevance of the training items for online triplets; None: by labels.
     """
 
@@ -52,24 +52,24 @@ class LabeledData:
 
     @property
     def name(self) -> str:
-        """Name of the collection."""
+        """Name of the dataset."""
         return self.train.labelled.name
 
     @property
     def broken(self) -> tuple[tuple[str, str], ...]:
-        """(file, cause) of items that could not be read."""
+        """(file, cause) for each item that could not be read."""
         return broken_files([self.train] if self.validation is None else [self.train, self.validation])
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Batch sizes of the schedule; for a ``two_head`` model without them, classes and items of each."""
+        """Batch sizes of the schedule, or the defaults (classes, items per class) for a ``two_head`` model."""
         schedule = self.schedule
         if schedule.batch or self.train.config.kind != "two_head":
             return schedule.batch
         return class_sizes(self.train.labels[:, 1], 4 * schedule.quadlets)
 
     def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[Batch]:
-        """The batches of all steps from ``first`` on."""
+        """Yield the batches from step ``first``."""
         schedule = self.schedule
         streams: dict[Draw, Iterator[Tensor]] = {
             draw: index_stream(
@@ -78,7 +78,7 @@ class LabeledData:
                 steps=schedule.steps,
                 start=first,
                 quadlets=schedule.quadlets,
-                # A uniform draw needs no balanced sizes; by default its size follows the number of tuples.
+                # Uniform sampling needs no balanced sizes; by default, the batch size depends on the number of tuples.
                 sizes=schedule.batch if draw == "uniform" else self.sizes,
                 seed=schedule.seed,
                 relevance=self.relevance,
@@ -100,7 +100,7 @@ class LabeledData:
     def _draw(
         self, draw: Draw, streams: Mapping[Draw, Iterator[Tensor]], step: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor | None]:
-        """Indices of a step's items, and their clusters for the draw ``clusters``."""
+        """Sample the indices of a step's items; for ``clusters`` sampling, also return their clusters."""
         if draw in streams:
             return next(streams[draw]), None
         classes, sizes = self.train.labels[:, 1], self.sizes or class_sizes(self.train.labels[:, 1], 32)
@@ -114,46 +114,46 @@ class LabeledData:
         return draw_mined_triplets(classes, self._embed, items=items, generator=generator), None
 
     def _embed(self, indices: Tensor) -> Tensor:
-        """Unit vectors of training items, computed by the current model."""
+        """Compute the unit vectors of training items with the current model."""
         assert self.model is not None
         return self.train.embed(self.model, device=self.device, only=indices)
 
     def identity(self) -> bytes:
-        """Names and labels of the training items."""
+        """Return the names and labels of the training items."""
         keys = [item.key(self.train.labelled.root) for item in self.train.labelled.items]
         listed = json.dumps([keys, self.train.labels.tolist()]).encode()
         return listed if self.relevance is None else listed + self.relevance.numpy().tobytes()
 
     def check(self, draws: Sequence[Draw], measure: Measure) -> None:
-        """Check before the first step that the labels support the draws and the validation items the measure.
+        """Check before the first step that the items support the sampling methods and the validation measure.
 
         Raises:
-            InvalidArgumentError: They do not; the message says what is missing.
+            InvalidArgumentError: The items are not sufficient; the message says what is missing.
         """
         check_drawable(self.train.labelled, draws, sizes=self.sizes)
         if self.validation is None or measure in ("accuracy", "macro_accuracy"):
             return
         queries, gallery = torch.zeros(len(self.validation), 1), torch.zeros(len(self.train), 1)
         if math.isnan(measure_one(measure, queries, self.validation.labels, gallery, self.train.labels)):
-            # With nan as the first value, no later value would count as an improvement.
+            # If the first value is NaN, no later value counts as an improvement.
             reason = (
-                "contain no quadlet (two items of a subcategory, another subcategory, another category)"
+                "contain no quadlet (two items of a subcategory, one of another subcategory, one of another category)"
                 if measure in ("qp", "tp")
                 else "share no label with a training item"
             )
             raise InvalidArgumentError(
                 f"validation.measure {measure!r} is undefined: the {len(self.validation)} validation items {reason}; "
-                "choose another measure, for example 'map', which ranks the training items, or a larger share "
-                "(data.validation)"
+                "choose another measure, for example 'map', which ranks the training items, or increase "
+                "data.validation"
             )
 
     def measure(self, model: Encoder, measure: Measure) -> float:
-        """The figure of the validation items in [0, 1], higher is better."""
+        """Evaluate a measure on the validation items, in [0, 1]; higher is better."""
         assert self.validation is not None
         if measure in ("accuracy", "macro_accuracy"):
             if not isinstance(model, TwoHeadNetwork):
                 raise InvalidArgumentError(
-                    f"validation.measure {measure!r} needs a model of kind 'two_head', got {model.config.kind!r}"
+                    f"validation.measure {measure!r} requires a model of kind 'two_head', got {model.config.kind!r}"
                 )
             logits = self.validation.outputs(model, device=self.device).logits
             average: Literal["micro", "macro"] = "micro" if measure == "accuracy" else "macro"

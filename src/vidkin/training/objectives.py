@@ -1,4 +1,4 @@
-"""Objectives of recipes: available losses, class centers, cross-entropy, and weighted sums of them."""
+"""Training objectives for recipes: available losses, class centers, cross-entropy, and weighted sums."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CenterTerm(nn.Module):
     """:class:`vidkin.metric.losses.CenterLoss`, with centers created for the model's embeddings.
 
     Args:
-        alpha: Rate at which centers follow, in [0, 1].
+        alpha: Update rate of the centers, in [0, 1].
     """
 
     loss: nn.Module
@@ -35,16 +35,16 @@ class CenterTerm(nn.Module):
     def __init__(self, alpha: float = 0.5, reduction: Reduction = "sum") -> None:
         super().__init__()
         self._make = partial(losses.CenterLoss, alpha=alpha, reduction=reduction)
-        # Created now to reject invalid values before the data is read; `prepare` replaces it.
+        # Create the loss now to reject invalid values before the data is read; `prepare` replaces it.
         self.loss = self._make(1, 1)
 
     def prepare(self, model: Encoder, classes: int, seed: int) -> None:
-        """Create the centers at 0."""
+        """Create the centers, initialized to zero."""
         del seed
         self.loss = self._make(classes, model.dimension)
 
     def forward(self, embeddings: Tensor, labels: Tensor) -> Tensor:
-        """The loss of unit vectors [N, D] and class numbers [N]."""
+        """Compute the loss for unit vectors [N, D] and class numbers [N]."""
         value: Tensor = self.loss(embeddings, labels)
         return value
 
@@ -53,7 +53,7 @@ class TripletCenterTerm(CenterTerm):
     """:class:`vidkin.metric.losses.TripletCenterLoss`, whose centers are trained with the model.
 
     Args:
-        margin: Margin of the hinge, 0 or more. Squared distances of unit vectors are at most 4.
+        margin: Margin of the hinge, at least 0. Squared distances between unit vectors are at most 4.
         distance: ``"squared"``, or ``"half"`` for half the squared distance, at most 2.
     """
 
@@ -74,12 +74,12 @@ class TripletCenterTerm(CenterTerm):
 class Classification(nn.Module):
     """Cross-entropy over the subcategories.
 
-    A network that classifies (``c3d``, ``deep_sbd``, ``two_head``) returns its own logits; for an encoder, a layer of
-    class directions w_k on its unit vectors is added: ``logit_k = scale <f, w_k / ||w_k||>``.
+    Classifiers (``c3d``, ``deep_sbd``, ``two_head``) provide logits; for other encoders, a layer of class directions
+    w_k on the unit vectors is added: ``logit_k = scale <f, w_k / ||w_k||>``.
 
     Args:
-        scale: Factor applied to the cosines of the directions, above 0.
-        smoothing: Share of the target spread over all classes, in [0, 1).
+        scale: Factor by which the cosines are multiplied, above 0.
+        smoothing: Label smoothing, in [0, 1).
 
     Raises:
         InvalidArgumentError: A value is out of range.
@@ -95,26 +95,26 @@ class Classification(nn.Module):
         self.directions: nn.Parameter | None = None
 
     def prepare(self, model: Encoder, classes: int, seed: int) -> None:
-        """Create the directions, unless the model has its own classifier."""
+        """Create the class directions, unless the model is a classifier."""
         if not model.config.is_classifier:
             generator = torch.Generator().manual_seed(seed)
             self.directions = nn.Parameter(torch.randn(classes, model.dimension, generator=generator))
 
     def score_network(self, model: Encoder, items: DrawnItems) -> tuple[Tensor, Tensor, Tensor]:
-        """(loss, share of items classified correctly, normalized logits) of a network with its own classifier."""
+        """Compute (loss, accuracy, normalized logits) for a classifier."""
         assert isinstance(model, VideoNetwork | DeepSBDNetwork)
         logits = items.compute_with(model.classify)
-        # Embeddings would need the network's inner layer; normalized logits are enough to detect a collapse.
+        # Normalized logits are enough to detect collapse, without computing the embeddings.
         return *self.score_logits(logits, items.labels), nn.functional.normalize(logits.detach(), dim=1)
 
     def score_embeddings(self, embeddings: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """(loss, share of items classified correctly) for unit vectors [N, D] and labels [N, 2]."""
+        """Compute (loss, accuracy) for unit vectors [N, D] and labels [N, 2]."""
         assert self.directions is not None
         directions = nn.functional.normalize(self.directions, dim=1)
         return self.score_logits(self.scale * embeddings @ directions.T, labels)
 
     def score_logits(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """(loss, share of items classified correctly) for logits [N, C] and labels [N, 2]."""
+        """Compute (loss, accuracy) for logits [N, C] and labels [N, 2]."""
         target = labels[:, 1]
         loss = nn.functional.cross_entropy(logits, target, label_smoothing=self.smoothing)
         return loss, (logits.detach().argmax(dim=1) == target).float().mean()
@@ -137,21 +137,20 @@ LossCall = Literal[
 
 @dataclass(frozen=True, slots=True)
 class LossEntry:
-    """A loss available in recipes; the target of an entry point in the group ``vidkin.objectives``.
+    """A loss available in recipes; can be registered as an entry point in the group ``vidkin.objectives``.
 
     Attributes:
-        draw: How the items of a step are drawn.
+        draw: Sampling method of a step's items.
         call: Arguments of the loss. ``triplet``: query, positive and negative of the tuples. ``members``: all
             four members. ``labels``: embeddings [N, D] and labels [N, 2]. ``fine_scores``, ``graded_scores``: cosines
-            [N, N] with relevance, 1 for the same subcategory, or graded 2 / 1 / 0, and ``self_offset=0``. ``model``:
-            the model and the drawn items, for a loss that embeds them itself and returns named terms with ``loss``.
-            ``learned_maps``: the output of a comparator's network for the maps of all pairs [N, N, T', T'].
-            ``frame_maps``: frame similarities [N, N, T, T], the similarities of a teacher, and a mask of the pairs that
-            are views of one clip [N, N], with ``query_mask`` and ``target_mask`` [N, T].
-            ``classes``: for :class:`Classification`. ``centers``: embeddings and class numbers [N], for a term that
-            creates its centers with ``prepare(model, classes, seed)``. ``clusters``: embeddings, class numbers and
-            cluster numbers [N].
-        make: Function from parameters to the loss; its defaults become the defaults of the recipe.
+            [N, N] with relevance, which is 1 for the same subcategory, or graded 2 / 1 / 0, and ``self_offset=0``.
+            ``model``: the model and the sampled items, for a loss that embeds them and returns named terms including
+            ``loss``. ``learned_maps``: the output of a comparator's network for the maps of all pairs [N, N, T', T'].
+            ``frame_maps``: frame similarities [N, N, T, T], those of a teacher, and a mask [N, N] of the pairs that are
+            views of the same clip, with ``query_mask`` and ``target_mask`` [N, T]. ``classes``: for
+            :class:`Classification`. ``centers``: embeddings and class numbers [N], for a term that creates its centers
+            with ``prepare(model, classes, seed)``. ``clusters``: embeddings, class numbers and cluster numbers [N].
+        make: Callable that creates the loss from its parameters; its defaults are the defaults in recipes.
         fixed: Parameters implied by the name, which a recipe cannot change.
     """
 
@@ -200,20 +199,20 @@ _ENTRIES: dict[str, LossEntry] = {
 
 _REGISTRY: Registry[LossEntry] = Registry("objective", _ENTRIES, group="vidkin.objectives")
 
-# Options set by the objective, not by the recipe.
+# Parameters set by the objective rather than the recipe.
 _HIDDEN = {"self", "reduction", "include_self"}
 
 _VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 def available_objectives() -> tuple[str, ...]:
-    """Names for ``[[objective]]`` in a recipe, including installed entry points, sorted."""
+    """Return the sorted names for ``[[objective]]`` in a recipe, including those of other packages."""
     return _REGISTRY.usages()
 
 
 @check_arguments
 def find_loss(name: str) -> LossEntry:
-    """Find the loss with a name.
+    """Find a loss by name.
 
     Raises:
         InvalidArgumentError: The name is unknown; the message lists all names.
@@ -226,7 +225,7 @@ def find_loss(name: str) -> LossEntry:
 
 @check_arguments
 def settle_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Check the parameters of an objective and fill in defaults.
+    """Check the parameters of an objective, and fill in the defaults.
 
     Raises:
         InvalidArgumentError: The objective or a parameter is unknown, or a value is not allowed.
@@ -244,7 +243,7 @@ def settle_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any
         )
     missing = [key for key in defaults if defaults[key] is inspect.Parameter.empty and key not in parameters]
     if missing:
-        raise InvalidArgumentError(f"objective {name!r} needs the parameter {', '.join(missing)}")
+        raise InvalidArgumentError(f"objective {name!r} requires the parameter {', '.join(missing)}")
     for key, value in parameters.items():
         is_number = isinstance(defaults[key], int | float) and not isinstance(defaults[key], bool)
         if is_number and isinstance(value, str | bool):
@@ -257,7 +256,7 @@ def settle_parameters(name: str, parameters: Mapping[str, Any]) -> dict[str, Any
 
 
 def make_loss(name: str, parameters: Mapping[str, Any]) -> nn.Module:
-    """Make the loss of an objective.
+    """Create the loss of an objective.
 
     Raises:
         InvalidArgumentError: A parameter has the wrong type, or a value is not allowed.
@@ -277,19 +276,19 @@ _UNLABELED_CALLS = ("fine_scores", "model")
 
 @check_constructor
 class WeightedObjective(nn.Module):
-    """A weighted sum of losses; terms on the same draw share its items and their embeddings.
+    """A weighted sum of losses; losses with the same sampling method share items and embeddings.
 
-    Combined with other terms, ``classification`` uses the items of the first of them. On views of unlabeled data, a
-    loss on scores compares every first view with all second views, and every second view with all first views.
+    In combination with other losses, ``classification`` uses the items of the first one. On views of unlabeled data, a
+    loss on scores compares all first views with all second views, in both directions.
 
     Args:
-        parts: The terms of a recipe.
+        parts: The objectives of a recipe.
         model: The model to train.
         classes: Number of subcategories; 0 for unlabeled data.
-        seed: Seed of weights that belong to an objective.
+        seed: Seed for weights that belong to an objective.
 
     Raises:
-        InvalidArgumentError: An objective needs labels, but there are none.
+        InvalidArgumentError: An objective requires labels, but there are none.
     """
 
     def __init__(self, parts: Sequence[ObjectiveRecipe], model: Encoder, *, classes: int, seed: int = 0) -> None:
@@ -299,10 +298,10 @@ class WeightedObjective(nn.Module):
         views: Draw = "views"
         self._draws = (views,) * len(self._parts)
         if classes:
-            # Classification works on any items, and reusing the items of another term costs nothing extra.
-            drawn = [entry.draw for entry in self._entries if entry.call != "classes"]
+            # Classification works with any items, so reuse those of another loss at no extra cost.
+            others = [entry.draw for entry in self._entries if entry.call != "classes"]
             self._draws = tuple(
-                drawn[0] if entry.call == "classes" and drawn else entry.draw for entry in self._entries
+                others[0] if entry.call == "classes" and others else entry.draw for entry in self._entries
             )
         else:
             usable = [name for name in available_objectives() if find_loss(name).call in _UNLABELED_CALLS]
@@ -310,9 +309,9 @@ class WeightedObjective(nn.Module):
                 if entry.call not in _UNLABELED_CALLS:
                     raise InvalidArgumentError(
                         f"the objective for unlabeled data must be one of {', '.join(usable)}, got {part.name!r}, "
-                        "which needs labels"
+                        "which requires labels"
                     )
-        # For views, the diagonal pairs two views of an image, which are positives rather than an item with itself.
+        # For views, the diagonal contains pairs of views of the same image, which are positives.
         self.losses = nn.ModuleList(
             make_loss(part.name, {**part.parameters, **({} if classes else _diagonal_options(entry))})
             for part, entry in zip(self._parts, self._entries, strict=True)
@@ -323,11 +322,12 @@ class WeightedObjective(nn.Module):
 
     @property
     def draws(self) -> tuple[Draw, ...]:
-        """The distinct draws that a step needs."""
+        """The distinct sampling methods that a step needs."""
         return tuple(dict.fromkeys(self._draws))
 
     def forward(self, model: Encoder, batch: Batch) -> dict[str, Tensor]:
-        """The terms of one step by objective name, before weighting, see :data:`vidkin.training.engine.Objective`."""
+        """Compute the terms of a step, see :data:`vidkin.training.engine.Objective`, with the value of each objective
+        before weighting."""
         terms: dict[str, Tensor] = {}
         embedded: dict[Draw, Tensor] = {}
         total = weighted_sum(terms, self._values(model, batch, terms, embedded))
@@ -339,7 +339,8 @@ class WeightedObjective(nn.Module):
     def _values(
         self, model: Encoder, batch: Batch, terms: dict[str, Tensor], embedded: dict[Draw, Tensor]
     ) -> Iterator[tuple[ObjectiveRecipe, Tensor]]:
-        """Yield the value of each part; add other terms and the embeddings of each draw to the dictionaries."""
+        """Yield the value of each part; add other terms, and the embeddings for each sampling method, to the
+        dictionaries."""
         logits: dict[Draw, Tensor] = {}
         for entry, draw, part, loss in zip(self._entries, self._draws, self._parts, self.losses, strict=True):
             items = batch.draws[draw]
@@ -347,9 +348,9 @@ class WeightedObjective(nn.Module):
                 outputs = items.outputs(model)
                 embedded[draw], logits[draw] = outputs.embeddings, outputs.logits
             if entry.call == "model":
-                own = dict(loss(model, items))
-                value = own.pop("loss")
-                terms.update(own)
+                loss_terms = dict(loss(model, items))
+                value = loss_terms.pop("loss")
+                terms.update(loss_terms)
             elif isinstance(loss, Classification) and draw in logits:
                 value, terms["accuracy"] = loss.score_logits(logits[draw], items.labels)
             elif isinstance(loss, Classification) and loss.directions is None:
@@ -360,8 +361,8 @@ class WeightedObjective(nn.Module):
                 if isinstance(loss, Classification):
                     value, terms["accuracy"] = loss.score_embeddings(embedded[draw], items.labels)
                 else:
-                    # Mixed precision is for the network only: with 8 bits, cosines of pairs that a loss must
-                    # distinguish would be equal.
+                    # Use mixed precision only in the network: with the 8 bits of bfloat16, different cosines that a
+                    # loss must distinguish would be equal.
                     with torch.autocast(embedded[draw].device.type, enabled=False):
                         value = _compare(loss, entry.call, draw, embedded[draw], items)
             yield part, value
@@ -371,18 +372,18 @@ class WeightedObjective(nn.Module):
 def build_objective(
     parts: Sequence[ObjectiveRecipe], model: Encoder, *, classes: int, seed: int = 0
 ) -> WeightedObjective:
-    """Build the objective of a recipe; arguments as in :class:`WeightedObjective`."""
+    """Build the objective of a recipe; the arguments are those of :class:`WeightedObjective`."""
     return WeightedObjective(parts, model, classes=classes, seed=seed)
 
 
 def _diagonal_options(entry: LossEntry) -> dict[str, bool]:
-    """Options that make a loss on scores keep the diagonal, if it leaves it out by default."""
+    """Return the options that make a loss on scores include the diagonal, if it excludes it by default."""
     has_option = "include_self" in inspect.signature(entry.make).parameters
     return {"include_self": True} if entry.call == "fine_scores" and has_option else {}
 
 
 def _compare(loss: nn.Module, call: LossCall, draw: Draw, embeddings: Tensor, items: DrawnItems) -> Tensor:
-    """Call a loss with the arguments it takes."""
+    """Call a loss with the arguments that it expects."""
     value: Tensor
     labels = items.labels
     if draw in ("mined", "online_triplets"):

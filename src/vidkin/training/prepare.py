@@ -1,4 +1,4 @@
-"""Assembly of training runs from recipes, for encoders and comparators."""
+"""Assemble training runs from recipes, for encoders and comparators."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from vidkin.training.classifier import store_training_items
 from vidkin.training.clip_data import ClipData, ComparatorObjective, raise_unrelated
 from vidkin.training.clip_footage import cut_windows, read_squares, split_windows
 from vidkin.training.clip_views import ViewMaker, clip_settings, store_views, teacher_vectors
-from vidkin.training.division import divide_data
+from vidkin.training.division import split_data
 from vidkin.training.draws import ClusterDraws, read_relevance
 from vidkin.training.evaluation import CACHE_FOLDER
 from vidkin.training.image_set import ImageSettings, read_images
@@ -47,15 +47,15 @@ from vidkin.training.unlabeled import UnlabeledData, pair_settings, split_images
 
 logger = logging.getLogger(__name__)
 
-# Files of the extractors whose networks ship with the package.
+# Weights of the extractors whose networks are included in the package.
 _SHIPPED_WEIGHTS = {"squares": SHIPPED.with_suffix(".safetensors"), "vidkin": NETWORK_FILE}
 
 
 def prepare_comparator(recipe: Recipe, folder: Path, device: torch.device, *, on_item: OnItem | None) -> TrainingRun:
-    """Read the videos, make stored views and teacher vectors, and build the comparator and its run.
+    """Read the videos, precompute views and teacher vectors, and build the comparator and its training run.
 
     Raises:
-        DatasetError: A folder does not exist, or holds fewer than two usable videos.
+        DatasetError: A folder does not exist, or contains fewer than two usable videos.
         InvalidArgumentError: A setting is not allowed.
         ExtractorError: The extractor cannot be opened.
     """
@@ -121,7 +121,7 @@ def open_descriptors(recipe: Recipe, device: torch.device) -> FrameExtractor:
     """Open the extractor of a recipe's comparator.
 
     Raises:
-        InvalidArgumentError: The extractor describes clips, or the length of its descriptors differs from
+        InvalidArgumentError: The extractor describes clips, or the dimension of its descriptors is not
             ``model.dimension``.
         ExtractorError: The extractor cannot be opened.
     """
@@ -144,11 +144,11 @@ def open_descriptors(recipe: Recipe, device: torch.device) -> FrameExtractor:
         hint = ""
         if not recipe.whitening and length > config.dimension and isinstance(extractor, DescribesImages):
             hint = (
-                f"; or fit a whitening to {config.dimension} values (`vidkin whiten FOLDER --kind pca --dimension "
+                f"; or fit a whitening to {config.dimension} dimensions (`vidkin whiten FOLDER --kind pca --dimension "
                 f"{config.dimension} --extractor '{config.extractor}' -o FILE`) and use it: --set model.whitening=FILE"
             )
         raise InvalidArgumentError(
-            f"model.dimension must be {length}, the length of the descriptors of {config.extractor!r}, got "
+            f"model.dimension must be {length}, the dimension of the descriptors of {config.extractor!r}, got "
             f"{config.dimension}{hint}"
         )
     return extractor
@@ -161,7 +161,7 @@ def read_clips(
     device: torch.device,
     on_item: OnItem | None,
 ) -> ClipData:
-    """Read a recipe's videos and split their windows into training and validation."""
+    """Read a recipe's videos, and split their windows into training and validation."""
     data, settings = recipe.data, clip_settings(recipe.data.options)
     folders = [Path(folder).expanduser() for folder in (data.source, *data.folders)]
     videos, broken = read_squares(
@@ -188,13 +188,13 @@ def read_clips(
 
 
 def fit_recipe(recipe: Recipe, data: ClipData) -> tuple[Recipe, tuple[str, ...]]:
-    """Adapt the recipe to a small folder, and return it with notes on the changes."""
+    """Adapt the recipe to a small number of videos; return it with notes on the changes."""
     notes = []
     if recipe.validation.every and not data.validation:
         recipe = replace(recipe, validation=replace(recipe.validation, every=0, patience=0))
         notes.append(
-            f"no validation: a share of {recipe.data.validation:g} (data.validation) of {data.name} would leave fewer "
-            "than 2 for one part"
+            f"no validation: splitting {data.name} with data.validation = {recipe.data.validation:g} would leave fewer "
+            "than 2 videos in one of the splits"
         )
     count = len(data.windows)
     if count < recipe.schedule.pairs:
@@ -212,7 +212,7 @@ def _store(
     notes: Mapping[str, Any],
     trained: TrainedDescriptors | None = None,
 ) -> None:
-    """Write the comparator with the files of its extractor and the scores of unrelated videos."""
+    """Write the comparator with its extractor files and the measured scores of unrelated videos."""
     weights = Path(recipe.weights).expanduser() if recipe.weights else None
     if trained is not None:
         weights = folder / EXTRACTOR_WEIGHTS_FILE
@@ -222,7 +222,7 @@ def _store(
         )
         data = replace(data, maker=replace(data.maker, extractor=extractor), stored=None)
     elif weights is None:
-        # A later version of vidkin may ship other networks, whose vectors this comparator was not trained on.
+        # Save the included weights, because later versions may include networks this comparator was not trained on.
         weights = _SHIPPED_WEIGHTS.get(recipe.comparator().extractor.split("?")[0])
     comparator = comparator.cpu()
     unrelated = raise_unrelated(measure_unrelated(comparator.on_arrays(), data.maker.extractor), comparator, data)
@@ -233,15 +233,15 @@ def _store(
     )
 
 
-# Side of the stored squares of unlabeled data as a multiple of the model's input side, so that crops keep detail.
+# Side of the stored squares of unlabeled data relative to the model's input side, so that crops retain detail.
 _STORED_SIDE = 1.5
 
 
 def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> TrainingRun:
-    """Open the data, read the items and build the model. The caller must have seeded the random generators.
+    """Open the data, read the items and build the model. The caller must seed the random generators first.
 
     Raises:
-        DatasetError: The collection or the split is invalid, or no item can be read.
+        DatasetError: The dataset or the split is invalid, or no item can be read.
         InvalidArgumentError: A setting is not allowed.
         WeightsUnavailableError: The weights of a network are not available.
     """
@@ -253,7 +253,7 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
         model = build_encoder(recipe, classes=2).to(device)
         data: TrainingData[Encoder, Batch] = read_unlabeled(recipe, model.config.size, folder, device, on_item)
         return _assemble(recipe, folder, model, data, device, classes=0)
-    division = divide_data(recipe)
+    division = split_data(recipe)
     for text in division.notes:
         logger.warning("%s", text)
     recipe, labelled = division.recipe, division.labelled
@@ -279,7 +279,7 @@ def prepare_run(recipe: Recipe, folder: Path, *, on_item: OnItem | None) -> Trai
 
 
 def build_encoder(recipe: Recipe, *, classes: int) -> Encoder:
-    """Build the untrained network of a recipe on the CPU."""
+    """Build the untrained network for a recipe, on the CPU."""
     config = recipe.config(classes=classes)
     with _name_missing_weights(recipe):
         return build_model(config, weights=recipe.weights or None, seed=recipe.schedule.seed)
@@ -287,7 +287,7 @@ def build_encoder(recipe: Recipe, *, classes: int) -> Encoder:
 
 @contextmanager
 def _name_missing_weights(recipe: Recipe) -> Iterator[None]:
-    """Add the settings that provide missing weights to an error raised inside the block."""
+    """Add the settings that can provide missing weights to an error raised in the block."""
     try:
         yield
     except WeightsUnavailableError as error:
@@ -295,16 +295,16 @@ def _name_missing_weights(recipe: Recipe) -> Iterator[None]:
         files = "--set model.weights=FILE"
         if recipe.is_comparator:
             other = "model.extractor=squares and model.dimension=128"
-            files += ", or of the teacher --set data.options.teacher_weights=FILE"
+            files += ", or for the teacher --set data.options.teacher_weights=FILE"
         raise WeightsUnavailableError(
             f"{error.cause}. Specify a safetensors file ({files}), or run once with a network connection, or use the "
-            f"encoder that comes with vidkin (--set {other})",
+            f"encoder included in vidkin (--set {other})",
             cause=error.cause,
         ) from error
 
 
 def training_items(recipe: Recipe, labelled: LabelledSet) -> LabelledSet:
-    """The training items of a set with a split, cut into excerpts if the recipe says so."""
+    """Return the training items of a dataset with a split, split into excerpts if the recipe requires it."""
     train = labelled.part("train")
     if recipe.data.excerpts == 1:
         return train
@@ -354,14 +354,14 @@ def read_unlabeled(
 
     Args:
         recipe: The recipe.
-        side: Side in pixels of the images the network takes.
-        folder: Folder of the run, for the cache; None caches nothing.
+        side: Side of the network's input in pixels.
+        folder: Folder of the run, for the cache; None disables the cache.
         device: Device of the batches.
         on_item: Callback that receives (files read, total number of files).
     """
     data = recipe.data
     settings = pair_settings(data.options, side=side)
-    # from_table checks the types and names the setting in its error.
+    # from_table checks the types, and its errors include the setting's name.
     squares = from_table(
         ImageSettings,
         {
@@ -384,7 +384,7 @@ def read_unlabeled(
     )
     if squares.neighbor_seconds and images.neighbors is None:
         logger.warning(
-            "data.options.neighbor_seconds = %g has no effect: no video has two frames that close in time",
+            "data.options.neighbor_seconds = %g has no effect: no video has two frames this close in time",
             squares.neighbor_seconds,
         )
     train, validation = images, None
@@ -413,7 +413,7 @@ def _assemble(
 ) -> TrainingRun:
     schedule = recipe.schedule
     objective = build_objective(recipe.objectives, model, classes=classes, seed=schedule.seed).to(device)
-    # A checkpoint with another hash of recipe, items and frozen weights belongs to another run.
+    # A checkpoint belongs to this run only if the hash of the recipe, items and frozen weights is equal.
     digest = hashlib.sha256(recipe.digest().encode())
     digest.update(data.identity())
     if model.config.trainable == "head":

@@ -17,7 +17,7 @@ from vidkin.errors import MediaError
 from vidkin.models import EncoderConfig
 from vidkin.models.comparator import build_comparator
 from vidkin.training.batch import Draw
-from vidkin.training.division import batch_sizes, divide_data
+from vidkin.training.division import batch_sizes, split_data
 from vidkin.training.draws import LABELS, check_drawable, class_sizes, index_stream
 from vidkin.training.inputs import OnItem, augment, label_table, read_inputs
 from vidkin.training.objectives import find_loss
@@ -41,7 +41,7 @@ _MEMBERS: dict[Draw, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class LabelCount:
-    """Number of items of one subcategory in each part."""
+    """Number of items of a subcategory in each split."""
 
     category: str
     subcategory: str
@@ -52,14 +52,14 @@ class LabelCount:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FirstBatch:
-    """Inputs of the first training step, as the network receives them.
+    """Inputs of the first training step, as received by the network.
 
     Attributes:
         images: [N, T, S, S, 3] uint8 frames; T is 1 for images.
         items: The N items.
-        members: Roles of the items if tuples are drawn, else empty; items are ordered by role, with N / len(members)
+        members: Roles of the items if tuples are sampled, else empty. Items are grouped by role, with N / len(members)
             items each.
-        broken: Items that cannot be read; their frames are black.
+        broken: Errors of unreadable items, whose frames are black.
     """
 
     images: NDArray[np.uint8]
@@ -73,14 +73,14 @@ class RecipePreview:
     """The data that a recipe would train on.
 
     Attributes:
-        recipe: The recipe with every ``auto`` replaced by the chosen value.
-        name: Name of the collection.
+        recipe: The recipe, with every ``auto`` replaced by the chosen value.
+        name: Name of the dataset.
         kind: ``image`` or ``video``; ``clip`` for a comparator.
-        splits: Number of items in each split; training items are counted before excerpts are cut.
+        splits: Number of items in each split; training videos are counted before they are split into excerpts.
         labels: Number of items of each subcategory, sorted by name; empty for unlabeled data.
-        notes: Choices that differ from the recipe, with their reasons.
-        parameters: Number of trained weights of the network.
-        dimension: Length of the network's embeddings, or of the descriptors that a comparator compares.
+        notes: Choices that differ from the recipe, with reasons.
+        parameters: Number of trainable parameters of the network.
+        dimension: Dimension of the network's embeddings, or of the descriptors that a comparator compares.
         batch: The first batch.
     """
 
@@ -101,10 +101,10 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
 
     Args:
         recipe: The recipe.
-        on_item: Callback that receives (items of the batch read, items of the batch).
+        on_item: Callback that receives (items read, number of items in the batch).
 
     Raises:
-        DatasetError: The collection or the split is invalid.
+        DatasetError: The dataset or the split is invalid.
         InvalidArgumentError: A setting is not allowed.
         WeightsUnavailableError: The weights of the backbone are not available.
     """
@@ -112,11 +112,11 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
         return _preview_clips(recipe, on_item)
     if recipe.data.kind == "unlabeled":
         return _preview_pairs(recipe, on_item)
-    division = divide_data(recipe)
+    division = split_data(recipe)
     recipe, labelled = division.recipe, division.labelled
     train = training_items(recipe, labelled)
     entries = [find_loss(part.name) for part in recipe.objectives]
-    # Classification uses the items drawn for the other objectives, if there are any.
+    # Classification uses the items sampled for the other objectives, if there are any.
     draws = [entry.draw for entry in entries if entry.call != "classes"] or ["uniform"]
     check_drawable(train, draws, sizes=batch_sizes(recipe))
     model = build_encoder(recipe, classes=max(2, len(labelled.subcategories())))
@@ -135,7 +135,7 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
             if recipe.data.relevance == LABELS
             else (
                 *division.notes,
-                f"the first batch shown here is drawn by labels; training draws by {recipe.data.relevance}",
+                f"the first batch shown here is sampled by labels; training samples by {recipe.data.relevance}",
             )
         ),
         parameters=sum(weight.numel() for weight in model.parameters() if weight.requires_grad),
@@ -145,7 +145,7 @@ def preview_recipe(recipe: Recipe, *, on_item: OnItem | None = None) -> RecipePr
 
 
 def _preview_clips(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
-    """The data that a comparator would train on; all videos are read to count their clips."""
+    """Preview the data that a comparator would train on; all videos are read to count their clips."""
     device = torch.device("cpu")
     extractor = open_descriptors(recipe, device)
     data = read_clips(recipe, extractor, None, device, on_item)
@@ -153,7 +153,7 @@ def _preview_clips(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
     data.schedule = recipe.schedule
     clips = data.edit(0)
     longest = max(len(clip.view.frames) for clip in clips)
-    # Shorter clips repeat their last frame.
+    # Pad shorter clips by repeating their last frame.
     rows = [torch.arange(longest).clamp(max=len(clip.view.frames) - 1) for clip in clips]
     images = torch.stack([clip.view.frames[row] for clip, row in zip(clips, rows, strict=True)])
     paths = [Path(data.maker.videos[clip.window.video].path) for clip in clips]
@@ -186,7 +186,7 @@ def _preview_clips(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
 
 
 def _preview_pairs(recipe: Recipe, on_item: OnItem | None) -> RecipePreview:
-    """The data that an encoder of unlabeled images would train on; all images are read."""
+    """Preview the data that an encoder would train on without labels; all images are read."""
     model = build_encoder(recipe, classes=2)
     data = read_unlabeled(recipe, model.config.size, None, torch.device("cpu"), on_item)
     chosen, views = data.pairs(0)
@@ -227,10 +227,10 @@ def _read_batch(
     if config.kind == "two_head" and not sizes:
         sizes = class_sizes(labels[:, 1], 4 * schedule.quadlets)
     if draw in ("mined", "clusters"):
-        # These draws depend on the model, so the preview shows the same number of random items.
+        # Here sampling depends on the model, so the preview shows the same number of random items instead.
         count = math.prod(sizes or class_sizes(labels[:, 1], 32))
         generator = torch.Generator().manual_seed(schedule.seed)
-        drawn = torch.randint(len(labels), (count,), generator=generator).tolist()
+        sampled = torch.randint(len(labels), (count,), generator=generator).tolist()
     else:
         stream = index_stream(
             draw,
@@ -240,9 +240,9 @@ def _read_batch(
             sizes=sizes,
             seed=schedule.seed,
         )
-        drawn = next(stream).tolist()
-    # An item drawn several times is read only once.
-    unique = sorted(set(drawn))
+        sampled = next(stream).tolist()
+    # Read an item only once, even if it was sampled several times.
+    unique = sorted(set(sampled))
     chosen = train.with_items(train.items[position] for position in unique)
     frames = config.frames if config.takes_clips else 1
     rows: dict[int, NDArray[np.uint8]] = {}
@@ -257,12 +257,12 @@ def _read_batch(
             rows[position] = result[0].reshape(frames, config.size, config.size, 3)
         if on_item is not None:
             on_item(done, len(unique))
-    images = np.stack([rows[position] for position in drawn])
+    images = np.stack([rows[position] for position in sampled])
     if recipe.data.augmentation:
-        # The seed of the first step.
+        # Use the seed of the first step.
         generator = torch.Generator().manual_seed(schedule.seed * 1_000_003)
         inputs = torch.from_numpy(images).movedim(-1, -3).float() / 255
         changed = augment(inputs, recipe.data.augmentation, generator)
         images = (changed * 255).round().clamp(0, 255).to(torch.uint8).movedim(-3, -1).numpy()
-    items = tuple(train.items[position] for position in drawn)
+    items = tuple(train.items[position] for position in sampled)
     return FirstBatch(images, items, _MEMBERS.get(draw, ()), tuple(broken))

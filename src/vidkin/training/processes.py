@@ -1,10 +1,10 @@
-"""Distributed training: joining the processes and sharing batches, gradients and batch norms between them.
+"""Distributed training: join the processes, and share batches, gradients and batch norms between them.
 
-Each process computes its share of the rows, gathers the rows of all processes, and computes the loss of the whole
-batch. The gradient of a row exists only in the process that computed it, so the sum over processes equals the gradient
-of a single process with the whole batch. It is computed as a mean over processes of gradients that are scaled by the
-number of processes, so that weights used in full by every process, such as class directions, need no special rule.
-Only the first process writes files.
+Each process computes part of the rows, gathers the rows of all processes, and computes the loss of the whole batch. The
+gradient of a row exists only in the process that computed it, so the sum over processes equals the gradient of a single
+process with the whole batch. It is computed as the mean over processes of gradients scaled by the number of processes,
+so that weights that every process uses for the whole batch, such as class directions, need no special treatment. Only
+the first process writes files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch.overrides import TorchFunctionMode
 from vidkin.errors import InvalidArgumentError
 from vidkin.training.engine import B, M, Objective
 
-# The others wait while the first process reads a large collection or validates, which can take hours.
+# The other processes wait while the first one reads a large dataset or validates, which can take hours.
 _TIMEOUT = timedelta(hours=24)
 
 _training_numbers = count()
@@ -31,12 +31,12 @@ _training_numbers = count()
 
 @contextmanager
 def join_processes(device: str) -> Iterator[None]:
-    """Join the processes started by ``torchrun`` for the block; without ``torchrun`` there is only this process.
+    """Join the processes started by ``torchrun`` inside the block; without ``torchrun``, do nothing.
 
-    An existing process group (for example of Ray Train) is used and left unchanged.
+    An existing process group (for example, from Ray Train) is used and left unchanged.
 
     Args:
-        device: ``schedule.device`` of the recipe. If GPUs are used, every process of a machine uses its own GPU.
+        device: ``schedule.device`` of the recipe. On GPUs, every process on a machine uses a different GPU.
 
     Raises:
         InvalidArgumentError: There are fewer GPUs than processes on this machine.
@@ -52,7 +52,7 @@ def join_processes(device: str) -> Iterator[None]:
         local, gpus = int(os.environ["LOCAL_WORLD_SIZE"]), torch.cuda.device_count()
         if local > gpus:
             raise InvalidArgumentError(
-                f"--nproc-per-node must be at most {gpus}, the number of GPUs of this machine, got {local}; "
+                f"--nproc-per-node must be at most {gpus}, the number of GPUs in this machine, got {local}; "
                 "or use schedule.device=cpu"
             )
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -60,7 +60,7 @@ def join_processes(device: str) -> Iterator[None]:
     distributed.init_process_group(
         "cpu:gloo,cuda:nccl" if on_gpu else "gloo",
         timeout=_TIMEOUT,
-        # A prefix per training, because values of an earlier group remain in the store.
+        # Use a prefix per training run, because values of an earlier process group remain in the store.
         store=PrefixStore(f"training {next(_training_numbers)}", store),
         rank=rank,
         world_size=size,
@@ -76,17 +76,17 @@ def _is_launched() -> bool:
 
 
 def process_count() -> int:
-    """Number of processes of the training."""
+    """Return the number of training processes."""
     return distributed.get_world_size() if _is_joined() else 1
 
 
 def is_first() -> bool:
-    """Whether this process writes, validates and reports."""
+    """Whether this is the first process, which writes, validates and reports."""
     return not _is_joined() or distributed.get_rank() == 0
 
 
 def first_value(value: float) -> float:
-    """The value in the first process; all processes must call this together."""
+    """Return the value from the first process; all processes must call this together."""
     if not _is_joined():
         return value
     shared = torch.tensor(value, dtype=torch.float64, device=_control_device())
@@ -105,7 +105,7 @@ def any_process(condition: bool) -> bool:
 
 @contextmanager
 def read_in_turn() -> Iterator[None]:
-    """Let the first process run the block and cache what it reads before the others run it and use the cache."""
+    """Let the first process run the block and fill the caches before the other processes run it and use them."""
     if not is_first():
         any_process(False)
     yield
@@ -118,15 +118,15 @@ def _is_joined() -> bool:
 
 
 def _control_device() -> str:
-    """Device for exchanging single numbers: the CPU, unless the group supports only GPUs."""
+    """Return the device for exchanging single values: the CPU, unless the process group supports only GPUs."""
     return "cpu" if "cpu:" in str(distributed.get_backend_config()) else "cuda"
 
 
 def compute_in_shares(compute: Callable[[slice], Tensor], count: int) -> Tensor:
-    """The result of ``compute`` for all rows [count, ...], of which this process computes only its share.
+    """Compute the result for all rows [count, ...]; this process computes part of them and gathers the rest.
 
     Args:
-        compute: Function from a range of rows to one result per row.
+        compute: Function that computes one result per row in a range of rows.
         count: Number of rows, the same in every process.
 
     Raises:
@@ -151,7 +151,7 @@ class _GatherShares(torch.autograd.Function):
     def forward(ctx: Any, own: Tensor, bounds: Sequence[int], position: int) -> Tensor:
         ctx.bounds, ctx.position = bounds, position
         sizes = [stop - start for start, stop in pairwise(bounds)]
-        # all_gather needs parts of the same size; shares differ by at most one row.
+        # all_gather requires parts of equal size; they differ by at most one row.
         padded = own.new_zeros(max(sizes), *own.shape[1:])
         padded[: len(own)] = own
         parts = [torch.empty_like(padded) for _ in sizes]
@@ -165,7 +165,7 @@ class _GatherShares(torch.autograd.Function):
 
 
 def average_gradients(weights: Sequence[Tensor]) -> None:
-    """Replace the gradients with their mean over all processes."""
+    """Replace gradients by their mean over all processes."""
     processes = process_count()
     gradients = [weight.grad for weight in weights if weight.grad is not None]
     if processes == 1 or not gradients:
@@ -179,7 +179,7 @@ def average_gradients(weights: Sequence[Tensor]) -> None:
 
 
 def seed_step(seed: int, step: int) -> None:
-    """Seed dropout differently in every process and step; a single process keeps its generator."""
+    """Seed dropout differently in every process and step; do nothing in a single process."""
     if process_count() > 1:
         torch.manual_seed((seed * 1_000_003 + step) * process_count() + distributed.get_rank())
 
@@ -188,15 +188,15 @@ def share_steps(objective: Objective[M, B], seed: int, first: int) -> Objective[
     """Wrap an objective for distributed steps of a model that uses :func:`compute_in_shares`.
 
     Args:
-        objective: A function from (model, batch) to terms, called once per step.
-        seed: Seed of the training.
+        objective: Function of (model, batch) that returns terms, called once per step.
+        seed: Seed of the training run.
         first: Number of steps already taken.
     """
     numbers = count(first)
 
     def compute_terms(model: M, batch: B) -> Mapping[str, Tensor]:
         seed_step(seed, next(numbers))
-        # Batch norms must use mean and variance over the rows of all processes.
+        # Batch norms must use the mean and variance over the rows of all processes.
         with _GlobalBatchNorm() if process_count() > 1 else nullcontext():
             return objective(model, batch)
 

@@ -14,7 +14,7 @@ from vidkin.models import EncoderConfig
 from vidkin.models.config import ComparatorConfig
 
 AUGMENTATIONS = ("flip", "crop", "color")
-"""Allowed values in ``data.augmentation``."""
+"""Allowed values of ``data.augmentation``."""
 
 Measure = Literal["qp", "tp", "ndcg", "map", "hap", "asi", "recall_at_1", "accuracy", "macro_accuracy"]
 _MeasureOrAuto = Literal["auto", Measure]
@@ -26,44 +26,43 @@ _NEUTRAL_SETTINGS = ("cache", "memory", "threads", "log_every", "checkpoint_ever
 @check_constructor
 @dataclass(frozen=True, kw_only=True)
 class DataRecipe:
-    """Source, split and preparation of the training items.
+    """Source, split and preprocessing of the training items.
 
     Attributes:
-        source: Folder or file of the collection; a relative path starts at the current folder.
+        source: Folder or file of the dataset; a relative path is relative to the current folder.
         kind: ``labeled``: items with a category and a subcategory. ``unlabeled``: a folder of images and videos, from
-            which pairs of edited views are made; for a comparator a folder of videos.
-        reader: Reader of labeled data: ``tree`` for any folder ``category/subcategory/file``, ``manifest`` for a CSV
-            file, others for public collections (:func:`vidkin.datasets.available_readers`).
+            which pairs of edited views are created; for a comparator, a folder of videos.
+        reader: Reader for labeled data: ``tree`` for any folder ``category/subcategory/file``, ``manifest`` for a CSV
+            file, others for public datasets (:func:`vidkin.datasets.available_readers`).
         options: Options of the reader. For unlabeled data, settings of the edits, see
-            :func:`vidkin.training.unlabeled.pair_settings`; for a comparator also settings of the clips, see
+            :func:`vidkin.training.unlabeled.pair_settings`; for a comparator, also settings of the clips, see
             :class:`vidkin.training.clip_views.ClipSettings`.
-        split: A stored split to use, such as the ``split.json`` of an earlier model. Empty: the collection's own
-            split; if it has none, a split is made and written to the model's folder.
-        split_by: How a new split is made: by ``group`` (items that must stay together, such as the files of one
+        split: Split file to use, such as the ``split.json`` of an earlier model. If empty, the dataset's own split, or,
+            if there is none, a new split, which is written to the model's folder.
+        split_by: How to create a new split: by ``group`` (items that must stay together, such as the files in one
             folder), by ``item``, or by ``subcategory`` (test and training have different subcategories). ``auto``: by
-            group if groups allow it, otherwise without a validation split, by item, or without a test split, with a
-            message.
-        test: Share of the test split in a new split; 0 makes no test split.
-        validation: Share of the validation split in a new split, or of unlabeled images if they are validated; 0 makes
-            no validation split.
-        split_seed: Seed of a new split.
-        excerpts: Number of evenly spaced clips cut out of every training video, each a separate item; 1 uses the
-            whole video. Use it for collections with one video per subcategory: excerpts of a video are then positives.
-        excerpt_share: Length of an excerpt as a share of its video.
-        moving: Whether training clips move: each step takes new consecutive frames at a random position of the item, at
-            ``model.rate`` frames per second. Otherwise a clip shows the same frames at every step.
-        memory: GiB of decoded frames, or of features of moving clips, to keep in memory; other items are decoded again
-            whenever they are drawn. For a comparator: GiB of descriptors made in advance.
-        augmentation: Random changes of labeled training items: ``flip``, ``crop``, ``color``. With any of them,
-            features of a frozen backbone are not cached.
-        relevance: Relevance of two items to each other, for the objective ``deep_ranking``: ``labels`` (number of
-            shared levels), ``classical:<feature>`` (visual similarity within a category), or a safetensors file with
-            ``relevance`` [N, N] of the N training items in their order.
+            group if possible; otherwise without a validation split, by item, or without a test split, with a message.
+        test: Fraction of the items in the test split of a new split; 0 for no test split.
+        validation: Fraction of the items in the validation split of a new split, or of unlabeled images if they are
+            validated; 0 for no validation split.
+        split_seed: Seed for a new split.
+        excerpts: Number of evenly spaced excerpts to take from every training video as separate items; 1 uses the whole
+            video. Intended for datasets with one video per subcategory, where excerpts of a video are positives.
+        excerpt_share: Length of an excerpt as a fraction of the video.
+        moving: Whether each step takes new consecutive frames at a random position in the item, at ``model.rate``
+            frames per second; otherwise a clip has the same frames at every step.
+        memory: GiB of decoded frames, or of features of moving clips, to keep in memory; other items are decoded every
+            time they are sampled. For a comparator: GiB of precomputed descriptors.
+        augmentation: Augmentations of labeled training items: ``flip``, ``crop``, ``color``. With any of them, features
+            of a frozen backbone are not cached.
+        relevance: Relevance between items, for the objective ``deep_ranking``: ``labels`` (number of shared label
+            levels), ``classical:<feature>`` (visual similarity within a category), or a safetensors file with
+            ``relevance`` [N, N] for the N training items in order.
         folders: Additional folders of unlabeled data.
-        frames_per_video: Number of frames taken from each video of unlabeled data.
-        cache: Where to keep decoded images or features of a frozen backbone: ``disk`` (in the model's folder, for later
-            runs) or ``memory``.
-        threads: Number of threads that decode files or edit images.
+        frames_per_video: Number of frames to take from each video of unlabeled data.
+        cache: Where to cache decoded images or features of a frozen backbone: on ``disk`` (in the model's folder, for
+            later runs) or in ``memory``.
+        threads: Number of threads for decoding files or editing images.
     """
 
     source: str
@@ -106,11 +105,11 @@ class DataRecipe:
 
 @dataclass(frozen=True, kw_only=True)
 class ObjectiveRecipe:
-    """One term of the loss to minimize.
+    """A term of the loss to minimize.
 
     Attributes:
         name: Name of the objective, see :func:`vidkin.training.available_objectives`.
-        weight: Factor of this objective in the sum.
+        weight: Weight of this objective in the sum.
         parameters: All parameters of the loss.
     """
 
@@ -126,41 +125,40 @@ class ScheduleRecipe:
 
     Attributes:
         steps: Number of optimizer steps.
-        quadlets: Number of tuples per step; batches have 4 times this number of items, like the members of the tuples.
+        quadlets: Number of tuples per step; by default, batches also have 4 times this number of items.
         batch: For objectives on batches: categories, subcategories per category and items per subcategory; or, with
             two numbers, classes and items per class, regardless of categories. Empty: up to 8 categories, up to 4 items
-            per subcategory, and the number of subcategories that ``quadlets`` allows; with one level of labels, and for
-            ``two_head``, up to 8 classes with the number of items that ``quadlets`` allows. ``classification`` alone
-            draws the same number of items, regardless of class.
-        buffer: For ``deep_ranking``: number of items per category from which triplets are drawn.
+            per subcategory, and the number of subcategories that ``quadlets`` allows; with a single level of labels,
+            and for ``two_head``, up to 8 classes with the number of items that ``quadlets`` allows. ``classification``
+            alone samples the same number of items, regardless of class.
+        buffer: For ``deep_ranking``: number of items per category from which triplets are sampled.
         relevance_margin: For ``deep_ranking``: minimum difference in relevance between positive and negative.
-        in_class: For ``deep_ranking``: share of the tries that draw the negative from the query's own category, in
-            [0, 1].
-        pairs: For unlabeled data: images (for a comparator, clips) per step; two views of each are compared.
+        in_class: For ``deep_ranking``: probability of sampling the negative from the query's category, in [0, 1].
+        pairs: For unlabeled data: number of images (for a comparator, clips) per step; two views of each are compared.
         optimizer: ``adamw``, ``adam`` or ``sgd``.
-        learning_rate: Learning rate of the head; if the backbone is trained too, the rate of the backbone.
-        head_factor: If the backbone is trained too, factor of the head's learning rate.
+        learning_rate: Learning rate of the backbone or, if the backbone is frozen, of the head.
+        head_factor: If the backbone is trained, factor between its learning rate and that of the head.
         momentum: Momentum of ``sgd``.
-        weight_decay: Decay d of all weights. With ``adam`` and ``sgd`` d W is added to the gradient, as if the loss had
-            the term lambda ||W||^2 with d = 2 lambda. With ``adamw`` weights shrink by the learning rate times d at
-            each step, which has almost no effect at a rate of 1e-5.
-        decay_biases: Whether biases and the parameters of norms decay too.
-        clip: Maximum gradient norm; 0 does not clip.
-        warm_up: Number of steps during which the rate rises from near 0.
-        decay: ``constant``, ``cosine`` (down to ``final_factor`` at the last step), ``linear``
-            (down to 0 after the last step), ``step`` (times ``step_factor``
-            every ``step_every`` steps) or ``one_cycle`` (up for 30 % of the steps, then down to almost 0; no
-            warm-up).
-        final_factor: Share of the learning rate at the last step, with ``cosine``.
-        step_every: Number of steps between two changes of the rate, with ``step``.
-        step_factor: Factor of each change of the rate, with ``step``.
-        precision: ``float32`` or, for automatic mixed precision, ``bfloat16``.
-        device: ``cpu``, ``cuda``, or ``auto`` for CUDA if it is available.
-        seed: Seed of weights, draws and augmentation; the same seed gives the same model.
-        log_every: Number of steps between lines in the log.
+        weight_decay: Weight decay d. With ``adam`` and ``sgd``, d W is added to the gradient, as if the loss had the
+            term lambda ||W||^2 with d = 2 lambda. With ``adamw``, weights are multiplied by 1 minus the learning rate
+            times d at each step, which has almost no effect at a learning rate of 1e-5.
+        decay_biases: Whether weight decay also applies to biases and the parameters of norms.
+        clip: Maximum gradient norm; 0 disables clipping.
+        warm_up: Number of steps during which the learning rate rises from near 0.
+        decay: Schedule of the learning rate: ``constant``, ``cosine`` (down to ``final_factor`` at the last step),
+            ``linear`` (down to 0 after the last step), ``step`` (multiplied by ``step_factor`` every ``step_every``
+            steps) or ``one_cycle`` (up for 30 % of the steps, then down to almost 0; no warm-up).
+        final_factor: For ``cosine``: fraction of the learning rate at the last step.
+        step_every: For ``step``: number of steps between changes of the learning rate.
+        step_factor: For ``step``: factor by which the learning rate is multiplied.
+        precision: ``float32``, or ``bfloat16`` for automatic mixed precision.
+        device: ``cpu``, ``cuda``, or ``auto`` for CUDA if available.
+        seed: Seed for weights, sampling and augmentation; the same seed gives the same model.
+        log_every: Number of steps between log lines.
         checkpoint_every: Number of steps between checkpoints.
-        tensorboard: Also write a TensorBoard log (needs the extra ``tensorboard``).
-        collapse_below: Warn when the mean distance of pairs in a batch falls below this share of its initial value.
+        tensorboard: Also write a TensorBoard log (requires the extra ``tensorboard``).
+        collapse_below: Warn if the mean distance between the embeddings in a batch falls below this fraction of its
+            initial value.
     """
 
     steps: int = 500
@@ -207,30 +205,30 @@ class ScheduleRecipe:
         _check_seed("schedule.seed", self.seed)
         if self.batch and (len(self.batch) not in (2, 3) or min(self.batch) < 1):
             raise InvalidArgumentError(
-                "schedule.batch must be 3 numbers of at least 1 (categories, subcategories of each, items of each), 2 "
-                f"(classes, items of each) or empty, got {list(self.batch)}"
+                "schedule.batch must be 3 numbers of at least 1 (categories, subcategories per category, items per "
+                f"subcategory), 2 numbers (classes, items per class), or empty, got {list(self.batch)}"
             )
         if self.decay == "one_cycle" and self.warm_up:
             raise InvalidArgumentError(
-                f"schedule.warm_up must be 0 with decay 'one_cycle', which has its own warm-up, got {self.warm_up}"
+                f"schedule.warm_up must be 0 with decay 'one_cycle', which includes a warm-up, got {self.warm_up}"
             )
 
 
 @check_constructor
 @dataclass(frozen=True, kw_only=True)
 class ValidationRecipe:
-    """When to measure the validation split, and which weights to keep.
+    """When to validate, and which weights to keep.
 
     Attributes:
-        every: Number of steps between validations; 0 never validates.
-        measure: The figure to maximize: ``qp`` and ``tp`` among the validation items; ``ndcg``, ``map``, ``hap``,
+        every: Number of steps between validations; 0 disables validation.
+        measure: Measure to maximize: ``qp`` and ``tp`` among the validation items; ``ndcg``, ``map``, ``hap``,
             ``asi`` and ``recall_at_1`` with the validation items as queries and the training items as gallery.
-            ``auto``: ``qp``, or ``map`` if the validation items have no quadlets; for a ``two_head`` model
-            ``accuracy``, the share of validation items classified correctly (``macro_accuracy``: the mean over
-            classes). For unlabeled data ``recall_at_1``: the share of images whose edited view is nearest to their own
-            plain view; for a comparator ``map`` over the two views of each validation clip among all others.
-        patience: Number of validations without improvement after which training ends; 0 never ends early.
-        keep: The weights that become the model: ``best`` by ``measure``, or ``last``.
+            ``auto``: ``qp``, or ``map`` if the validation items have no quadlets; for a ``two_head`` model,
+            ``accuracy`` on the validation items (``macro_accuracy``: the mean over classes). For unlabeled data,
+            ``recall_at_1``: the fraction of images whose edited view is closest to their own plain view; for a
+            comparator, ``map`` over the two views of each validation clip among all clips.
+        patience: Number of validations without improvement before training stops early; 0 disables early stopping.
+        keep: Weights to save as the model: ``best`` according to ``measure``, or ``last``.
     """
 
     every: int = 0
@@ -248,25 +246,25 @@ class ValidationRecipe:
 
     @property
     def figure(self) -> Measure:
-        """The measure; ``qp`` as long as ``auto`` has not been resolved from the data."""
+        """The measure, or ``qp`` if ``auto`` has not been resolved yet."""
         return "qp" if self.measure == "auto" else self.measure
 
 
 @check_constructor
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """A whole training run.
+    """Description of a complete training run.
 
     Attributes:
-        name: Name of the recipe; the model's folder is named after it.
+        name: Name of the recipe, which determines the name of the model's folder.
         data: Training items.
         model: Settings of :class:`vidkin.models.EncoderConfig` except ``classes``, which depends on the data; for kind
             ``comparator``, settings of ``ComparatorConfig`` except ``unrelated``, which is measured.
-        weights: A safetensors file with weights of the backbone (for a comparator, of its extractor). Empty: the
-            bundled weights for ``vidkin`` and ``squares``, weights from the hub for ``timm:`` and ``torchvision:``,
-            random ones for all others.
-        whitening: For a comparator: a safetensors file with the whitening of its extractor. Empty: no whitening.
-        objectives: Terms of the loss. Terms of weight 0 are dropped, so that they do not affect how items are drawn.
+        weights: Safetensors file with the weights of the backbone (for a comparator, of its extractor). If empty, the
+            included weights for ``vidkin`` and ``squares``, weights from the hub for ``timm:`` and ``torchvision:``,
+            and random weights otherwise.
+        whitening: For a comparator: safetensors file with the whitening of its extractor. If empty, no whitening.
+        objectives: Terms of the loss. Terms with weight 0 are dropped, so that they do not affect sampling.
         schedule: Steps, batches, optimizer and learning rates.
         validation: When to validate, and which weights to keep.
     """
@@ -284,26 +282,26 @@ class Recipe:
         counted = tuple(part for part in self.objectives if part.weight)
         if not counted:
             listed = ", ".join(part.name for part in self.objectives) or "none"
-            raise InvalidArgumentError(f"a recipe needs an objective with a weight other than 0, got {listed}")
+            raise InvalidArgumentError(f"a recipe requires an objective with nonzero weight, got {listed}")
         object.__setattr__(self, "objectives", counted)
 
     def config(self, *, classes: int = 2) -> EncoderConfig:
-        """Configuration of the model, with this number of classes if it classifies."""
+        """Return the configuration of the model, with this number of classes if it is a classifier."""
         kind = self.model.get("kind", "clip")
         needed = {"classes": classes} if kind in ("c3d", "deep_sbd", "two_head") else {}
         return EncoderConfig.from_mapping({**self.model, **needed})
 
     @property
     def is_comparator(self) -> bool:
-        """Whether the recipe trains a comparator of videos rather than an encoder."""
+        """Whether the recipe trains a video comparator rather than an encoder."""
         return self.model.get("kind") == "comparator"
 
     def comparator(self) -> ComparatorConfig:
-        """Configuration of the comparator."""
+        """Return the configuration of the comparator."""
         return ComparatorConfig.from_mapping(self.model)
 
     def digest(self) -> str:
-        """SHA-256 of everything that affects the weights; a run can only resume from a run with the same digest."""
+        """SHA-256 of all settings that affect the weights; a run can be resumed only with the same digest."""
         parts = {"schedule": _select_relevant(self.schedule), "validation": _select_relevant(self.validation)}
         objectives = [asdict(part) for part in self.objectives]
         files = (self.weights, self.whitening) if self.whitening else (self.weights,)
@@ -312,7 +310,7 @@ class Recipe:
 
 
 def _select_relevant(part: DataRecipe | ScheduleRecipe | ValidationRecipe) -> dict[str, Any]:
-    """The settings that affect the weights."""
+    """Return the settings that affect the weights."""
     return {name: value for name, value in asdict(part).items() if name not in _NEUTRAL_SETTINGS}
 
 
@@ -322,6 +320,6 @@ def _check_minimum(name: str, value: float, minimum: float) -> None:
 
 
 def _check_seed(name: str, value: int) -> None:
-    # The range that all random generators accept.
+    # The range accepted by all random generators.
     if not 0 <= value < 2**32:
-        raise InvalidArgumentError(f"{name} must be a whole number from 0 to {2**32 - 1}, got {value}")
+        raise InvalidArgumentError(f"{name} must be an integer from 0 to {2**32 - 1}, got {value}")

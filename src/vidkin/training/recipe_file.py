@@ -1,4 +1,4 @@
-"""Recipe files: reading TOML with checks and defaults, and writing it with descriptions of the settings."""
+"""Recipe files: read TOML with checks and defaults, and write it with descriptions of the settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from vidkin.training.unlabeled import UnlabeledData
 
 @check_arguments
 def describe_recipe(recipe: Recipe) -> dict[str, Any]:
-    """Descriptions of all settings by name, in the tables of the recipe file, taken from the docstrings."""
+    """Return the descriptions of all settings from their docstrings, with the table structure of a recipe file."""
     described = describe_settings(Recipe)
     model = describe_settings(ComparatorConfig if recipe.is_comparator else EncoderConfig)
     if recipe.is_comparator:
@@ -61,26 +61,26 @@ def describe_recipe(recipe: Recipe) -> dict[str, Any]:
 
 def _describe_objective(part: ObjectiveRecipe) -> Mapping[str, str]:
     make = find_loss(part.name).make
-    # Options are documented in the loss class or in its function.
+    # Options are documented in the loss class or in the function that computes the loss.
     computed: Callable[..., Any] | None = getattr(make, "compute", None)
     options = {} if computed is None else describe_settings(computed)
     return {**options, **describe_settings(make), **describe_settings(ObjectiveRecipe)}
 
 
-# Model settings that a recipe cannot contain, because they depend on the data or are measured.
+# Model settings that a recipe must not contain, because they are derived from the data or measured.
 _DERIVED = ("classes", "unrelated")
 
 _FILES = ("weights", "whitening")
 
 _TABLES = ("name", "data", "model", "objective", "schedule", "validation")
 
-# Table of a recipe for a GPU with settings, by path as in `--set`, that make it trainable on a CPU.
+# Table in a GPU recipe with the settings, by path as in `--set`, that make it trainable on a CPU.
 _REDUCED = "reduced"
 
 
 @check_arguments
 def has_reduced_form(name: str) -> bool:
-    """Whether a recipe included in the package has a table ``[reduced]``."""
+    """Whether an included recipe has a table ``[reduced]``."""
     if name not in available_recipes():
         return False
     file = resources.files("vidkin.training") / "recipes" / f"{name}.toml"
@@ -88,22 +88,21 @@ def has_reduced_form(name: str) -> bool:
 
 
 def available_recipes() -> tuple[str, ...]:
-    """Names of the recipes included in the package, sorted."""
+    """Return the sorted names of the included recipes."""
     folder = resources.files("vidkin.training") / "recipes"
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
 
 
 @check_arguments
 def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any], *, reduced: bool = False) -> Recipe:
-    """Load a recipe, check it and fill in all defaults.
+    """Load a recipe, check it, and fill in all defaults.
 
     Args:
-        source: A TOML file, the name of a recipe included in the package, or the content of a recipe as a mapping.
-        reduced: Apply the settings in the recipe's table ``[reduced]``, which make a recipe for a GPU trainable on a
-            CPU.
+        source: TOML file, name of an included recipe, or content of a recipe as a mapping.
+        reduced: Apply the settings in the recipe's table ``[reduced]``, which make a GPU recipe trainable on a CPU.
 
     Raises:
-        InvalidArgumentError: The recipe does not exist or is not TOML, a setting is unknown or not allowed, or
+        InvalidArgumentError: The recipe does not exist or is not valid TOML, a setting is unknown or not allowed, or
             ``reduced`` is set for a recipe without this table.
     """
     if isinstance(source, Mapping):
@@ -127,7 +126,7 @@ def load_recipe(source: str | os.PathLike[str] | Mapping[str, Any], *, reduced: 
 
 
 def take_reduced(document: Mapping[str, Any], name: str, *, reduced: bool) -> dict[str, Any]:
-    """The document without its table ``[reduced]``, whose settings are applied if ``reduced``.
+    """Return the document without its table ``[reduced]``, after applying its settings if ``reduced``.
 
     Raises:
         InvalidArgumentError: ``reduced`` is set for a recipe without this table.
@@ -138,7 +137,7 @@ def take_reduced(document: Mapping[str, Any], name: str, *, reduced: bool) -> di
         return tables
     if not isinstance(changes, Mapping) or not changes:
         raise InvalidArgumentError(
-            f"recipe {name!r} has no table [{_REDUCED}]; train it as it is, or change settings with --set"
+            f"recipe {name!r} has no table [{_REDUCED}]; train without --reduced, or change settings with --set"
         )
     for path, value in changes.items():
         try:
@@ -152,10 +151,11 @@ def override_setting(tables: dict[str, Any], path: str, value: Any) -> None:
     """Set a value in the tables of a recipe.
 
     Args:
-        tables: From :func:`recipe_tables`, or the content of a recipe file.
-        path: Such as ``schedule.steps``; ``objective.c`` is a setting of the first objective, ``objective.1.c`` of the
-            second. A new ``objective.name`` drops the settings of the other loss, but for its weight.
-        value: The value.
+        tables: Result of :func:`recipe_tables`, or the content of a recipe file.
+        path: Path of the setting, such as ``schedule.steps``; ``objective.c`` is a setting of the first objective, and
+            ``objective.1.c`` of the second. A new ``objective.name`` removes the settings of the previous loss except
+            its weight.
+        value: The new value.
 
     Raises:
         InvalidArgumentError: There is no such table or objective.
@@ -182,7 +182,7 @@ def override_setting(tables: dict[str, Any], path: str, value: Any) -> None:
 
 @check_arguments
 def show_recipe(recipe: Recipe, *, comments: bool = True) -> str:
-    """The recipe as TOML with all defaults; :func:`load_recipe` restores an equal recipe from it.
+    """Format a recipe as TOML with all defaults; :func:`load_recipe` restores an equal recipe from it.
 
     Args:
         recipe: The recipe.
@@ -193,28 +193,28 @@ def show_recipe(recipe: Recipe, *, comments: bool = True) -> str:
 
 @check_arguments
 def recipe_tables(recipe: Recipe) -> dict[str, Any]:
-    """The tables of a recipe file with all defaults; :func:`load_recipe` restores an equal recipe from them.
+    """Return the tables of a recipe file with all defaults; :func:`load_recipe` restores an equal recipe from them.
 
-    The tables are copies that the caller may change. Settings without a value are left out.
+    The tables are copies that the caller may change. Settings that are None are omitted.
     """
     tables: dict[str, Any] = _drop_none(_document(recipe))
     return tables
 
 
-# Learning rate for the bundled encoder, which is smaller than the backbones that recipes are written for and learns too
-# slowly at their rate.
+# Learning rate for the included encoder, which is smaller than the backbones that recipes are designed for and learns
+# too slowly at their learning rates.
 _SHIPPED_RATE = 0.01
 
 
 def use_shipped_encoder(recipe: Recipe, name: str | None) -> Recipe | None:
-    """A classifier's recipe with the encoder that comes with vidkin, for machines without a network.
+    """Return a classifier's recipe with the encoder included in vidkin, for machines without a network connection.
 
     Args:
         recipe: The recipe.
-        name: What it was loaded from.
+        name: Name or file that the recipe was loaded from.
 
     Returns:
-        The recipe; None unless it is one of the package with the backbone that the package chose.
+        The new recipe; None unless the recipe is an included one with its original backbone.
     """
     if recipe.model.get("kind") != "two_head" or recipe.weights or name not in available_recipes():
         return None
@@ -229,7 +229,7 @@ def use_shipped_encoder(recipe: Recipe, name: str | None) -> Recipe | None:
 
 
 def _drop_none(value: Any) -> Any:
-    """A deep copy of tables and lists without names whose value is None."""
+    """Return a deep copy of tables and lists without entries that are None."""
     if isinstance(value, Mapping):
         return {name: _drop_none(inner) for name, inner in value.items() if inner is not None}
     return [_drop_none(inner) for inner in value] if isinstance(value, list | tuple) else value
@@ -251,19 +251,19 @@ def _document(recipe: Recipe) -> dict[str, Any]:
 
 def _values(part: DataRecipe | ScheduleRecipe | ValidationRecipe) -> dict[str, Any]:
     values = {entry.name: getattr(part, entry.name) for entry in fields(part)}
-    # Leave out empty tables.
+    # Omit empty tables.
     return {name: value for name, value in values.items() if value or not isinstance(value, Mapping)}
 
 
 def _parse(document: Mapping[str, Any], name: str) -> Recipe:
     check_names(document, _TABLES, "recipe")
     if "data" not in document or "objective" not in document:
-        raise InvalidArgumentError("a recipe needs [data] with a source and [[objective]] with a name")
+        raise InvalidArgumentError("a recipe requires [data] with a source and [[objective]] with a name")
     for table in ("data", "model"):
         if not isinstance(document.get(table, {}), Mapping):
             raise InvalidArgumentError(f"[{table}] must be a table of settings, got {document[table]!r}")
     if "source" not in document["data"]:
-        raise InvalidArgumentError("[data] needs a source, the folder or file of the collection")
+        raise InvalidArgumentError("[data] requires a source, the folder or file of the dataset")
     model = dict(document.get("model", {}))
     files = {name: model.pop(name, "") for name in _FILES if name in model}
     for setting, value in files.items():
@@ -276,7 +276,7 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
     if not isinstance(objectives, Mapping | list | tuple):
         raise InvalidArgumentError(f"[[objective]] must be a table with a name, got {objectives!r}")
     if not objectives:
-        raise InvalidArgumentError("a recipe needs at least one [[objective]]")
+        raise InvalidArgumentError("a recipe requires at least one [[objective]]")
     recipe = Recipe(
         name=str(document.get("name", name)),
         data=from_table(DataRecipe, document["data"], "data"),
@@ -296,7 +296,7 @@ def _parse(document: Mapping[str, Any], name: str) -> Recipe:
 
 
 def _settle_comparator(recipe: Recipe) -> Recipe:
-    """Check the recipe of a comparator and fill in the defaults of its clips and its model."""
+    """Check the recipe of a comparator, and fill in the defaults of its clips and model."""
     config, options = recipe.comparator(), clip_settings(recipe.data.options)
     usable = [name for name in available_objectives() if find_loss(name).call in COMPARATOR_CALLS]
     for part in recipe.objectives:
@@ -309,12 +309,12 @@ def _settle_comparator(recipe: Recipe) -> Recipe:
     if config.network == "none" and config.weighting in ("none", "signs"):
         raise InvalidArgumentError(
             f"model.network 'none' with model.weighting {config.weighting!r} has no weights to train; use network "
-            "'cnn', or weighting 'attention'"
+            "'cnn' or weighting 'attention'"
         )
     if parse_name(config.extractor).settings().get("fit") == "crop" and options.fit != "crop":
         raise InvalidArgumentError(
-            f"data.options.fit must be 'crop', got {options.fit!r}: {config.extractor} cuts out the middle "
-            "of a frame, and training must see the same images"
+            f"data.options.fit must be 'crop', got {options.fit!r}: {config.extractor} crops the center "
+            "of a frame, and training must use the same kind of images"
         )
     calls = {find_loss(part.name).call for part in recipe.objectives}
     if "frame_maps" in calls and config.weighting in ("none", "signs"):
@@ -368,19 +368,19 @@ def _check_combination(recipe: Recipe, config: EncoderConfig) -> None:
     names = [part.name for part in recipe.objectives]
     if config.kind == "two_head":
         if "classification" not in names:
-            raise InvalidArgumentError("a model of kind 'two_head' needs the objective 'classification'")
+            raise InvalidArgumentError("a model of kind 'two_head' requires the objective 'classification'")
     elif config.is_classifier and set(names) != {"classification"}:
         raise InvalidArgumentError(
-            f"the objective must be 'classification' for a model of kind {config.kind!r}, which is trained to classify"
+            f"the objective must be 'classification' for a model of kind {config.kind!r}, which is a classifier"
         )
     if recipe.data.moving and not (config.takes_clips and config.rate is not None):
         raise InvalidArgumentError(
-            "data.moving needs a model that takes clips (kind 'clip' or 'c3d') and model.rate in frames per second"
+            "data.moving requires a model that takes clips (kind 'clip' or 'c3d') and model.rate in frames per second"
         )
     if recipe.data.kind == "unlabeled":
         if config.takes_clips:
             raise InvalidArgumentError(
-                f"unlabeled data needs a model that takes images, got kind {config.kind!r}; use 'frame_encoder' or "
+                f"unlabeled data requires a model that takes images, got kind {config.kind!r}; use 'frame_encoder' or "
                 "'image'"
             )
         if recipe.validation.every and recipe.validation.measure not in ("auto", "recall_at_1"):

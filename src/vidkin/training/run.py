@@ -1,4 +1,4 @@
-"""Training a model from a recipe: read the data, take the steps, log progress, and write the model's folder."""
+"""Train a model from a recipe: read the data, take the steps, log progress, and write the model's folder."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from vidkin.training.state import TrainingRun
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingProgress:
-    """The progress of a run.
+    """Progress of a training run.
 
     Attributes:
         phase: ``reading``: an item was read; ``training``: a step was taken; ``validating``: validation has finished.
         done: Number of items read or steps taken.
-        total: Number of all items or steps.
-        terms: Terms of the step, or the validation figure.
+        total: Total number of items or steps.
+        terms: Terms of the step, or the validation measure.
         learning_rate: Learning rate of the first parameter group.
         warning: A problem to report; usually empty.
     """
@@ -68,19 +68,19 @@ class TrainingReport(Result):
         output: Folder of the model.
         steps: Number of steps taken.
         planned: Number of steps in the recipe.
-        resumed_from: Step of the checkpoint the run continued from; 0 if there was none.
-        stopped_early: Whether training ended because ``validation.patience`` validations brought no improvement.
+        resumed_from: Step of the checkpoint from which the run was resumed; 0 if there was none.
+        stopped_early: Whether training stopped early after ``validation.patience`` validations without improvement.
         terms: Means of the loss terms over the last steps.
-        measure: Name of the validation figure; empty without validation.
-        best: Highest value of that figure; None without validation.
+        measure: Name of the validation measure; empty without validation.
+        best: Highest value of the validation measure; None without validation.
         best_step: Step with the highest value.
-        distance_start: Mean distance of pairs of embeddings at the start, in [0, 2].
-        distance_end: Mean distance of pairs of embeddings at the end.
-        collapsed_at: Step at which the mean distance fell below the threshold; None if never.
+        distance_start: Mean distance between embeddings at the start, in [0, 2].
+        distance_end: Mean distance between embeddings at the end.
+        collapsed_at: Step at which the mean distance fell below the threshold; None if it did not.
         recovered: Whether the mean distance rose above the threshold again.
-        notes: Choices that differ from the recipe, such as the split, with their reasons.
-        broken: (file, cause) of items that could not be read and were left out.
-        seconds: Wall-clock time of this call.
+        notes: Choices that differ from the recipe, such as the split, with reasons.
+        broken: (file, cause) for each item that could not be read and was skipped.
+        seconds: Wall-clock time of this call in seconds.
     """
 
     derived: ClassVar = ("collapsed",)
@@ -104,7 +104,7 @@ class TrainingReport(Result):
 
     @property
     def collapsed(self) -> bool:
-        """Whether all embeddings ended up at nearly one point and stayed there."""
+        """Whether the embeddings collapsed, that is, became nearly equal, and did not recover."""
         return self.collapsed_at is not None and not self.recovered
 
     def __str__(self) -> str:
@@ -112,7 +112,7 @@ class TrainingReport(Result):
 
 
 class TrainingInterrupted(KeyboardInterrupt):
-    """Training was interrupted with Ctrl-C; everything so far has been stored.
+    """Training was interrupted with Ctrl-C after saving its state.
 
     Attributes:
         report: Report of the steps taken.
@@ -128,13 +128,13 @@ LOG_FILE = "run.jsonl"
 
 @check_constructor
 class RunLog:
-    """``run.jsonl`` in the folder of a run: one object per line, with the step and its values.
+    """The log ``run.jsonl`` in the folder of a run, with one object per line: the step and its values.
 
     Args:
-        folder: Folder of the run; None writes nothing, for all processes except the first.
-        resume_after: Keep the lines up to this step and drop the lines that a killed run wrote after its last
+        folder: Folder of the run; None disables writing, for all processes except the first.
+        resume_after: Keep the lines up to this step, and remove lines that a killed run wrote after its last
             checkpoint; None starts over.
-        tensorboard: Also write events into ``tensorboard/``.
+        tensorboard: Also write events to ``tensorboard/``.
 
     Raises:
         MissingPartError: TensorBoard is requested but not installed.
@@ -161,7 +161,7 @@ class RunLog:
             raise InvalidArgumentError(f"{self.path}: cannot be written: {error.strerror or error}") from error
 
     def write(self, step: int, kind: str, values: Mapping[str, Any]) -> None:
-        """Add one line; NaN and infinity become null."""
+        """Append a line; NaN and infinity become null."""
         finite = {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in values.items()
@@ -184,7 +184,7 @@ _MAX_LOG_BYTES = 1 << 30
 
 
 def _read_lines_up_to(path: Path, step: int) -> str:
-    """Lines of the log up to a step, without a last line that is incomplete because the run was killed."""
+    """Read the log lines up to a step, except for a last line that is incomplete because the run was killed."""
     if not path.is_file():
         return ""
     kept = []
@@ -204,7 +204,7 @@ RECIPE_FILE = "recipe.toml"
 
 REPORT_FILE = "report.json"
 
-# Number of steps at the end of the run over which the terms in the report are averaged.
+# Number of steps at the end of the run to average over for the terms in the report.
 _REPORTED_STEPS = 20
 
 
@@ -219,28 +219,29 @@ def train(
     """Train a model from a recipe.
 
     Writes ``model.safetensors`` and ``config.toml`` (the model), ``recipe.toml`` with all defaults, ``run.jsonl``,
-    ``report.json``, ``checkpoint.safetensors``, ``features/`` of a frozen backbone and, if the split was newly made,
-    ``split.json``. Training is deterministic: on one machine with the same number of threads, the same recipe and data
-    give the same weights, bit for bit, even if the run was killed and resumed.
+    ``report.json``, ``checkpoint.safetensors``, ``features/`` of a frozen backbone and, if a new split was created,
+    ``split.json``. Training is deterministic: on the same machine with the same number of threads, the same recipe and
+    data give bit-identical weights, even if the run was killed and resumed.
 
-    If called in several processes started by `torchrun`, all of them train one model: each process computes its share
-    of every batch, and the losses see the whole batch. Only the first process writes and reports progress; all return
-    the report. The folder must be accessible to every process.
+    If called in several processes started by `torchrun`, they train a single model together: each process computes part
+    of every batch, and the losses use the whole batch. Only the first process writes files and reports progress; all
+    return the report. The folder must be accessible to every process.
 
     Args:
-        recipe: A recipe, its TOML file, its content, or the name of a recipe included in the package.
+        recipe: A recipe, its TOML file, its content, or the name of an included recipe.
         output: Folder of the run, created if missing; None: ``<name of the recipe>-model`` in the current folder.
-        resume: Continue from the folder's checkpoint; False starts over.
-        on_progress: Callback after items, steps and validations; on a GPU steps are reported in groups.
+        resume: Continue from the checkpoint in the folder; False starts over.
+        on_progress: Callback called after items, steps and validations; on a GPU, steps are reported in groups.
 
     Returns:
-        The report; if the run is already complete, nothing is trained.
+        The report; if the run is already complete, no step is taken.
 
     Raises:
-        InvalidArgumentError: A setting is not allowed, the folder holds another run, or another process uses it.
+        InvalidArgumentError: A setting is not allowed, the folder belongs to a different run, or another process is
+            using it.
         DatasetError: The data does not match the reader, or no item can be read.
-        TrainingError: The loss is no longer a finite number.
-        TrainingInterrupted: Ctrl-C was pressed; the state has been stored.
+        TrainingError: The loss is no longer finite.
+        TrainingInterrupted: Ctrl-C was pressed; the state has been saved.
     """
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     folder = create_output_folder(Path(output or f"{recipe.name}-model").expanduser())
@@ -262,9 +263,9 @@ def train(
 
         with read_in_turn():
             run = prepare_run(recipe, folder, on_item=on_item)
-        # Files of an earlier run are not replaced before this point, so an error in the recipe or data loses nothing.
+        # Files of an earlier run are not replaced before this point, so that errors in the recipe or data lose nothing.
         resumed = resume and run.restore()
-        # Synchronizes, so that all processes have read the checkpoint before the first one replaces it.
+        # Synchronize, so that all processes have read the checkpoint before the first one replaces it.
         any_process(resumed)
         if writes:
             _write_start(run, resumed=resumed)
@@ -285,7 +286,7 @@ def train(
         finally:
             log.close()
         report = _report(run, recorder, first, began)
-        # A call that takes no step must not replace the complete report of the call that finished.
+        # A call that takes no steps must not replace the complete report of the finished run.
         if writes and (run.step > first or not (folder / REPORT_FILE).is_file()):
             values = {**asdict(report), "output": os.fspath(folder), "collapsed": report.collapsed}
             try:
@@ -296,7 +297,7 @@ def train(
 
 
 class _Recorder:
-    """Logs and reports steps and validations, and watches for collapse."""
+    """Logs and reports steps and validations, and monitors for collapse."""
 
     def __init__(self, run: TrainingRun, log: RunLog, on_progress: OnTrainingProgress) -> None:
         self.run, self.log, self.report = run, log, on_progress
@@ -321,7 +322,7 @@ class _Recorder:
         )
 
     def validate(self) -> None:
-        """Measure the validation items and report the result."""
+        """Evaluate the validation items, and report the result."""
         measured: dict[str, float] = {self.run.recipe.validation.measure: self.run.validate()}
         self.log.write(self.run.step, "validation", measured)
         self.report(TrainingProgress(phase="validating", done=self.run.step, total=self.planned, terms=measured))
@@ -332,7 +333,7 @@ class _Recorder:
             return ""
         warning = (
             f"the embeddings have collapsed: at step {step} their mean distance is {watch.now:.3f}, compared to "
-            f"{watch.start:.3f} at the start; lower the learning rate, or choose an objective that pushes negatives "
+            f"{watch.start:.3f} at the start; reduce the learning rate, or choose an objective that pushes negatives "
             "away (radial_detached instead of radial)"
         )
         logger.warning("%s", warning)
@@ -341,7 +342,7 @@ class _Recorder:
 
 
 def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> bool:
-    """Take the remaining steps, with validation, logging and checkpoints; True if Ctrl-C ended the run."""
+    """Take the remaining steps, with validation, logging and checkpoints; return True if interrupted by Ctrl-C."""
     schedule, every = run.recipe.schedule, run.recipe.validation.every
     if run.stopped_early:
         return False
@@ -350,7 +351,7 @@ def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> bool
         return every > 0 and number % every == 0
 
     def is_read(number: int) -> bool:
-        # Reading terms waits for the device, so on a GPU they are read only when needed.
+        # Reading terms waits for the device, so on a GPU, read them only when needed.
         is_logged = number % schedule.log_every == 0 or number == schedule.steps
         return run.device.type == "cpu" or is_logged or is_validated(number)
 
@@ -371,10 +372,10 @@ def _follow(run: TrainingRun, recorder: _Recorder, interrupt: Interrupt) -> bool
 
 
 def _write_start(run: TrainingRun, *, resumed: bool) -> None:
-    """Write the files known before the first step, and remove checkpoint and report of a run that is replaced."""
+    """Write the files known before the first step; if a run is replaced, remove its checkpoint and report."""
     try:
         if not resumed:
-            # If this run is killed, a remaining report of the previous run would be taken for its report.
+            # If this run is killed, the previous run's report would be mistaken for its report.
             for name in (CHECKPOINT_FILE, REPORT_FILE):
                 if os.path.lexists(run.folder / name):
                     disk.unlink(run.folder / name)

@@ -40,7 +40,7 @@ class Checkpoint:
     Attributes:
         step: Number of steps taken.
         tensors: Weights, optimizer state and states of the random generators, by name.
-        values: Everything else, as JSON values.
+        values: All other state, as JSON values.
     """
 
     step: int
@@ -67,7 +67,7 @@ class Checkpoint:
         """Read a checkpoint written by :meth:`write`.
 
         Raises:
-            InvalidArgumentError: The file is damaged, or was written by a newer vidkin.
+            InvalidArgumentError: The file is damaged, or was written by a newer version of vidkin.
         """
         try:
             check_regular_file(path)
@@ -76,21 +76,21 @@ class Checkpoint:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             if int(metadata["format"]) > _FORMAT:
                 raise InvalidArgumentError(
-                    f"{path}: written by a newer version of vidkin; upgrade, or start over without resuming (--restart)"
+                    f"{path}: was written by a newer version of vidkin; upgrade, or start over (--restart)"
                 )
             return cls(int(metadata["step"]), tensors, parse_json(metadata["noted"]))
         except (OSError, SafetensorError, KeyError, ValueError) as error:
             raise InvalidArgumentError(
-                f"{path}: the checkpoint is damaged ({error}); start over without resuming (--restart)"
+                f"{path}: the checkpoint is damaged ({error}); start over (--restart)"
             ) from error
 
     def select(self, prefix: str) -> dict[str, Tensor]:
-        """The tensors whose names start with the prefix, by name without the prefix."""
+        """Select the tensors with this prefix, by name without the prefix."""
         return {name[len(prefix) :]: tensor for name, tensor in self.tensors.items() if name.startswith(prefix)}
 
 
 def learned_state(model: nn.Module) -> dict[str, Tensor]:
-    """The state of a model by name, without a frozen backbone, which is loaded separately."""
+    """Return the state of a model by name, without a frozen backbone, which is loaded separately."""
     learns = any(weight.requires_grad for name, weight in model.named_parameters() if name.startswith("backbone."))
     return {name: tensor for name, tensor in model.state_dict().items() if learns or not name.startswith("backbone.")}
 
@@ -105,7 +105,7 @@ def load_learned(model: nn.Module, state: dict[str, Tensor]) -> None:
 
 
 def optimizer_tensors(optimizer: optim.Optimizer) -> dict[str, Tensor]:
-    """The state of an optimizer as tensors by ``<number of the parameter>.<name>``."""
+    """Return the state of an optimizer as tensors, by ``<parameter number>.<name>``."""
     state = optimizer.state_dict()["state"]
     return {
         f"{number}.{name}": value
@@ -116,11 +116,11 @@ def optimizer_tensors(optimizer: optim.Optimizer) -> dict[str, Tensor]:
 
 
 def load_optimizer(optimizer: optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Restore the state from :func:`optimizer_tensors`; the optimizer keeps its groups and learning rates."""
+    """Restore a state returned by :func:`optimizer_tensors`; the optimizer keeps its groups and learning rates."""
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         number, _, name = key.partition(".")
-        # A copy, because the optimizer keeps the tensors it receives and changes them in place.
+        # Copy, because the optimizer keeps the tensors it receives and changes them in place.
         state.setdefault(int(number), {})[name] = tensor.clone()
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
@@ -137,25 +137,25 @@ class Interrupt:
 
 @contextmanager
 def defer_interrupt() -> Iterator[Interrupt]:
-    """Record the first SIGINT inside the block instead of interrupting a step; a second SIGINT interrupts at once.
+    """Record the first SIGINT in the block instead of interrupting a step; a second SIGINT interrupts immediately.
 
-    Has no effect outside the main thread, where Python allows no signal handlers.
+    Has no effect outside the main thread, where Python does not allow signal handlers.
     """
     interrupt = Interrupt()
     if threading.current_thread() is not threading.main_thread():
         yield interrupt
         return
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def handle(number: int, frame: FrameType | None) -> None:
         if interrupt.pressed:
             raise KeyboardInterrupt
         interrupt.pressed = True
 
-    before = signal.signal(signal.SIGINT, note)
+    previous = signal.signal(signal.SIGINT, handle)
     try:
         yield interrupt
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous)
 
 
 _DEFAULT_INTERVAL = 50
@@ -173,18 +173,18 @@ def follow_steps(
     is_read: Callable[[int], bool] = lambda number: True,
     ends_after: Callable[[int], bool] = lambda number: False,
 ) -> bool:
-    """Take all steps, record them and store the state at intervals; True if Ctrl-C ended them.
+    """Take all steps, record them, and save checkpoints; return True if interrupted by Ctrl-C.
 
-    Ctrl-C takes effect between two steps, after the state is stored.
+    Ctrl-C takes effect between two steps, after a checkpoint is saved.
 
     Args:
         steps: The steps, from :func:`vidkin.training.engine.take_steps`.
-        interrupt: Whether Ctrl-C has been pressed; pressed in one process, it ends all processes.
-        record: Callback that receives each step with its terms, in order, before its state is stored.
-        store: Stores the state after the step with this number.
-        every: Number of steps between two stored states.
+        interrupt: Whether Ctrl-C has been pressed; if pressed in any process, all processes stop.
+        record: Callback that receives each step with its terms, in order, before its checkpoint is saved.
+        store: Callback that saves a checkpoint after the step with this number.
+        every: Number of steps between two checkpoints.
         is_read: Whether to read the terms after a step. Reading waits for the device; unread steps are recorded later.
-        ends_after: Called after each step, and after it is recorded if it is read; True ends the training.
+        ends_after: Whether to stop after a step; called after the step is recorded, if it is read.
 
     Raises:
         TrainingError: The loss is no longer finite.
@@ -216,16 +216,15 @@ def follow_steps(
 
 @dataclass(eq=False)
 class StepStore:
-    """The checkpoint of a training; only the first process writes it.
+    """The checkpoint of a training run; only the first process writes it.
 
     Attributes:
-        folder: Folder of the checkpoint; None stores nothing.
-        fingerprint: Hash of everything that affects the weights; a checkpoint with another fingerprint belongs to
-            another training.
+        folder: Folder of the checkpoint; None disables checkpoints.
+        fingerprint: Hash of everything that affects the weights; a checkpoint with another fingerprint belongs to a
+            different run.
         every: Number of steps between two checkpoints.
-        terms: The terms of every step that :meth:`follow` has taken, including steps before a restart.
-        describe_other: Function that describes, for the error message, the training that a checkpoint with these values
-            belongs to.
+        terms: Terms of every step taken by :meth:`follow`, including steps before a restart.
+        describe_other: Function that describes the run of a checkpoint with these values, for error messages.
     """
 
     folder: Path | None = None
@@ -233,17 +232,18 @@ class StepStore:
     every: int = _DEFAULT_INTERVAL
     terms: list[dict[str, float]] = field(default_factory=list)
     describe_other: Callable[[Mapping[str, Any]], str] = field(
-        default=lambda values: "an unfinished training with another recipe, other labels or other weights"
+        default=lambda values: "an unfinished training run with a different recipe, labels or weights"
     )
 
     def restore(self, model: nn.Module, optimizer: optim.Optimizer, generator: torch.Generator | None = None) -> int:
-        """Restore model, optimizer and random generators; return the number of steps taken, 0 without a checkpoint.
+        """Restore the model, optimizer and random generators; return the number of steps taken, or 0 if there is no
+        checkpoint.
 
         Raises:
-            InvalidArgumentError: The checkpoint is damaged, or belongs to another training.
+            InvalidArgumentError: The checkpoint is damaged, or belongs to a different training run.
         """
         stored = self.read(model, optimizer, generator)
-        # Synchronizes, so that all processes have read the checkpoint before the first one replaces it.
+        # Synchronize, so that all processes have read the checkpoint before the first one replaces it.
         any_process(False)
         if stored is None:
             return 0
@@ -258,10 +258,10 @@ class StepStore:
         *,
         modules: Mapping[str, nn.Module] | None = None,
     ) -> Checkpoint | None:
-        """Load the checkpoint into the same objects that :meth:`write` takes, and return it; None if there is none.
+        """Load the checkpoint into the objects passed to :meth:`write`, and return it; None if there is none.
 
         Raises:
-            InvalidArgumentError: The checkpoint is damaged, or belongs to another training.
+            InvalidArgumentError: The checkpoint is damaged, or belongs to a different training run.
         """
         path = self._path()
         if path is None or not path.is_file():
@@ -269,8 +269,8 @@ class StepStore:
         stored = Checkpoint.read(path)
         if stored.values.get("fingerprint") != self.fingerprint:
             raise InvalidArgumentError(
-                f"{path.parent}: holds {self.describe_other(stored.values)}; choose another output folder, or start "
-                "over without resuming (--restart)"
+                f"{path.parent}: contains {self.describe_other(stored.values)}; choose another output folder, or start "
+                "over (--restart)"
             )
         load_learned(model, stored.select("model."))
         for name, module in (modules or {}).items():
@@ -292,13 +292,13 @@ class StepStore:
         tensors: Mapping[str, Tensor] | None = None,
         values: Mapping[str, Any] | None = None,
     ) -> None:
-        """Store everything that the training needs to continue exactly.
+        """Save a checkpoint from which the run can be resumed exactly.
 
         Args:
             step: Number of steps taken.
-            model: The model; a frozen backbone is not stored.
+            model: The model; a frozen backbone is not saved.
             optimizer: The optimizer.
-            generator: The generator used to draw batches.
+            generator: Random generator for sampling batches.
             modules: Other modules with a state, by prefix.
             tensors: Other tensors by name.
             values: Other JSON values by name.
@@ -332,7 +332,7 @@ class StepStore:
         *,
         on_step: Callable[[int, Mapping[str, float]], None] | None = None,
     ) -> None:
-        """Take all steps, storing the state at intervals and when Ctrl-C is pressed.
+        """Take all steps, saving checkpoints at intervals and when Ctrl-C is pressed.
 
         Raises:
             TrainingError: The loss is no longer finite.
@@ -352,7 +352,7 @@ class StepStore:
                 raise KeyboardInterrupt
 
     def finish(self) -> None:
-        """Remove the checkpoint after the training is complete."""
+        """Remove the checkpoint after training is complete."""
         path = self._path()
         if path is not None and is_first() and path.exists():
             disk.unlink(path)
@@ -363,23 +363,24 @@ class StepStore:
 
 LOCK_FILE = ".training.lock"
 
-# Seconds to wait for the folder's lock, because the experiments page holds it briefly to check whether it is free.
+# Seconds to wait for the lock, because the experiments page briefly acquires it to check whether it is free.
 _LOCK_TIMEOUT = 0.5
 
 
 @contextmanager
 def hold_training_folder(folder: Path) -> Iterator[None]:
-    """Allow one training at a time in a folder; the system releases the lock even if the process is killed.
+    """Allow only one training run at a time in a folder; the lock is released even if the process is killed.
 
     Raises:
-        InvalidArgumentError: Another training uses the folder, or it cannot be written to.
+        InvalidArgumentError: Another training run is using the folder, or it cannot be written to.
     """
     try:
         lock = open_lock(folder / LOCK_FILE)
         lock.acquire(timeout=_LOCK_TIMEOUT)
     except Timeout:
         raise InvalidArgumentError(
-            f"{folder}: another training uses this folder; wait until it has finished, or choose another output folder"
+            f"{folder}: another training run is using this folder; wait for it to finish, or choose another output "
+            "folder"
         ) from None
     except OSError as error:
         raise InvalidArgumentError(

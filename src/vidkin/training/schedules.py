@@ -1,4 +1,4 @@
-"""Learning-rate schedules as functions of the step, so that resuming needs no stored state."""
+"""Learning rate schedules as functions of the step, so that checkpoints need no schedule state."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Literal, Protocol
 
 
 class Schedule(Protocol):
-    """Learning rate and momentum by step; steps count from 0."""
+    """Learning rate and momentum by step, counted from 0."""
 
     def rate(self, step: int, full: float) -> float:
-        """Learning rate of a step, given the full rate of a parameter group."""
+        """Return the learning rate of a step, given the full rate of a parameter group."""
         ...
 
     def momentum(self, step: int) -> float | None:
-        """Momentum (AdamW: first beta) of a step; None keeps the optimizer's momentum."""
+        """Return the momentum (AdamW: first beta) of a step; None keeps the optimizer's momentum."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decay:
-    """A warm-up followed by a constant or decaying rate.
+    """A warm-up followed by a constant or decaying learning rate.
 
     ``rate = full * warm * decay`` with ``warm = (step + 1) / warm_up`` while that is below 1.
 
     Attributes:
         kind: ``constant``: decay is 1. ``linear``: ``1 - step / steps``. ``cosine``: ``f + (1 - f) (1 + cos(pi t)) /
-            2`` where t is the completed share of the steps after the warm-up and f is ``final_factor``. ``step``:
-            ``step_factor ** floor(step / step_every)``.
-        steps: Number of steps of the whole run; only used by ``cosine`` and ``linear``.
-        warm_up: Number of steps during which the rate rises; 0 starts at the full rate.
-        final_factor: For ``cosine``: share of the full rate at the last step.
+            2``, where t is the fraction of the steps after the warm-up that are completed, and f is ``final_factor``.
+            ``step``: ``step_factor ** floor(step / step_every)``.
+        steps: Total number of steps in the run; only used by ``cosine`` and ``linear``.
+        warm_up: Number of steps during which the learning rate rises; 0 starts at the full rate.
+        final_factor: For ``cosine``: fraction of the full rate at the last step.
         step_every: For ``step``: number of steps between two drops.
-        step_factor: For ``step``: factor applied at each drop.
+        step_factor: For ``step``: factor by which the rate is multiplied at each drop.
     """
 
     kind: Literal["constant", "cosine", "linear", "step"] = "constant"
@@ -58,20 +58,20 @@ class Decay:
         return full * factor
 
     def momentum(self, step: int) -> None:
-        """None: keep the optimizer's momentum."""
+        """Return None, to keep the optimizer's momentum."""
         return
 
 
 @dataclass(frozen=True, slots=True)
 class OneCycle:
-    """One cycle of rate and momentum (Smith and Topin, 2018): the rate rises for 30 % of the steps, then falls to
-    almost zero.
+    """One cycle of learning rate and momentum (Smith and Topin, 2018): the rate rises for 30 % of the steps, then falls
+    to almost zero.
 
-    The rate follows half cosines from ``full / 25`` to ``full`` and then to ``full / 250,000``; the momentum goes from
+    The rate follows half cosines from ``full / 25`` to ``full``, and then to ``full / 250,000``; the momentum goes from
     0.95 to 0.85 and back. Equivalent to ``torch.optim.lr_scheduler.OneCycleLR`` with its defaults.
 
     Attributes:
-        steps: Number of steps of the whole cycle.
+        steps: Total number of steps in the cycle.
     """
 
     steps: int
@@ -92,5 +92,5 @@ class OneCycle:
         return _half_cosine(middle, end, (step - top) / (last - top))
 
 
-def _half_cosine(start: float, end: float, share: float) -> float:
-    return end + (start - end) / 2.0 * (math.cos(math.pi * share) + 1)
+def _half_cosine(start: float, end: float, fraction: float) -> float:
+    return end + (start - end) / 2.0 * (math.cos(math.pi * fraction) + 1)

@@ -1,4 +1,4 @@
-"""The parts and state of a training run, with checkpoints, and its device, schedule and optimizer."""
+"""The parts and state of a training run, with checkpoints, and its device, learning rate schedule and optimizer."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ from vidkin.training.schedules import Decay, OneCycle, Schedule
 
 SPLIT_FILE = "split.json"
 
-# Attributes stored in the checkpoint.
+# Attributes saved in checkpoints.
 _STORED = ("best", "best_step", "waited", "stopped_early")
 
 StoreModel = Callable[[Mapping[str, float], Mapping[str, Any]], object]
 
-"""Function that writes the trained model with its metrics and notes to the folder of the run."""
+"""Function that writes the trained model with its metrics and notes to the run's folder."""
 
 
 @dataclass(eq=False)
 class TrainingRun:
-    """The parts of a training run and everything that changes during training.
+    """The parts of a training run, and its state.
 
     Attributes:
         recipe: The recipe.
         folder: Folder of the run.
         model: The model to train.
         objective: Function of (model, batch) to minimize.
-        draws: The draws of items that the objective needs.
-        optimizer: Optimizer of model and objective.
+        draws: Sampling methods that the objective needs.
+        optimizer: Optimizer of the model and the objective.
         data: Training and validation items.
         device: Device of the model.
-        fingerprint: Hash of recipe, items and frozen weights.
+        fingerprint: Hash of the recipe, items and frozen weights.
         store: Function that writes the model.
-        split: All items with their split if the split was made for this run, else None.
-        notes: Choices that differ from the recipe, with their reasons.
-        sampler: State of draws that depend on earlier weights.
-        watch: Detects a collapse.
+        split: All items with their split if it was created for this run, else None.
+        notes: Choices that differ from the recipe, with reasons.
+        sampler: State of sampling that depends on earlier weights.
+        watch: Collapse monitor.
         step: Number of steps taken.
-        best: Highest validation figure so far.
-        best_step: Step of the best validation.
+        best: Highest validation result so far.
+        best_step: Step of the best validation result.
         best_state: Weights at that step.
         waited: Number of validations since the best one.
-        stopped_early: Whether ``patience`` validations have brought no improvement.
+        stopped_early: Whether training stopped after ``patience`` validations without improvement.
     """
 
     recipe: Recipe
@@ -82,7 +82,7 @@ class TrainingRun:
         self.watch = CollapseWatch(self.recipe.schedule.collapse_below)
 
     def steps(self) -> Iterator[Step]:
-        """Take the remaining steps; they are the same in an interrupted and resumed run."""
+        """Take the remaining steps, which are the same if a run is interrupted and resumed."""
         for step in take_steps(
             self.model,
             share_steps(self.objective, self.recipe.schedule.seed, self.step),
@@ -98,7 +98,7 @@ class TrainingRun:
             yield step
 
     def validate(self) -> float:
-        """Measure the validation items, store the best weights in memory, and count validations without improvement."""
+        """Evaluate the validation items, keep the best weights in memory, and count validations without improvement."""
         rules = self.recipe.validation
         value = first_value(self.data.measure(self.model, rules.figure) if is_first() else 0.0)
         if self.best is None or value > self.best:
@@ -113,12 +113,12 @@ class TrainingRun:
         return value
 
     def store_split(self) -> None:
-        """Write a newly made split to the folder; call this only once the folder is known to belong to this run."""
+        """Write a newly created split to the folder; must be called only when the folder is known to be this run's."""
         if self.split is not None:
             write_split(self.split, self.folder / SPLIT_FILE)
 
     def checkpoint(self) -> None:
-        """Store everything the run needs to continue exactly."""
+        """Save a checkpoint from which the run can be resumed exactly."""
         self._checkpoints.write(
             self.step,
             self.model,
@@ -136,8 +136,8 @@ class TrainingRun:
         """Load the folder's checkpoint; return False if there is none.
 
         Raises:
-            InvalidArgumentError: The checkpoint is damaged, or belongs to another recipe, other items or other frozen
-                weights.
+            InvalidArgumentError: The checkpoint is damaged, or belongs to a run with a different recipe, items or
+                frozen weights.
         """
         stored = self._checkpoints.read(self.model, self.optimizer, modules=self._modules)
         if stored is None:
@@ -155,8 +155,12 @@ class TrainingRun:
             self.folder,
             self.fingerprint,
             describe_other=lambda values: (
-                "a run with another "
-                + ("recipe" if values["recipe"] != self.recipe.digest() else "items or frozen weights")
+                "a run with "
+                + (
+                    "a different recipe"
+                    if values["recipe"] != self.recipe.digest()
+                    else "different items or frozen weights"
+                )
             ),
         )
 
@@ -165,7 +169,7 @@ class TrainingRun:
         return {"objective": self.objective, "sampler": self.sampler}
 
     def save(self) -> None:
-        """Write the model, with the best weights if validation has stored any."""
+        """Write the model, with the best weights from validation if there are any."""
         if self.best_state:
             load_learned(self.model, self.best_state)
         metrics = {} if self.best is None else {f"validation_{self.recipe.validation.measure}": self.best}
@@ -181,19 +185,19 @@ class TrainingRun:
 
 
 def choose_device(schedule: ScheduleRecipe) -> torch.device:
-    """The device for ``schedule.device``.
+    """Choose the device for ``schedule.device``.
 
     Raises:
         InvalidArgumentError: CUDA is requested but not available.
     """
     available = torch.cuda.is_available()
     if schedule.device == "cuda" and not available:
-        raise InvalidArgumentError("schedule.device is cuda, but torch finds no GPU; use 'auto' or 'cpu'")
+        raise InvalidArgumentError("schedule.device is cuda, but torch found no GPU; use 'auto' or 'cpu'")
     return torch.device("cuda" if available and schedule.device != "cpu" else "cpu")
 
 
 def make_schedule(schedule: ScheduleRecipe) -> Schedule:
-    """Create the learning-rate schedule of a recipe."""
+    """Create the learning rate schedule of a recipe."""
     if schedule.decay == "one_cycle":
         return OneCycle(schedule.steps)
     return Decay(
@@ -207,10 +211,10 @@ def make_schedule(schedule: ScheduleRecipe) -> Schedule:
 
 
 def make_optimizer(schedule: ScheduleRecipe, groups: list[dict[str, Any]], objective: nn.Module) -> optim.Optimizer:
-    """Create the optimizer of a recipe for groups of weights and the weights of the objective."""
-    own = list(objective.parameters())
-    if own:
-        groups.append({"params": own, "lr": groups[-1]["lr"], "name": "objective"})
+    """Create the optimizer of a recipe for parameter groups and the objective's parameters."""
+    objective_parameters = list(objective.parameters())
+    if objective_parameters:
+        groups.append({"params": objective_parameters, "lr": groups[-1]["lr"], "name": "objective"})
     if not schedule.decay_biases:
         parts = []
         for group in groups:

@@ -1,4 +1,4 @@
-"""Train a comparator together with the network of its extractor, on frames instead of descriptors."""
+"""Train a comparator together with its extractor's network, on frames instead of descriptors."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from vidkin.models.comparator import ClipComparison, Comparator
 from vidkin.models.config import ComparatorConfig
 from vidkin.similarity import FrameFeatures, length_mask
 
-# Frames per pass; only their activations are in memory, since the backward pass recomputes those of other frames.
+# Number of frames per pass; only their activations are in memory, because the backward pass recomputes all others.
 _FRAMES_PER_PASS = 32
 
 
 class PreparedFrames:
-    """An extractor that returns the prepared input of a network [T, 1, 3 * S * S] instead of descriptors.
+    """An extractor that returns the preprocessed network input [T, 1, 3 * S * S] instead of descriptors.
 
     Args:
         extractor: The extractor whose network takes this input.
 
     Raises:
-        InvalidArgumentError: The extractor has no network that can be trained.
+        InvalidArgumentError: The extractor does not have a trainable network.
     """
 
     scorer = "copies"
@@ -46,7 +46,7 @@ class PreparedFrames:
         self.short_side = extractor.short_side
 
     def extract(self, frames: Frames, *, boxes: NDArray[np.floating] | None = None) -> FrameFeatures:
-        """The prepared input of frames [T, H, W, 3]."""
+        """Preprocess frames [T, H, W, 3]."""
         values = self.source.prepare(frames.images).flatten(1)[:, None].numpy()
         return FrameFeatures.of_whole(
             values, frames.timestamps.copy(), frame_information(frames.images), self.fingerprint
@@ -54,11 +54,11 @@ class PreparedFrames:
 
 
 class TrainedDescriptors(nn.Module):
-    """A comparator and the network of its extractor, trained together; the network's batch norms stay frozen.
+    """A comparator and its extractor's network, trained together; the network's batch norms stay frozen.
 
     Args:
         comparator: The comparator.
-        extractor: The extractor whose network is trained, on the device of training.
+        extractor: The extractor whose network is trained, on the training device.
     """
 
     def __init__(self, comparator: Comparator, extractor: BackboneExtractor) -> None:
@@ -81,7 +81,7 @@ class TrainedDescriptors(nn.Module):
     def forward(
         self, videos: torch.Tensor, lengths: torch.Tensor | None = None, rows: slice | None = None
     ) -> ClipComparison:
-        """:meth:`Comparator.forward` for clips of prepared frames [N, T, 1, 3 * S * S] instead of descriptors."""
+        """Like :meth:`Comparator.forward`, but for preprocessed frames [N, T, 1, 3 * S * S] instead of descriptors."""
         count, frames = videos.shape[:2]
         lengths = torch.full((count,), frames, device=videos.device) if lengths is None else lengths
         inside = length_mask(lengths, frames)
@@ -95,7 +95,7 @@ class TrainedDescriptors(nn.Module):
         return comparison
 
     def weights(self) -> Mapping[str, torch.Tensor]:
-        """The weights of the network on the CPU, in the form that the extractor loads."""
+        """Return the network's weights on the CPU, in the form that the extractor loads."""
         return {name: tensor.detach().cpu().contiguous() for name, tensor in self.backbone.state_dict().items()}
 
     def _describe(self, images: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Unlabeled training images and their batches: a nearly plain and a heavily edited view of each image."""
+"""Unlabeled training images and their batches: a lightly and a heavily edited view of each image."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _CHUNK = 64
 
 @dataclass(frozen=True, eq=False)
 class UnlabeledData:
-    """See :class:`vidkin.training.batch.TrainingData`.
+    """Unlabeled training data; see :class:`vidkin.training.batch.TrainingData`.
 
     Attributes:
-        images: Training images. If they have neighbors, the heavily edited views are made from the neighbors.
+        images: Training images. If they have neighbors, the heavily edited views are created from the neighbors.
         validation: Validation images; None without validation.
         settings: Edits of the views.
         schedule: Number of images per step, and the seed of the steps.
         device: Device of the batches.
-        seed: Seed of the edits of validation images.
-        threads: Number of threads that edit images ahead of the steps.
-        scene_images: Number of images of one scene drawn together, so that they are hard negatives of each other; 1
-            draws all images independently.
+        seed: Seed for the edits of validation images.
+        threads: Number of threads that edit images in advance.
+        scene_images: Number of images from the same scene to sample together, as hard negatives of each other; 1
+            samples all images independently.
     """
 
     images: ImageSet
@@ -58,28 +58,28 @@ class UnlabeledData:
 
     @property
     def name(self) -> str:
-        """The folders with their number of images."""
+        """Folders with their number of images."""
         return ", ".join(f"{name}: {count}" for name, count in self.images.counts().items())
 
     @property
     def broken(self) -> tuple[tuple[str, str], ...]:
-        """(file, cause) of files that could not be read."""
+        """(file, cause) for each file that could not be read."""
         return tuple((file.path, file.cause) for file in self.images.broken)
 
     def batches(self, draws: Sequence[Draw], *, first: int) -> Iterator[Batch]:
-        """The batches of all steps from ``first`` on; each depends only on the seed and the step, not on the
-        number of threads."""
+        """Yield the batches from step ``first``; each depends only on the seed and the step, not on the number of
+        threads."""
         assert tuple(draws) == ("views",)
         labels = torch.arange(self.schedule.pairs).repeat(2)[:, None].expand(-1, 2).to(self.device)
         for views in work_ahead(self.views, range(first, self.schedule.steps), threads=self.threads):
             yield Batch({"views": DrawnItems(views.to(self.device), None, labels, are_features=False)})
 
     def views(self, step: int) -> Tensor:
-        """Views [2 N, 3, side, side] with values from 0 to 1: the first views of a step's images, then the second."""
+        """Create the views [2 N, 3, side, side] of a step, from 0 to 1: all first views, then all second views."""
         return torch.cat(self.pairs(step)[1])
 
     def pairs(self, step: int) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-        """Indices [N] of a step's images, and their two views [N, 3, side, side]."""
+        """Sample the indices [N] of a step's images, and create their two views [N, 3, side, side]."""
         generator = torch.Generator().manual_seed(self.schedule.seed * 1_000_003 + step)
         chosen = draw_by_scene(self.images.groups, self.scene_images, generator)[: self.schedule.pairs]
         images, neighbors = self.images.images, self.images.neighbors
@@ -87,9 +87,9 @@ class UnlabeledData:
         return chosen, make_pairs(images[chosen], self.settings, generator, other)
 
     def measure(self, model: Encoder, measure: Measure) -> float:
-        """Share of validation images whose heavily edited view is nearest to their own plain view.
+        """Compute the fraction of validation images whose heavily edited view is closest to their own plain view.
 
-        Both views are made from the image itself even if it has a neighbor, so that figures remain comparable.
+        Both views are created from the image itself even if it has a neighbor, so that results are comparable.
         """
         assert measure == "recall_at_1"
         assert self.validation is not None
@@ -105,7 +105,7 @@ class UnlabeledData:
         return (nearest == torch.arange(len(nearest))).float().mean().item()
 
     def identity(self) -> bytes:
-        """Groups of the images, and a hash of the pixels of images and neighbors."""
+        """Return the groups of the images, and a hash of the pixels of images and neighbors."""
         groups = json.dumps([self.images.group_names, self.images.groups.tolist()])
         pixels = hashlib.sha256(self.images.images.numpy().tobytes())
         if self.images.neighbors is not None:
@@ -115,12 +115,12 @@ class UnlabeledData:
 
 
 def draw_by_scene(scenes: Tensor, together: int, generator: torch.Generator) -> Tensor:
-    """A random order [N] in which up to ``together`` images of one scene are adjacent.
+    """Sample a random order [N] in which up to ``together`` images of the same scene are adjacent.
 
     Args:
-        scenes: [N] int64, the scene of each image.
-        together: Number of images of one scene in a row; 1 is a plain random order.
-        generator: Source of random numbers.
+        scenes: [N] int64, scene of each image.
+        together: Number of images of the same scene in a row; 1 for a plain random order.
+        generator: Random generator.
     """
     order = torch.randperm(len(scenes), generator=generator)
     if together == 1:
@@ -136,12 +136,12 @@ def draw_by_scene(scenes: Tensor, together: int, generator: torch.Generator) -> 
 
 
 def pair_settings(options: Mapping[str, Any], *, side: int) -> PairSettings:
-    """Read the edits of a recipe: the defaults of :class:`PairSettings` with the changes in ``data.options``.
+    """Read the edits in a recipe: the defaults of :class:`PairSettings`, updated with ``data.options``.
 
     Args:
         options: ``mirror_both``, and tables ``plain`` and ``heavy`` with settings of :class:`EditSettings`, whose
             ``warp`` is a table with settings of :class:`WarpSettings`. ``scene_images`` and ``neighbor_seconds`` are
-            allowed and ignored.
+            allowed but ignored.
         side: Side of the views in pixels.
 
     Raises:
@@ -173,16 +173,16 @@ def split_images(images: ImageSet, *, share: float, seed: int) -> tuple[ImageSet
 
     Args:
         images: All images.
-        share: Share of the validation images, in (0, 1).
-        seed: Seed of the choice.
+        share: Fraction of the images for validation, in (0, 1).
+        seed: Seed for the random choice.
 
     Raises:
-        InvalidArgumentError: One part would have fewer than two images.
+        InvalidArgumentError: Either split would have fewer than two images.
     """
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))
     count = round(share * len(images))
     if min(count, len(images) - count) < 2:
         raise InvalidArgumentError(
-            f"data.validation must leave at least two images in both parts, got {share} of {len(images)} images"
+            f"data.validation must leave at least two images in each split, got {share} of {len(images)} images"
         )
     return images.select(order[count:].sort().values), images.select(order[:count].sort().values)

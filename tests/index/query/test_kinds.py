@@ -106,7 +106,7 @@ def test_moved_model_can_be_given_again(kinds: Kinds, collection: Path, tmp_path
         Index.open(copy) as index,
         pytest.raises(
             UnknownExtractorError,
-            match=r"/nowhere/model: holds no model, as config\.toml cannot be read \(no such file or directory\);",
+            match=r"model: contains no model, because config\.toml cannot be read \(no such file or directory\);",
         ),
     ):
         index.search(query)

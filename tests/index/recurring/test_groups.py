@@ -112,7 +112,7 @@ def test_a_middle_left_out_is_one_occurrence_that_says_how_much() -> None:
     assert spans(group) == [("e1", 10, 65), ("e2", 50, 90)]
     assert [one.shorter for one in group.occurrences] == [0.0, 15.0]
     assert [one.without_middle for one in group.occurrences] == [0.0, 15.0]
-    assert describe_difference(group.occurrences[1]) == "0:15.0 shorter, another cut (0:15.0 left out inside)"
+    assert describe_difference(group.occurrences[1]) == "0:15.0 shorter, different edit (0:15.0 cut from the middle)"
 
 
 def test_a_middle_left_out_is_known_beside_files_that_have_all_of_it() -> None:

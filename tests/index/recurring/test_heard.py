@@ -59,7 +59,7 @@ def test_a_rule_of_recurring_is_checked(season: Path) -> None:
 def test_a_group_says_what_shows_it_and_one_that_the_pictures_show_is_not_told_twice(season: Path) -> None:
     (group,) = find(season, "either")
     assert (group.found_by, group.kind) == ("sound", "opening")
-    assert describe_group(0, group) == f"A: opening, {clock(group.duration)} long, in 3 of 3 files, by its sound"
+    assert describe_group(0, group) == f"A: opening, {clock(group.duration)} long, in 3 of 3 files, matched by sound"
     assert group.to_dict()["found_by"] == "sound"
     with pytest.raises(InvalidArgumentError, match="found_by must be one of 'picture', 'sound', got 'smell'"):
         replace(group, found_by="smell")  # type: ignore[arg-type]
