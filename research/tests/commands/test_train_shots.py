@@ -54,7 +54,7 @@ def test_labels_become_a_detector(labels: Path, tmp_path: Path) -> None:
     assert told["gradual"] is False
     rules = ShotRules.load(tmp_path / "model")
     assert rules.window == 6
-    assert rules.fitted_on == "1 video kept from training"
+    assert rules.fitted_on == "1 held-out video"
     detection = detect(labels.parent / "0.mp4", f"learned:{tmp_path / 'model'}")
     assert len(detection.shots) >= 2
     assert all(shot.critical is not None for shot in detection.shots)
@@ -78,7 +78,7 @@ def test_training_needs_at_least_four_videos(labels: Path, tmp_path: Path) -> No
     write_shot_annotations(tmp_path / "few.json", [few])
     result = run(tmp_path / "few.json", "--recipe", labels.parent / "recipe.toml", status=2)
     assert (
-        "labels must be of at least 4 videos, as every fourth is held out to fit the thresholds on, got 1"
+        "labels must cover at least 4 videos, because every fourth is held out to fit the thresholds, got 1"
         in result.stderr
     )
 
@@ -109,12 +109,12 @@ def test_labels_beyond_the_end_of_a_held_out_video_are_rejected(labels: Path, tm
 def test_unusable_labels_are_reported_before_training(labels: Path, tmp_path: Path) -> None:
     recipe = ("--recipe", labels.parent / "recipe.toml", "--output", tmp_path / "model")
     uncut = rewritten(labels, tmp_path / "uncut.json", lambda videos: videos[3].update(shots=videos[3]["shots"][:1]))
-    assert "every fourth video (3.mp4) is held out to fit what counts as a cut" in run(uncut, *recipe, status=2).stderr
+    assert "every fourth video (3.mp4) is held out to fit the cut rule" in run(uncut, *recipe, status=2).stderr
     gone = rewritten(labels, tmp_path / "gone.json", lambda videos: videos[0].update(video="gone.mp4"))
     assert "1 labeled video not found: gone.mp4" in run(gone, *recipe, status=2).stderr
     assert not (tmp_path / "model").exists()
     calm = rewritten(labels, tmp_path / "calm.json", lambda videos: videos[3]["shots"][0].update(critical=None))
-    assert "shots will get no critical score" in run(calm, *recipe).stderr
+    assert "the detector will not compute critical scores" in run(calm, *recipe).stderr
 
 
 def test_without_labels_the_recipes_are_listed() -> None:

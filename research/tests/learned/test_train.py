@@ -73,7 +73,7 @@ def test_labels_become_a_detector_with_a_report(annotations: list[VideoAnnotatio
     ]
     assert [(one.phase, one.done, one.total) for one in training] == [("training", step, 4) for step in range(1, 5)]
     assert all({"loss", "quadlets", "triplets"} <= set(one.terms) for one in training)
-    assert ShotRules.load(tmp_path / "model").fitted_on == "1 video kept from training"
+    assert ShotRules.load(tmp_path / "model").fitted_on == "1 held-out video"
     # Nothing but the detector is left in the folder.
     assert sorted(path.name for path in (tmp_path / "model").glob("[!.]*")) == [
         "config.toml",
@@ -127,13 +127,13 @@ def test_missing_rule_for_critical_shots_gives_a_warning(
     with caplog.at_level("WARNING", logger="vidkin"):
         report = train_shots(changed, RECIPE, output=tmp_path / "model")
     assert not report.has_critical
-    assert "every fourth video (3.mp4) is held out to fit what counts as critical" in caplog.text
-    assert "shots will get no critical score" in caplog.text
+    assert "every fourth video (3.mp4) is held out to fit the rule for critical shots" in caplog.text
+    assert "the detector will not compute critical scores" in caplog.text
 
 
 def test_labels_are_checked_before_any_video_is_read(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     output = tmp_path / "model"
-    with pytest.raises(InvalidArgumentError, match=r"labels must be of at least 4 videos, .* got 3"):
+    with pytest.raises(InvalidArgumentError, match=r"labels must cover at least 4 videos, .* got 3"):
         train_shots(annotations[:3], RECIPE, output=output)
     gone = VideoAnnotation(tmp_path / "gone.mp4", 25.0, annotations[0].shots)
     with pytest.raises(InvalidArgumentError, match=r"2 labeled videos not found: gone\.mp4, gone\.mp4"):

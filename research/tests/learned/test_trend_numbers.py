@@ -83,7 +83,7 @@ def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
         mann_kendall(np.zeros((2, 2)))
     with pytest.raises(InvalidArgumentError, match="finite numbers"):
         end_rise(np.array([1.0, np.nan]))
-    with pytest.raises(InvalidArgumentError, match=r"times must be one per value .* got \[2\] for \[3\]"):
+    with pytest.raises(InvalidArgumentError, match=r"times must have one entry per value .* got \[2\] for \[3\]"):
         theil_sen(np.zeros(3), np.array([0.0, 1.0]))
     with pytest.raises(InvalidArgumentError, match="strictly increasing"):
         theil_sen(np.zeros(3), np.array([0.0, 1.0, 1.0]))

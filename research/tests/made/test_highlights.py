@@ -66,7 +66,7 @@ def test_calm_part_before_a_change_has_the_requested_length(recordings: Path, tm
     # 2 s of 5 frames, or all that the recording has.
     assert len(calm) == 4
     assert max(calm) in (10, 11)
-    with pytest.raises(InvalidArgumentError, match="calm_before must be two times above 0, shortest first"):
+    with pytest.raises(InvalidArgumentError, match="calm_before must be two positive times in increasing order"):
         build_highlights(recordings, tmp_path, part="train", calm_before=(3.0, 2.0))
 
 

@@ -117,8 +117,8 @@ class SvdBaseline:
         )
 
     def _gradual_cuts(self, candidates: Sequence[Candidate]) -> Iterator[DetectedCut]:
-        """Yield the transitions among merged adjacent candidates. If a group is not a transition as a whole, its members
-        are tried one by one."""
+        """Yield the transitions among merged adjacent candidates; if a group is not a transition as a whole, its
+        members are tried one by one."""
         for group in _group_adjacent([(candidate.first, candidate.last) for candidate in candidates]):
             whole = group[0][0], group[-1][1]
             confidence = find_transition(self._columns(*whole))

@@ -1,4 +1,4 @@
-"""Drawn training images that photographs lack: pages, slides, menus, charts and shapes."""
+"""Synthetic training images of what photographs lack: pages, slides, menus, charts and shapes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIZES = ((640, 360), (480, 360), (360, 640), (400, 400), (560, 320))
 
 
 def random_words(random: np.random.Generator, count: int) -> str:
-    """Random words of no language."""
+    """Return random pseudo-words."""
     words = []
     for _ in range(count):
         length = int(random.integers(1, 4))
@@ -29,7 +29,7 @@ def random_words(random: np.random.Generator, count: int) -> str:
 
 
 def random_color(random: np.random.Generator, low: int = 0, high: int = 256) -> Color:
-    """A random color with channels from ``low`` to below ``high``."""
+    """Return a random color with channels in [``low``, ``high``)."""
     red, green, blue = (int(value) for value in random.integers(low, high, size=3))
     return red, green, blue
 
@@ -37,7 +37,7 @@ def random_color(random: np.random.Generator, low: int = 0, high: int = 256) -> 
 def draw_text_line(
     pen: ImageDraw.ImageDraw, place: tuple[float, float], text: str, size: float, color: Color, *, anchor: str = "la"
 ) -> None:
-    """Draw one line of text in the font included in Pillow."""
+    """Draw one line of text in Pillow's default font."""
     pen.text(place, text, font=_font(max(6, round(size))), fill=color, anchor=anchor)
 
 

@@ -1,4 +1,4 @@
-"""Compose takes with events that only look like transitions, by family; a detector should report nothing."""
+"""Compose takes with events that look like transitions, by family; a detector should report nothing."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["NEGATIVE_FAMILIES", "MadeNegative", "make_negative"]
 _LENGTH = 130
 _EVENTS = (2, 5)
 
-# Calm frames at both ends.
+# Number of calm frames at each end.
 _CALM = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MadeNegative:
-    """A video of one take without a transition.
+    """A single-take video without transitions.
 
     Attributes:
-        family: Its family in `NEGATIVE_FAMILIES`.
+        family: Family in `NEGATIVE_FAMILIES`.
         pictures: [T, 180, 320, 3] RGB.
         events: Number of events that could be mistaken for a transition.
     """
@@ -35,12 +35,12 @@ class MadeNegative:
 
 
 def make_negative(takes: TakeReader, family: str, *, seed: int) -> MadeNegative:
-    """Compose a video of one take with events of this family; the same seed gives the same video.
+    """Compose a single-take video with events of this family; the same seed gives the same video.
 
     Args:
         takes: Takes to compose from.
         family: One of `NEGATIVE_FAMILIES`.
-        seed: Seed of all random choices.
+        seed: Random seed.
     """
     random = np.random.default_rng(seed)
     name, taken = takes.draw(random, fewest=60)
@@ -52,7 +52,7 @@ def make_negative(takes: TakeReader, family: str, *, seed: int) -> MadeNegative:
 
 
 def _moments(pictures: Pictures, random: np.random.Generator, span: int) -> list[int]:
-    """First frames of separate events with this number of frames."""
+    """Sample the first frames of non-overlapping events with this many frames."""
     count = int(random.integers(*_EVENTS))
     room = (len(pictures) - 2 * _CALM) // count
     if room <= span + 4:
@@ -60,8 +60,8 @@ def _moments(pictures: Pictures, random: np.random.Generator, span: int) -> list
     return [_CALM + room * place + int(random.integers(0, max(1, room - span - 3))) for place in range(count)]
 
 
-def _light(pictures: Pictures, place: int, part: float, level: float = 255.0) -> None:
-    pictures[place] = (pictures[place] * (1 - part) + level * part + 0.5).astype(np.uint8)
+def _light(pictures: Pictures, frame: int, part: float, level: float = 255.0) -> None:
+    pictures[frame] = (pictures[frame] * (1 - part) + level * part + 0.5).astype(np.uint8)
 
 
 def _flash(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
@@ -105,7 +105,7 @@ def _lightning(pictures: Pictures, other: Pictures, random: np.random.Generator)
 
 
 def _whip(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Swing the camera over a wide image, with blur, to another position."""
+    """Whip the camera over a wide image to another position, with motion blur."""
     wide = np.concatenate([pictures, pictures[:, :, ::-1], pictures[::-1]], 2)
     span = int(random.integers(6, 14))
     moment = int(random.integers(_CALM + 10, len(pictures) - span - _CALM - 10))
@@ -120,7 +120,7 @@ def _whip(pictures: Pictures, other: Pictures, random: np.random.Generator) -> i
 
 
 def _passing(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Let something pass close to the camera and fill the frame for a moment."""
+    """Let an object pass close to the camera and fill the frame for a moment."""
     span = int(random.integers(10, 26))
     moments = _moments(pictures, random, span)
     wide = int(WIDTH * random.uniform(0.5, 1.2))
@@ -135,7 +135,7 @@ def _passing(pictures: Pictures, other: Pictures, random: np.random.Generator) -
 
 
 def _lower_third(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Add a band with lines of text that slides or fades in, stays and leaves."""
+    """Add a band with lines of text that slides or fades in, holds and leaves."""
     moments = _moments(pictures, random, 30)
     edge = int(random.integers(1, 12))
     band = np.full((HEIGHT // 4, WIDTH, 3), random.integers(0, 255, 3), np.uint8)
@@ -155,7 +155,7 @@ def _lower_third(pictures: Pictures, other: Pictures, random: np.random.Generato
 
 
 def _title(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Add large letters that fade in and out, or pass through the frame."""
+    """Add large text that fades in and out, or moves through the frame."""
     moments = _moments(pictures, random, 40)
     letters = np.zeros((HEIGHT, WIDTH), bool)
     for line in range(int(random.integers(1, 4))):
@@ -179,7 +179,7 @@ def _screen(pictures: Pictures, other: Pictures, random: np.random.Generator) ->
     rows, columns = np.linspace(0, HEIGHT - 1, tall).astype(int), np.linspace(0, WIDTH - 1, wide).astype(int)
     for place in range(len(pictures)):
         shown = sum(moment <= place for moment in moments)
-        # Three clearly different images: unchanged, mirrored and darker, upside down with other colors.
+        # Three clearly different images: unchanged; mirrored and darker; upside down with other colors.
         small = other[(40 * shown + place) % len(other)][rows[:, None], columns[None]]
         views = (small, small[:, ::-1] // 2, 255 - small[::-1])
         pictures[place, top : top + tall, left : left + wide] = views[shown % 3]
@@ -187,7 +187,7 @@ def _screen(pictures: Pictures, other: Pictures, random: np.random.Generator) ->
 
 
 def _archive(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Add scratches, dust, flicker and jitter of old film."""
+    """Add the scratches, dust, flicker and jitter of old film."""
     for frame in pictures:
         frame[:] = np.roll(frame, random.integers(-3, 4, 2), (0, 1)) * random.uniform(0.8, 1.0)
         for _ in range(int(random.integers(0, 4))):
@@ -199,18 +199,18 @@ def _archive(pictures: Pictures, other: Pictures, random: np.random.Generator) -
 
 
 def _pulses(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Lose detail from one key frame to the next; it returns at once."""
+    """Lose detail between key frames, and regain it at each key frame."""
     period = int(random.integers(10, 30))
     for place, frame in enumerate(pictures):
         part = 0.9 * (place % period) / period
-        # Blocks keep their means, as in encoders.
+        # As in encoders, blocks keep their means.
         coarse = frame.reshape(HEIGHT // 10, 10, WIDTH // 10, 10, 3).mean((1, 3)).repeat(10, 0).repeat(10, 1)
         frame[:] = frame * (1 - part) + coarse * part
     return len(pictures) // period
 
 
 def _repeated(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Repeat frames two to four times instead of the next ones."""
+    """Freeze on a frame for two to four frames."""
     moments = _moments(pictures, random, 5)
     for moment in moments:
         pictures[moment : moment + int(random.integers(2, 5))] = pictures[moment]
@@ -218,7 +218,7 @@ def _repeated(pictures: Pictures, other: Pictures, random: np.random.Generator) 
 
 
 def _dropped(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Drop one to three frames."""
+    """Drop one to three frames per event."""
     moments = _moments(pictures, random, 4)
     numbers = np.arange(len(pictures))
     for moment in moments:
@@ -228,7 +228,7 @@ def _dropped(pictures: Pictures, other: Pictures, random: np.random.Generator) -
 
 
 def _exposure(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Correct the exposure within several frames, once brighter, once darker."""
+    """Change the exposure over several frames, alternating between brighter and darker."""
     moments = _moments(pictures, random, 20)
     gain = np.zeros(len(pictures))
     for number, moment in enumerate(moments):
@@ -239,7 +239,7 @@ def _exposure(pictures: Pictures, other: Pictures, random: np.random.Generator) 
 
 
 def _wander(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Move a camera over one image, nearer and farther, as films show photographs, maps and textures."""
+    """Pan and zoom over one image, as films show photographs, maps and textures."""
     picture = Image.fromarray(pictures[0])
     boxes = []
     for _ in range(3):
@@ -257,7 +257,7 @@ def _turn(pictures: Pictures, other: Pictures, random: np.random.Generator) -> i
     """Rotate the camera around its optical axis, up to half a turn in four seconds."""
     turns = np.linspace(0, random.uniform(40, 140) * random.choice([-1, 1]), len(pictures))
     for frame, turn in zip(pictures, turns.tolist(), strict=True):
-        # Beyond the image is its mirror image.
+        # Mirror the image beyond its edges.
         wide = np.pad(frame, ((HEIGHT // 2,) * 2, (WIDTH // 8,) * 2, (0, 0)), "reflect")
         view = np.asarray(Image.fromarray(wide).rotate(turn, Image.Resampling.BILINEAR))
         frame[:] = view[HEIGHT // 2 : -HEIGHT // 2, WIDTH // 8 : -WIDTH // 8]
@@ -287,4 +287,4 @@ NEGATIVE_FAMILIES: dict[str, Callable[[Pictures, Pictures, np.random.Generator],
     "turning camera": _turn,
     "single take": _nothing,
 }
-"""Function of each family, in the order of tables; it changes the frames and returns the number of events."""
+"""Function for each family, in table order; it modifies the frames and returns the number of events."""

@@ -1,4 +1,4 @@
-"""Draw random scenes and framings from footage."""
+"""Sample random scenes and framings from footage."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["SCENE_KINDS", "SceneMaker"]
 
 SCENE_KINDS = ("any", "fast", "walkers", "hand-held", "whip pan", "turntable", "people")
 
-"""Kinds of scenes; ``any`` draws among all kinds."""
+"""Kinds of scenes; ``any`` samples from all kinds."""
 
 _TURNTABLES = ("axis",)
 
 
 class SceneMaker:
-    """Draws scenes; the same generator gives the same scenes.
+    """Samples scenes; the same generator gives the same scenes.
 
-    Clips whose names start with ``axis`` are turntables, which are shown uncropped.
+    Clips whose names start with ``axis`` show turntables and are not cropped.
     """
 
     def __init__(self, footage: Footage, random: np.random.Generator) -> None:
@@ -32,7 +32,7 @@ class SceneMaker:
         self._clips = [clip for clip in footage.clips if not clip.name.startswith(_TURNTABLES)]
 
     def scene(self, kind: str = "any") -> Scene:
-        """Draw a scene of the kind, or of any kind if the footage has no such scene."""
+        """Sample a scene of this kind, or of any kind if the footage has no such scene."""
         random = self._random
         stage = bool(self._footage.photographs)
         if kind == "people" and stage:
@@ -50,7 +50,7 @@ class SceneMaker:
         return self._stage(kind)
 
     def framing(self, *, widest: float = 1.0, closest: float = 0.35) -> Framing:
-        """Draw a framing with random brightness and color."""
+        """Sample a framing with random brightness and color."""
         random = self._random
         dark = random.random() < 0.2
         return Framing(
@@ -63,7 +63,7 @@ class SceneMaker:
         )
 
     def reframe(self, framing: Framing) -> Framing:
-        """Draw the framing of another camera, or of the same a moment later: closer, shifted, perhaps slightly
+        """Sample the framing of another camera, or of the same one a moment later: closer, shifted and perhaps slightly
         brighter."""
         random = self._random
         factor = float(np.exp(random.uniform(np.log(0.45), np.log(1.6))))
