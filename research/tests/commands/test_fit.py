@@ -47,5 +47,5 @@ def test_error_for_unusable_input_is_one_sentence(pictures: Path, tmp_path: Path
     one = run("fit", "oasis", pictures / "scene 1", "-o", tmp_path / "x.safetensors", "--size", "64", status=2)
     assert "learned from labels: two classes or more" in " ".join(one.err.split())
     (tmp_path / "empty").mkdir()
-    assert "has no readable images" in run("fit", "words", tmp_path / "empty", status=3).err
+    assert "no readable images" in run("fit", "words", tmp_path / "empty", status=3).err
     assert not (tmp_path / "x.safetensors").exists()

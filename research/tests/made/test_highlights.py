@@ -90,7 +90,7 @@ def test_places_can_be_chosen(recordings: Path, tmp_path: Path) -> None:
 
 
 def test_invalid_arguments_are_rejected_with_the_accepted_values(recordings: Path, tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"lacks one-by-one-person-detection\.mp4, .*sample-videos"):
+    with pytest.raises(InvalidArgumentError, match=r"missing one-by-one-person-detection\.mp4, .*sample-videos"):
         build_highlights(tmp_path, tmp_path / "out", part="train")
     with pytest.raises(InvalidArgumentError, match="part must be 'train' or 'test', got 'all'"):
         build_highlights(recordings, tmp_path, part="all")  # type: ignore[arg-type]

@@ -89,7 +89,7 @@ def test_invalid_data_is_named(omniglot: Path, tmp_path: Path) -> None:
         ({"split": "alphabet"}, r"split must be drawer or character, got 'alphabet'"),
         (
             {"train": 18, "validation": 2},
-            r"train 18 and validation 2 must leave drawers of the 20 for the test",
+            r"train 18 and validation 2 must leave some of the 20 drawers for testing",
         ),
     ):
         with pytest.raises(InvalidArgumentError, match=message):

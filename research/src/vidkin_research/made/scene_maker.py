@@ -114,14 +114,14 @@ class SceneMaker:
         left = int(random.integers(0, source.shape[2] - columns + 1))
         image = source[:, top : top + rows, left : left + columns]
         swaying = Course.draw(random, 0.08)
-        if random.random() < 0.5:  # crosses the frame, and comes back
+        if random.random() < 0.5:  # cross the frame and come back
             span = float(random.uniform(15, 60) if fast else random.uniform(40, 250))
             across = Course(drift=1.4, span=span, start=float(random.uniform(0, 2 * span)))
             across = replace(across, reach=(-0.4,), period=(1e9,), phase=(np.pi / 2,))
-        else:  # moves around its position
-            place = float(random.uniform(0, 0.7))
+        else:  # move around a fixed position
+            position = float(random.uniform(0, 0.7))
             waves = Course.draw(random, 0.3 if fast else 0.15, fastest=15 if fast else 30)
-            across = Course((*waves.reach, place), (*waves.period, 1e9), (*waves.phase, np.pi / 2))
+            across = Course((*waves.reach, position), (*waves.period, 1e9), (*waves.phase, np.pi / 2))
         base = float(random.uniform(0.1, 0.6))
         down = Course((*swaying.reach, base), (*swaying.period, 1e9), (*swaying.phase, np.pi / 2))
         y = (np.arange(rows) + 0.5) / rows * 2 - 1
@@ -133,19 +133,19 @@ class SceneMaker:
         return Course.draw(self._random, reach * self._random.uniform(0.3, 1), fastest=4, slowest=40)
 
 
-# A person in front of a fixed camera: a slightly swaying body, and a moving head and hands.
+# A person in front of a fixed camera: a slightly swaying body, with a moving head and hands.
 
 
 Photograph = NDArray[np.uint8]
 
 
 def draw_person(photographs: tuple[Photograph, ...], size: tuple[int, int], random: np.random.Generator) -> StageScene:
-    """Draw a scene of one or two people in front of a wall, in which a jump cut changes little of the frame.
+    """Create a scene of one or two people in front of a wall, where a jump cut changes little of the frame.
 
     Args:
-        photographs: [3, h, w] uint8, textures for background and people.
-        size: H and W of the frames.
-        random: Source of all random numbers.
+        photographs: [3, h, w] uint8 textures for the background and the people.
+        size: Height and width of the frames.
+        random: Random generator.
     """
     background = _soften(photographs[random.integers(len(photographs))], random, coarse=True)
     people: list[Sprite] = []
@@ -155,7 +155,7 @@ def draw_person(photographs: tuple[Photograph, ...], size: tuple[int, int], rand
 
 
 def _person(photographs: tuple[Photograph, ...], random: np.random.Generator) -> list[Sprite]:
-    """A body, a head and two hands, as shares of the background's height."""
+    """Create a body, a head and two hands, sized relative to the background's height."""
     height = float(random.uniform(0.35, 0.8))
     top, left = float(random.uniform(0.25, 0.75 - height / 3)), float(random.uniform(0.1, 0.8))
     width, sway = height * float(random.uniform(0.45, 0.8)), float(random.uniform(0, 0.04))
@@ -197,7 +197,7 @@ def _part(
     y = (np.arange(rows) + 0.5) / rows * 2 - 1
     x = (np.arange(columns) + 0.5) / columns * 2 - 1
     mask: NDArray[np.bool_] = np.abs(y[:, None]) ** 3 + np.abs(x[None]) ** 3 <= 1
-    # A wave with an infinite period adds the center of a course.
+    # A wave with an infinite period is a constant, which sets the center of a course.
     courses = [
         replace(move, reach=(*move.reach, at), period=(*move.period, 1e9), phase=(*move.phase, np.pi / 2))
         for move, at in zip(moves, place, strict=True)
@@ -206,7 +206,7 @@ def _part(
 
 
 def _soften(image: Photograph, random: np.random.Generator, *, coarse: bool = False) -> Photograph:
-    """Reduce contrast to that of cloth, skin and walls; with ``coarse`` also the detail."""
+    """Reduce the contrast to that of cloth, skin and walls; with ``coarse``, also reduce the detail."""
     values = image.astype(np.float32)
     if coarse and random.random() < 0.7:
         step = int(random.integers(4, 24))

@@ -1,4 +1,4 @@
-"""Compare shot detectors: peers, the default detector, and detectors trained with each loss."""
+"""Compare shot detectors: published baselines, the default detector, and detectors trained with each loss."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from vidkin_research.spread import spread
 __all__ = ["FAMILIES", "ShotStudy", "count_labels", "run_shot_study", "score_detector", "summarize_shots"]
 
 FAMILIES = "transitions"
-"""Name of the set of composed transitions and negatives, whose rows have their own figures."""
+"""Name of the set of composed transitions and negatives, whose rows have additional metrics."""
 
 _DEEP_SBD = "DeepSBD, 1/8 width"
 
@@ -59,21 +59,21 @@ class ShotStudy:
     Attributes:
         detectors: Registered detectors that need no training.
         losses: Losses used to train a detector.
-        seeds: Number of trainings with every loss and of DeepSBD; 0 evaluates only detectors that need no training.
-        steps: Number of steps of a training on shots.
-        segment_steps: Number of steps of a training of DeepSBD.
-        window: Number of frames in a clip.
+        seeds: Number of runs per loss and of DeepSBD; 0 evaluates only detectors that need no training.
+        steps: Training steps per run of the losses.
+        segment_steps: Training steps per run of DeepSBD.
+        window: Number of frames per clip.
         train_videos: Number of composed videos in the training split.
         test_videos: Number of composed videos in the test split.
-        frames: Number of frames in a composed video.
+        frames: Number of frames per composed video.
         size: Height and width of composed videos.
-        segment_size: Pixels along each side of DeepSBD's input.
-        highlight_videos: Number of highlight videos used in training as well.
+        segment_size: Side of DeepSBD's square input in pixels.
+        highlight_videos: Number of highlight videos that are also used in training.
         network: The frame network, frozen in the rows of the extended rule.
-        published: The published rule and training, reduced; None omits its row.
-        published_seeds: Number of its trainings.
-        family_videos: Number of composed videos per family of transitions and negatives, on which the extents, kinds
-            and false detections of detectors without training are evaluated; 0 omits them.
+        published: Settings of the reduced published rule and training; None omits its row.
+        published_seeds: Number of its runs.
+        family_videos: Number of composed videos per family of transitions and negatives, which measure the extents,
+            kinds and false detections of detectors that need no training; 0 omits them.
         families: The families to compose.
     """
 
@@ -98,7 +98,7 @@ class ShotStudy:
 
 @dataclass(frozen=True, slots=True)
 class _Material:
-    """The sets for evaluation, and the training data of the trained detectors."""
+    """The evaluation sets, and the data for training detectors."""
 
     sets: Mapping[str, Sequence[LabelledVideo]]
     composed: Sequence[LabelledVideo] = ()
@@ -107,7 +107,7 @@ class _Material:
 
     @property
     def videos(self) -> list[LabelledVideo]:
-        """All evaluated videos, each once."""
+        """All evaluated videos, without duplicates."""
         return list({video.path: video for videos in self.sets.values() for video in videos}.values())
 
 
