@@ -55,9 +55,9 @@ def test_every_table_lists_its_requirements_at_its_published_size(table: PaperTa
 
 def test_names_are_unique_and_unknown_names_are_rejected() -> None:
     assert len({table.name for table in PAPER_TABLES}) == len(PAPER_TABLES)
-    with pytest.raises(InvalidArgumentError, match=r"a table must be one of radial-videos, .*; got 'x'"):
+    with pytest.raises(InvalidArgumentError, match=r"a table must be one of radial-videos, .*, got 'x'"):
         paper_table("x")
-    with pytest.raises(InvalidArgumentError, match="table hap-k has no choice of backbone, got 'small'"):
+    with pytest.raises(InvalidArgumentError, match="the backbone of table hap-k cannot be changed, got 'small'"):
         table_needs(paper_table("hap-k"), TableOptions(backbone="small", reduced=True))
 
 
