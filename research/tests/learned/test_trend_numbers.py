@@ -79,7 +79,7 @@ def test_end_rise_detects_a_step_at_the_end() -> None:
 
 
 def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"one row \[N\] of finite numbers, got \[2, 2\]"):
+    with pytest.raises(InvalidArgumentError, match=r"a 1-D array \[N\] of finite numbers, got \[2, 2\]"):
         mann_kendall(np.zeros((2, 2)))
     with pytest.raises(InvalidArgumentError, match="finite numbers"):
         end_rise(np.array([1.0, np.nan]))

@@ -49,8 +49,8 @@ def test_losses_are_ordered_by_micro_ap_and_parts_keep_their_order(report: LossR
     assert "## One loss in addition to the base objective" in lines
     assert "## Ablation of the full objective" in lines
     assert "Measured somewhere." in lines
-    assert "Trained on 9 stretches of 4 videos, measured on 5 stretches of 2 others" in lines[2]
-    assert "`classical`, labels of frames by `vidkin`; clips of 48 frames at 10 a second." in lines[2]
+    assert "Trained on 9 clips from 4 videos and evaluated on 5 clips from 2 other videos" in lines[2]
+    assert "`classical`, frame labels from `vidkin`; windows of 48 frames at 10 per second." in lines[2]
     assert "7 steps of 3 clips, seeds 0, 1." in lines[2]
     assert "## k over frames" not in lines
 
@@ -72,7 +72,7 @@ def test_scores_with_other_times_have_a_table_of_their_means(report: LossReport)
 def test_rows_of_regions_have_a_table(report: LossReport) -> None:
     page = as_page(LossReport(report.study, (4, 9), (2, 5), [run("Chamfer alone, all regions", 0, 0.2)]))
     assert "## k over regions" in page
-    assert "## Parts" not in page
+    assert "## Ablation" not in page
 
 
 def test_group_without_runs_has_no_table(report: LossReport) -> None:
