@@ -115,7 +115,7 @@ def test_vsc2022_includes_videos_without_a_copy(tmp_path: Path) -> None:
     [
         ("fivr-5k", {}, "missing annotation.json; download it from https://github.com/MKLab-ITI/FIVR-200K"),
         ("fivr-5", {}, "dataset must be one of cc_web_video, evve, fivr-200k"),
-        ("svd", {"test_groundtruth": "1.mp4 2.mp4\n"}, "line 1 must have 3 fields, got 2"),
+        ("svd", {"test_groundtruth": "1.mp4 2.mp4\n"}, "line 1: must have 3 fields, got 2"),
         ("svd", {"test_groundtruth": "1.mp4 2.mp4 yes\n"}, "labels must be 0 or 1, got 'yes' for 1.mp4"),
         ("evve", {"evve__json": {"annotation": {}}}, "must contain annotation, queries and database"),
         ("evve", {"evve__json": "{"}, "cannot be read as annotations"),
@@ -135,7 +135,7 @@ def test_vsc2022_includes_videos_without_a_copy(tmp_path: Path) -> None:
             {"annotation__json": {"q": ["v"]}, "youtube_ids__txt": "v\n"},
             r"annotation\.json must contain",
         ),
-        ("fivr-200k", {"annotation__json": {"q": {"ND": None}}, "youtube_ids__txt": "v\n"}, "of query q"),
+        ("fivr-200k", {"annotation__json": {"q": {"ND": None}}, "youtube_ids__txt": "v\n"}, "for query q"),
         (
             "fivr-5k",
             {

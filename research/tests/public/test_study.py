@@ -79,7 +79,7 @@ def test_run_reports_what_is_missing(folder: Path) -> None:
     assert (report.missing_queries, report.missing_videos) == (("gone",), ("lost",))
     assert [(figure.name, figure.value) for figure in report.figures] == [("mAP", 1.0), ("micro-AP", 1.0)]
     strangers = RetrievalBenchmark("made", ("x",), ("y",), (TASK,))
-    with pytest.raises(InvalidArgumentError, match="features of 0 of 1 queries and of 0 of 1 videos"):
+    with pytest.raises(InvalidArgumentError, match="features of 0 of 1 queries and 0 of 1 videos"):
         run_benchmark(strangers, StoredFeatures.open(folder), ChamferSystem())
 
 

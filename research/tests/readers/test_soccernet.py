@@ -81,7 +81,7 @@ def test_invalid_soccernet_labels_are_rejected(tmp_path: Path) -> None:
         read_soccernet(labels, "1.mkv", fps=10, frames=10, shots=whole)
     with pytest.raises(
         InvalidArgumentError,
-        match=r"exactly one of cameras",
+        match=r"pass either cameras",
     ):
         read_soccernet(labels, "1.mkv", fps=10, frames=10)
     with pytest.raises(
