@@ -15,7 +15,7 @@ _COLUMNS: dict[str, Callable[[RowFigures], float]] = {
     "macro": lambda run: 100 * run.macro,
     "triplet precision": lambda run: 100 * run.triplet_precision,
     **{f"R@{k}": lambda run, column=column: 100 * run.recalls[column] for column, k in enumerate(RECALLS)},  # type: ignore[misc]
-    "ms an image": lambda run: run.milliseconds,
+    "ms per image": lambda run: run.milliseconds,
     "s to fit": lambda run: run.seconds_to_fit,
 }
 
