@@ -135,7 +135,7 @@ def _print_report(report: Report) -> None:
         rows = [
             [
                 line["detector"],
-                *("" if (share := line.get(name)) is None else _shown(share) for name in _COLUMNS),
+                *("" if (share := line.get(name)) is None else _measure_cell(share) for name in _COLUMNS),
                 f"{line['gradual_found']['mean']:.1f} of {line['gradual']}",
             ]
             for line in report.summary
@@ -158,7 +158,7 @@ def _print_report(report: Report) -> None:
     )
 
 
-def _shown(share: Mapping[str, Any]) -> str:
+def _measure_cell(share: Mapping[str, Any]) -> str:
     return percent(share["mean"], share["deviation"])
 
 

@@ -57,12 +57,12 @@ class Layout:
     @property
     def source_box(self) -> Box:
         """The crop as fractions of the source frame size."""
-        return _shares(self.crop, self.size)
+        return _to_fractions(self.crop, self.size)
 
     @property
     def edited_box(self) -> Box:
         """The position as fractions of the copy's frame size."""
-        return _shares(self.place, self.canvas)
+        return _to_fractions(self.place, self.canvas)
 
 
 # (source frame size, setting, fraction of the video that has passed, 0 to 1) -> layout
@@ -111,19 +111,19 @@ def boxes_of(arrange: Arrangement) -> BoxPair:
 
     def boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
         first, last = (arrange(size, setting, part) for part in (0.0, 1.0))
-        return _mean(first.source_box, last.source_box), _mean(first.edited_box, last.edited_box)
+        return _mean_box(first.source_box, last.source_box), _mean_box(first.edited_box, last.edited_box)
 
     return boxes
 
 
 def off_center(size: Size, setting: EditSetting, passed: float, *, share: float) -> Layout:
     """Crop to this fraction of each side; the offset on each axis is in one of the outer thirds of its range."""
-    return _cropped(size, off_center_window(size, setting.random(), share))
+    return _crop_layout(size, off_center_window(size, setting.random(), share))
 
 
 def turned_center(size: Size, setting: EditSetting, passed: float) -> Layout:
     """Crop to the largest centered 9:16 window; for portrait video, the largest 16:9 window."""
-    return _cropped(size, _turned_window(size, 0.5))
+    return _crop_layout(size, _reoriented_window(size, 0.5))
 
 
 def turned_pan(size: Size, setting: EditSetting, passed: float) -> Layout:
@@ -131,7 +131,7 @@ def turned_pan(size: Size, setting: EditSetting, passed: float) -> Layout:
     random = setting.random()
     ends = [float(random.uniform(0, 0.3)), float(random.uniform(0.7, 1))]
     first, last = ends if random.random() < 0.5 else ends[::-1]
-    return _cropped(size, _turned_window(size, first + passed * (last - first)))
+    return _crop_layout(size, _reoriented_window(size, first + passed * (last - first)))
 
 
 def turned_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
@@ -139,13 +139,13 @@ def turned_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
     short = round_to_even(min(size))
     long = round_to_even(short * 16 / 9)
     canvas = (short, long) if size[0] >= size[1] else (long, short)
-    return _centered(size, canvas, 1.0)
+    return _center_layout(size, canvas, 1.0)
 
 
 def square_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
     """Center the full frame in a square, with margins of at least 4 %."""
     side = round_to_even(min(size))
-    return _centered(size, (side, side), 0.92)
+    return _center_layout(size, (side, side), 0.92)
 
 
 def part_of(size: Size, setting: EditSetting, passed: float, *, columns: int, rows: int) -> Layout:
@@ -245,7 +245,7 @@ def rotated_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
     return (0.5 - across, 0.5 - down, 0.5 + across, 0.5 + down), WHOLE
 
 
-def _turned_window(size: Size, position: float) -> Rectangle:
+def _reoriented_window(size: Size, position: float) -> Rectangle:
     """Return the largest window of the other orientation, at this fraction of its range."""
     width, height = size
     if width >= height:
@@ -257,24 +257,24 @@ def _turned_window(size: Size, position: float) -> Rectangle:
     return (0, top, width, top + side)
 
 
-def _cropped(size: Size, window: Rectangle) -> Layout:
+def _crop_layout(size: Size, window: Rectangle) -> Layout:
     left, top, right, bottom = window
     canvas = (right - left, bottom - top)
     return Layout(size, window, canvas, (0, 0, *canvas))
 
 
-def _centered(size: Size, canvas: Size, share: float) -> Layout:
+def _center_layout(size: Size, canvas: Size, share: float) -> Layout:
     """Center the full frame, as large as fits in this fraction of the canvas."""
     factor = share * min(canvas[0] / size[0], canvas[1] / size[1])
     width, height = (min(side, round_to_even(own * factor)) for own, side in zip(size, canvas, strict=True))
     return Layout(size, (0, 0, *size), canvas, center_box((width, height), canvas))
 
 
-def _shares(box: Rectangle, size: Size) -> Box:
+def _to_fractions(box: Rectangle, size: Size) -> Box:
     width, height = size
     return (box[0] / width, box[1] / height, box[2] / width, box[3] / height)
 
 
-def _mean(first: Box, second: Box) -> Box:
+def _mean_box(first: Box, second: Box) -> Box:
     left, top, right, bottom = ((a + b) / 2 for a, b in zip(first, second, strict=True))
     return (left, top, right, bottom)

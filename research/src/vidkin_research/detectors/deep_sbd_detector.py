@@ -82,7 +82,7 @@ class DeepSbdBaseline:
         self._differences.append(float(spread.mean()))
         self._histograms.append(image)
         self._times.append(frame.time)
-        self._take(image)
+        self._push_image(image)
 
     def finish(self) -> DetectedCuts:
         """Return the cuts; the curve is the probability of any transition, at the middle of each segment."""
@@ -90,7 +90,7 @@ class DeepSbdBaseline:
         if frames == 0:
             return DetectedCuts(())
         while self._taken < SEGMENT or (self._taken - SEGMENT) % STRIDE:
-            self._take(self._recent[-1])
+            self._push_image(self._recent[-1])
         self._classify()
         probabilities = np.concatenate(self._probabilities)
         cuts: dict[int, DetectedCut] = {}
@@ -115,7 +115,7 @@ class DeepSbdBaseline:
         )
         return DetectedCuts(tuple(cuts[frame] for frame in sorted(cuts)), curve)
 
-    def _take(self, image: NDArray[np.uint8]) -> None:
+    def _push_image(self, image: NDArray[np.uint8]) -> None:
         self._recent.append(image)
         self._taken += 1
         if self._taken >= SEGMENT and (self._taken - SEGMENT) % STRIDE == 0:

@@ -286,7 +286,7 @@ DEEP_SBD = ShotMethod(
 _BATCH = 16
 
 # Bias of a class without training segments, so that it is never predicted.
-_NEVER = -1e3
+_NEVER_LOGIT = -1e3
 
 
 def fit_svm(
@@ -345,7 +345,7 @@ def fit_svm(
     layer = network.classifier
     with torch.no_grad():
         layer.weight.zero_()
-        layer.bias.fill_(_NEVER)
+        layer.bias.fill_(_NEVER_LOGIT)
         for row, label in enumerate(machine.classes_.tolist()):
             layer.weight[label] = torch.from_numpy(weights[row]).to(place)
             layer.bias[label] = float(biases[row])

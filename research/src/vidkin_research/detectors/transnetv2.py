@@ -75,7 +75,7 @@ class TransNetV2Detector:
             network: nn.Module = Network(device="cpu").eval()
         self._network = network
         self._threshold = threshold
-        self._held: list[NDArray[np.uint8]] = []
+        self._window_images: list[NDArray[np.uint8]] = []
         self._heads: list[NDArray[np.float32]] = []
         self._times: list[float] = []
 
@@ -87,7 +87,7 @@ class TransNetV2Detector:
         if image.shape[:2] != (_HEIGHT, _WIDTH):
             image = np.asarray(Image.fromarray(image).resize((_WIDTH, _HEIGHT), Image.Resampling.BILINEAR))
         if not self._times:
-            self._held = [image] * _PADDING
+            self._window_images = [image] * _PADDING
         self._times.append(frame.time)
         self._add_frame(image)
 
@@ -96,7 +96,7 @@ class TransNetV2Detector:
         frames = len(self._times)
         if not frames:
             return DetectedCuts(())
-        last = self._held[-1]
+        last = self._window_images[-1]
         for _ in range(_PADDING + -frames % _STEP):
             self._add_frame(last)
         heads = np.concatenate(self._heads)[:frames]
@@ -106,14 +106,14 @@ class TransNetV2Detector:
     def _add_frame(self, image: NDArray[np.uint8]) -> None:
         import torch
 
-        self._held.append(image)
-        if len(self._held) == _WINDOW:
-            window = torch.from_numpy(np.stack(self._held))
+        self._window_images.append(image)
+        if len(self._window_images) == _WINDOW:
+            window = torch.from_numpy(np.stack(self._window_images))
             with torch.inference_mode():
                 single, other = self._network(window[None])
             heads = torch.cat([single, other["many_hot"]], dim=2).sigmoid()
             self._heads.append(heads[0, _PADDING : _PADDING + _STEP].float().numpy())
-            del self._held[:_STEP]
+            del self._window_images[:_STEP]
 
 
 def cuts_of_heads(heads: NDArray[np.float32], threshold: float) -> tuple[DetectedCut, ...]:

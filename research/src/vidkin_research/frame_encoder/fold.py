@@ -133,7 +133,7 @@ def fold_teacher(
                 ours = _apply(block, ours, bfloat16)
             theirs = _apply(original, theirs, bfloat16)
             if block is not None:
-                lost = _unexplained(ours, theirs, outside)
+                lost = _unexplained_variance(ours, theirs, outside)
                 logger.info("stage %d, block %d: lost %.3f of the variance of its maps", number, position, lost)
 
 
@@ -153,7 +153,7 @@ def _apply(block: Callable[[torch.Tensor], torch.Tensor], maps: Maps, bfloat16: 
         return [block(each) for each in maps]
 
 
-def _unexplained(ours: Maps, theirs: Maps, outside: torch.Tensor | None) -> float:
+def _unexplained_variance(ours: Maps, theirs: Maps, outside: torch.Tensor | None) -> float:
     """Return the squared error of a student's maps as a fraction of the variance of the teacher's maps."""
     wrong = spread = 0.0
     for own, their in zip(ours, theirs, strict=True):
@@ -186,13 +186,13 @@ def _fold_block(
     normal = Normal(block.reduce.in_channels, len(inner))
     for own, right, positions in zip(ours, reduced, before, strict=True):
         normal.add(_rows(own, positions), _rows(right[:, inner], positions))
-    _put(block.reduce, *normal.solve(_RIDGE))
+    _set_weights(block.reduce, *normal.solve(_RIDGE))
 
     maps = [functional.relu(block.reduce(each)) for each in ours]
     normal = Normal(9 * len(inner), len(outer))
     for own, right, positions in zip(maps, middled, after, strict=True):
         normal.add(_patches(own, stride, positions), _rows(right[:, outer], positions))
-    _put(block.middle, *normal.solve(_RIDGE))
+    _set_weights(block.middle, *normal.solve(_RIDGE))
 
     widens = isinstance(block.shortcut, nn.Conv2d)
     entering = block.reduce.in_channels if widens else 0
@@ -206,9 +206,9 @@ def _fold_block(
         else:
             normal.add(inputs, targets - entered)
     weight, shift = normal.solve(_RIDGE)
-    _put(block.expand, weight[:, : len(outer)], shift)
+    _set_weights(block.expand, weight[:, : len(outer)], shift)
     if isinstance(block.shortcut, nn.Conv2d):
-        _put(block.shortcut, weight[:, len(outer) :], torch.zeros_like(shift))
+        _set_weights(block.shortcut, weight[:, len(outer) :], torch.zeros_like(shift))
 
 
 def _select_inside(
@@ -256,7 +256,7 @@ def _select(maps: torch.Tensor, channels: torch.Tensor | None) -> torch.Tensor:
     return maps if channels is None else maps[:, channels]
 
 
-def _put(layer: nn.Conv2d, weight: torch.Tensor, shift: torch.Tensor) -> None:
+def _set_weights(layer: nn.Conv2d, weight: torch.Tensor, shift: torch.Tensor) -> None:
     layer.weight.copy_(weight.view(layer.weight.shape))
     assert layer.bias is not None
     layer.bias.copy_(shift)

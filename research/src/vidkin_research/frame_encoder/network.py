@@ -160,15 +160,15 @@ def load_teacher(file: Path, *, side: int) -> Student:
     weight = weight / np.array(_DEVIATION, np.float32)[:, None, None]
     # Adjust the bias so that subtracting gray gives the same result as subtracting the mean.
     bias = bias + weight.sum(axis=(2, 3)) @ (GRAY - np.array(_MEAN, np.float32))
-    _put(teacher.stem, weight, bias)
+    _set_weights(teacher.stem, weight, bias)
     for stage in teacher.stages:
         for number, block in enumerate(stage.children()):
-            _put(block.reduce, *next(given))
+            _set_weights(block.reduce, *next(given))
             if number == 0:
-                _put(block.shortcut, *next(given))
-            _put(block.middle, *next(given))
-            _put(block.expand, *next(given))
-    _put(teacher.head, *head)
+                _set_weights(block.shortcut, *next(given))
+            _set_weights(block.middle, *next(given))
+            _set_weights(block.expand, *next(given))
+    _set_weights(teacher.head, *head)
     return teacher
 
 
@@ -205,7 +205,7 @@ def load_student(student: Student, file: Path) -> None:
 _Layer = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
-def _put(layer: Any, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> None:
+def _set_weights(layer: Any, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> None:
     with torch.no_grad():
         layer.weight.copy_(torch.tensor(weight))
         layer.bias.copy_(torch.tensor(bias))

@@ -110,10 +110,10 @@ def squared(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
     return fit_to_square(image, side, "stretch")
 
 
-_Found = Iterator[tuple[str, float, PILImage.Image]]  # group, seconds, image
+_Pictures = Iterator[tuple[str, float, PILImage.Image]]  # group, seconds, image
 
 
-def _gather_source(work: Path, name: str, read: Callable[[], _Found]) -> None:
+def _gather_source(work: Path, name: str, read: Callable[[], _Pictures]) -> None:
     label = name.replace("/", "-")
     file = work / "lists" / f"{label}.json"
     if file.exists():
@@ -132,7 +132,7 @@ def _gather_source(work: Path, name: str, read: Callable[[], _Found]) -> None:
     logger.info("%s: %d images", name, len(rows))
 
 
-def _package_pictures(work: Path, package: Package) -> _Found:
+def _package_pictures(work: Path, package: Package) -> _Pictures:
     folder = work / "unpacked" / package.name
     files = [
         file
@@ -172,7 +172,7 @@ def _webp_in(file: Path) -> Iterator[bytes]:
         yield content[found.start() : found.start() + length + 8]
 
 
-def _folder_pictures(data: Path, folder: Folder) -> _Found:
+def _folder_pictures(data: Path, folder: Folder) -> _Pictures:
     root = data / folder.name
     if not folder.frames:
         for file in sorted(root.rglob("*.jpg")):
@@ -204,7 +204,7 @@ def _frames(file: Path, folder: Folder) -> Iterator[tuple[float, NDArray[np.uint
                 return
 
 
-def _drawn_pictures() -> _Found:
+def _drawn_pictures() -> _Pictures:
     for number in range(_DRAWN):
         yield str(number), 0.0, _fit(PILImage.fromarray(draw_page(np.random.default_rng([57, number]))))
 

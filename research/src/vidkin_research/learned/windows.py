@@ -377,7 +377,7 @@ def find_gradual(windows: ShotWindows, cuts: Sequence[int], rule: FittedRule) ->
     for start, end in pairwise([0, *cuts, len(windows)]):
         for frame, numbers in gradual_candidates(windows, start, end):
             if rule.probability(numbers) >= rule.threshold:
-                first, last = _interval(windows.features, frame, start, end)
+                first, last = _change_interval(windows.features, frame, start, end)
                 if (first + last) // 2 <= start:  # there is a hard cut, or the video starts here
                     continue
                 transitions.append(GradualTransition(first, last, rule.confidence(numbers)))
@@ -422,7 +422,7 @@ def _novelty(windows: ShotWindows, start: int, end: int, reach: int) -> NDArray[
     return distances
 
 
-def _interval(features: NDArray[np.float32], frame: int, start: int, end: int) -> tuple[int, int]:
+def _change_interval(features: NDArray[np.float32], frame: int, start: int, end: int) -> tuple[int, int]:
     """Return the first and last frame of the change from one side to the other."""
     left, right = max(start, frame - _FAR), min(end - 1, frame + _FAR)
     part = features[left : right + 1].astype(np.float64)

@@ -168,7 +168,7 @@ class _GradualComposer:
             before[:] = before + (shot[:span] - before) * course[:, None, None, None]
         else:
             self._cover(before, shot[:span], course)
-        first, last = _visible(before, old, shot[:span])
+        first, last = _visible_range(before, old, shot[:span])
         self._gradual.append((self.end - span + first, self.end - span + last, kind))
         self._free = self.end
         self._append(shot[span:])
@@ -375,7 +375,7 @@ def _zoom(pictures: ShotPictures, share: float) -> ShotPictures:
     return pictures[:, :, rows[:, None], columns[None]].copy()
 
 
-def _visible(mixed: ShotPictures, one: ShotPictures, other: ShotPictures) -> tuple[int, int]:
+def _visible_range(mixed: ShotPictures, one: ShotPictures, other: ShotPictures) -> tuple[int, int]:
     """Return the first and last frame that visibly differ from both shots, as composed videos are labeled."""
     away, left = (abs(mixed[:, 0] - shot[:, 0]).mean((1, 2)) for shot in (one, other))
     least = np.maximum(_MIN_VISIBLE * abs(one[:, 0] - other[:, 0]).mean((1, 2)), 0.05)

@@ -264,7 +264,7 @@ def _turn(pictures: Pictures, other: Pictures, random: np.random.Generator) -> i
     return 1
 
 
-def _nothing(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+def _do_nothing(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
     return 1
 
 
@@ -285,6 +285,6 @@ NEGATIVE_FAMILIES: dict[str, Callable[[Pictures, Pictures, np.random.Generator],
     "exposure": _exposure,
     "camera over a picture": _wander,
     "turning camera": _turn,
-    "single take": _nothing,
+    "single take": _do_nothing,
 }
 """Function for each family, in table order; it modifies the frames and returns the number of events."""

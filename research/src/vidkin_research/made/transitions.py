@@ -156,8 +156,8 @@ def _move_over(path: str) -> Pictures:
         picture = photograph.convert("RGB")
         width, height = picture.size
         side = min(width / WIDTH, height / HEIGHT)
-        zoom = _way(random, 0.6, 0.95)
-        down, across = (_way(random, 0.2, 0.8) for _ in range(2))
+        zoom = _random_path(random, 0.6, 0.95)
+        down, across = (_random_path(random, 0.2, 0.8) for _ in range(2))
         frames = []
         for share, row, column in zip(zoom, down, across, strict=True):
             wide, tall = side * WIDTH * share, side * HEIGHT * share
@@ -167,7 +167,7 @@ def _move_over(path: str) -> Pictures:
     return np.stack(frames)
 
 
-def _way(random: np.random.Generator, least: float, most: float) -> NDArray[np.float64]:
+def _random_path(random: np.random.Generator, least: float, most: float) -> NDArray[np.float64]:
     first, last = random.uniform(least, most, 2).tolist()
     return np.linspace(first, last, _MOVED)
 
@@ -206,7 +206,7 @@ def make_transition(takes: TakeReader, family: str, *, seed: int, rate: float = 
         return _fade_through(family, one, other, before, span, 0 if "black" in family else 255, random)
     look = str(random.choice(entry.looks))
     mixed = cross(one[before:], other[:span], look, rate)
-    first, last = _visible(mixed, one[before:], other[:span])
+    first, last = _visible_range(mixed, one[before:], other[:span])
     pictures = np.concatenate([one[:before], mixed, other[span:]])
     return MadeTransition(family, entry.kind, pictures, before + first, before + last, look)
 
@@ -241,7 +241,7 @@ def cross(one: Pictures, other: Pictures, look: str, rate: float) -> Pictures:
     return np.concatenate([np.stack(mixed), other[len(mixed) :]])
 
 
-def _visible(mixed: Pictures, one: Pictures, other: Pictures) -> tuple[int, int]:
+def _visible_range(mixed: Pictures, one: Pictures, other: Pictures) -> tuple[int, int]:
     """Return the first and last frame that differ from both shots by more than a hundredth of their difference.
 
     Some FFmpeg transitions begin and end with frames of only one shot: a circle opens for two thirds of the duration.

@@ -111,11 +111,11 @@ def measure_speed(device: str) -> tuple[float, str]:
     count, began = 0, 0.0
     with torch.no_grad():
         layer(images)
-        _wait(where)
+        _synchronize(where)
         began = time.perf_counter()
         while count < 2 or time.perf_counter() - began < _MEASURED_SECONDS:
             layer(images)
-            _wait(where)
+            _synchronize(where)
             count += 1
     speed = count * operations / (time.perf_counter() - began)
     return speed, f"{where.type} of this machine, measured at {speed / 1e9:.0f} gigaflops"
@@ -135,6 +135,6 @@ def _outputs(model: Encoder, inputs: Tensor) -> object:
     return model(inputs) if model.config.kind == "two_head" else model.embed(inputs)
 
 
-def _wait(device: torch.device) -> None:
+def _synchronize(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)

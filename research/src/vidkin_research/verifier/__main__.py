@@ -73,7 +73,7 @@ def main() -> None:
         material = add_edited(material, pictures, given.work / "mixed")
     stills = encode_stills(store, pictures, given.work)
     sources = {step: FrameSource(store, cohort, given.work, step=step) for step in (1, 2)}
-    is_left = np.concatenate([_is_held(material), np.arange(len(stills.plain)) % _FOLD == 0])
+    is_left = np.concatenate([_is_held_out(material), np.arange(len(stills.plain)) % _FOLD == 0])
     parts, held = [], []
     for query_step, step, backwards in _STEPS:
         queries = FrameSource(store, cohort, given.work, step=query_step, crops=True, backwards=backwards)
@@ -86,7 +86,7 @@ def main() -> None:
         if not backwards:
             columns = parts[-1].levels.shape[1]
             parts.append(measure_shared_cards(store, cohort, material, queries, sources[step], columns=columns))
-            held.append(_is_held(material))
+            held.append(_is_held_out(material))
     pairs = join_pairs(parts)
     logger.info("%d queries, %d videos, %d pairs compared", *pairs.levels.shape, int(pairs.compared.sum()))
     document = train_document(pairs, np.concatenate(held), given.losses, given.seeds)
@@ -142,7 +142,7 @@ def _measure(networks: Sequence[Verifier], training: Pairs, validation: Pairs) -
     return {**rank_copies(scores, validation.levels), **count_false(scores, validation.levels)}
 
 
-def _is_held(material: CopyMaterial) -> NDArray[np.bool_]:
+def _is_held_out(material: CopyMaterial) -> NDArray[np.bool_]:
     """Return whether each query is from a recording that is held out to choose the loss."""
     recordings = sorted({query.recording.path for query in material.queries})
     held = set(recordings[::_FOLD])

@@ -61,13 +61,13 @@ def _write_edited(query: QueryClip, path: Path, seed: list[int], pictures: Mater
     edited = []
     for image in frames.images:
         # Use the same seed for each frame, so that all frames of the copy have the same edit.
-        changed, kinds = edit_picture(image, np.random.default_rng([*seed, 1]), _supplied(supply))
+        changed, kinds = edit_picture(image, np.random.default_rng([*seed, 1]), _picture_source(supply))
         edited.append(changed)
     logger.info("%s: %s", path.name, ", ".join(kinds))
     write_video(path, edited, rate=_RATE, crf=int(random.integers(18, 38)), threads=1)
 
 
-def _supplied(pictures: list[NDArray[np.uint8]]) -> Callable[[], NDArray[np.uint8]]:
+def _picture_source(pictures: list[NDArray[np.uint8]]) -> Callable[[], NDArray[np.uint8]]:
     """Return a function that returns these images in turn."""
     numbers = iter(range(10**6))
     return lambda: pictures[next(numbers) % len(pictures)]

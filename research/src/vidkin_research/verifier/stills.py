@@ -44,15 +44,17 @@ class StillVectors:
 
     def queries(self, rate: float, cohort: Vectors) -> list[tuple[Sequenced]]:
         """Return the images as videos of a few seconds."""
-        return self._held(self.plain, self.information[:, 0], self.thumbnails[:, 0], self._lengths(0), rate, cohort)
+        return self._described(
+            self.plain, self.information[:, 0], self.thumbnails[:, 0], self._lengths(0), rate, cohort
+        )
 
     def videos(self, rate: float, cohort: Vectors) -> list[tuple[Sequenced]]:
         """Return the copies as videos, ordered by image."""
         vectors = self.copies.reshape(-1, self.copies.shape[-1])
         small = self.thumbnails[:, 1:].reshape(-1, *self.thumbnails.shape[2:])
-        return self._held(vectors, self.information[:, 1:].ravel(), small, self._lengths(1), rate, cohort)
+        return self._described(vectors, self.information[:, 1:].ravel(), small, self._lengths(1), rate, cohort)
 
-    def _held(
+    def _described(
         self,
         vectors: Vectors,
         information: Vectors,
@@ -102,7 +104,7 @@ def encode_stills(store: VectorStore, pictures: Material, folder: Path) -> Still
         photographs = random.choice(pictures.validation, _PHOTOGRAPHS, replace=False).tolist()
         images = [draw_page(random) for _ in range(_PAGES)]
         images += [pictures.pictures[number].read(pictures.work) for number in photographs]
-        others = _supply(pictures, random)
+        others = _picture_source(pictures, random)
         copies = [edit_picture(image, random, others)[0] for image in images for _ in range(_COPIES)]
         plain, edited = store.encode(images), store.encode(copies)
         folder.mkdir(parents=True, exist_ok=True)
@@ -130,5 +132,5 @@ def encode_stills(store: VectorStore, pictures: Material, folder: Path) -> Still
         return StillVectors(stored["plain"], stored["copies"], stored["information"], stored["thumbnails"])
 
 
-def _supply(pictures: Material, random: np.random.Generator) -> Callable[[], NDArray[np.uint8]]:
+def _picture_source(pictures: Material, random: np.random.Generator) -> Callable[[], NDArray[np.uint8]]:
     return lambda: pictures.pictures[int(random.choice(pictures.training))].read(pictures.work)
