@@ -160,13 +160,13 @@ def test_help_names_the_tables_of_a_recipe() -> None:
 
 def test_rate_is_rejected_if_every_frame_is_read(labels: Path) -> None:
     told = run(labels, "--method", "deepsbd", "--rate", "10", status=2).stderr
-    assert "--rate is for recipes with [shots], but method deepsbd reads every frame" in told
+    assert "--rate is only for recipes with [shots]; method deepsbd reads every frame" in told
 
 
 def test_check_lists_videos_with_their_errors(labels: Path, tmp_path: Path) -> None:
     printed = run(labels, "--check", "-o", tmp_path / "m").stdout
     assert printed.count("training") == 4
-    assert printed.count("held out, to fit thresholds") == 1
+    assert printed.count("fitting the thresholds (held out)") == 1
     told = json.loads(run(labels, "--check", "-f", "json", "--method", "deepsbd").stdout)["videos"]
     assert [(one["shots"], one["hard"], one["gradual"], one["critical"]) for one in told] == [(3, 2, 0, 1)] * 5
     assert not any(one["is_held_out"] for one in told)

@@ -119,7 +119,7 @@ def test_page_states_the_findings(plan: ComparisonPlan, summary: Summary) -> Non
     assert "**90.0 +- 2.0**" in page  # the best QP; hierarchical AP, equally good, too
     assert "Radial (no gradient through R) minus Triplet: +18.0 points of QP, more than two" in page
     assert "Our best method on the validation split: All quadlets of a batch; +4.0 points of QP" in page
-    assert "Collapse warning: Radial, published gradient at rate 0.001, 3 of 3 runs; mean distance" in page
+    assert "Collapse warning: Radial, published gradient at rate 0.001, 3 of 3 runs; mean pairwise distance" in page
     assert "| Triplet | 62.0 | 90.0 | 80.0 | 0.25 | 0.50 | 1.50 | 7 |" in page  # what lies behind QP
     assert "A machine." in page
     # Both protocols have a name and a column, and the headline is that of test quadlets.

@@ -97,5 +97,5 @@ def test_results_on_other_data_are_rejected(clips: Path, edited: Path, tmp_path:
     (work / "shots-data.json").unlink()
     (work / "runs").mkdir()
     (work / "shots-data.json").write_text(json.dumps({"--data": "other"}))
-    with pytest.raises(InvalidArgumentError, match=r"runs with other data \(--data, --videos\)"):
+    with pytest.raises(InvalidArgumentError, match=r"results from other data \(--data, --videos\)"):
         run_shot_study(study, edited, videos=clips, work=work)

@@ -64,4 +64,4 @@ def test_names_are_unique_and_unknown_names_are_rejected() -> None:
 def test_published_sets_can_be_chosen() -> None:
     needs = table_needs(paper_table("two-heads"), TableOptions(reduced=True, sets=("dogs", "nabirds")))
     assert [need.path for need in needs.data] == ["dogs", "nabirds"]
-    assert "120 breeds of dogs: 20,580 items" in needs.data[0].what
+    assert "120 dog breeds: 20,580 items" in needs.data[0].what

@@ -83,7 +83,7 @@ def write_report(
         lines += [
             "",
             f"Retrieval on {summary.set}: queries on the left (evenly sampled test items, not hand-picked), results of "
-            "the first seed on the right.  Green: same subcategory; blue: same category; red: another category.",
+            "the first seed on the right. Green: same subcategory; blue: same category; red: another category.",
             "",
             f"![Retrieval on {summary.set}]({picture.name})",
         ]
@@ -184,7 +184,7 @@ def _sentences(summary: Summary) -> list[str]:
         pairs = "; ".join(f"{better} above {worse}" for better, worse in verdict.reversed_pairs) or "none"
         sentences.append(
             f"* Rank correlation with the published results: Spearman {verdict.order:+.2f}; pairs in the opposite "
-            f"order by more than  two standard deviations: {pairs}."
+            f"order by more than two standard deviations: {pairs}."
         )
     for row in summary.common:
         if row.collapsed:
