@@ -34,7 +34,7 @@ class _Benchmarks(LazyGroup):
         ),
         "shots": LazyCommand(
             "vidkin_research.commands.shots:shots",
-            "Compare shot detectors: published peers, the default, and detectors trained with each loss.",
+            "Compare shot detectors: published methods, the default, and detectors trained with each loss.",
         ),
         "critical": LazyCommand(
             "vidkin_research.commands.critical:critical",

@@ -87,7 +87,7 @@ def shots(
     quick: Annotated[bool, typer.Option("--quick", help="One seed and a third of the steps.")] = False,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
-    """Compare shot detectors: published peers, the default, and detectors trained with each loss.
+    """Compare shot detectors: published methods, the default, and detectors trained with each loss.
 
     Without --videos, only detectors that need no training are evaluated, on the edited videos. With --videos, videos
     are composed from single-shot clips, with separate clips for training and evaluation. The evaluation clips also form

@@ -153,7 +153,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class EditPlan:
-    """Result of `Edit.plan`: stretches in the order of the copy, and the filler frames before and after them."""
+    """Result of `Edit.plan`: the segments in the order of the copy, and the filler frames before and after them."""
 
     stretches: tuple[Stretch, ...]
     rate: float

@@ -1,4 +1,4 @@
-"""Where the source appears in a copy's frame: crops, borders, split screens, insets and perspective.
+"""Arrangement of the source in a copy's frame: crops, borders, split screens, insets and perspective.
 
 An `Arrangement` returns the position in pixels, which determines both the transform and the ground truth. The
 augmentations of training clips share `center_box`, `split_parts` and `homographies` with these edits, but not their

@@ -80,7 +80,7 @@ class GalleryVideo:
 
     @property
     def edit_family(self) -> str | None:
-        """What the edit changes; None for an unedited video."""
+        """Family of the edit; None for an unedited video."""
         if self.edit in SOUND_EDITS or self.edit == BOTH_KEPT:
             return SOUND
         return EDITS[self.edit].family if self.edit in EDITS else None

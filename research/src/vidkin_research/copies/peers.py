@@ -93,4 +93,4 @@ VPDQ = CopyPeer(
     missing="" if find_spec("vpdq") else "vPDQ is left out: the package vpdq is not installed.",
 )
 PEERS = (PHASH, VPDQ)
-"""The systems that `vidkin benchmark copies --peers` measures besides vidkin."""
+"""Other systems that `vidkin benchmark copies --peers` measures."""

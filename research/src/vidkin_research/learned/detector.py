@@ -44,11 +44,10 @@ if TYPE_CHECKING:
     from vidkin.media.frames import Fit
 
 CutRule = Literal["extended", "slope", "default"]
-
-"""How cuts are found. ``slope`` is the published rule: a sudden change in the slope of the curve, over full windows.
-``extended`` is ours: it also uses the novelty of neighboring windows, the frames themselves and both sides of a cut,
-computes a curve for shots shorter than a window, and finds gradual transitions. ``default``: vidkin's default detector
-finds the transitions, and the metric only decides which shots are critical."""
+"""Cut rule. ``slope`` is the published rule: a sudden change in the slope of the curve, over full windows. ``extended``
+is ours: it also uses the novelty of neighboring windows, the frames themselves and both sides of a cut, computes a
+curve for shots shorter than a window, and finds gradual transitions. ``default``: vidkin's default detector finds the
+transitions, and the metric only decides which shots are critical."""
 
 CUT_RULES: tuple[CutRule, ...] = get_args(CutRule)
 

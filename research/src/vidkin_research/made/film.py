@@ -73,7 +73,7 @@ class Film:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilmRecipe:
-    """What a film is composed of.
+    """Settings from which a film is composed.
 
     Attributes:
         joins: Relative frequency of each kind of join. Empty makes a film of one shot.
@@ -128,7 +128,7 @@ def compose_film(footage: Footage, length: int, *, seed: int, recipe: FilmRecipe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _View:
-    """What a shot shows: a scene from a start time, with a framing."""
+    """Content of a shot: a scene from a start time, with a framing."""
 
     scene: Scene
     start: float

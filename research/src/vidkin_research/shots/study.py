@@ -1,4 +1,4 @@
-"""Compare shot detectors: published baselines, the default detector, and detectors trained with each loss."""
+"""Compare shot detectors: published methods, the default detector, and detectors trained with each loss."""
 
 from __future__ import annotations
 
