@@ -131,7 +131,7 @@ def test_recipes_have_a_default_and_settings_can_be_overridden() -> None:
     assert "rate = 10.0" in shown
     assert "steps = 7" in shown
     refused = run("--show", "--set", "steps=7", status=2)
-    assert "the recipe has the tables shots, model; write it as shots.steps=100" in refused.stderr
+    assert "the recipe has the tables shots, model; use the form shots.steps=100" in refused.stderr
 
 
 def test_published_rule_becomes_a_detector(labels: Path, tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def fit(
     source = describe_source("feature", pictures)
     check_output_file(output, source)
     found = list(iter_files(pictures, IMAGE_EXTENSIONS, deep=True))
-    chosen = [found[place] for place in np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).astype(int))]
+    chosen = [found[row] for row in np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).astype(int))]
     images, folders, failed = [], [], []
     with meter("reading images") as bar:
         for done, path in enumerate(chosen):

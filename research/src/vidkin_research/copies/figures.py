@@ -133,7 +133,7 @@ def summarize_copies(
 
     def group(name: str, family: str | None = None) -> GroupFigures:
         columns = (edits == name) | (families == name) | np.array(name == EVERYTHING)
-        places = [place for place in placed if name in (place.edit, place.edit_family, EVERYTHING)]
+        places = [segment for segment in placed if name in (segment.edit, segment.edit_family, EVERYTHING)]
         copies = (truth > 0) & columns
         scores = pair_scores.scores[copies]
         recall = None

@@ -156,8 +156,8 @@ def part_of(size: Size, setting: EditSetting, passed: float, *, columns: int, ro
     factor = min(size) / min(size[0] * columns, size[1] * rows)
     width, height = round_to_even(size[0] * factor), round_to_even(size[1] * factor)
     canvas = (columns * width, rows * height)
-    place = split_parts((width, height), canvas, columns, rows)[row * columns + column]
-    return Layout(size, (0, 0, *size), canvas, place)
+    box = split_parts((width, height), canvas, columns, rows)[row * columns + column]
+    return Layout(size, (0, 0, *size), canvas, box)
 
 
 def corner_inset(size: Size, setting: EditSetting, passed: float) -> Layout:

@@ -101,13 +101,13 @@ def summarize_times(placed: Sequence[PlacedSegment]) -> TimeErrors | None:
     if not placed:
         return None
     starts, ends = [], []
-    for place in placed:
-        segment, truth = place.segment, place.truth
+    for detection in placed:
+        segment, truth = detection.segment, detection.truth
         starts.append(abs(segment.target_start - truth.edited_start) if segment else NOT_FOUND)
         ends.append(abs(segment.target_end - truth.edited_end) if segment else NOT_FOUND)
     return TimeErrors(
         stretches=len(placed),
-        missed=sum(place.segment is None for place in placed),
+        missed=sum(detection.segment is None for detection in placed),
         start_median=statistics.median(starts),
         end_median=statistics.median(ends),
         start_90th=float(np.quantile(starts, 0.9)),
@@ -119,11 +119,11 @@ def summarize_boxes(placed: Iterable[PlacedSegment]) -> BoxOverlaps | None:
     """Summarize the box overlaps of geometric and inset edits; None if no segment was detected."""
     pairs = [
         (
-            box_overlap(place.segment.query_box, place.truth.source_box),
-            box_overlap(place.segment.target_box, place.truth.edited_box),
+            box_overlap(detection.segment.query_box, detection.truth.source_box),
+            box_overlap(detection.segment.target_box, detection.truth.edited_box),
         )
-        for place in placed
-        if place.segment is not None and place.edit_family in ("geometry", "inset")
+        for detection in placed
+        if detection.segment is not None and detection.edit_family in ("geometry", "inset")
     ]
     if not pairs:
         return None

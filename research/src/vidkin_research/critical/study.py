@@ -398,10 +398,10 @@ def compose_splits(
         return HighlightPart(tuple(labels), tuple(features), rate, cuts)
 
     splits = {ALL_PLACES: (compose("train", *train, "train", None), compose("test", *test, "test", None))}
-    for number, place in enumerate(HIGHLIGHT_PLACES if held_out_videos else ()):
-        others = [other for other in HIGHLIGHT_PLACES if other != place]
-        splits[f"{place} held out"] = (
-            compose(f"train-without-{place}", held_out_videos, 10 + number, "train", others),
-            compose(f"test-{place}", held_out_videos, 20 + number, "test", [place]),
+    for number, location in enumerate(HIGHLIGHT_PLACES if held_out_videos else ()):
+        others = [name for name in HIGHLIGHT_PLACES if name != location]
+        splits[f"{location} held out"] = (
+            compose(f"train-without-{location}", held_out_videos, 10 + number, "train", others),
+            compose(f"test-{location}", held_out_videos, 20 + number, "test", [location]),
         )
     return splits

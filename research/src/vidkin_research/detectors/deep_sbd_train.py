@@ -320,16 +320,16 @@ def fit_svm(
     random = np.random.default_rng(seed)
     features: list[NDArray[np.float32]] = []
     labels: list[int] = []
-    frames, place = network.config.frames, next(network.parameters()).device
+    frames, device = network.config.frames, next(network.parameters()).device
     for label, places in enumerate(segments_by_class(videos, frames)):
         chosen = random.permutation(len(places))[:segments]
         labels += [label] * len(chosen)
         for first in range(0, len(chosen), _BATCH):
-            part = [places[place] for place in chosen[first : first + _BATCH]]
+            part = [places[row] for row in chosen[first : first + _BATCH]]
             images = np.stack([videos[video].images[start : start + frames] for video, start in part])
             volumes = torch.from_numpy(images).permute(0, 4, 1, 2, 3).float() / 255
             with torch.inference_mode():
-                features.append(network.hidden_features(volumes.to(place)).float().cpu().numpy())
+                features.append(network.hidden_features(volumes.to(device)).float().cpu().numpy())
     rows = np.concatenate(features)
     # The solver only converges on standardized features and in the primal.
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
@@ -347,8 +347,8 @@ def fit_svm(
         layer.weight.zero_()
         layer.bias.fill_(_NEVER_LOGIT)
         for row, label in enumerate(machine.classes_.tolist()):
-            layer.weight[label] = torch.from_numpy(weights[row]).to(place)
+            layer.weight[label] = torch.from_numpy(weights[row]).to(device)
             layer.bias[label] = float(biases[row])
-        logits = layer(torch.from_numpy(rows).to(place))
+        logits = layer(torch.from_numpy(rows).to(device))
     network.class_names = CLASSES
     return float((logits.argmax(dim=1).cpu().numpy() == np.array(labels)).mean())

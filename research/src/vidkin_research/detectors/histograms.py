@@ -37,12 +37,12 @@ def hsv_histogram(image: NDArray[np.uint8], bins: tuple[int, int, int] = HSV_BIN
         (green - blue) / safe % 6.0,
         np.where(largest == green, (blue - red) / safe + 2.0, (red - green) / safe + 4.0),
     )
-    place = np.minimum((hue * (hues / 6.0)).astype(np.int64), hues - 1)
-    place *= saturations
-    place += np.minimum((spread / np.maximum(largest, 1.0) * saturations).astype(np.int64), saturations - 1)
-    place *= values
-    place += np.minimum((largest * (values / 255.0)).astype(np.int64), values - 1)
-    return np.bincount(place, minlength=hues * saturations * values) / len(pixels)
+    bin_index = np.minimum((hue * (hues / 6.0)).astype(np.int64), hues - 1)
+    bin_index *= saturations
+    bin_index += np.minimum((spread / np.maximum(largest, 1.0) * saturations).astype(np.int64), saturations - 1)
+    bin_index *= values
+    bin_index += np.minimum((largest * (values / 255.0)).astype(np.int64), values - 1)
+    return np.bincount(bin_index, minlength=hues * saturations * values) / len(pixels)
 
 
 class HistogramStore:

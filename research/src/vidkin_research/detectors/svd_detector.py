@@ -75,14 +75,14 @@ class SvdBaseline:
         if frames == 0:
             return DetectedCuts(())
         assert self._last is not None
-        for place in range(frames, -(-(frames - 1) // _SPAN) * _SPAN + 1):
-            self._measure(place, self._last)
+        for frame in range(frames, -(-(frames - 1) // _SPAN) * _SPAN + 1):
+            self._measure(frame, self._last)
         wholes = np.array([segment.whole for segment in self._segments])
         hard: list[Candidate] = []
         gradual: list[Candidate] = []
-        for place in candidate_segments(wholes).nonzero()[0].tolist():
-            segment = self._segments[place]
-            candidate = narrow(place * _SPAN, segment.whole, segment.halves, segment.quarters)
+        for number in candidate_segments(wholes).nonzero()[0].tolist():
+            segment = self._segments[number]
+            candidate = narrow(number * _SPAN, segment.whole, segment.halves, segment.quarters)
             if candidate is not None and (last := min(candidate.last, frames - 1)) > candidate.first:
                 same_kind = hard if candidate.kind == "hard" else gradual
                 same_kind.append(replace(candidate, last=last))

@@ -150,8 +150,8 @@ def find_cut(columns: NDArray[np.float64]) -> tuple[int, float] | None:
     if float(columns[0] @ columns[-1]) > _SAME:
         return None
     neighbors = np.sum(columns[:-1] * columns[1:], axis=1)
-    place = int(np.argmin(neighbors))
-    return place + 1, float(np.clip(1.0 - neighbors[place], 0.0, 1.0))
+    lowest = int(np.argmin(neighbors))
+    return lowest + 1, float(np.clip(1.0 - neighbors[lowest], 0.0, 1.0))
 
 
 def find_transition(columns: NDArray[np.float64]) -> float | None:

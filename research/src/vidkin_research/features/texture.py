@@ -213,9 +213,9 @@ class WaveletSignature:
         signed = descriptors[:, 3:].reshape(len(descriptors), 3, self.largest).long()
         row, channel, _ = signed.nonzero(as_tuple=True)
         value = signed[signed != 0]
-        place = value.abs()
-        column = (channel * 2 + (value < 0)) * _POSITIONS + place
-        bins = torch.maximum(place // _WAVELET_SIDE, place % _WAVELET_SIDE).clamp(max=5)
+        position = value.abs()
+        column = (channel * 2 + (value < 0)) * _POSITIONS + position
+        bins = torch.maximum(position // _WAVELET_SIDE, position % _WAVELET_SIDE).clamp(max=5)
         weight = _WEIGHTS[bins, channel].sqrt()
         return csr_matrix((weight.numpy(), (row.numpy(), column.numpy())), shape=(len(descriptors), 6 * _POSITIONS))
 

@@ -35,10 +35,10 @@ def random_color(random: np.random.Generator, low: int = 0, high: int = 256) -> 
 
 
 def draw_text_line(
-    pen: ImageDraw.ImageDraw, place: tuple[float, float], text: str, size: float, color: Color, *, anchor: str = "la"
+    pen: ImageDraw.ImageDraw, position: tuple[float, float], text: str, size: float, color: Color, *, anchor: str = "la"
 ) -> None:
     """Draw one line of text in Pillow's default font."""
-    pen.text(place, text, font=_font(max(6, round(size))), fill=color, anchor=anchor)
+    pen.text(position, text, font=_font(max(6, round(size))), fill=color, anchor=anchor)
 
 
 @lru_cache(maxsize=128)
@@ -171,8 +171,8 @@ def _block(pen: ImageDraw.ImageDraw, random: np.random.Generator, box: tuple[flo
     for _ in range(int(random.integers(1, 5))):
         xs = np.sort(random.uniform(left, right, 2))
         ys = np.sort(random.uniform(top, bottom, 2))
-        place = (float(xs[0]), float(ys[0]), float(xs[1]), float(ys[1]))
+        bounds = (float(xs[0]), float(ys[0]), float(xs[1]), float(ys[1]))
         if random.random() < 0.5:
-            pen.ellipse(place, fill=random_color(random))
+            pen.ellipse(bounds, fill=random_color(random))
         else:
-            pen.rectangle(place, fill=random_color(random))
+            pen.rectangle(bounds, fill=random_color(random))

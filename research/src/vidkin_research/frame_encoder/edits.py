@@ -245,8 +245,8 @@ def _add_signs(image: Image, random: Random, others: Others) -> Image:
         pen = ImageDraw.Draw(mask)
         opaque = int(random.integers(150, 256))
         (pen.ellipse if random.random() < 0.6 else pen.rectangle)((0, 0, size[0] - 1, size[1] - 1), fill=opaque)
-        place = int(random.integers(picture.width - size[0] + 1)), int(random.integers(picture.height - size[1] + 1))
-        picture.paste(sticker, place, mask)
+        corner = int(random.integers(picture.width - size[0] + 1)), int(random.integers(picture.height - size[1] + 1))
+        picture.paste(sticker, corner, mask)
     return np.asarray(picture)
 
 

@@ -180,10 +180,10 @@ def _limit(items: Iterable[LabelledItem], per_class: int, long_tail: float) -> l
         by_class[item.label].append(item)
     last = max(1, len(by_class) - 1)
     chosen: list[LabelledItem] = []
-    for place, name in enumerate(sorted(by_class)):
+    for rank, name in enumerate(sorted(by_class)):
         members = by_class[name]
         count = min(len(members), per_class or len(members))
-        count = max(2, round(count * long_tail ** (place / last))) if long_tail < 1 else count
+        count = max(2, round(count * long_tail ** (rank / last))) if long_tail < 1 else count
         chosen += [
             members[index] for index in np.linspace(0, len(members) - 1, min(count, len(members))).round().astype(int)
         ]

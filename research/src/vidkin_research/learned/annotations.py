@@ -52,8 +52,8 @@ def merge_critical(shot: tuple[int, int], marked: Sequence[tuple[int, int] | Non
     votes = [sum(first <= frame < last for first, last in said) for frame in range(start, end)]
     agreed = max(votes)
     runs: list[tuple[int, int]] = []
-    for place, count in enumerate(votes):
-        frame = start + place
+    for offset, count in enumerate(votes):
+        frame = start + offset
         if count == agreed and runs and runs[-1][1] == frame:
             runs[-1] = (runs[-1][0], frame + 1)
         elif count == agreed:

@@ -45,7 +45,7 @@ def check_labels(annotations: Sequence[VideoAnnotation], *, fit_every: int | Non
         fit_every: Every n-th video is held out; None holds out none.
     """
     found = []
-    for place, annotation in enumerate(annotations, start=1):
+    for number, annotation in enumerate(annotations, start=1):
         cuts = annotation.cuts
         gradual = sum(isinstance(cut, tuple) for cut in cuts)
         found.append(
@@ -55,7 +55,7 @@ def check_labels(annotations: Sequence[VideoAnnotation], *, fit_every: int | Non
                 hard=len(cuts) - gradual,
                 gradual=gradual,
                 critical=sum(shot.critical is not None for shot in annotation.shots),
-                is_held_out=fit_every is not None and place % fit_every == 0,
+                is_held_out=fit_every is not None and number % fit_every == 0,
                 problem=_find_problem(annotation),
             )
         )

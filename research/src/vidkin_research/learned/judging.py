@@ -260,9 +260,9 @@ def score_detected_critical(
             ranked.append((shot.score, right))
     ranked.sort(key=lambda pair: -pair[0])
     right_so_far, area = 0, 0.0
-    for place, (_, right) in enumerate(ranked, start=1):
+    for rank, (_, right) in enumerate(ranked, start=1):
         right_so_far += right
-        area += right_so_far / place if right else 0.0
+        area += right_so_far / rank if right else 0.0
     yes = [right for score, right in ranked if score >= 0.5]
     return CriticalScores(
         DetectionScores(sum(yes), len(yes) - sum(yes), total - sum(yes)),

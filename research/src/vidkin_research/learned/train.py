@@ -145,13 +145,13 @@ def train_shots(
             training = _train(model, plan, videos, store, notify)
         fitted = range(FIT_EVERY - 1, len(videos), FIT_EVERY)
         rules = fit_shot_rules(
-            [_features(model, plan, videos[place]) for place in fitted],
-            [[(shot.start, shot.end) for shot in labeled[place].shots] for place in fitted],
+            [_features(model, plan, videos[number]) for number in fitted],
+            [[(shot.start, shot.end) for shot in labeled[number].shots] for number in fitted],
             encode_with(model),
             window=plan.shots.window,
             rate=plan.shots.rate,
             method=plan.shots.rule,
-            critical=[[shot.critical is not None for shot in labeled[place].shots] for place in fitted]
+            critical=[[shot.critical is not None for shot in labeled[number].shots] for number in fitted]
             if judges_critical
             else None,
             fitted_on=f"{len(held_out)} held-out video{'s' if len(held_out) > 1 else ''}",

@@ -364,11 +364,11 @@ def gradual_candidates(windows: ShotWindows, start: int, end: int) -> list[tuple
     usual = float(np.median(near))
     peaks: list[tuple[int, dict[str, float]]] = []
     apart = _NEAR + _FAR
-    for place in np.argsort(-novelty, kind="stable").tolist():
-        low, high = max(0, place - apart), place + apart + 1
-        if novelty[place] >= novelty[low:high].max() and all(abs(place - other) > apart for other, _ in peaks):
-            peaks.append((place, {"near": float(near[place]), "far": float(far[place]), "usual": usual}))
-    return sorted((start + place, numbers) for place, numbers in peaks)
+    for position in np.argsort(-novelty, kind="stable").tolist():
+        low, high = max(0, position - apart), position + apart + 1
+        if novelty[position] >= novelty[low:high].max() and all(abs(position - other) > apart for other, _ in peaks):
+            peaks.append((position, {"near": float(near[position]), "far": float(far[position]), "usual": usual}))
+    return sorted((start + position, numbers) for position, numbers in peaks)
 
 
 def find_gradual(windows: ShotWindows, cuts: Sequence[int], rule: FittedRule) -> list[GradualTransition]:

@@ -155,11 +155,11 @@ def _measure(
     figures: dict[str, float] = {}
     for name in study.benchmarks:
         benchmark = open_benchmark(name, data / "annotations")
-        place = data / name
-        if has_features(place):
-            features = StoredFeatures.open(place)
+        folder = data / name
+        if has_features(folder):
+            features = StoredFeatures.open(folder)
         else:
-            features, broken = describe_videos(find_videos(place, benchmark.videos), maker, output / "features")
+            features, broken = describe_videos(find_videos(folder, benchmark.videos), maker, output / "features")
             for video, cause in broken.items():
                 _LOG.warning("%s: %s cannot be read: %s", name, video, cause)
         report = run_benchmark(benchmark, features, system)

@@ -325,7 +325,7 @@ def choose_windows(windows: Sequence[Window], *, shortest: int, per_video: int) 
     chosen: list[Window] = []
     for own in by_video.values():
         count = min(per_video, len(own))
-        chosen += [own[(2 * place + 1) * len(own) // (2 * count)] for place in range(count)]
+        chosen += [own[(2 * number + 1) * len(own) // (2 * count)] for number in range(count)]
     return [replace(window, number=number) for number, window in enumerate(chosen)]
 
 

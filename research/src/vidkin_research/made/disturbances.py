@@ -92,8 +92,8 @@ def _overlay(pictures: ShotPictures, random: np.random.Generator, edge: int) -> 
     luma = float(random.choice([16, 200, 235, random.uniform(16, 235)]))
     start = int(random.integers(2, len(pictures) - 6))
     end = min(len(pictures), start + int(random.integers(8, 80)))
-    place = np.arange(len(pictures), dtype=np.float32)
-    shown = np.minimum((place - start + 1) / edge, (end - place) / edge).clip(0, 1)
+    numbers = np.arange(len(pictures), dtype=np.float32)
+    shown = np.minimum((numbers - start + 1) / edge, (end - numbers) / edge).clip(0, 1)
     layer = np.array([luma, _NEUTRAL, _NEUTRAL], np.float32)[:, None]
     for frame, part in zip(pictures, shown, strict=True):
         if part:

@@ -344,13 +344,13 @@ class _GradualComposer:
             ink = random.random((1, wide)) < 0.6 if random.random() < 0.7 else np.ones((1, wide), bool)
             layer[top : top + tall, left : left + wide] = np.repeat(ink, 3, 1)[:, :wide]
         edge, stays = int(random.integers(3, 15)), random.random() < 0.5
-        for place in range(span):
-            part = 1 - 2 * (place + 1) / (span + 1)
+        for step in range(span):
+            part = 1 - 2 * (step + 1) / (span + 1)
             if stays:
-                part = 1 - min(1.0, (place + 1) / edge, (span - place) / edge)
+                part = 1 - min(1.0, (step + 1) / edge, (span - step) / edge)
             shift = int(part * (width if crawls else height))
             area = np.roll(layer, shift, 1 if crawls else 0)[:height, :width]
-            shot[start + place, 0][area] = luma
+            shot[start + step, 0][area] = luma
 
     def _fade_letters(self, shot: ShotPictures) -> None:
         """Add text or a band that fades in, holds and fades out."""
@@ -364,9 +364,9 @@ class _GradualComposer:
             area[line] = True
         else:
             area[line, 10:-10] = np.repeat(random.random((1, width - 20)) < 0.6, line.stop - line.start, 0)
-        for place in range(span):
-            part = min(1.0, (place + 1) / edge, (span - place) / edge)
-            shot[start + place, 0][area] += (235 - shot[start + place, 0][area]) * part
+        for step in range(span):
+            part = min(1.0, (step + 1) / edge, (span - step) / edge)
+            shot[start + step, 0][area] += (235 - shot[start + step, 0][area]) * part
 
 
 def _zoom(pictures: ShotPictures, share: float) -> ShotPictures:

@@ -64,8 +64,8 @@ class Activity:
     what: str
 
 
-def _activities(place: str, *moments: tuple[float, float, str]) -> tuple[Activity, ...]:
-    return tuple(Activity(place, start, end, what) for start, end, what in moments)
+def _activities(location: str, *moments: tuple[float, float, str]) -> tuple[Activity, ...]:
+    return tuple(Activity(location, start, end, what) for start, end, what in moments)
 
 
 ACTIVITIES = (
@@ -166,13 +166,13 @@ def build_highlights(
         )
     if not 0 < calm_before[0] <= calm_before[1]:
         raise InvalidArgumentError(f"calm_before must be two positive times in increasing order, got {calm_before}")
-    names = [HIGHLIGHT_PLACES[place] for place in chosen] + [name for name, _ in _TOYS[part]]
-    place = Path(recordings)
-    present = {path.name: path for path in sorted(place.rglob("*.mp4"))}
+    names = [HIGHLIGHT_PLACES[location] for location in chosen] + [name for name, _ in _TOYS[part]]
+    source = Path(recordings)
+    present = {path.name: path for path in sorted(source.rglob("*.mp4"))}
     missing = [name for name in names if name not in present]
     if missing:
         raise InvalidArgumentError(
-            f"{place}: missing {', '.join(missing)}; get the recordings from intel-iot-devkit/sample-videos and "
+            f"{source}: missing {', '.join(missing)}; get the recordings from intel-iot-devkit/sample-videos and "
             "mdn/learning-area on GitHub and put them into this folder or a subfolder"
         )
     files = {name: present[name] for name in names}
@@ -206,16 +206,16 @@ def _inside(activity: Activity, part: Part) -> bool:
     return (activity.start < _DIVISIONS[activity.place][0]) == (part == "train")
 
 
-def _bounds(place: str, part: Part) -> tuple[float, float]:
-    middle, end = _DIVISIONS[place]
+def _bounds(location: str, part: Part) -> tuple[float, float]:
+    middle, end = _DIVISIONS[location]
     return (0.0, middle) if part == "train" else (middle, end)
 
 
-def _calm(place: str, part: Part) -> list[tuple[float, float]]:
+def _calm(location: str, part: Part) -> list[tuple[float, float]]:
     """Return the calm periods in this part of a recording."""
-    at, end = _bounds(place, part)
+    at, end = _bounds(location, part)
     stretches = []
-    for activity in (a for a in ACTIVITIES if a.place == place and _inside(a, part)):
+    for activity in (a for a in ACTIVITIES if a.place == location and _inside(a, part)):
         stretches.append((at, activity.start - 0.2))
         at = activity.end + 0.2
     stretches.append((at, end))
@@ -245,16 +245,16 @@ def _takes(
         length = min(generator.uniform(*_CALM_ALONE), seconds)
         start = generator.uniform(0.0, seconds - length)
         takes.append(_Take(files[name], start, start + length, None))
-    calm = [(place, stretch) for place in places for stretch in _calm(place, part)]
+    calm = [(location, stretch) for location in places for stretch in _calm(location, part)]
     for _ in range(count - critical - toys):
         # Choose the location first, because most calm periods are in the room.
-        place = str(generator.choice(list(places)))
-        stretches = [stretch for name, stretch in calm if name == place]
+        location = str(generator.choice(list(places)))
+        stretches = [stretch for name, stretch in calm if name == location]
         lengths = np.array([high - low for low, high in stretches])
         low, high = stretches[generator.choice(len(stretches), p=lengths / lengths.sum())]
         length = min(generator.uniform(*_CALM_ALONE), high - low)
         start = generator.uniform(low, high - length)
-        takes.append(_Take(files[HIGHLIGHT_PLACES[place]], start, start + length, None))
+        takes.append(_Take(files[HIGHLIGHT_PLACES[location]], start, start + length, None))
     # Find a random order in which neighbors come from different files, if possible.
     best, fewest = takes, len(takes)
     for _ in range(200):

@@ -57,7 +57,7 @@ def _moments(pictures: Pictures, random: np.random.Generator, span: int) -> list
     room = (len(pictures) - 2 * _CALM) // count
     if room <= span + 4:
         count, room = 1, len(pictures) - 2 * _CALM
-    return [_CALM + room * place + int(random.integers(0, max(1, room - span - 3))) for place in range(count)]
+    return [_CALM + room * number + int(random.integers(0, max(1, room - span - 3))) for number in range(count)]
 
 
 def _light(pictures: Pictures, frame: int, part: float, level: float = 255.0) -> None:
@@ -69,8 +69,8 @@ def _flash(pictures: Pictures, other: Pictures, random: np.random.Generator) -> 
     moments = _moments(pictures, random, span)
     for moment in moments:
         strength = random.uniform(0.6, 1.0)
-        for place in range(span):
-            _light(pictures, moment + place, strength * (1 - 0.15 * place))
+        for frame in range(span):
+            _light(pictures, moment + frame, strength * (1 - 0.15 * frame))
     return len(moments)
 
 
@@ -78,8 +78,8 @@ def _strobe(pictures: Pictures, other: Pictures, random: np.random.Generator) ->
     moments = _moments(pictures, random, 16)
     period, level = int(random.integers(2, 5)), float(random.choice([0, 255]))
     for moment in moments:
-        for place in range(0, 16, period):
-            _light(pictures, moment + place, 0.9, level)
+        for frame in range(0, 16, period):
+            _light(pictures, moment + frame, 0.9, level)
     return len(moments)
 
 
@@ -89,9 +89,9 @@ def _explosion(pictures: Pictures, other: Pictures, random: np.random.Generator)
     down, across = np.mgrid[-1 : 1 : HEIGHT * 1j, -1 : 1 : WIDTH * 1j]
     shape = np.exp(-2 * (down**2 + across**2) * random.uniform(0.2, 1.0))[..., None]
     for moment in moments:
-        for place in range(25):
-            part = shape * min(1.0, (place + 1) / 2) * np.exp(-place / 7)
-            frame = pictures[moment + place]
+        for step in range(25):
+            part = shape * min(1.0, (step + 1) / 2) * np.exp(-step / 7)
+            frame = pictures[moment + step]
             frame[:] = frame * (1 - part) + np.array([255, 225, 170]) * part
     return len(moments)
 
@@ -99,8 +99,8 @@ def _explosion(pictures: Pictures, other: Pictures, random: np.random.Generator)
 def _lightning(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
     moments = _moments(pictures, random, 9)
     for moment in moments:
-        for place in random.choice(9, 4, replace=False):
-            _light(pictures, moment + int(place), random.uniform(0.3, 0.85), 245)
+        for offset in random.choice(9, 4, replace=False):
+            _light(pictures, moment + int(offset), random.uniform(0.3, 0.85), 245)
     return len(moments)
 
 
@@ -112,10 +112,10 @@ def _whip(pictures: Pictures, other: Pictures, random: np.random.Generator) -> i
     course = ((np.arange(len(pictures)) - moment) / span).clip(0, 1)
     course = (course**2 * (3 - 2 * course)) * 2 * WIDTH * random.uniform(0.6, 1.0)
     speed = np.gradient(course)
-    for place, (left, blur) in enumerate(zip(course, speed, strict=True)):
+    for number, (left, blur) in enumerate(zip(course, speed, strict=True)):
         steps = [int(left + blur * share) for share in np.linspace(-0.25, 0.25, 6)] if blur > 2 else [int(left)]
-        views = [wide[place, :, max(0, step) : max(0, step) + WIDTH] for step in steps]
-        pictures[place] = np.mean(views, 0)
+        views = [wide[number, :, max(0, step) : max(0, step) + WIDTH] for step in steps]
+        pictures[number] = np.mean(views, 0)
     return 1
 
 
@@ -127,10 +127,10 @@ def _passing(pictures: Pictures, other: Pictures, random: np.random.Generator) -
     thing = np.concatenate([other[0]] * 2, 1)[:, :wide] // 2
     way = 1 if random.random() < 0.5 else -1
     for moment in moments:
-        for place in range(span):
-            left = int(-wide + (WIDTH + wide) * (place + 1) / (span + 1))
+        for step in range(span):
+            left = int(-wide + (WIDTH + wide) * (step + 1) / (span + 1))
             first, last = max(0, left), min(WIDTH, left + wide)
-            pictures[moment + place][:, ::way][:, first:last] = thing[:, first - left : last - left]
+            pictures[moment + step][:, ::way][:, first:last] = thing[:, first - left : last - left]
     return len(moments)
 
 
@@ -143,13 +143,13 @@ def _lower_third(pictures: Pictures, other: Pictures, random: np.random.Generato
         band[8 + 18 * line : 18 + 18 * line, 20 : 20 + int(random.uniform(0.3, 0.8) * WIDTH) : 3] = 255
     slides = random.random() < 0.5
     for moment in moments:
-        for place in range(30):
-            part = min(1.0, (place + 1) / edge, (30 - place) / edge)
+        for step in range(30):
+            part = min(1.0, (step + 1) / edge, (30 - step) / edge)
             rows = slice(HEIGHT * 2 // 3, HEIGHT * 2 // 3 + len(band))
             if slides:
-                pictures[moment + place, rows, : int(WIDTH * part)] = band[:, : int(WIDTH * part)]
+                pictures[moment + step, rows, : int(WIDTH * part)] = band[:, : int(WIDTH * part)]
             else:
-                frame = pictures[moment + place, rows]
+                frame = pictures[moment + step, rows]
                 frame[:] = frame * (1 - part) + band * part
     return len(moments)
 
@@ -163,10 +163,10 @@ def _title(pictures: Pictures, other: Pictures, random: np.random.Generator) -> 
         letters[top : top + 28, 40:280] = np.repeat(random.random((1, 60)) < 0.6, 4, 1)
     moves = random.random() < 0.5
     for moment in moments:
-        for place in range(40):
-            part = 1.0 if moves else min(1.0, (place + 1) / 10, (40 - place) / 10)
-            area = np.roll(letters, WIDTH - WIDTH * place // 40, 1) if moves else letters
-            frame = pictures[moment + place]
+        for step in range(40):
+            part = 1.0 if moves else min(1.0, (step + 1) / 10, (40 - step) / 10)
+            area = np.roll(letters, WIDTH - WIDTH * step // 40, 1) if moves else letters
+            frame = pictures[moment + step]
             frame[area] = frame[area] * (1 - part) + 240 * part
     return len(moments)
 
@@ -177,12 +177,12 @@ def _screen(pictures: Pictures, other: Pictures, random: np.random.Generator) ->
     tall, wide = (int(side * random.uniform(0.3, 0.5)) for side in (HEIGHT, WIDTH))
     top, left = int(random.integers(0, HEIGHT - tall)), int(random.integers(0, WIDTH - wide))
     rows, columns = np.linspace(0, HEIGHT - 1, tall).astype(int), np.linspace(0, WIDTH - 1, wide).astype(int)
-    for place in range(len(pictures)):
-        shown = sum(moment <= place for moment in moments)
+    for number in range(len(pictures)):
+        shown = sum(moment <= number for moment in moments)
         # Three clearly different images: unchanged; mirrored and darker; upside down with other colors.
-        small = other[(40 * shown + place) % len(other)][rows[:, None], columns[None]]
+        small = other[(40 * shown + number) % len(other)][rows[:, None], columns[None]]
         views = (small, small[:, ::-1] // 2, 255 - small[::-1])
-        pictures[place, top : top + tall, left : left + wide] = views[shown % 3]
+        pictures[number, top : top + tall, left : left + wide] = views[shown % 3]
     return len(moments)
 
 
@@ -201,8 +201,8 @@ def _archive(pictures: Pictures, other: Pictures, random: np.random.Generator) -
 def _pulses(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
     """Lose detail between key frames, and regain it at each key frame."""
     period = int(random.integers(10, 30))
-    for place, frame in enumerate(pictures):
-        part = 0.9 * (place % period) / period
+    for number, frame in enumerate(pictures):
+        part = 0.9 * (number % period) / period
         # As in encoders, blocks keep their means.
         coarse = frame.reshape(HEIGHT // 10, 10, WIDTH // 10, 10, 3).mean((1, 3)).repeat(10, 0).repeat(10, 1)
         frame[:] = frame * (1 - part) + coarse * part

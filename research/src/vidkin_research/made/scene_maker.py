@@ -174,9 +174,9 @@ def _person(photographs: tuple[Photograph, ...], random: np.random.Generator) ->
     reach = float(random.uniform(0.02, 0.5)) * height
     for side in (-0.1, 0.75):
         moves = tuple(Course.draw(random, reach, fastest=12, slowest=90) for _ in range(2))
-        place = top + height * float(random.uniform(0.1, 0.7)), left + width * side
+        center = top + height * float(random.uniform(0.1, 0.7)), left + width * side
         long = hand * float(random.uniform(1, 2.5))
-        parts.append(_part(photographs, random, (long, hand), (moves[0], moves[1]), place))
+        parts.append(_part(photographs, random, (long, hand), (moves[0], moves[1]), center))
     return parts
 
 
@@ -185,7 +185,7 @@ def _part(
     random: np.random.Generator,
     sides: tuple[float, float],
     moves: tuple[Course, Course],
-    place: tuple[float, float],
+    center: tuple[float, float],
 ) -> Sprite:
     source = photographs[random.integers(len(photographs))]
     rows, columns = (
@@ -200,7 +200,7 @@ def _part(
     # A wave with an infinite period is a constant, which sets the center of a course.
     courses = [
         replace(move, reach=(*move.reach, at), period=(*move.period, 1e9), phase=(*move.phase, np.pi / 2))
-        for move, at in zip(moves, place, strict=True)
+        for move, at in zip(moves, center, strict=True)
     ]
     return Sprite(image, mask, *courses)
 

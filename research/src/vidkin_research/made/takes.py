@@ -178,8 +178,8 @@ class ShotMaker:
                 random.uniform(0.3, 1),
             )
             course = np.linspace(1, 0, length + 3)[: length + 2] if random.random() < 0.5 else np.ones(length)
-            for place, part in enumerate(course * strength):
-                frame = pictures[start + place]
+            for number, part in enumerate(course * strength):
+                frame = pictures[start + number]
                 frame[0] = frame[0] * (1 - part) + 255 * part
                 frame[1:] = (frame[1:] - _NEUTRAL) * (1 - part) + _NEUTRAL
 

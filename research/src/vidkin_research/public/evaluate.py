@@ -82,9 +82,9 @@ def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -
             # [Q] areas under the linearly interpolated precision-recall curves; nan without positives.
             order = scores.scores.masked_fill(~valid, -torch.inf).argsort(dim=1, descending=True, stable=True)
             hits = relevance.gather(1, order).double()
-            place = torch.arange(1, scores.scores.shape[1] + 1, dtype=torch.float64)
-            after = hits.cumsum(1) / place
-            before = (hits.cumsum(1) - hits) / (place - 1).clamp(min=1)
+            rank = torch.arange(1, scores.scores.shape[1] + 1, dtype=torch.float64)
+            after = hits.cumsum(1) / rank
+            before = (hits.cumsum(1) - hits) / (rank - 1).clamp(min=1)
             before[:, 0] = 1.0
             values = (hits * (after + before) / 2).sum(1) / relevance.sum(1)
         else:
@@ -126,7 +126,7 @@ def evaluate_segments(benchmark: RetrievalBenchmark, segments: Mapping[VideoPair
     predicted = [boxes[kept] for boxes, kept in zip(predicted, real, strict=True)]
     sure = [values[kept] for values, kept in zip(sure, real, strict=True)]
     truth = [torch.tensor(benchmark.segments.get(pair, ())).reshape(-1, 4) for pair in pairs]
-    labeled = [place for place, pair in enumerate(pairs) if pair in benchmark.segments]
+    labeled = [number for number, pair in enumerate(pairs) if pair in benchmark.segments]
     scores = measures.segment_scores([predicted[p] for p in labeled], [truth[p] for p in labeled])
     count, skipped = len(labeled), len(benchmark.segments) - len(labeled)
     return [

@@ -297,9 +297,9 @@ def open_benchmark(name: str, folder: str | os.PathLike[str]) -> RetrievalBenchm
     """
     if name not in _READERS:
         raise InvalidArgumentError(f"dataset must be one of {', '.join(available_benchmarks())}, got {name!r}")
-    place = Path(folder).expanduser()
-    inner = place / name.partition("-")[0]
-    return _READERS[name](inner if inner.is_dir() else place)
+    root = Path(folder).expanduser()
+    inner = root / name.partition("-")[0]
+    return _READERS[name](inner if inner.is_dir() else root)
 
 
 # Readers of annotation files, with errors that name the file and its expected content.

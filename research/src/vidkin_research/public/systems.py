@@ -142,11 +142,11 @@ class ComparatorSystem:
         scores = [0.0] * len(queries)
         if short:
             values = self._network.score_queries([queries[row] for row in short], target).tolist()
-            for place, value in zip(short, values, strict=True):
-                scores[place] = value
-        for place in set(range(len(queries))) - set(short):
-            frame_map = self._network.frame_map(queries[place], target).cpu().numpy()
-            scores[place] = self._arrays.video_score(self._arrays.learned_map(frame_map))
+            for number, value in zip(short, values, strict=True):
+                scores[number] = value
+        for number in set(range(len(queries))) - set(short):
+            frame_map = self._network.frame_map(queries[number], target).cpu().numpy()
+            scores[number] = self._arrays.video_score(self._arrays.learned_map(frame_map))
         return scores
 
 

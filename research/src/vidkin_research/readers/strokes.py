@@ -109,11 +109,11 @@ def draw_strokes(drawing: Drawing, times: NDArray[np.float64], *, size: int, wid
     shown = 0
     for index, time in enumerate(times):
         count = int(np.searchsorted(drawing.times, time, side="right"))
-        for place in range(shown, count):
-            x, y = places[place]
+        for number in range(shown, count):
+            x, y = places[number]
             draw.ellipse((x - pen / 2, y - pen / 2, x + pen / 2, y + pen / 2), fill=0)
-            if place not in begins:
-                draw.line((places[place - 1], (x, y)), fill=0, width=pen)
+            if number not in begins:
+                draw.line((places[number - 1], (x, y)), fill=0, width=pen)
         if count > shown or index == 0:
             small = np.asarray(paper.reduce(_OVERSAMPLING))
             shown = max(count, shown)

@@ -95,7 +95,7 @@ class PreparedSet:
         inputs = self._inputs[key]
         everything = Labelled(inputs, self._labels)
         parts = {
-            split: everything.part(torch.tensor([place for place, own in enumerate(self._splits) if own == split]))
+            split: everything.part(torch.tensor([number for number, own in enumerate(self._splits) if own == split]))
             for split in ("train", "validation", "test")
         }
         if self.chosen.rate is not None and method.objectives:
@@ -105,7 +105,7 @@ class PreparedSet:
             videos: dict[tuple[Path, str], LabelledItem] = {}
             for item in items:
                 videos.setdefault((item.path, item.member), replace(item, start=0.0, end=None))
-            numbers = {place: number for number, place in enumerate(videos)}
+            numbers = {video: number for number, video in enumerate(videos)}
             if key not in self._moving:
                 self._moving[key] = prepare_inputs(
                     self._new_volume(0) if kind == "pixels" else self._encoder,

@@ -93,7 +93,7 @@ def read_runs(plan: ComparisonPlan, output: PathLike) -> list[ComparisonRun]:
         ]
         last = max(stored, key=lambda entry: entry[0])[1] if stored else None
         runs += [run for _, data, run in stored if data == last]
-    order = {name: place for place, name in enumerate(plan.methods)}
+    order = {name: number for number, name in enumerate(plan.methods)}
     return sorted(runs, key=lambda run: (plan.sets.index(run.set), order[run.method]))
 
 

@@ -164,7 +164,7 @@ def composed_part(
             part = "test" if test else "training"
             raise InvalidArgumentError(f"{clips}: no single-shot clips for the {part} split")
         stills = _files(photographs, IMAGE_EXTENSIONS) if photographs is not None else []
-        own = [path for place, path in enumerate(stills) if (place % 5 == 0) == test]
+        own = [path for number, path in enumerate(stills) if (number % 5 == 0) == test]
         step = max(1, len(own) // _MAX_PHOTOGRAPHS)
         on_progress(0, len(chosen), "reading clips")
         footage = read_footage(

@@ -39,8 +39,8 @@ def draw_card(random: np.random.Generator) -> NDArray[np.uint8]:
         shape = pen.ellipse if random.random() < 0.5 else pen.rectangle
         shape((x - radius, y - radius, x + radius, y + radius), fill=random_color(random))
     if kind != 0:
-        place = float(random.uniform(20, 70)), float(random.uniform(70, 95))
-        draw_text_line(pen, place, random_words(random, int(random.integers(1, 3))), 14, random_color(random))
+        position = float(random.uniform(20, 70)), float(random.uniform(70, 95))
+        draw_text_line(pen, position, random_words(random, int(random.integers(1, 3))), 14, random_color(random))
     return np.asarray(card)
 
 
