@@ -68,7 +68,9 @@ def test_interrupted_run_resumes_to_the_same_weights(work: Path, tmp_path: Path)
 def test_run_with_other_settings_is_rejected(tmp_path: Path) -> None:
     open_run(tmp_path, SMALL).save(tmp_path)
     changed = TrainSettings(student=SMALL.student, seed=3)
-    with pytest.raises(InvalidArgumentError, match=r"run with other settings \(.*seed.*\); choose another folder"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"run with other settings \(.*seed.*\); use these settings or another folder"
+    ):
         open_run(tmp_path, changed)
 
 
