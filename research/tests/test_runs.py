@@ -86,7 +86,7 @@ def test_other_data_is_rejected_but_own_output_may_change(tmp_path: Path) -> Non
         own.touch()
         (work / "runs").mkdir(exist_ok=True)
     (data / "a.mp4").write_bytes(b"1234")
-    with pytest.raises(InvalidArgumentError, match=r"runs with other data \(--data\).*choose another folder"):
+    with pytest.raises(InvalidArgumentError, match=r"results from other data \(--data\).*choose another folder"):
         check_same_data(work, "shots", {"--data": data, "--weights": None}, outputs=(own,))
     (tmp_path / "file").touch()
     with pytest.raises(InvalidArgumentError, match=r"--work .*file.* cannot be used"):

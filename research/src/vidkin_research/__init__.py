@@ -1,3 +1,3 @@
-"""Studies behind vidkin's measurements, and parts that vidkin finds through entry points."""
+"""Studies behind vidkin's measurements, and plug-ins that vidkin discovers through entry points."""
 
 __version__ = "0.2.0"

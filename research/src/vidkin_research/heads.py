@@ -1,4 +1,4 @@
-"""A frozen frame network with features computed once, and a new head for every run."""
+"""A frozen frame network with cached features, and a new head for every run."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ FRAME_NETWORK = "timm:mobilenetv2_100?pad_type=same"
 
 
 class HeadStore:
-    """Clip encoders on one frozen frame network, and the features of videos, stored in a folder.
+    """Creates clip encoders on one frozen frame network, and caches the features of videos in a folder.
 
     Args:
         weights: Safetensors file with the weights of the frame network; None downloads them from the hub.
-        folder: Folder of the features, from which an interrupted experiment resumes.
+        folder: Folder for the cached features, from which an interrupted experiment resumes.
         window: Number of frames in a clip.
         network: The frame network.
-        size: Pixels along each side of a frame.
-        units: Number of units of the fully connected layer and of the LSTM.
-        rate: Maximum number of frames per second read from a video; None reads all.
+        size: Side of the square frames in pixels.
+        units: Number of units in the fully connected layer and the LSTM.
+        rate: Maximum number of frames per second to read from a video; None reads all frames.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class HeadStore:
         self._key = ""
 
     def model(self, seed: int) -> ClipEncoder:
-        """A new head on the frame network, in eval mode."""
+        """Create a clip encoder with a new head on the frame network, in eval mode."""
         model = build_model(self._config, weights=self._weights, seed=seed)
         assert isinstance(model, ClipEncoder)
         return model.eval()
@@ -70,7 +70,7 @@ class HeadStore:
     def features(
         self, paths: Sequence[Path], *, on_progress: OnStudyProgress | None = None
     ) -> list[NDArray[np.float32]]:
-        """Features [T, F] of all frames of each video."""
+        """Return the frame features [T, F] of each video, computing those that are not cached."""
         features: list[NDArray[np.float32]] = []
         for done, path in enumerate(paths):
             if on_progress is not None:
@@ -83,7 +83,7 @@ class HeadStore:
                 for name, tensor in sorted(self._network.backbone.state_dict().items()):
                     of_network.update(name.encode() + tensor.contiguous().numpy().tobytes())
                 self._key = of_network.hexdigest()
-            # The name identifies the content of the video and the network.
+            # The file name identifies the content of the video, and the network.
             digest = hashlib.sha256(path.read_bytes() + self._key.encode()).hexdigest()[:24]
             stored = self._folder / f"{digest}.npy"
             if not stored.is_file():

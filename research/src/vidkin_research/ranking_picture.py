@@ -1,4 +1,4 @@
-"""A figure of retrieval: queries on the left, the top results of each method next to them, framed by relevance."""
+"""Retrieval image: queries on the left, each method's top results next to them, framed by relevance."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def draw_retrieval(
     *,
     gallery_split: str = "train",
 ) -> None:
-    """Write the figure as PNG.
+    """Draw the rankings as a PNG image.
 
     Args:
         labeled: A collection with the splits ``test`` (queries) and ``gallery_split`` (results).
-        ranked: Title of a method -> number of a query in the test split -> numbers in ``gallery_split``, best first.
-            All methods must have the same queries.
-        path: The file to write.
-        gallery_split: The split that the results are from.
+        ranked: Method title -> index of a query in the test split -> indices of results in ``gallery_split``, best
+            first. All methods must have the same queries.
+        path: Path of the image file.
+        gallery_split: Split that the results come from.
     """
     queries, gallery = labeled.part("test").items, labeled.part(gallery_split).items
     shown = list(next(iter(ranked.values())))
@@ -68,11 +68,11 @@ def draw_retrieval(
                 relevance = 0 if query.category != item.category else 1 + (query.subcategory == item.subcategory)
                 draw.rectangle(corner, fill=FRAME_COLORS[relevance])
                 sheet.paste(_thumbnail(labeled, item), (left + _FRAME, row_top + _FRAME))
-    # A palette reduces the file to a third of its size without a visible difference.
+    # A palette reduces the file size to a third without a visible difference.
     sheet.quantize(_COLORS).save(path, format="PNG", optimize=True)
 
 
 def _thumbnail(labeled: LabelledSet, item: LabelledItem) -> Image.Image:
-    """Thumbnail of an image, of the middle frame of a video, or of a finished drawing."""
+    """Return a thumbnail of an image, the middle frame of a video, or a finished drawing."""
     frames = read_item(item, labeled.kind, size=_SIDE, frames=None if labeled.kind == "image" else 1, fit="crop")
     return Image.fromarray(frames if frames.ndim == 3 else frames[0])

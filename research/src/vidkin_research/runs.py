@@ -1,4 +1,4 @@
-"""Stored results of experiments, so that an interrupted one resumes where it stopped and never mixes data."""
+"""Stored results of experiments, so that an interrupted experiment can be resumed and results never mix data."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ __all__ = [
 ]
 
 OnStudyProgress = Callable[[int, int, str], None]
-"""Called with the steps done, the total number of steps (0 if unknown), and the current step."""
+"""Called with the number of steps done, the total (0 if unknown), and the current step."""
 
-# Maximum number of characters in a line of stored figures.
+# Maximum line length of the JSON files.
 _WIDTH = 120
-# Folders of results that depend on the data; features need no check, because a digest identifies their data.
+# Folders whose results depend on the data. Features need no check, because a digest identifies their data.
 _DATA_DEPENDENT = ("runs", "highlights", "composed-train", "composed-test")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """The result of an experiment.
+    """Result of an experiment.
 
     Attributes:
         what: Title of the experiment.
-        machine: The machine it ran on.
-        settings: Everything except the data that the figures depend on.
-        minutes: Wall-clock time in minutes, without stored runs.
-        summary: Means over the seeds, one entry per line of the tables.
+        machine: Description of the machine.
+        settings: Everything that the results depend on, except the data.
+        minutes: Wall-clock time in minutes, not counting stored runs.
+        summary: Means over the seeds, one entry per table row.
         runs: One entry per run.
     """
 
@@ -56,11 +56,11 @@ class Report:
 
 
 def load_or_run(path: Path, run: Callable[[], Any], *, is_current: Callable[[Any], bool] | None = None) -> Any:
-    """The JSON value stored in a file, or the result of ``run``, which is then stored there.
+    """Return the JSON value stored in a file; if there is none, call ``run`` and store its result.
 
     Args:
-        path: The file; its folder is created if missing.
-        run: Function that makes the result, which must consist of JSON values.
+        path: Path of the file; its folder is created if it does not exist.
+        run: Function that computes the result, which must consist of JSON values.
         is_current: Function that decides whether a stored value can be used; None uses every stored value.
     """
     if path.is_file():
@@ -74,10 +74,10 @@ def load_or_run(path: Path, run: Callable[[], Any], *, is_current: Callable[[Any
 
 
 def commit_of(*files: str) -> str | None:
-    """The last commit that changed one of these files of the clone this package is in; None outside of a clone.
+    """Return the last commit that changed one of these files, with ``+`` for uncommitted changes; None outside a clone.
 
     Args:
-        files: Paths from the root of the clone. Uncommitted changes add ``+``.
+        files: Paths relative to the repository root.
     """
     root = Path(__file__).resolve().parents[3]
     asked: list[list[str]] = [["log", "-1", "--format=%h"], ["status", "--porcelain"]]
@@ -94,7 +94,7 @@ def commit_of(*files: str) -> str | None:
 
 
 def run_path(folder: Path, settings: Sequence[object]) -> Path:
-    """The file for the run with these settings: its name is a digest of them."""
+    """Return the path for a run with these settings; its name is a digest of them."""
     return folder / f"{hashlib.sha256(repr(tuple(settings)).encode()).hexdigest()[:20]}.json"
 
 
@@ -103,7 +103,7 @@ FIGURES = "figures of vidkin-research"
 
 
 def write_figures(report: object, output: Path | None) -> None:
-    """Write a report as compact JSON with five significant digits, unless ``path`` is None.
+    """Write a report as compact JSON with five significant digits; do nothing if ``output`` is None.
 
     Raises:
         MediaError: The file cannot be written.
@@ -114,7 +114,7 @@ def write_figures(report: object, output: Path | None) -> None:
 
 
 def _short_json(value: Any, depth: int = 0) -> str:
-    """Format as JSON with as much as fits on each line, and five significant digits per number."""
+    """Format as JSON, filling each line, with five significant digits per number."""
     if isinstance(value, float):
         return json.dumps(float(f"{value:.5g}"))
     if not isinstance(value, dict | list):
@@ -134,16 +134,16 @@ def _short_json(value: Any, depth: int = 0) -> str:
 def check_same_data(
     work: Path, experiment: str, inputs: Mapping[str, Path | None], *, outputs: Sequence[Path | None] = ()
 ) -> None:
-    """Record the data of the results stored in ``work``, and reject other data.
+    """Record which data the results in ``work`` are from, and reject other data.
 
     Args:
         work: Folder of the stored results.
         experiment: Name of the experiment.
         inputs: Files or folders by command-line option. Files are identified by name and size.
-        outputs: Files that the experiment writes outside ``work``; ignored if they are in a folder of the data.
+        outputs: Files that the experiment writes outside ``work``; not counted as data if they are in a data folder.
 
     Raises:
-        InvalidArgumentError: ``work`` has results on other data, or cannot be written.
+        InvalidArgumentError: ``work`` contains results from other data, or cannot be written.
     """
     own = [path.absolute() for path in (work, *outputs) if path is not None]
     contents = {option: _digest_of_contents(path, own) for option, path in inputs.items()}
@@ -154,7 +154,7 @@ def check_same_data(
             changed = [option for option, content in contents.items() if before.get(option) != content]
             if changed:
                 raise InvalidArgumentError(
-                    f"{work} has results of runs with other data ({', '.join(changed)}); "
+                    f"{work}: contains results from other data ({', '.join(changed)}); "
                     "choose another folder with --work"
                 )
         else:
@@ -165,7 +165,7 @@ def check_same_data(
 
 
 def _digest_of_contents(path: Path | None, own: Sequence[Path]) -> str | None:
-    """Digest of the names and sizes of files, ignoring files in ``own``; None without a path."""
+    """Return a digest of file names and sizes, ignoring files in ``own``; None without a path."""
     if path is None:
         return None
     files = [path] if path.is_file() else sorted(each for each in path.rglob("*") if each.is_file())

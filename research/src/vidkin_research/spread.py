@@ -10,14 +10,14 @@ __all__ = ["Spread", "spread"]
 
 
 class Spread(TypedDict):
-    """A figure over several runs; ``deviation`` is the sample standard deviation, None for one run."""
+    """Mean over several runs; ``deviation`` is the sample standard deviation, None for one run."""
 
     mean: float
     deviation: float | None
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Mean and sample standard deviation.
+    """Compute the mean and the sample standard deviation.
 
     >>> spread([1.0, 3.0])["mean"]
     2.0

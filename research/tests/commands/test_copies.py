@@ -95,7 +95,7 @@ def test_page_is_written(experiment: Recorder, tmp_path: Path) -> None:
     output = tmp_path / "new" / "copies.html"
     told = run("benchmark", "copies", tmp_path, "-o", output)
     assert output.read_text() == "<html>pictures</html>"
-    assert "copies.html: every edit with images" in " ".join(told.err.split())
+    assert "copies.html: an example of each edit, with images" in " ".join(told.err.split())
     failed = run("benchmark", "copies", tmp_path, "-o", tmp_path, status=2)
     assert "is a folder" in failed.err
 

@@ -49,5 +49,5 @@ def test_unknown_sets_and_rows_are_rejected_before_output_is_written(folder: Pat
     unknown = run(*words, "--set", "birds", status=2)
     assert "a set must be one of flowers, grocery" in unknown.err
     other = run(*words, "--set", "pictures", "--row", "SIFT 2", status=2)
-    assert "--row must be part of the name of a row, got SIFT 2; rows are classical: wavelet" in other.err
+    assert "--row must be part of a row name, got SIFT 2; rows are classical: wavelet" in other.err
     assert not (tmp_path / "out").exists()

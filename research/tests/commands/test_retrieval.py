@@ -85,7 +85,7 @@ def test_unreadable_videos_are_listed_and_the_others_compared(collection: Path, 
 
 def test_set_of_another_kind_is_rejected(collection: Path) -> None:
     result = run("fgvr", "--data", collection, "-s", "grocery", status=2)
-    assert "set grocery is not for fgvr; run `vidkin benchmark fgir --set grocery`" in result.stderr
+    assert "set grocery cannot be used with fgvr; run `vidkin benchmark fgir --set grocery`" in result.stderr
     result = run("fgir", "--data", collection, "-s", "cats", status=2)
     assert "a set must be one of fruit, strokes" in result.stderr
 

@@ -132,10 +132,11 @@ def test_detections_of_a_collection_are_scored_by_extent_and_kind(tmp_path: Path
 def test_column_of_published_figure_is_named() -> None:
     bbc = SHOT_COLLECTIONS["bbc"]
     assert _published(bbc) == (
-        "F1 overlap is the published figure of BBC Planet Earth: within 2 frames. "
-        "Its labels only distinguish cut and gradual."
+        "F1 overlap corresponds to the published result of BBC Planet Earth: within 2 frames. "
+        "Its labels only distinguish cuts from gradual transitions."
     )
-    assert _published(replace(bbc, rule="nearest", tolerance=0)).startswith("F1, 0 is the published figure of BBC")
+    nearest = _published(replace(bbc, rule="nearest", tolerance=0))
+    assert nearest.startswith("F1, 0 corresponds to the published result of BBC")
 
 
 def test_quick_run_is_short(shots: Recorder, critical: Recorder, tmp_path: Path) -> None:

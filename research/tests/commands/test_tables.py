@@ -33,7 +33,7 @@ def test_check_lists_available_and_missing_data(tmp_path: Path) -> None:
     refused = run(
         "benchmark", "table", "radial-images", "--reduced", "--data", tmp_path, "-o", tmp_path / "o", status=2
     )
-    assert "lacks head_pose, zappos; get the first (heads of 90 people" in refused.err
+    assert "missing head_pose, zappos; get the first (heads of 90 people" in refused.err
     assert not (tmp_path / "o").exists()
     unnamed = run("benchmark", "table", "radial-images", "--reduced", status=2)
     assert "--data is missing; `vidkin benchmark table radial-images --check` lists the required data" in unnamed.err

@@ -54,7 +54,7 @@ def test_labels_become_a_detector(labels: Path, tmp_path: Path) -> None:
     assert told["gradual"] is False
     rules = ShotRules.load(tmp_path / "model")
     assert rules.window == 6
-    assert rules.fitted_on == "1 video kept from training"
+    assert rules.fitted_on == "1 held-out video"
     detection = detect(labels.parent / "0.mp4", f"learned:{tmp_path / 'model'}")
     assert len(detection.shots) >= 2
     assert all(shot.critical is not None for shot in detection.shots)
@@ -78,7 +78,7 @@ def test_training_needs_at_least_four_videos(labels: Path, tmp_path: Path) -> No
     write_shot_annotations(tmp_path / "few.json", [few])
     result = run(tmp_path / "few.json", "--recipe", labels.parent / "recipe.toml", status=2)
     assert (
-        "labels must be of at least 4 videos, as every fourth is held out to fit the thresholds on, got 1"
+        "labels must cover at least 4 videos, because every fourth is held out to fit the thresholds, got 1"
         in result.stderr
     )
 
@@ -109,12 +109,12 @@ def test_labels_beyond_the_end_of_a_held_out_video_are_rejected(labels: Path, tm
 def test_unusable_labels_are_reported_before_training(labels: Path, tmp_path: Path) -> None:
     recipe = ("--recipe", labels.parent / "recipe.toml", "--output", tmp_path / "model")
     uncut = rewritten(labels, tmp_path / "uncut.json", lambda videos: videos[3].update(shots=videos[3]["shots"][:1]))
-    assert "every fourth video (3.mp4) is held out to fit what counts as a cut" in run(uncut, *recipe, status=2).stderr
+    assert "every fourth video (3.mp4) is held out to fit the cut rule" in run(uncut, *recipe, status=2).stderr
     gone = rewritten(labels, tmp_path / "gone.json", lambda videos: videos[0].update(video="gone.mp4"))
     assert "1 labeled video not found: gone.mp4" in run(gone, *recipe, status=2).stderr
     assert not (tmp_path / "model").exists()
     calm = rewritten(labels, tmp_path / "calm.json", lambda videos: videos[3]["shots"][0].update(critical=None))
-    assert "shots will get no critical score" in run(calm, *recipe).stderr
+    assert "the detector will not compute critical scores" in run(calm, *recipe).stderr
 
 
 def test_without_labels_the_recipes_are_listed() -> None:
@@ -131,7 +131,7 @@ def test_recipes_have_a_default_and_settings_can_be_overridden() -> None:
     assert "rate = 10.0" in shown
     assert "steps = 7" in shown
     refused = run("--show", "--set", "steps=7", status=2)
-    assert "the recipe has the tables shots, model; write it as shots.steps=100" in refused.stderr
+    assert "the recipe has the tables shots, model; use the form shots.steps=100" in refused.stderr
 
 
 def test_published_rule_becomes_a_detector(labels: Path, tmp_path: Path) -> None:
@@ -160,13 +160,13 @@ def test_help_names_the_tables_of_a_recipe() -> None:
 
 def test_rate_is_rejected_if_every_frame_is_read(labels: Path) -> None:
     told = run(labels, "--method", "deepsbd", "--rate", "10", status=2).stderr
-    assert "--rate is for recipes with [shots], but method deepsbd reads every frame" in told
+    assert "--rate is only for recipes with [shots]; method deepsbd reads every frame" in told
 
 
 def test_check_lists_videos_with_their_errors(labels: Path, tmp_path: Path) -> None:
     printed = run(labels, "--check", "-o", tmp_path / "m").stdout
     assert printed.count("training") == 4
-    assert printed.count("held out, to fit thresholds") == 1
+    assert printed.count("fitting the thresholds (held out)") == 1
     told = json.loads(run(labels, "--check", "-f", "json", "--method", "deepsbd").stdout)["videos"]
     assert [(one["shots"], one["hard"], one["gradual"], one["critical"]) for one in told] == [(3, 2, 0, 1)] * 5
     assert not any(one["is_held_out"] for one in told)

@@ -27,7 +27,7 @@ def test_each_video_of_a_folder_is_its_own_family(tmp_path: Path) -> None:
 
 
 def test_folder_without_videos_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"has no videos$"):
+    with pytest.raises(InvalidArgumentError, match=r": no videos$"):
         find_recordings(tmp_path)
 
 

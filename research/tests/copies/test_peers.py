@@ -50,5 +50,5 @@ def test_report_has_a_line_for_every_family_and_edit(folder: Path, tmp_path: Pat
         r"\| grey \| pixels \| 1 of 1 \| \d\.\d+ \| 1\.000 \| 1\.000 \| 1\.000 \| 1\.000 \| 1\.000 \|", page
     )
     assert "Unrelated pairs, other scenes: the highest of 2 scores is" in page
-    assert page.count("MB for an hour of video") == 1  # hashes have no index
+    assert page.count("MB per hour of video") == 1  # hashes have no index
     assert page.endswith("A note.\n")

@@ -78,8 +78,8 @@ def test_page_shows_costs_and_unrelated_pairs_if_measured() -> None:
     assert "Indexed in" not in as_page(report())
     unrelated = UnrelatedFigures("same scene", 1200, 0.3871, ("a-0", "b.mp4"), 3, 0.2)
     page = as_page(report(costs=SearchCosts(12.34, 9_100_000, 0.456, 0.99996), unrelated=(unrelated,)))
-    assert "Indexed in 12.3 s, 9.1 MB for an hour of video; a query takes 0.46 s." in page
+    assert "Indexed in 12.3 s, 9.1 MB per hour of video; a query takes 0.46 s." in page
     assert "Lowest score of a video with itself: 1.0000." in page
     assert (
-        "Unrelated pairs, same scene: the highest of 1,200 scores is 0.387 (a-0, b.mp4); 3 are 0.2 or more."
+        "Unrelated pairs, same scene: the highest of 1,200 scores is 0.387 (a-0, b.mp4); 3 are at least 0.2."
     ) in page

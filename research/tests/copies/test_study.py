@@ -60,7 +60,7 @@ def test_image_page_is_self_contained_and_shows_hits_and_misses(results: CopyRes
     page = as_image_page(results)
     assert "src='http" not in page
     assert page.count("<figure class=") == 3
-    matches = re.search(r"<figure class='found'>.*?<b>grey</b>without color", page)
+    matches = re.search(r"<figure class='found'>.*?<b>grey</b>grayscale", page)
     assert matches
     assert "1 of 1 found" in matches.group()
     pictures = [Image.open(io.BytesIO(base64.b64decode(data))) for data in re.findall(r"base64,([^']+)'", page)]

@@ -46,5 +46,5 @@ def test_every_method_has_a_default(method: str | None, expected: str) -> None:
 
 
 def test_recipe_of_another_method_is_rejected() -> None:
-    with pytest.raises(InvalidArgumentError, match="the recipe is of method 'learned', got method 'deepsbd'"):
+    with pytest.raises(InvalidArgumentError, match="the recipe is for method 'learned', got method 'deepsbd'"):
         load_shot_recipe("published", method="deepsbd")

@@ -91,7 +91,7 @@ def test_training_rejects_labels_without_cuts_or_beyond_the_video(
     labels: list[VideoAnnotation], tmp_path: Path
 ) -> None:
     uncut = [VideoAnnotation(labels[0].video, 10.0, (ShotAnnotation(0, 60),))]
-    with pytest.raises(InvalidArgumentError, match="labels must have at least one cut, got none"):
+    with pytest.raises(InvalidArgumentError, match="labels must contain at least one cut, got none"):
         train_deep_sbd(uncut, plan(), output=tmp_path / "model")
     late = [VideoAnnotation(labels[0].video, 10.0, (ShotAnnotation(0, 20), ShotAnnotation(20, 99)))]
     with pytest.raises(InvalidArgumentError, match="ends at frame 99, but the video has 60 frames"):

@@ -134,7 +134,7 @@ def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
     video = film(0)
     calm = LabeledFrames(video.images[:40], ())
     with pytest.raises(
-        InvalidArgumentError, match="a cut and without one, got 25 none, 0 gradual, 0 sharp; add videos"
+        InvalidArgumentError, match="both with and without a cut, got 25 none, 0 gradual, 0 sharp; add videos"
     ):
         train_on_segments(network(), [calm])
     wide = LabeledFrames(np.zeros((30, 16, 20, 3), dtype=np.uint8), ())

@@ -83,5 +83,5 @@ def test_incompatible_models_are_rejected(features: dict[str, ImageFeature]) -> 
         replace(feature, means=feature.means[:3])
     with pytest.raises(InvalidArgumentError, match="variances and weights must be above 0"):
         replace(feature, variances=-feature.variances)
-    with pytest.raises(InvalidArgumentError, match="500 Gaussians of 64 components need as many patches"):
+    with pytest.raises(InvalidArgumentError, match="500 Gaussians with 64 components need at least 500 patches"):
         FisherVectors.fit(photographs(2), gaussians=500)

@@ -90,12 +90,12 @@ def test_unknown_names_are_rejected(name: str, error: type[Exception], message: 
 def test_file_of_another_feature_is_rejected(features: dict[str, ImageFeature], tmp_path: Path) -> None:
     path = tmp_path / "words.safetensors"
     save_feature(features["words"], path)
-    with pytest.raises(InvalidArgumentError, match=r"holds the feature 'words' .* open it as 'classical:words'"):
+    with pytest.raises(InvalidArgumentError, match=r"contains the feature 'words' .* open it as 'classical:words'"):
         open_feature("fisher", weights=path)
     with pytest.raises(InvalidArgumentError, match="no such feature file"):
         load_feature(tmp_path / "nowhere.safetensors")
     save_file({"x": torch.zeros(2)}, tmp_path / "other.safetensors")
-    with pytest.raises(InvalidArgumentError, match="not a classical feature of images"):
+    with pytest.raises(InvalidArgumentError, match="not a classical image feature"):
         load_feature(tmp_path / "other.safetensors")
 
 

@@ -75,7 +75,7 @@ def test_nearest_center_equals_hand_computed_value() -> None:
 
 
 def test_too_few_patches_are_rejected() -> None:
-    with pytest.raises(InvalidArgumentError, match="500 centers must be fitted on at least as many patches"):
+    with pytest.raises(InvalidArgumentError, match="500 centers need at least 500 patches"):
         VisualWords.fit(photographs(2), words=500)
     with pytest.raises(InvalidArgumentError, match="images with content"):
         VisualWords.fit([plain()], words=2)

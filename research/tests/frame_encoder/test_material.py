@@ -34,7 +34,7 @@ def test_stored_vectors_are_not_recomputed(work: Path) -> None:
 
 
 def test_error_without_images_names_the_missing_steps(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="no images with the teacher's vectors; run `pictures` and `teach`"):
+    with pytest.raises(InvalidArgumentError, match="no images with teacher embeddings; run `pictures` and `teach`"):
         open_material(tmp_path)
 
 

@@ -68,7 +68,9 @@ def test_interrupted_run_resumes_to_the_same_weights(work: Path, tmp_path: Path)
 def test_run_with_other_settings_is_rejected(tmp_path: Path) -> None:
     open_run(tmp_path, SMALL).save(tmp_path)
     changed = TrainSettings(student=SMALL.student, seed=3)
-    with pytest.raises(InvalidArgumentError, match=r"run with other settings \(.*seed.*\); choose another folder"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"run with other settings \(.*seed.*\); use these settings or another folder"
+    ):
         open_run(tmp_path, changed)
 
 
@@ -242,8 +244,8 @@ def test_other_networks_are_rejected_as_teacher(tmp_path: Path) -> None:
     ("settings", "message"),
     [
         ({"side": 8}, "side must be at least 32, got 8"),
-        ({"blocks": ((0,), (0,), (0,))}, "blocks and inside must name 4 stages"),
-        ({"blocks": ((1,), (0,), (0,), (0,))}, r"blocks of a stage must rise from 0 and stay below 3, got \(1,\)"),
+        ({"blocks": ((0,), (0,), (0,))}, "blocks and inside must have one entry for each of the 4 stages"),
+        ({"blocks": ((1,), (0,), (0,), (0,))}, r"blocks of a stage must increase from 0 to at most 2, got \(1,\)"),
         ({"inside": (64, 128, 256, 513)}, "inside must be from 1 to 512 for this stage, got 513"),
         ({"outside": 0}, "outside must be from 1 to 2048, got 0"),
         ({"frozen": 5}, "frozen must be from 0 to 4, got 5"),

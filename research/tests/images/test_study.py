@@ -185,7 +185,7 @@ def test_each_layer_of_two_heads_is_measured(folder: Path, tmp_path: Path) -> No
     again = run_image_study([ImageRow("layered", Layered)], [task], tmp_path, seeds=(0, 1))
     assert again.runs == report.runs
     page = as_page(replace(report, rates=(0.1, 0.5)))
-    assert "of 0.1, 0.5 the one with the highest top-1 of one seed on the validation split" in page
+    assert "out of 0.1, 0.5 with the highest top-1 on the validation split" in page
     line = next(line for line in page.splitlines() if line.startswith("| layered | 0.5 | "))
     assert "47.9 ± 0.0" in line
     assert "embedding NMI | penultimate R@1" in page

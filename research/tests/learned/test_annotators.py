@@ -50,9 +50,9 @@ def test_every_shot_is_merged_by_itself() -> None:
 
 def test_merging_annotators_requires_the_same_videos_and_shots() -> None:
     one = labels(None, None)
-    with pytest.raises(InvalidArgumentError, match="labels must be of at least one annotator, got none"):
+    with pytest.raises(InvalidArgumentError, match="labels must come from at least one annotator, got none"):
         merge_annotators([])
-    with pytest.raises(InvalidArgumentError, match=r"the same videos, got a\.mp4 from only one of annotators 1"):
+    with pytest.raises(InvalidArgumentError, match=r"the same videos, but a\.mp4 is missing from annotator 1 or"):
         merge_annotators([one, labels(None, None, name="b.mp4")])
     with pytest.raises(
         InvalidArgumentError,
@@ -60,5 +60,5 @@ def test_merging_annotators_requires_the_same_videos_and_shots() -> None:
     ):
         merge_annotators([one, labels(None, None, cut=40)])
     short = [VideoAnnotation(Path("a.mp4"), 25.0, (ShotAnnotation(0, 50),))]
-    with pytest.raises(InvalidArgumentError, match="got 2 at 25 a second from annotator 1 and 1 at 25"):
+    with pytest.raises(InvalidArgumentError, match="got 2 at 25 fps from annotator 1 and 1 at 25"):
         merge_annotators([one, short])

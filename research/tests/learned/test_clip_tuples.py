@@ -64,7 +64,9 @@ def test_shot_triplets_come_from_uncritical_shots() -> None:
 
 def test_short_stretches_can_be_one_window() -> None:
     shots = [AnnotatedShot(0, 0, 60, critical=(50, 60)), AnnotatedShot(0, 60, 75)]
-    with pytest.raises(InvalidArgumentError, match=r"no critical shot is eligible at 40 frames a clip: no window of"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"no critical shot is eligible with 40 frames per clip: no window of"
+    ):
         sample_critical_quadlets(shots, 1, seed=0)
     (quadlet,) = sample_critical_quadlets(shots, 1, seed=0, minimum_frames=10)
     assert quadlet.intermediate == ClipWindow(0, 50, 60)
@@ -83,13 +85,13 @@ def test_same_seed_draws_the_same() -> None:
 
 
 def test_error_without_eligible_tuples_names_the_cause() -> None:
-    with pytest.raises(InvalidArgumentError, match="there is no critical shot to draw from"):
+    with pytest.raises(InvalidArgumentError, match="there is no critical shot to sample from"):
         sample_critical_quadlets(SHOTS[:1], 1, seed=0)
-    with pytest.raises(InvalidArgumentError, match=r"no window in a next shot \(1 shots\)"):
+    with pytest.raises(InvalidArgumentError, match=r"no window in the next shot \(1 shots\)"):
         sample_critical_quadlets(SHOTS[3:], 1, seed=0, clip_frames=3)
     with pytest.raises(
         InvalidArgumentError,
-        match=r"fewer than two windows of non-critical frames \(1 shots\), no window in a next",
+        match=r"fewer than two windows of non-critical frames \(1 shots\), no window in the next",
     ):
         sample_critical_quadlets(SHOTS, 1, seed=0, clip_frames=6, minimum_frames=2)
     with pytest.raises(

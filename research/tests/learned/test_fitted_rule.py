@@ -56,9 +56,9 @@ def test_threshold_maximizes_f1_if_classes_overlap() -> None:
 def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
     with pytest.raises(InvalidArgumentError, match="2 examples and 2 labels, 2 of them positive"):
         fit_rule([{"x": 1.0}, {"x": 2.0}], [True, True], names=["x"])
-    with pytest.raises(InvalidArgumentError, match="every example must have the number 'y'"):
+    with pytest.raises(InvalidArgumentError, match="every example must have the input 'y'"):
         fit_rule([{"x": 1.0}, {"x": 2.0}], [True, False], names=["y"])
-    with pytest.raises(InvalidArgumentError, match=r"numbers must include a, got b"):
+    with pytest.raises(InvalidArgumentError, match=r"inputs must include a, got b"):
         FittedRule({"a": 1.0}, 0.0).probability({"b": 1.0})
     with pytest.raises(InvalidArgumentError, match=r"threshold must be above 0 and at most 1, got 0\.0"):
         FittedRule({"a": 1.0}, 0.0, 0.0)

@@ -161,7 +161,7 @@ def test_invalid_arguments_are_rejected_with_the_accepted_values(folder: Path, t
     save_model(build_model(CONFIG), tmp_path / "clip")
     with pytest.raises(
         InvalidArgumentError,
-        match="this model does not detect shots; train one that does with `vidkin train-shots`",
+        match="this model cannot detect shots; train a shot detector with `vidkin train-shots`",
     ):
         open_learned(tmp_path / "clip")
     with pytest.raises(InvalidArgumentError, match="size must be at least 8, got 4"):

@@ -85,11 +85,13 @@ def test_rules_are_omitted_without_transitions_or_critical_shots() -> None:
 def test_invalid_arguments_are_rejected_with_the_accepted_values(tmp_path: Path) -> None:
     with pytest.raises(
         InvalidArgumentError,
-        match=r"shots\.json: cannot be read .*does not detect shots; train one that does",
+        match=r"shots\.json: cannot be read .*cannot detect shots; train a shot detector",
     ):
         ShotRules.load(tmp_path)
     (tmp_path / "shots.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(InvalidArgumentError, match=r"shots\.json: must hold rules of the format 'vidkin-shot-rules-1'"):
+    with pytest.raises(
+        InvalidArgumentError, match=r"shots\.json: must contain rules in the format 'vidkin-shot-rules-1'"
+    ):
         ShotRules.load(tmp_path)
     for text in ("no", "[" * 100_000):
         (tmp_path / "shots.json").write_text(text, encoding="utf-8")

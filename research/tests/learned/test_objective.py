@@ -182,7 +182,7 @@ def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
     with pytest.raises(InvalidArgumentError, match="tuples that the loss 'triplet' can use, got none"):
         ShotObjective(loss="triplet")(Head(), ShotBatch(torch.zeros(4, 1, 2, 6), None))
     clips = ShotClips([numbered()], [LABELS], window=4)
-    with pytest.raises(InvalidArgumentError, match="window of clips and recipe must be equal, got 4 and 10"):
+    with pytest.raises(InvalidArgumentError, match="clips and recipe must have the same window, got 4 and 10"):
         train_on_shots(Head(), clips, ShotRecipe(loss="quadlet"))
     plain = VideoAnnotation(Path("a.mp4"), 10.0, (ShotAnnotation(0, 12), ShotAnnotation(12, 30)))
     with pytest.raises(InvalidArgumentError, match="labels must have critical shots for the loss 'radial', got none"):
@@ -192,7 +192,7 @@ def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"steps": 5}, "must have a loss, one of triplet, quadlet, radial, radial_detached"),
+        ({"steps": 5}, "must set loss to one of triplet, quadlet, radial, radial_detached"),
         ({"loss": "quadlet", "lr": 1}, r"\[shots\] has no setting lr; choose from loss, window"),
         ({"loss": "quadlet", "steps": 2.5}, r"shots\.steps must be a whole number, got 2\.5"),
         ({"loss": "quadlet", "clip": True}, "shots.clip must be a number, got True"),

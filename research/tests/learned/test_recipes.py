@@ -43,7 +43,7 @@ def test_shown_recipe_has_all_defaults_and_round_trips(tmp_path: Path) -> None:
             {"shots": {"loss": "quadlet"}, "data": {}},
             r"\[recipe\] has no setting data; choose from shots, model",
         ),
-        ({}, r"\[shots\] must have a loss"),
+        ({}, r"\[shots\] must set loss to one of"),
         (
             {"shots": {"loss": "quadlet"}, "model": {"kind": "image"}},
             r"model\.kind must be 'clip' to train on windows of 10 frames, got 'image'",
@@ -52,7 +52,7 @@ def test_shown_recipe_has_all_defaults_and_round_trips(tmp_path: Path) -> None:
             {"shots": {"loss": "quadlet"}, "model": {"frames": 40}},
             r"model\.frames must be 10 to train on windows of 10 frames, got 40",
         ),
-        ({"shots": {"loss": "quadlet"}, "model": {"weights": 1}}, r"model\.weights must be text, got 1"),
+        ({"shots": {"loss": "quadlet"}, "model": {"weights": 1}}, r"model\.weights must be a string, got 1"),
         ({"shots": {"loss": "quadlet"}, "model": {"depth": 1}}, "has no setting depth"),
         ({"shots": {"loss": "quadlet", "rate": 0}}, "rate must be above 0, got 0"),
         (

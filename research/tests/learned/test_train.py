@@ -73,7 +73,7 @@ def test_labels_become_a_detector_with_a_report(annotations: list[VideoAnnotatio
     ]
     assert [(one.phase, one.done, one.total) for one in training] == [("training", step, 4) for step in range(1, 5)]
     assert all({"loss", "quadlets", "triplets"} <= set(one.terms) for one in training)
-    assert ShotRules.load(tmp_path / "model").fitted_on == "1 video kept from training"
+    assert ShotRules.load(tmp_path / "model").fitted_on == "1 held-out video"
     # Nothing but the detector is left in the folder.
     assert sorted(path.name for path in (tmp_path / "model").glob("[!.]*")) == [
         "config.toml",
@@ -127,19 +127,19 @@ def test_missing_rule_for_critical_shots_gives_a_warning(
     with caplog.at_level("WARNING", logger="vidkin"):
         report = train_shots(changed, RECIPE, output=tmp_path / "model")
     assert not report.has_critical
-    assert "every fourth video (3.mp4) is held out to fit what counts as critical" in caplog.text
-    assert "shots will get no critical score" in caplog.text
+    assert "every fourth video (3.mp4) is held out to fit the rule for critical shots" in caplog.text
+    assert "the detector will not compute critical scores" in caplog.text
 
 
 def test_labels_are_checked_before_any_video_is_read(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     output = tmp_path / "model"
-    with pytest.raises(InvalidArgumentError, match=r"labels must be of at least 4 videos, .* got 3"):
+    with pytest.raises(InvalidArgumentError, match=r"labels must cover at least 4 videos, .* got 3"):
         train_shots(annotations[:3], RECIPE, output=output)
     gone = VideoAnnotation(tmp_path / "gone.mp4", 25.0, annotations[0].shots)
     with pytest.raises(InvalidArgumentError, match=r"2 labeled videos not found: gone\.mp4, gone\.mp4"):
         train_shots([*annotations[:2], gone, gone], RECIPE, output=output)
     uncut = VideoAnnotation(annotations[3].video, 25.0, annotations[3].shots[:1])
-    with pytest.raises(InvalidArgumentError, match=r"fourth video \(3\.mp4\) .* none of these has a labeled"):
+    with pytest.raises(InvalidArgumentError, match=r"fourth video \(3\.mp4\) .* none of them has a labeled"):
         train_shots([*annotations[:3], uncut], RECIPE, output=output)
     assert not output.exists()
     with pytest.raises(InvalidArgumentError, match=r"labels\.json"):
@@ -237,5 +237,5 @@ def test_critical_shots_can_be_learned_with_cuts_of_the_default_detector(
     plain = [
         replace(one, shots=tuple(ShotAnnotation(shot.start, shot.end) for shot in one.shots)) for one in annotations
     ]
-    with pytest.raises(InvalidArgumentError, match="only learns critical shots, so critical and other shots must be"):
+    with pytest.raises(InvalidArgumentError, match="only learns critical shots, so the held-out videos"):
         vidkin.train_shots(plain, recipe, output=tmp_path / "other")

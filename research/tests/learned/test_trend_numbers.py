@@ -79,11 +79,11 @@ def test_end_rise_detects_a_step_at_the_end() -> None:
 
 
 def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"one row \[N\] of finite numbers, got \[2, 2\]"):
+    with pytest.raises(InvalidArgumentError, match=r"a 1-D array \[N\] of finite numbers, got \[2, 2\]"):
         mann_kendall(np.zeros((2, 2)))
     with pytest.raises(InvalidArgumentError, match="finite numbers"):
         end_rise(np.array([1.0, np.nan]))
-    with pytest.raises(InvalidArgumentError, match=r"times must be one per value .* got \[2\] for \[3\]"):
+    with pytest.raises(InvalidArgumentError, match=r"times must have one entry per value .* got \[2\] for \[3\]"):
         theil_sen(np.zeros(3), np.array([0.0, 1.0]))
     with pytest.raises(InvalidArgumentError, match="strictly increasing"):
         theil_sen(np.zeros(3), np.array([0.0, 1.0, 1.0]))

@@ -46,13 +46,13 @@ def test_losses_are_ordered_by_micro_ap_and_parts_keep_their_order(report: LossR
     # The mean and the sample deviation of .2 and .4.
     assert rows[1] == "| MAE | 0.300 ± 0.141 | 0.150 ± 0.071 | 0.10, 0.50 | 0.20, 0.40 |"
     assert rows[0] == "| circle | 0.600 | 0.300 | 0.10, 0.50 | 0.20, 0.40 |"
-    assert "## One loss besides the base objective" in lines
-    assert "## Parts of the full objective" in lines
+    assert "## One loss in addition to the base objective" in lines
+    assert "## Ablation of the full objective" in lines
     assert "Measured somewhere." in lines
-    assert "Trained on 9 stretches of 4 videos, measured on 5 stretches of 2 others" in lines[2]
-    assert "`classical`, labels of frames by `vidkin`; clips of 48 frames at 10 a second." in lines[2]
+    assert "Trained on 9 clips from 4 videos and evaluated on 5 clips from 2 other videos" in lines[2]
+    assert "`classical`, frame labels from `vidkin`; windows of 48 frames at 10 per second." in lines[2]
     assert "7 steps of 3 clips, seeds 0, 1." in lines[2]
-    assert "## k over times" not in lines
+    assert "## k over frames" not in lines
 
 
 def test_scores_with_other_times_have_a_table_of_their_means(report: LossReport) -> None:
@@ -61,7 +61,7 @@ def test_scores_with_other_times_have_a_table_of_their_means(report: LossReport)
         for seed, value in enumerate((0.4, 0.6))
     ]
     page = as_page(LossReport(report.study, (4, 9), (2, 5), [*runs, run("MAE", 0, 0.2)])).splitlines()
-    start = page.index("## k over times")
+    start = page.index("## k over frames")
     assert page[start + 4 : start + 7] == [
         "| k_t | 0 | 1 |",
         "|---|---|---|",
@@ -71,13 +71,13 @@ def test_scores_with_other_times_have_a_table_of_their_means(report: LossReport)
 
 def test_rows_of_regions_have_a_table(report: LossReport) -> None:
     page = as_page(LossReport(report.study, (4, 9), (2, 5), [run("Chamfer alone, all regions", 0, 0.2)]))
-    assert "## k over the regions of a frame" in page
-    assert "## Parts" not in page
+    assert "## k over regions" in page
+    assert "## Ablation" not in page
 
 
 def test_group_without_runs_has_no_table(report: LossReport) -> None:
     page = as_page(LossReport(report.study, report.train, report.test, report.runs[:2]))
-    assert "Parts of the full objective" not in page
+    assert "Ablation of the full objective" not in page
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])

@@ -157,7 +157,7 @@ def test_page_lists_the_best_loss_first_and_parts_in_order() -> None:
         "| base | 0.900 | 0.200 | 0.10, 0.60 | 0.20, 0.50 |",
         "| + video AP | 0.900 | 0.700 | 0.10, 0.60 | 0.20, 0.50 |",
     ]
-    assert "measured on 4 stretches of 2 others" in page
+    assert "evaluated on 4 clips from 2 other videos" in page
     assert page.endswith("Made by hand.\n")
 
 
@@ -166,8 +166,8 @@ def test_invalid_settings_are_rejected(footage: Path, tmp_path: Path) -> None:
         study(test=1.0)
     with pytest.raises(
         InvalidArgumentError,
-        match=r"two videos each with 4 frames at 5 a second, got 5 videos and a test share of 0\.1",
+        match=r"two videos each, with 4 frames at 5 per second, got 5 videos and test = 0\.1",
     ):
         run_loss_study(study(test=0.1), [footage], tmp_path)
-    with pytest.raises(InvalidArgumentError, match=r"with 48 frames at 5 a second, got 0 videos"):
+    with pytest.raises(InvalidArgumentError, match=r"with 48 frames at 5 per second, got 0 videos"):
         run_loss_study(study(shortest=48), [footage], tmp_path)

@@ -66,7 +66,7 @@ def test_calm_part_before_a_change_has_the_requested_length(recordings: Path, tm
     # 2 s of 5 frames, or all that the recording has.
     assert len(calm) == 4
     assert max(calm) in (10, 11)
-    with pytest.raises(InvalidArgumentError, match="calm_before must be two times above 0, shortest first"):
+    with pytest.raises(InvalidArgumentError, match="calm_before must be two positive times in increasing order"):
         build_highlights(recordings, tmp_path, part="train", calm_before=(3.0, 2.0))
 
 
@@ -90,7 +90,7 @@ def test_places_can_be_chosen(recordings: Path, tmp_path: Path) -> None:
 
 
 def test_invalid_arguments_are_rejected_with_the_accepted_values(recordings: Path, tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"lacks one-by-one-person-detection\.mp4, .*sample-videos"):
+    with pytest.raises(InvalidArgumentError, match=r"missing one-by-one-person-detection\.mp4, .*sample-videos"):
         build_highlights(tmp_path, tmp_path / "out", part="train")
     with pytest.raises(InvalidArgumentError, match="part must be 'train' or 'test', got 'all'"):
         build_highlights(recordings, tmp_path, part="all")  # type: ignore[arg-type]

@@ -87,10 +87,10 @@ def test_without_photographs_there_are_only_clips_and_cards(footage: Footage) ->
 
 
 def test_footage_needs_clips_of_its_size() -> None:
-    with pytest.raises(InvalidArgumentError, match="clips must be at least one, got none"):
+    with pytest.raises(InvalidArgumentError, match="clips must contain at least one clip, got none"):
         Footage(36, 64, ())
     still = Clip("still.mp4", np.zeros((1, 36, 64), np.uint8), np.zeros((1, 2, 18, 32), np.uint8))
-    with pytest.raises(InvalidArgumentError, match=r"still\.mp4 must be \[T, 36, 64\] with at least two, got"):
+    with pytest.raises(InvalidArgumentError, match=r"still\.mp4 must be \[T, 36, 64\] with T at least 2, got"):
         Footage(36, 64, (still,))
 
 
@@ -108,7 +108,7 @@ def test_unreadable_photographs_are_left_out_with_a_warning(tmp_path: Path, capl
     read = read_footage([clip], [text, good], on_progress=lambda *pair: seen.append(pair))
     assert [item.shape for item in read.photographs] == [(3, 162, 162)]
     assert seen == [(1, 3), (3, 3)]
-    assert f"{text} is left out: not readable as an image" in caplog.text
+    assert f"{text}: skipped, not readable as an image" in caplog.text
 
 
 def test_labels_agree_with_written_videos(tmp_path: Path, footage: Footage) -> None:

@@ -58,15 +58,17 @@ class TestPet:
 
     def test_missing_files_are_named(self, pet: Path) -> None:
         (pet / "images" / "Abyssinian_2.jpg").unlink()
-        with pytest.raises(DatasetError, match=r"lacks 1 of 6 photographs, the first is Abyssinian_2.jpg; get www.rob"):
+        with pytest.raises(
+            DatasetError, match=r"missing 1 of 6 photographs, the first is Abyssinian_2.jpg; get www.rob"
+        ):
             open_labelled(pet, reader="pet")
         (pet / "annotations" / "test.txt").unlink()
-        with pytest.raises(DatasetError, match=r"lacks annotations/test.txt; get www.robots.ox.ac.uk/~vgg/data/pets"):
+        with pytest.raises(DatasetError, match=r"missing annotations/test.txt; get www.robots.ox.ac.uk/~vgg/data/pets"):
             open_labelled(pet, reader="pet")
 
     def test_invalid_line_is_named(self, pet: Path) -> None:
         (pet / "annotations" / "test.txt").write_text("Abyssinian_3 1 3 1\n")
-        with pytest.raises(DatasetError, match=r"test.txt, line 1: 'Abyssinian_3 1 3 1' is not 'Breed_number class"):
+        with pytest.raises(DatasetError, match=r"test.txt, line 1: 'Abyssinian_3 1 3 1' must be 'Breed_number class"):
             open_labelled(pet, reader="pet")
 
 
@@ -94,10 +96,10 @@ class TestZappos:
 
     def test_missing_files_are_named(self, shoes: Path) -> None:
         picture(shoes / "ut-zap50k-images-square" / "Boots" / "Ankle" / "stray.jpg")
-        with pytest.raises(DatasetError, match=r"stray\.jpg: is not at category/subcategory/brand/file; get"):
+        with pytest.raises(DatasetError, match=r"stray\.jpg: must be at category/subcategory/brand/file; get"):
             open_labelled(shoes, reader="zappos")
         shutil.rmtree(shoes / "ut-zap50k-images-square" / "Boots")
-        with pytest.raises(DatasetError, match=r"lacks the folders Boots; get vision.cs.utexas.edu"):
+        with pytest.raises(DatasetError, match=r"missing the folders Boots; get vision.cs.utexas.edu"):
             open_labelled(shoes, reader="zappos")
 
 
@@ -168,11 +170,11 @@ class TestHeadPose:
 
     def test_invalid_data_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "front").mkdir()
-        with pytest.raises(DatasetError, match=r"has front but lacks left, right; get the set of the paper, robotics"):
+        with pytest.raises(DatasetError, match=r"has front but not left, right; get the set of the paper, robotics"):
             open_labelled(tmp_path, reader="head_pose")
         for options, message in (
             ({"pattern": "("}, r"pattern must be a regular expression, got '\('"),
-            ({"pattern": "x"}, r"pattern 'x' lacks the groups pan, subject; write them as \(\?P<subject>"),
+            ({"pattern": "x"}, r"pattern 'x' must have the groups pan, subject; write them as \(\?P<subject>"),
             ({"widest": 5.0}, r"widest must be at least front, 15 degrees, got 5"),
             ({"front": -1.0}, r"front must be from 0 to below 180 degrees, got -1\.0"),
             ({"negative": "up"}, r"negative must be left or right, got 'up'"),
@@ -211,10 +213,10 @@ class TestGrocery:
         ):
             open_labelled(shop, reader="grocery", category="coarse", subcategory="coarse")
         picture(shop / "test" / "Fruit" / "1.jpg")
-        with pytest.raises(DatasetError, match=r"1\.jpg: is not at split/super/coarse/fine/\*\.jpg; get the set from"):
+        with pytest.raises(DatasetError, match=r"1\.jpg: must be at split/super/coarse/fine/\*\.jpg; get the set from"):
             open_labelled(shop, reader="grocery")
         shutil.rmtree(shop / "val")
-        with pytest.raises(DatasetError, match=r"lacks the folders val; get the set from github.com/marcusklasson"):
+        with pytest.raises(DatasetError, match=r"missing the folders val; get the set from github.com/marcusklasson"):
             open_labelled(shop, reader="grocery")
 
 

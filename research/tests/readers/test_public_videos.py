@@ -85,7 +85,7 @@ class TestAerial:
     def test_foreign_host_names_are_rejected(self, sky: Path) -> None:
         counting_clip(sky / "bird" / "visible" / "holiday.mp4", 1)
         with pytest.raises(
-            DatasetError, match=r"holiday\.mp4: is not named <ir\|v>_<object>_<number>; get the clips from"
+            DatasetError, match=r"holiday\.mp4: must be named <ir\|v>_<object>_<number>; get the clips from"
         ):
             open_labelled(sky, reader="aerial")
 
@@ -113,12 +113,12 @@ class TestVb100:
 
     def test_invalid_data_is_named(self, tmp_path: Path) -> None:
         self.make(tmp_path, ["birds/Auk"])
-        with pytest.raises(InvalidArgumentError, match=r"has birds and other classes in it; leave out dogs"):
+        with pytest.raises(InvalidArgumentError, match=r"already contains birds and other classes; leave out dogs"):
             open_labelled(tmp_path, reader="vb100", dogs=tmp_path)
         with pytest.raises(InvalidArgumentError, match="species must be at least 1, or None for all, got 0"):
             open_labelled(tmp_path, reader="vb100", species=0)
         (tmp_path / "birds" / "Tern").mkdir()
-        with pytest.raises(DatasetError, match=r"Tern contains no videos; expected birds/Auk/\*.mp4"):
+        with pytest.raises(DatasetError, match=r"Tern: no videos; expected birds/Auk/\*.mp4"):
             open_labelled(tmp_path, reader="vb100")
 
 

@@ -136,13 +136,13 @@ def test_missing_photograph_is_named(tmp_path: Path, name: str) -> None:
     MAKERS[name](tmp_path)
     gone = sorted(tmp_path.rglob("*.jpg"))[0]
     gone.unlink()
-    with pytest.raises(DatasetError, match=rf"lacks 1 of \d photographs, the first is .*{gone.name}; get them from"):
+    with pytest.raises(DatasetError, match=rf"missing 1 of \d photographs, the first is .*{gone.name}; get them from"):
         open_labelled(tmp_path, reader=name)
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_error_for_an_empty_folder_lists_missing_files(tmp_path: Path, name: str) -> None:
-    with pytest.raises(DatasetError, match=r"lacks .*; get it from"):
+    with pytest.raises(DatasetError, match=r"missing .*; get it from"):
         open_labelled(tmp_path, reader=name)
 
 
@@ -196,7 +196,7 @@ def test_numbers_without_an_image_or_a_name_are_rejected(tmp_path: Path) -> None
     with pytest.raises(DatasetError, match=r"00002\.jpg has class 2 of 1"):
         open_labelled(tmp_path / "c", reader="cars")
     (tmp_path / "c" / "cars_test_annos_withlabels.mat").unlink()
-    with pytest.raises(DatasetError, match=r"lacks cars_test_annos_withlabels\.mat, the labels of the test"):
+    with pytest.raises(DatasetError, match=r"missing cars_test_annos_withlabels\.mat, the test labels"):
         open_labelled(tmp_path / "c", reader="cars")
 
 

@@ -57,7 +57,7 @@ def test_smaller_video_is_preferred_and_untrimmed_video_never_used(game: Path) -
 def test_detected_shots_replace_camera_changes(game: Path) -> None:
     (game / "Labels-cameras.json").unlink()
     half = find_soccernet_halves(game)[0]
-    with pytest.raises(InvalidArgumentError, match=r"has no Labels-cameras\.json, so its shots must be found"):
+    with pytest.raises(InvalidArgumentError, match=r"no Labels-cameras\.json; find the shots with a detector"):
         read_soccernet_half(half)
     labels = read_soccernet_half(half, find_shots=lambda video: [(0, 4), (4, 20)])
     assert [(shot.start, shot.end) for shot in labels.shots] == [(0, 4), (4, 20)]
@@ -66,7 +66,7 @@ def test_detected_shots_replace_camera_changes(game: Path) -> None:
 
 def test_missing_labels_and_videos_are_named(game: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DatasetError, match=r"has no Labels-v2\.json at any depth; choose the folder of SoccerNet"):
+    with pytest.raises(DatasetError, match=r"no Labels-v2\.json at any depth; choose the SoccerNet-v2 folder"):
         find_soccernet_halves(tmp_path / "empty")
     for half in (1, 2):
         (game / f"{half}_224p.mkv").unlink()

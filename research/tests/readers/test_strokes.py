@@ -38,10 +38,10 @@ def test_times_never_decrease() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("START\n1,2\n", r"c1, line 2: '1,2' is not x,y,milliseconds, START or BREAK"),
-        ("1,2,x", r"c1, line 1: '1,2,x' is not x,y,milliseconds"),
-        ("START\nBREAK\n", r"c1 contains no pen movement; it must have lines x,y,milliseconds"),
-        ("1,nan,3", r"c1 contains numbers that are not finite"),
+        ("START\n1,2\n", r"c1, line 2: '1,2' must be x,y,milliseconds, START or BREAK"),
+        ("1,2,x", r"c1, line 1: '1,2,x' must be x,y,milliseconds"),
+        ("START\nBREAK\n", r"c1: no pen movement; the file must have lines x,y,milliseconds"),
+        ("1,nan,3", r"c1: numbers must be finite"),
     ],
 )
 def test_other_text_is_rejected(text: str, message: str) -> None:

@@ -22,5 +22,5 @@ def test_both_forms_of_radial_are_next_to_the_published_figure() -> None:
 
 
 def test_error_for_an_unknown_method_lists_all_methods() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"a method must be one of backbone, untr.*; got 'radial2'"):
+    with pytest.raises(InvalidArgumentError, match=r"a method must be one of backbone, untr.*, got 'radial2'"):
         method_named("radial2")

@@ -118,8 +118,8 @@ def test_page_states_the_findings(plan: ComparisonPlan, summary: Summary) -> Non
     assert "| Triplet | 62.0 +- 2.0 | 62.0 +- 2.0 |" in page
     assert "**90.0 +- 2.0**" in page  # the best QP; hierarchical AP, equally good, too
     assert "Radial (no gradient through R) minus Triplet: +18.0 points of QP, more than two" in page
-    assert "Ours, chosen on the validation split: All quadlets of a batch; +4.0 points of QP" in page
-    assert "Collapse warning: Radial, published gradient at rate 0.001, 3 of 3 runs; mean distance" in page
+    assert "Our best method on the validation split: All quadlets of a batch; +4.0 points of QP" in page
+    assert "Collapse warning: Radial, published gradient at rate 0.001, 3 of 3 runs; mean pairwise distance" in page
     assert "| Triplet | 62.0 | 90.0 | 80.0 | 0.25 | 0.50 | 1.50 | 7 |" in page  # what lies behind QP
     assert "A machine." in page
     # Both protocols have a name and a column, and the headline is that of test quadlets.
@@ -127,8 +127,8 @@ def test_page_states_the_findings(plan: ComparisonPlan, summary: Summary) -> Non
     assert "| MAP subcategory | R@1 | QP gallery | TP gallery | validation QP |" in page
     assert "| 62.0 +- 2.0 | 57.0 +- 2.0 | 58.0 +- 2.0 | 62.0 |" in page
     assert "3D-CNN is reduced" in page
-    assert "each step takes 10 consecutive frames at 8 a second, from a new random position" in page
-    assert "0.125 of the published width, 32 pixels a side, 16 items a step (the other methods: 128)" in page
+    assert "each step uses 10 consecutive frames at 8 per second, from a random position" in page
+    assert "0.125 of the published width, 32 x 32 pixels, 16 items per step (other methods: 128)" in page
     assert "500 steps of 32 quadlets" in page
 
 
@@ -138,8 +138,8 @@ def test_page_states_the_result_of_our_claim(plan: ComparisonPlan, runs: list[Co
     line = next(line for line in as_page([summary], plan, title="T", machine="m").splitlines() if "Claim" in line)
     assert "All quadlets + hierarchical AP is at least 3 points of QP above every published loss." in line
     # Quadruplet-1 has 88, 90 and 92: deviation 2.
-    assert "+6.0 against Quadruplet-1, two standard deviations of the difference 4.0" in line
-    assert "not tested, without Softmax, same encoder, Quadruplet-2a, Quadruplet-2b, Angular, quadlet form." in line
+    assert "+6.0 points compared with Quadruplet-1; two standard deviations of the difference are 4.0" in line
+    assert "(Softmax, same encoder; Quadruplet-2a; Quadruplet-2b; Angular, quadlet form)." in line
     rest = ("classification", "quadruplet2a", "quadruplet2b", "angular")
     (whole,) = summarize([*runs, *ours, *(run_of(name, 0, 20.0) for name in rest)], plan)
     assert "4.0: holds." in as_page([whole], plan, title="T", machine="m")

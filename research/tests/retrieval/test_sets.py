@@ -28,7 +28,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_names_of_sets_are_unique_and_unknown_names_are_rejected() -> None:
     names = [known.name for known in COMPARISON_SETS]
     assert len(set(names)) == len(names)
-    with pytest.raises(InvalidArgumentError, match=r"a set must be one of fruit, strokes, .*; got 'cats'"):
+    with pytest.raises(InvalidArgumentError, match=r"a set must be one of fruit, strokes, .*, got 'cats'"):
         comparison_set("cats")
 
 

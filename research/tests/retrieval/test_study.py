@@ -163,8 +163,8 @@ def test_collapse_gives_a_warning(
     assert before is not None
     assert distance < before / 3
     assert [record.getMessage() for record in caplog.records] == [
-        "pictures: Radial, published gradient, seed 0, rate 0.03 collapsed: the mean distance of embeddings fell "
-        f"from {before:.2f} to {distance:.2f}"
+        "pictures: Radial, published gradient, seed 0, rate 0.03 collapsed: the mean pairwise distance of embeddings "
+        f"fell from {before:.2f} to {distance:.2f}"
     ]
 
 
@@ -176,9 +176,9 @@ def test_learning_rate_is_chosen_on_validation_only() -> None:
 
 
 def test_invalid_plans_are_rejected() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"a set must be one of fruit, .*; got 'x'"):
+    with pytest.raises(InvalidArgumentError, match=r"a set must be one of fruit, .*, got 'x'"):
         ComparisonPlan(sets=("x",))
-    with pytest.raises(InvalidArgumentError, match=r"a method must be one of backbone, .*; got 'x'"):
+    with pytest.raises(InvalidArgumentError, match=r"a method must be one of backbone, .*, got 'x'"):
         ComparisonPlan(sets=("fruit",), methods=("x",))
     with pytest.raises(InvalidArgumentError, match="seeds must have at least one entry, got none"):
         ComparisonPlan(sets=("fruit",), seeds=())

@@ -52,8 +52,8 @@ def test_mistakes_in_the_published_labels_of_shot_are_read(tmp_path: Path, caplo
     file = written(tmp_path / "kuaishou_v2.txt", text)
     expected = {"31602670982": (HARD, GRADUAL), "39672724739": (HARD, GRADUAL), "5": (HARD,)}
     assert read_shot_labels("shot", file) == expected
-    assert "line 9 ends before it begins and is skipped: 722,57" in caplog.text
-    with pytest.raises(DatasetError, match="line 1 must be two frames after a line that names a video"):
+    assert "line 9 skipped, because the transition ends before it starts: 722,57" in caplog.text
+    with pytest.raises(DatasetError, match="line 1 must have two frames and follow a video name"):
         read_shot_labels("shot", written(tmp_path / "other.txt", "30,31\n"))
 
 
@@ -118,7 +118,7 @@ def test_omnishotcut_labels_ranges_and_the_transitions_into_them(tmp_path: Path)
 
 @pytest.mark.parametrize("content", ["[", {"a": [[0, 30], [20, 50]]}, {"a": [[0, 1.5], [2, 3]]}, {"a": 3}])
 def test_error_for_labels_in_another_format_names_the_file(content: object, tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"truth\.json: not labels of SHOT"):
+    with pytest.raises(DatasetError, match=r"truth\.json: not a label file of SHOT"):
         read_shot_labels("shot", written(tmp_path / "truth.json", content))
     with pytest.raises(InvalidArgumentError, match="labels must be one of clipshots, bbc, rai, shot, omnishotcut"):
         read_shot_labels("other", tmp_path)

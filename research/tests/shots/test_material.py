@@ -40,7 +40,7 @@ def test_fade_out_and_fade_in_are_one_label_if_black_lasts_a_second_at_most(
     ("truth", "message"),
     [
         ({"videos": {"gone.mp4": {"hard": [3]}}}, "labeled videos are missing: gone.mp4"),
-        ({"videos": {}}, "has no labels"),
+        ({"videos": {}}, "no labels"),
     ],
 )
 def test_labels_need_videos(tmp_path: Path, truth: object, message: str) -> None:
@@ -82,7 +82,7 @@ def test_clips_of_the_two_parts_differ(clips: Path, tmp_path: Path) -> None:
     assert compose(True, tmp_path / "test") == [test]
     assert test.path.stat().st_mtime_ns == written
     (tmp_path / "none").mkdir()
-    with pytest.raises(InvalidArgumentError, match="has no single-shot clips for the test split"):
+    with pytest.raises(InvalidArgumentError, match="no single-shot clips for the test split"):
         compose(True, tmp_path / "other", tmp_path / "none")
 
 

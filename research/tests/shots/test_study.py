@@ -92,10 +92,10 @@ def test_results_on_other_data_are_rejected(clips: Path, edited: Path, tmp_path:
     (tmp_path / "none").mkdir()
     work = tmp_path / "work"
     study = replace(SMALL, detectors=())
-    with pytest.raises(InvalidArgumentError, match="has no single-shot clips"):
+    with pytest.raises(InvalidArgumentError, match="no single-shot clips"):
         run_shot_study(study, edited, videos=tmp_path / "none", work=work)
     (work / "shots-data.json").unlink()
     (work / "runs").mkdir()
     (work / "shots-data.json").write_text(json.dumps({"--data": "other"}))
-    with pytest.raises(InvalidArgumentError, match=r"runs with other data \(--data, --videos\)"):
+    with pytest.raises(InvalidArgumentError, match=r"results from other data \(--data, --videos\)"):
         run_shot_study(study, edited, videos=clips, work=work)

@@ -55,13 +55,13 @@ def test_every_table_lists_its_requirements_at_its_published_size(table: PaperTa
 
 def test_names_are_unique_and_unknown_names_are_rejected() -> None:
     assert len({table.name for table in PAPER_TABLES}) == len(PAPER_TABLES)
-    with pytest.raises(InvalidArgumentError, match=r"a table must be one of radial-videos, .*; got 'x'"):
+    with pytest.raises(InvalidArgumentError, match=r"a table must be one of radial-videos, .*, got 'x'"):
         paper_table("x")
-    with pytest.raises(InvalidArgumentError, match="table hap-k has no choice of backbone, got 'small'"):
+    with pytest.raises(InvalidArgumentError, match="the backbone of table hap-k cannot be changed, got 'small'"):
         table_needs(paper_table("hap-k"), TableOptions(backbone="small", reduced=True))
 
 
 def test_published_sets_can_be_chosen() -> None:
     needs = table_needs(paper_table("two-heads"), TableOptions(reduced=True, sets=("dogs", "nabirds")))
     assert [need.path for need in needs.data] == ["dogs", "nabirds"]
-    assert "120 breeds of dogs: 20,580 items" in needs.data[0].what
+    assert "120 dog breeds: 20,580 items" in needs.data[0].what

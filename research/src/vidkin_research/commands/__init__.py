@@ -1,4 +1,4 @@
-"""Locations and help lines of the commands in vidkin-research, which are not imported here."""
+"""Import paths and help lines of the vidkin-research commands, so that listing them imports nothing."""
 
 from vidkin.cli.commands import LazyCommand
 
@@ -6,7 +6,7 @@ __all__ = ["BENCHMARK", "FIT", "LABELS", "TRAIN_SHOTS"]
 
 BENCHMARK = LazyCommand(
     "vidkin_research.commands.groups:benchmark_app",
-    "Compare methods on the same data; each report states what they share and what was scaled down.",
+    "Compare methods on the same data. Each report lists the shared settings and what was scaled down.",
     "Learn",
 )
 FIT = LazyCommand(
@@ -16,11 +16,11 @@ FIT = LazyCommand(
 )
 LABELS = LazyCommand(
     "vidkin_research.commands.groups:labels_app",
-    "Make shot labels for `vidkin train-shots`: from several annotators, or from public collections.",
+    "Create shot labels for `vidkin train-shots` from several annotators or a public collection.",
     "Learn",
 )
 TRAIN_SHOTS = LazyCommand(
     "vidkin_research.commands.train_shots:train_shots",
-    "Train a detector on labeled shots: a metric with a rule on its curve, or DeepSBD.",
+    "Train a shot detector on labeled shots: a learned metric with a fitted rule, or DeepSBD.",
     "Learn",
 )

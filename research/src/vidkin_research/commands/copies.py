@@ -23,20 +23,22 @@ if TYPE_CHECKING:
 def copies(
     folder: Annotated[
         Path,
-        typer.Argument(help="Folder of videos with different content.", file_okay=False, exists=True),
+        typer.Argument(help="Folder of unrelated videos.", file_okay=False, exists=True),
     ],
     extractors: Annotated[
         list[str] | None,
         typer.Option(
             "--extractor",
             "-e",
-            help="Extractor; repeatable. --weights and --whitening apply to the last one.",
+            help="Extractor to measure; repeatable. --weights and --whitening apply to the last one.",
             show_default="default",
         ),
     ] = None,
     weights: WeightsOption = None,
     whitening: WhiteningOption = None,
-    edits: Annotated[list[str] | None, typer.Option("--edit", help="An edit; repeatable.", show_default="all")] = None,
+    edits: Annotated[
+        list[str] | None, typer.Option("--edit", help="Edit to apply; repeatable.", show_default="all")
+    ] = None,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -44,20 +46,22 @@ def copies(
             "-t",
             min=0.0,
             max=1.0,
-            help="Minimum score at which a copy counts as found; default: a score unrelated pairs should not reach.",
+            help="Minimum score of a found copy; default: a score that unrelated pairs should not reach.",
         ),
     ] = None,
     peers: Annotated[
         bool,
-        typer.Option("--peers", help="Also measure a pHash per frame, and vPDQ if installed."),
+        typer.Option("--peers", help="Also measure pHash per frame, and vPDQ if installed."),
     ] = False,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="At most 6 videos, 8 s of each, 12 frames per second: a few minutes."),
+        typer.Option(
+            "--quick", help="Use at most 6 videos, 8 s of each, at 12 frames per second. Takes a few minutes."
+        ),
     ] = False,
     work: Annotated[
         Path,
-        typer.Option("--work", help="Folder of edited videos. A second call reuses them.", file_okay=False),
+        typer.Option("--work", help="Folder for the edited videos. A second call reuses them.", file_okay=False),
     ] = Path("vidkin-benchmark/copies"),
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Also write a page with images to this HTML file.")
@@ -67,7 +71,7 @@ def copies(
 ) -> None:
     """Edit your videos in many ways, search for the copies, and report which are found.
 
-    All videos of the folder are assumed to be unrelated.
+    All videos in the folder are assumed to be unrelated.
     """
     from vidkin._base.outputs import describe_source, open_output
     from vidkin.cli.options import check_output_file
@@ -112,22 +116,22 @@ def copies(
     if results.report.witnesses:
         _print_sound_rules(results.report.witnesses)
     if output is not None:
-        wrote(output, "every edit with images")
+        wrote(output, "an example of each edit, with images")
 
 
-def _print_sound_rules(witnesses: Sequence[CopyFigures]) -> None:
-    """Print the copies found by frames and by sound, for copies of both kinds and for each edit of the sound."""
+def _print_sound_rules(results: Sequence[CopyFigures]) -> None:
+    """Print how many copies each rule finds (by frames, by sound), over all copies and for each sound edit."""
     rows = []
-    for figures in witnesses:
+    for figures in results:
         everything = figures.everything
         found = f"{everything.reported} of {everything.copies}"
         rows.append([figures.system, found, f"{everything.strict.map:.3f}", f"{everything.strict.micro_ap:.3f}"])
     titles = [(title, "right") for title in ("found", "mAP", "micro-AP")]
-    table("clips with sound: copies of picture, of sound, or of both", [("by", "left"), *titles], rows)
-    edits = zip(*([group for group in figures.edits if group.family == "sound"] for figures in witnesses), strict=True)
+    table("clips with sound: copies of the frames, the sound, or both", [("by", "left"), *titles], rows)
+    edits = zip(*([group for group in figures.edits if group.family == "sound"] for figures in results), strict=True)
     rows = [[groups[0].name, *(f"{group.reported} of {group.copies}" for group in groups)] for groups in edits]
-    rules = [(figures.system, "right") for figures in witnesses]
-    table("edits of the sound, over unrelated pictures: found by", [("edit", "left"), *rules], rows)
+    rules = [(figures.system, "right") for figures in results]
+    table("sound edits over unrelated frames: copies found, by rule", [("edit", "left"), *rules], rows)
 
 
 def _print(figures: CopyFigures, report: CopyReport) -> None:
@@ -147,10 +151,10 @@ def _print(figures: CopyFigures, report: CopyReport) -> None:
                 f"{group.boxes.both:.2f}" if group.boxes else "",
             ]
         )
-    titles = ("found", "lowest", "median", "mAP", "micro-AP", "error of start", "boxes")
+    titles = ("found", "lowest", "median", "mAP", "micro-AP", "start error", "boxes")
     columns = [("edit", "left"), ("family", "left"), *((title, "right") for title in titles)]
     table(f"{figures.system}: {report.queries} clips against {report.videos} videos", columns, rows)
-    note("Error of start: median in seconds. Boxes: mean overlap with the true boxes; 1 is exact.")
+    note("Start error: median, in seconds. Boxes: mean overlap with the true boxes; 1 is exact.")
     for unrelated in figures.unrelated:
         note(
             f"Unrelated, {unrelated.which}: {unrelated.above} of {unrelated.pairs:,} pairs have a score of "

@@ -1,4 +1,4 @@
-"""``vidkin benchmark critical``: compare losses by how well the trained metrics find critical clips."""
+"""``vidkin benchmark critical``: compare losses by how well their trained metrics find critical clips."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def critical(
         Path,
         typer.Option(
             "--data",
-            help="Folder with the recordings (intel-iot-devkit sample videos, mdn learning-area), at any depth.",
+            help="Folder searched at any depth for the recordings (intel-iot-devkit sample videos, mdn learning-area).",
             file_okay=False,
             exists=True,
         ),
@@ -47,22 +47,20 @@ def critical(
     work: WorkOption = Path("vidkin-benchmark"),
     output: FiguresOption = None,
     save: SaveModelOption = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each loss.")] = 3,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of runs (seeds) per loss.")] = 3,
     quick: Annotated[
-        bool, typer.Option("--quick", help="One seed, 100 steps, no locations held out: a few minutes.")
+        bool, typer.Option("--quick", help="One seed, 100 steps, no held-out locations. Takes a few minutes.")
     ] = False,
     held_out: Annotated[
         bool,
-        typer.Option(
-            "--held-out/--no-held-out", help="Also hold out each location in turn: train without it, test on it."
-        ),
+        typer.Option("--held-out/--no-held-out", help="Also train without each location in turn and test on it."),
     ] = True,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
-    """Measure how well the trend of a learned distance detects shots in which something happens.
+    """Measure how well trends in a learned distance detect shots in which something happens.
 
     Highlight videos are composed of recordings in which something happens. Each loss is trained on one part of every
-    recording and evaluated on the rest, then trained without one location and evaluated there.
+    recording and evaluated on the rest, then trained without one location and evaluated on that location.
     """
     from vidkin.cli.options import check_output_file
     from vidkin_research.critical import CriticalStudy, run_critical_study
@@ -84,7 +82,7 @@ def critical(
         )
     write_figures(report, output)
     if output is not None:
-        wrote(output, "the figures")
+        wrote(output, "the results")
     if format == "json":
         print_json(report)
     else:
@@ -97,6 +95,6 @@ def critical(
             ]
             table(split, columns, rows)
         note(
-            "Percent. Precision, recall and F1: clips by the combined trend test. AP: clips ranked by score. "
-            "Spotting: AP of the moments within 2 s."
+            "Percent. Precision, recall and F1: clips detected by the combined trend test. AP: clips ranked by score. "
+            "Spotting: AP of moments, with a tolerance of 2 s."
         )

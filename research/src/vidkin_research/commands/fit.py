@@ -1,4 +1,4 @@
-"""``vidkin fit``: fit codebooks and learned similarities of classical features to the user's own images."""
+"""``vidkin fit``: fit the codebook or learned similarity of a classical feature to the user's own images."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ def fit(
     pictures: Annotated[
         Path,
         typer.Argument(
-            help="Folder of photographs, at any depth. oasis uses the names of their folders as labels.",
+            help="Folder searched at any depth for photographs. oasis uses their folder names as labels.",
             exists=True,
             file_okay=False,
         ),
     ],
     output: Annotated[
-        Path, typer.Option("--output", "-o", help="File of the feature, for `--weights`.", dir_okay=False)
+        Path, typer.Option("--output", "-o", help="Output file, for use with `--weights`.", dir_okay=False)
     ] = Path("feature.safetensors"),
-    size: Annotated[int, typer.Option("--size", min=32, help="Side of the central squares in pixels.")] = 112,
-    most: Annotated[int, typer.Option("--most", min=8, help="Maximum number of images to read, evenly spread.")] = 5000,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of codebooks and triplets.")] = 0,
+    size: Annotated[int, typer.Option("--size", min=32, help="Side in pixels of the square center crops.")] = 112,
+    most: Annotated[
+        int, typer.Option("--most", min=8, help="Maximum number of images to read, sampled evenly.")
+    ] = 5000,
+    seed: Annotated[int, typer.Option("--seed", help="Random seed for codebooks and triplets.")] = 0,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Fit a classical feature to your own images, or learn one from their labels.
 
-    The file is used with `vidkin index FOLDER --extractor classical:FEATURE --weights FILE`. Codebooks are fitted to at
-    most 700 of the images; oasis draws 50,000 triplets from all of them: two images of one folder, and one of another.
+    Use the file with `vidkin index FOLDER --extractor classical:FEATURE --weights FILE`. Codebooks are fitted to at
+    most 700 of the images. oasis samples 50,000 triplets from all images: two from one folder, one from another.
     """
     import numpy as np
     import torch
@@ -57,7 +59,7 @@ def fit(
     source = describe_source("feature", pictures)
     check_output_file(output, source)
     found = list(iter_files(pictures, IMAGE_EXTENSIONS, deep=True))
-    chosen = [found[place] for place in np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).astype(int))]
+    chosen = [found[row] for row in np.unique(np.linspace(0, len(found) - 1, min(most, len(found))).astype(int))]
     images, folders, failed = [], [], []
     with meter("reading images") as bar:
         for done, path in enumerate(chosen):
@@ -72,7 +74,7 @@ def fit(
     for _, cause in failed:
         error_line(cause)
     if not images:
-        raise DatasetError(f"{pictures}: has no readable images")
+        raise DatasetError(f"{pictures}: no readable images")
     classes = sorted(set(folders))
     labels = torch.tensor([classes.index(folder) for folder in folders])
     save_feature(fit_feature(feature, np.stack(images), labels, seed), output, source=source)

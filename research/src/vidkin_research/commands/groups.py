@@ -1,4 +1,4 @@
-"""The groups `vidkin benchmark` and `vidkin labels`, which print their help without importing their commands."""
+"""The command groups `vidkin benchmark` and `vidkin labels`; their help does not import the commands."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -22,7 +22,7 @@ class _Benchmarks(LazyGroup):
         ),
         "retrieval": LazyCommand(
             "vidkin_research.commands.public:retrieval",
-            "Measure retrieval on a public benchmark, next to published figures.",
+            "Evaluate retrieval on a public benchmark and compare with published results.",
         ),
         "losses": LazyCommand(
             "vidkin_research.commands.losses:losses",
@@ -34,15 +34,15 @@ class _Benchmarks(LazyGroup):
         ),
         "shots": LazyCommand(
             "vidkin_research.commands.shots:shots",
-            "Compare shot detectors: published peers, the default, and detectors trained with each loss.",
+            "Compare shot detectors: published methods, the default, and detectors trained with each loss.",
         ),
         "critical": LazyCommand(
             "vidkin_research.commands.critical:critical",
-            "Measure how well the trend of a learned distance detects shots in which something happens.",
+            "Measure how well trends in a learned distance detect shots in which something happens.",
         ),
         "table": LazyCommand(
             "vidkin_research.commands.tables:make_table",
-            "Reproduce a table of a paper at its published size, or show its requirements.",
+            "Reproduce a table from a paper at its published size, or show its requirements.",
         ),
     }
 
@@ -52,7 +52,7 @@ benchmark_app = new_app("benchmark", _Benchmarks)
 
 @benchmark_app.callback()
 def benchmark() -> None:
-    """Compare methods on the same data; each report states what they share and what was scaled down."""
+    """Compare methods on the same data. Each report lists the shared settings and what was scaled down."""
 
 
 class _Labels(LazyGroup):
@@ -72,4 +72,4 @@ labels_app = new_app("labels", _Labels)
 
 @labels_app.callback()
 def labels() -> None:
-    """Make shot labels for `vidkin train-shots`: from several annotators, or from public collections."""
+    """Create shot labels for `vidkin train-shots` from several annotators or a public collection."""

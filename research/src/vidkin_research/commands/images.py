@@ -1,4 +1,4 @@
-"""``vidkin benchmark images``: classical features, networks and trained models on the same images."""
+"""``vidkin benchmark images``: compare classical features, networks and trained models on the same images."""
 
 from __future__ import annotations
 
@@ -24,33 +24,37 @@ __all__ = ["images"]
 def images(
     data: Annotated[
         Path,
-        typer.Argument(help="Folder that contains the sets (photos/flowers, labelled/grocery, ...).", exists=True),
+        typer.Argument(help="Folder with the sets (photos/flowers, labelled/grocery, ...).", exists=True),
     ],
     sets: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             "-s",
-            help="flowers, grocery, fruit, omniglot, aerial, or pictures: DATA itself, class/file; repeatable.",
+            help="Set: flowers, grocery, fruit, omniglot, aerial, or pictures (DATA/class/file); repeatable.",
             show_default="flowers and grocery",
         ),
     ] = None,
     chosen_rows: Annotated[
         list[str] | None,
-        typer.Option("--row", "-r", help="Rows whose name contains this; repeatable.", show_default="all"),
+        typer.Option("--row", "-r", help="Measure only rows whose name contains this; repeatable.", show_default="all"),
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each row that depends on the seed.")] = 3,
-    size: Annotated[int, typer.Option("--size", min=32, help="Side of the images in pixels.")] = 112,
-    per_class: Annotated[int, typer.Option("--per-class", min=0, help="Images per class and split; 0 takes all.")] = 0,
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, help="Number of runs (seeds) of each row that uses a seed.")
+    ] = 3,
+    size: Annotated[int, typer.Option("--size", min=32, help="Side in pixels of the square images.")] = 112,
+    per_class: Annotated[
+        int, typer.Option("--per-class", min=0, help="Number of images per class and split; 0 for all.")
+    ] = 0,
     long_tail: Annotated[
-        float, typer.Option("--long-tail", help="Smallest training class as a share of the largest.")
+        float, typer.Option("--long-tail", help="Size of the smallest training class relative to the largest.")
     ] = 1.0,
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of rows that train.")] = 300,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Training steps of rows that train.")] = 300,
     learning_rates: Annotated[
         list[float] | None,
         typer.Option(
             "--learning-rate",
-            help="Learning rate of two-head rows; repeatable: the best is chosen on the validation split.",
+            help="Learning rate of two-head rows; repeatable. The best one is chosen on the validation split.",
             show_default="0.002",
         ),
     ] = None,
@@ -59,19 +63,21 @@ def images(
         bool,
         typer.Option(
             "--sweeps",
-            help="Measure lambda, embedding length, collapse and the time of a step instead of the rows.",
+            help="Sweep lambda and the embedding size and measure collapse and step time, instead of the rows.",
         ),
     ] = False,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="Folder of report and runs. A second call resumes.", file_okay=False),
+        typer.Option(
+            "--output", "-o", help="Folder for the report and the runs. A second call resumes.", file_okay=False
+        ),
     ] = Path("vidkin-benchmark/images"),
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Compare classical features, network features and trained models on labeled images.
 
     Reports top-1, triplet precision, Recall@K and the time per image, and shows the top results of every row for the
-    same test images. Each run is stored when it is done. Run the same command again to resume an interrupted
+    same test images. Each run is saved when it finishes. Run the same command again to resume an interrupted
     comparison.
     """
     with meter("starting"):
@@ -87,7 +93,7 @@ def images(
     if not rows:
         listed = "; ".join(row.name for row in ROWS)
         raise InvalidArgumentError(
-            f"--row must be part of the name of a row, got {', '.join(chosen_rows or ())}; rows are {listed}"
+            f"--row must be part of a row name, got {', '.join(chosen_rows or ())}; rows are {listed}"
         )
     create_output_folder(output)
     tried = tuple(learning_rates or (0.002,))
@@ -157,13 +163,13 @@ def _draw_rankings(
     output: Path,
     rates: Mapping[tuple[str, str], float],
 ) -> list[Path]:
-    """Draw the top results of every row, one image per set, and return the files."""
+    """Draw the top results of every row, one image per set, and return the image files."""
     from vidkin_research.images import read_rankings
     from vidkin_research.ranking_picture import draw_retrieval
 
     drawn = []
     for task in tasks:
-        # Runs of an earlier version have no rankings.
+        # Runs stored by earlier versions have no rankings.
         if rankings := read_rankings(rows, task, output, rates=rates):
             drawn.append(output / f"rankings-{task.name.replace(', ', '-')}.png")
             draw_retrieval(task.test.labelled, rankings, drawn[-1], gallery_split="test")
@@ -189,6 +195,6 @@ def _sweep(tasks: Sequence[ImageTask], output: Path, seeds: int, *, json: bool) 
         write_text(path, sweeps_page(reports[-1]))
         draw_sweeps(reports[-1], path.with_suffix(".png"))
         if not json:
-            wrote(path, "next to it the same as .png")
+            wrote(path, "with a chart in the .png file next to it")
     if json:
         print_json({"sweeps": reports})

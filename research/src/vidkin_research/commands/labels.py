@@ -1,4 +1,4 @@
-"""``vidkin labels``: make shot labels from several annotators, or from SoccerNet-v2."""
+"""``vidkin labels``: create shot labels from several annotators or from SoccerNet-v2."""
 
 from __future__ import annotations
 
@@ -21,28 +21,30 @@ if TYPE_CHECKING:
 def soccernet(
     folder: Annotated[
         Path,
-        typer.Argument(help="Folder of SoccerNet-v2, league/season/game, or of a game.", exists=True, file_okay=False),
+        typer.Argument(
+            help="SoccerNet-v2 folder (league/season/game), or a single game's folder.", exists=True, file_okay=False
+        ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="File of the labels.", dir_okay=False)] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output file for the labels.", dir_okay=False)] = Path(
         "labels.json"
     ),
     event: Annotated[
         list[str] | None,
         typer.Option(
             "--event",
-            help="An action that makes its shot critical; repeatable.",
+            help="Action that makes its shot critical; repeatable.",
             show_default="goals, penalties, shots on and off target",
         ),
     ] = None,
     before: Annotated[
-        float, typer.Option("--before", help="Maximum number of seconds before an event that count as critical.")
+        float, typer.Option("--before", help="Maximum length in seconds of the critical part before an event.")
     ] = 2.0,
     detector: Annotated[
         str | None,
         typer.Option(
             "--detector",
             "-d",
-            help="Find the shots with this detector, such as cuts.",
+            help="Detector that finds the shots, such as cuts.",
             show_default="camera changes of Labels-cameras.json",
         ),
     ] = None,
@@ -50,7 +52,7 @@ def soccernet(
 ) -> None:
     """Convert the labels of SoccerNet-v2 games to labels for `vidkin train-shots`.
 
-    Every half below FOLDER that has a video (1_224p.mkv, 1_720p.mkv...) and Labels-v2.json becomes a labeled video:
+    Every half under FOLDER that has a video (1_224p.mkv, 1_720p.mkv, ...) and Labels-v2.json becomes a labeled video:
     its shots lie between camera changes, and a shot that contains an event is critical up to the event.
     """
     from vidkin.errors import DatasetError, VidkinError
@@ -81,7 +83,7 @@ def soccernet(
     for _, cause in failed:
         error_line(cause)
     if not annotations:
-        raise DatasetError(f"{folder}: none of {number(len(halves), 'half', 'halves')} can be used")
+        raise DatasetError(f"{folder}: none of the {number(len(halves), 'half', 'halves')} can be used")
     write_shot_annotations(output, annotations)
     words, counts = summarize_labels(annotations)
     if format == "json":
@@ -96,15 +98,15 @@ def soccernet(
 def merge(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Labels of each annotator.", metavar="LABELS.json...", exists=True, dir_okay=False),
+        typer.Argument(help="Label files, one per annotator.", metavar="LABELS.json...", exists=True, dir_okay=False),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="File of the merged labels.", dir_okay=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Output file for the merged labels.", dir_okay=False)],
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
     """Merge the labels of several annotators into one file.
 
-    All annotators must label the same shots of the same videos. A shot is critical if more than half of them say so;
-    its critical frames are the frames marked by most of them.
+    All annotators must label the same shots of the same videos. A shot is critical if more than half of them mark it
+    as critical; its critical frames are those marked by most of them.
     """
     from vidkin.shots import read_shot_annotations, write_shot_annotations
     from vidkin_research.learned.annotations import merge_annotators
@@ -121,7 +123,7 @@ def merge(
 
 
 def summarize_labels(annotations: Sequence[VideoAnnotation]) -> tuple[str, dict[str, int]]:
-    """Numbers of videos, shots and critical shots, as text and as values."""
+    """Count videos, shots and critical shots; return the counts as text and as values."""
     shots = [shot for annotation in annotations for shot in annotation.shots]
     critical = sum(shot.critical is not None for shot in shots)
     words = f"{number(len(annotations), 'video')}, {number(len(shots), 'shot')}, {critical} of them critical"

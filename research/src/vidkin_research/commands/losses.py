@@ -18,28 +18,26 @@ __all__ = ["losses"]
 def losses(
     folders: Annotated[
         list[Path],
-        typer.Argument(help="Folders or files: videos that share no footage.", exists=True),
+        typer.Argument(help="Folders or files of videos that share no footage.", exists=True),
     ],
     methods: Annotated[
         list[str] | None,
-        typer.Option("--method", "-m", help="A training method; repeatable.", show_default="all"),
+        typer.Option("--method", "-m", help="Training method; repeatable.", show_default="all"),
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Runs of each method.")] = 3,
-    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of each run.")] = 120,
-    views: Annotated[int, typer.Option("--views", min=2, help="Number of edited views per stretch.")] = 6,
-    extractor: Annotated[
-        str, typer.Option("--extractor", "-e", help="Extractor that describes the frames.")
-    ] = "classical",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of runs (seeds) per method.")] = 3,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Training steps per run.")] = 120,
+    views: Annotated[int, typer.Option("--views", min=2, help="Number of edited views per clip.")] = 6,
+    extractor: Annotated[str, typer.Option("--extractor", "-e", help="Extractor of the frame features.")] = "classical",
     teacher: Annotated[
-        str, typer.Option("--teacher", help="Extractor whose similarities label the frames; empty: the same.")
+        str, typer.Option("--teacher", help="Extractor whose similarities label the frames; empty to use --extractor.")
     ] = "vidkin",
-    test: Annotated[float, typer.Option("--test", help="Share of the videos used for testing.")] = 0.4,
+    test: Annotated[float, typer.Option("--test", help="Fraction of the videos used for testing.")] = 0.4,
     output: Annotated[
         Path,
         typer.Option(
             "--output",
             "-o",
-            help="Folder of report, figure, descriptors and runs. A second call resumes.",
+            help="Folder for the report, plot, features and runs. A second call resumes.",
             file_okay=False,
         ),
     ] = Path("vidkin-benchmark/losses"),
@@ -47,7 +45,7 @@ def losses(
 ) -> None:
     """Train video comparators without labels, one per loss, and evaluate them on other videos.
 
-    Each run is stored when it is done. Run the same command again to resume an interrupted comparison.
+    Each run is saved when it finishes. Run the same command again to resume an interrupted comparison.
     """
     from dataclasses import replace
 
@@ -78,7 +76,7 @@ def losses(
         )
     write_text(output / "losses.md", as_page(report))
     draw_losses(report, output / "losses.png")
-    # The maps of single stretches are in the figure.
+    # The maps of individual clips are only for the plot.
     plain = [replace(run, own_map=(), other_map=()) for run in report.runs]
     write_figures(replace(report, runs=plain), output / "losses.json")
     if format == "json":
@@ -90,7 +88,7 @@ def losses(
         figures = [spread([run.map for run in runs]), spread([run.micro_ap for run in runs])]
         rows.append([method.name, *(f"{figure['mean']:.3f}" for figure in figures)])
     table(
-        f"{report.test[1]} stretches of {report.test[0]} videos",
+        f"{report.test[1]} clips of {report.test[0]} videos",
         [("method", "left"), ("mAP", "right"), ("micro-AP", "right")],
         rows,
     )

@@ -1,4 +1,4 @@
-"""``vidkin benchmark retrieval``: public benchmarks of video retrieval."""
+"""``vidkin benchmark retrieval``: public video retrieval benchmarks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["retrieval"]
 
 _Scorer = Literal["own", "chamfer"]
 _SHOWN = 5
-# Hours from which the estimate is shown before the comparison.
+# The estimated time is shown before the comparison if it exceeds this many hours.
 _MIN_HOURS = 1 / 60
 
 
@@ -41,7 +41,7 @@ def retrieval(
         typer.Option(
             "--dataset",
             "-d",
-            help="fivr-5k, fivr-200k, evve, svd, vcdb, vcsl, vsc2022 or cc_web_video.",
+            help="Benchmark: fivr-5k, fivr-200k, evve, svd, vcdb, vcsl, vsc2022 or cc_web_video.",
         ),
     ],
     annotations: Annotated[
@@ -49,7 +49,7 @@ def retrieval(
         typer.Option(
             "--annotations",
             "-a",
-            help="Folder of its published annotation files.",
+            help="Folder with the published annotation files of the benchmark.",
             file_okay=False,
             exists=True,
         ),
@@ -58,32 +58,32 @@ def retrieval(
         Path | None,
         typer.Option(
             "--features",
-            help="Folder of features: files of `vidkin embed`, ID.safetensors with values [T, R, D], or HDF5 files "
-            "with a data set for each video.",
+            help="Folder of features: files from `vidkin embed`, ID.safetensors with values [T, R, D], or HDF5 files "
+            "with one data set per video.",
             file_okay=False,
             exists=True,
         ),
     ] = None,
     videos: Annotated[
         Path | None,
-        typer.Option("--videos", help="Folder of videos named by their ids.", file_okay=False, exists=True),
+        typer.Option("--videos", help="Folder of videos named by ID.", file_okay=False, exists=True),
     ] = None,
     scorer: Annotated[
         _Scorer,
-        typer.Option("--scorer", help="own: scorer of the extractor or model. chamfer: only TopK-Chamfer similarity."),
+        typer.Option("--scorer", help="own: the extractor's or model's scorer. chamfer: TopK-Chamfer similarity only."),
     ] = "own",
     spatial_share: Annotated[
         float | None,
         typer.Option(
             "--spatial-share",
-            help="k_s of --scorer chamfer: a share up to 1, or a number of regions of at least 2.",
+            help="k_s of --scorer chamfer: a fraction of the regions up to 1, or a count of at least 2.",
         ),
     ] = None,
     temporal_share: Annotated[
         float | None,
         typer.Option(
             "--temporal-share",
-            help="k_t of --scorer chamfer: a share up to 1, or a number of times of at least 2.",
+            help="k_t of --scorer chamfer: a fraction of the frames up to 1, or a count of at least 2.",
         ),
     ] = None,
     extractor: ExtractorOption = None,
@@ -91,20 +91,20 @@ def retrieval(
     weights: WeightsOption = None,
     whitening: WhiteningOption = None,
     work: Annotated[
-        Path, typer.Option("--work", help="Folder of the features of --videos. A second call reuses them.")
+        Path, typer.Option("--work", help="Folder for the features of --videos. A second call reuses them.")
     ] = Path("vidkin-benchmark/features"),
     device: DeviceOption = "auto",
     check: Annotated[
-        bool, typer.Option("--check", help="Show missing videos and the estimated time, and exit.")
+        bool, typer.Option("--check", help="Show the number of missing videos and the estimated time, and exit.")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Also write the figures to this JSON file.")
+        Path | None, typer.Option("--output", "-o", help="Also write the results to this JSON file.")
     ] = None,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
-    """Measure retrieval on a public benchmark, next to published figures.
+    """Evaluate retrieval on a public benchmark and compare with published results.
 
-    Missing videos are counted and left out, as in the published evaluations. Without --extractor and --model,
+    Missing videos are counted and left out, as in the published evaluations. Without --extractor and --model, the
     --features are compared by Chamfer similarity.
     """
     from vidkin.cli.options import check_output_file
@@ -136,7 +136,7 @@ def retrieval(
             files = find_videos(videos, benchmark.videos)
             stored, broken = describe_videos(files, maker, work, on_progress=advance)
         system = choose_system(maker, scorer, spatial_share=spatial_share, temporal_share=temporal_share, device=device)
-        bar.update(0, None, detail="estimating the time")
+        bar.update(0, None, detail="estimating run time")
         hours = estimate_hours(benchmark, stored, system)
         if check:
             missing = sum(video not in stored for video in benchmark.videos)
@@ -150,7 +150,7 @@ def retrieval(
         report = run_benchmark(benchmark, stored, system, on_progress=advance)
     write_figures(report, output)
     if output is not None:
-        wrote(output, "the figures")
+        wrote(output, "the results")
     if format == "json":
         print_json({"report": report, "broken": broken})
     else:
@@ -168,7 +168,7 @@ def _print(report: BenchmarkReport, broken: dict[str, str]) -> None:
     ]
     title = f"{report.benchmark}: {number(report.queries, 'query', 'queries')}, {number(report.videos, 'video')}"
     table(title, [("system", "left"), *((name, "right") for name in names)], rows)
-    note("Percent. Rows below the first are published figures." if report.published else "Percent.")
+    note("Percent. Rows below the first are published results." if report.published else "Percent.")
     for what, plural, missing in (
         ("query", "queries", report.missing_queries),
         ("video", "videos", report.missing_videos),
@@ -176,8 +176,8 @@ def _print(report: BenchmarkReport, broken: dict[str, str]) -> None:
         if missing:
             shown = ", ".join(missing[:_SHOWN])
             note(
-                f"Left out, because there is no file: {number(len(missing), what, plural)} of the benchmark ({shown}"
-                f"{', ...' if len(missing) > _SHOWN else ''}). Figures are not comparable with published ones.",
+                f"Left out because the file is missing: {number(len(missing), what, plural)} of the benchmark ({shown}"
+                f"{', ...' if len(missing) > _SHOWN else ''}). The results are not comparable with published ones.",
                 style="yellow",
             )
     for video, cause in broken.items():

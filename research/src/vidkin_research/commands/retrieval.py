@@ -1,4 +1,4 @@
-"""``vidkin benchmark fgvr`` and ``fgir``: retrieval losses compared on labeled videos and images."""
+"""``vidkin benchmark fgvr`` and ``fgir``: compare retrieval losses on labeled videos and images."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["fgir", "fgvr"]
 
 _Command = Literal["fgvr", "fgir"]
 _SETS = {"fgvr": ("fruit", "strokes"), "fgir": ("omniglot", "grocery")}
-# A folder without any of these has the user's own items.
+# A folder without any of these collections is taken to hold the user's own items.
 _OWN = {"fgvr": "videos", "fgir": "pictures"}
 _TITLES = {"fgvr": "Fine-grained video retrieval", "fgir": "Fine-grained image retrieval"}
 _QUICK_SEEDS, _QUICK_STEPS, _QUICK_RATES = 2, 150, (1e-3,)
@@ -30,8 +30,8 @@ DataOption = Annotated[
     Path,
     typer.Option(
         "--data",
-        help="Your own folder of category/subcategory/file, or a folder with public collections, each in a folder of "
-        "its name.",
+        help="Your own folder (category/subcategory/file), or a folder with public collections, each in a subfolder "
+        "with its name.",
         file_okay=False,
         exists=True,
     ),
@@ -51,32 +51,30 @@ SetsOption = Annotated[
     typer.Option(
         "--set",
         "-s",
-        help="A collection; repeatable. 'videos' and 'pictures' are your own.",
-        show_default="as in the stored results, or your own",
+        help="Collection; repeatable. 'videos' and 'pictures' are your own items.",
+        show_default="those of the stored results, or your own",
     ),
 ]
 MethodsOption = Annotated[
-    list[str] | None, typer.Option("--method", "-m", help="A method; repeatable.", show_default="all")
+    list[str] | None, typer.Option("--method", "-m", help="Method; repeatable.", show_default="all")
 ]
 FolderOption = Annotated[
-    Path, typer.Option("--output", "-o", help="Folder for features, runs and the report.", file_okay=False)
+    Path, typer.Option("--output", "-o", help="Folder for the features, runs and report.", file_okay=False)
 ]
-SeedsOption = Annotated[int, typer.Option("--seeds", min=1, help="Runs of each method.")]
-StepsOption = Annotated[int, typer.Option("--steps", min=1, help="Training steps of a run.")]
+SeedsOption = Annotated[int, typer.Option("--seeds", min=1, help="Number of runs (seeds) per method.")]
+StepsOption = Annotated[int, typer.Option("--steps", min=1, help="Training steps per run.")]
 RatesOption = Annotated[
     list[float] | None,
     typer.Option(
         "--rate",
-        help="A learning rate; repeatable. Each method is tried at each rate, and validation chooses.",
+        help="Learning rate; repeatable. Each method uses the rate with the best validation result.",
         show_default="0.001, 0.003, 0.0003 and 0.0001",
     ),
 ]
-BackboneOption = Annotated[
-    str | None, typer.Option("--backbone", help="The frozen network.", show_default="MobileNetV2")
-]
+BackboneOption = Annotated[str | None, typer.Option("--backbone", help="Frozen network.", show_default="MobileNetV2")]
 QuickOption = Annotated[
     bool,
-    typer.Option("--quick", help="One collection, 2 seeds, 150 steps, one learning rate: a few minutes."),
+    typer.Option("--quick", help="One collection, 2 seeds, 150 steps, one learning rate. Takes a few minutes."),
 ]
 
 
@@ -95,7 +93,7 @@ def fgvr(
 ) -> None:
     """Compare retrieval losses on labeled videos: QP, NDCG, TP and MAP.
 
-    Each run is stored when it is done. Run the same command again to resume an interrupted comparison.
+    Each run is saved when it finishes. Run the same command again to resume an interrupted comparison.
     """
     plan = _plan("fgvr", data, sets, methods, seeds, steps, rates, backbone, quick)
     _compare("fgvr", plan, data, weights, output, format == "json")
@@ -116,7 +114,7 @@ def fgir(
 ) -> None:
     """Compare retrieval losses on labeled images: QP, NDCG, TP and MAP.
 
-    Each run is stored when it is done. Run the same command again to resume an interrupted comparison.
+    Each run is saved when it finishes. Run the same command again to resume an interrupted comparison.
     """
     plan = _plan("fgir", data, sets, methods, seeds, steps, rates, backbone, quick)
     _compare("fgir", plan, data, weights, output, format == "json")
@@ -141,7 +139,9 @@ def _plan(
     for name in chosen:
         if comparison_set(name).video is not (command == "fgvr"):
             other = "fgir" if command == "fgvr" else "fgvr"
-            raise InvalidArgumentError(f"set {name} is not for {command}; run `vidkin benchmark {other} --set {name}`")
+            raise InvalidArgumentError(
+                f"set {name} cannot be used with {command}; run `vidkin benchmark {other} --set {name}`"
+            )
     settings: dict[str, Any] = {}
     if methods:
         settings["methods"] = tuple(methods)
@@ -189,7 +189,8 @@ def _compare(
             columns = [("method", "left"), *((title, "right") for title in titles)]
             table(f"{summary.set}: {summary.about}", columns, rows)
             note(
-                "QP and TP: all four items of the test split (the paper); QP gallery: p, i and n of the training split."
+                "QP and TP: all four items from the test split, as in the paper. "
+                "QP gallery: p, i and n from the training split."
             )
             verdict = summary.verdict
             if verdict.radial_over_triplet is not None and verdict.needed is not None:
@@ -204,6 +205,6 @@ def _compare(
                 )
         for error in broken:
             note(f"Left out: {error.path}: {error.cause}", style="yellow")
-        wrote(output / f"{command}.md", "the whole report")
+        wrote(output / f"{command}.md", "the full report")
     if broken:
         raise typer.Exit(Status.SOME_FAILED)

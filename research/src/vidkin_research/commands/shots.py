@@ -44,7 +44,7 @@ def shots(
         Path,
         typer.Option(
             "--data",
-            help="Folder of edited videos with truth.json, the labeled transitions (see research/README.md).",
+            help="Folder of edited videos, with their transitions in truth.json (see research/README.md).",
             file_okay=False,
             exists=True,
         ),
@@ -52,7 +52,7 @@ def shots(
     videos: Annotated[
         Path | None,
         typer.Option(
-            "--videos", help="Folder of single-shot clips for composing videos.", file_okay=False, exists=True
+            "--videos", help="Folder of single-shot clips to compose videos from.", file_okay=False, exists=True
         ),
     ] = None,
     photographs: Annotated[
@@ -72,8 +72,8 @@ def shots(
         str | None,
         typer.Option(
             "--labels",
-            help="Labels of a public collection whose videos are in --data, instead of truth.json: clipshots, bbc, "
-            "rai, shot or omnishotcut, then = and the file or folder.",
+            help="Labels of a public collection (clipshots, bbc, rai, shot or omnishotcut) to use instead of "
+            "truth.json, with the file or folder after the =; its videos are in --data.",
             metavar="COLLECTION=PATH",
         ),
     ] = None,
@@ -82,17 +82,17 @@ def shots(
     output: FiguresOption = None,
     save: SaveModelOption = None,
     seeds: Annotated[
-        int, typer.Option("--seeds", min=0, help="Runs of each loss and of DeepSBD; 0 trains nothing.")
+        int, typer.Option("--seeds", min=0, help="Number of runs (seeds) per loss and of DeepSBD; 0 trains nothing.")
     ] = 3,
     quick: Annotated[bool, typer.Option("--quick", help="One seed and a third of the steps.")] = False,
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
-    """Compare shot detectors: published peers, the default, and detectors trained with each loss.
+    """Compare shot detectors: published methods, the default, and detectors trained with each loss.
 
     Without --videos, only detectors that need no training are evaluated, on the edited videos. With --videos, videos
-    are composed of single-shot clips, with separate clips for training and for evaluation. The latter also form
-    families of transitions and look-alikes, on which the extents, kinds and false detections of detectors that need no
-    training are measured.
+    are composed from single-shot clips, with separate clips for training and evaluation. The evaluation clips also form
+    families of transitions and look-alikes, which measure the extents, kinds and false detections of the detectors that
+    need no training.
     """
     from vidkin.cli.options import check_output_file
     from vidkin_research.runs import FIGURES, write_figures
@@ -119,7 +119,7 @@ def shots(
         )
     write_figures(replace(report, runs=[counts_of_run(run) for run in report.runs]), output)
     if output is not None:
-        wrote(output, "the figures")
+        wrote(output, "the results")
     if format == "json":
         print_json(report)
     else:
@@ -135,7 +135,7 @@ def _print_report(report: Report) -> None:
         rows = [
             [
                 line["detector"],
-                *("" if (share := line.get(name)) is None else _shown(share) for name in _COLUMNS),
+                *("" if (share := line.get(name)) is None else _measure_cell(share) for name in _COLUMNS),
                 f"{line['gradual_found']['mean']:.1f} of {line['gradual']}",
             ]
             for line in report.summary
@@ -148,29 +148,29 @@ def _print_report(report: Report) -> None:
         if row.get("set") == FAMILIES:
             _print_families(row)
     for row in report.runs:
-        # The first run of each detector, because single videos of other runs would add little.
+        # Only the first run of each detector: the single videos of its other runs would add little.
         if row.get("set") in {"edited", *SHOT_COLLECTIONS} and not row.get("seed") and "transitions" in row:
             _print_kinds(f"{row['set']}: {row['detector']}", row["transitions"])
     note(
         "Percent. F1 over hard cuts and gradual transitions, within 0, 1 or 2 frames of the label; hard P and "
         "hard R: precision and recall of hard cuts within 2 frames; extent: mean intersection over union with the "
-        "labels, 0 if missed; kinds: share of detected labels with the correct kind."
+        "labels, 0 if missed; kinds: percentage of detected labels with the correct kind."
     )
 
 
-def _shown(share: Mapping[str, Any]) -> str:
+def _measure_cell(share: Mapping[str, Any]) -> str:
     return percent(share["mean"], share["deviation"])
 
 
 def _published(collection: ShotCollection) -> str:
-    """Note on the column that corresponds to a collection's published figure."""
+    """Say which column corresponds to a collection's published result."""
     if collection.rule is None:
         words = f"No column follows the evaluation rule of {collection.title}."
     else:
         column = _COLUMNS[f"f1_{collection.rule}_{collection.tolerance}"]
         within = number(collection.tolerance, "frame")
-        words = f"{column} is the published figure of {collection.title}: within {within}."
-    return words if collection.has_kinds else f"{words} Its labels only distinguish cut and gradual."
+        words = f"{column} corresponds to the published result of {collection.title}: within {within}."
+    return words if collection.has_kinds else f"{words} Its labels only distinguish cuts from gradual transitions."
 
 
 def _print_families(row: Mapping[str, Any]) -> None:
@@ -183,7 +183,7 @@ def _print_families(row: Mapping[str, Any]) -> None:
 
 
 def _print_kinds(title: str, scores: Mapping[str, Any]) -> None:
-    """Print F1 of each kind, and the detected kinds for each labeled kind."""
+    """Print F1 per kind, and the detected kinds for each labeled kind."""
     from vidkin_research.shots.composed import summarize_confusion, summarize_kinds
 
     columns = [("kind", "left"), ("labels", "right"), ("F1", "right")]
@@ -193,7 +193,7 @@ def _print_kinds(title: str, scores: Mapping[str, Any]) -> None:
 
 
 def _parse_labels(text: str | None) -> tuple[str, Path] | None:
-    """Name of a collection and path of its labels, from ``clipshots=test.json``."""
+    """Parse ``clipshots=test.json`` into the name of a collection and the path of its labels."""
     if text is None:
         return None
     name, equals, path = text.partition("=")

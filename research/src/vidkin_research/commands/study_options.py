@@ -1,4 +1,4 @@
-"""Options shared by the benchmarks, and the format of durations."""
+"""Options shared by the benchmarks, and formatting of durations."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from vidkin.rendering.text import number
 
 __all__ = ["FiguresOption", "FrameWeightsOption", "SaveModelOption", "WorkOption", "duration"]
 
-FiguresOption = Annotated[Path | None, typer.Option("--output", "-o", help="Also write the figures to this JSON file.")]
+FiguresOption = Annotated[Path | None, typer.Option("--output", "-o", help="Also write the results to this JSON file.")]
 FrameWeightsOption = Annotated[
     Path | None,
     typer.Option(
         "--weights",
-        help="Weights of MobileNetV2, a safetensors file.",
+        help="MobileNetV2 weights, a safetensors file.",
         show_default="from the hub",
         dir_okay=False,
         exists=True,
@@ -26,13 +26,13 @@ SaveModelOption = Annotated[
     Path | None,
     typer.Option(
         "--save",
-        help="Save the model trained with quadlets here, for `vidkin shots --detector`. "
-        "A run that is already stored in --work is not repeated and saves nothing.",
+        help="Save the model trained with quadlets in this folder, for `vidkin shots --detector`. "
+        "If its run is already stored in --work, it is not repeated and nothing is saved.",
     ),
 ]
 WorkOption = Annotated[
     Path,
-    typer.Option("--work", help="Folder of composed videos, features and runs. A second call reuses them."),
+    typer.Option("--work", help="Folder for composed videos, features and runs. A second call reuses them."),
 ]
 
 

@@ -1,4 +1,4 @@
-"""``vidkin benchmark table``: reproduce a published table at full size, after stating its requirements."""
+"""``vidkin benchmark table``: show the requirements of a published table and reproduce it at full size."""
 
 from __future__ import annotations
 
@@ -21,18 +21,20 @@ __all__ = ["make_table"]
 
 
 def make_table(
-    name: Annotated[str | None, typer.Argument(help="A table; lists all tables if omitted.", metavar="[TABLE]")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Table to reproduce; without it, all tables are listed.", metavar="[TABLE]")
+    ] = None,
     data: Annotated[
         Path | None,
-        typer.Option("--data", help="Folder with the collections, each in a folder of its name.", file_okay=False),
+        typer.Option("--data", help="Folder with the collections, each in a subfolder with its name.", file_okay=False),
     ] = None,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Show required data, memory and time, and exit. Needs no data."),
+        typer.Option("--check", help="Show the required data, memory and time, and exit. Does not need the data."),
     ] = False,
     reduced: Annotated[
         bool,
-        typer.Option("--reduced", help="Sizes and steps for a CPU, for a test run; figures are not comparable."),
+        typer.Option("--reduced", help="Test run with sizes and steps for a CPU; the results are not comparable."),
     ] = False,
     device: DeviceOption = "auto",
     backbone: Annotated[
@@ -47,7 +49,7 @@ def make_table(
         Path | None,
         typer.Option(
             "--weights",
-            help="Weights of the backbone, a safetensors file.",
+            help="Backbone weights, a safetensors file.",
             show_default="from the hub",
             dir_okay=False,
             exists=True,
@@ -55,20 +57,26 @@ def make_table(
     ] = None,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", "-s", help="Another collection; repeatable.", show_default="as published"),
+        typer.Option(
+            "--set",
+            "-s",
+            help="Collection to use instead of the published ones; repeatable.",
+            show_default="as published",
+        ),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", min=1, help="Runs of each row.", show_default="3 for losses, else 1")
+        int | None,
+        typer.Option("--seeds", min=1, help="Number of runs (seeds) per row.", show_default="3 for losses, else 1"),
     ] = None,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="Folder of runs and pages. A second call resumes.", file_okay=False),
+        typer.Option("--output", "-o", help="Folder for runs and pages. A second call resumes.", file_okay=False),
     ] = Path("vidkin-benchmark/tables"),
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
-    """Reproduce a table of a paper at its published size, or show its requirements.
+    """Reproduce a table from a paper at its published size, or show its requirements.
 
-    Each run is stored when it is done. Run the same command again to resume an interrupted table.
+    Each run is saved when it finishes. Run the same command again to resume an interrupted table.
     """
     with meter("starting"):
         from vidkin_research.tables import PAPER_TABLES, TableOptions, paper_table, table_needs
@@ -109,11 +117,11 @@ def make_table(
     if needs.missing:
         first = next(need for need in needs.data if (need.path or str(data)) == needs.missing[0])
         raise InvalidArgumentError(
-            f"{data}: lacks {', '.join(needs.missing)}; get the first ({first.what}) from {first.where}. "
-            f"`vidkin benchmark table {name} --check` lists all"
+            f"{data}: missing {', '.join(needs.missing)}; get the first ({first.what}) from {first.where}. "
+            f"`vidkin benchmark table {name} --check` lists all required data"
         )
     if format != "json":
-        note(f"About {duration(needs.hours)} ({needs.speed}), without reading the items.")
+        note(f"About {duration(needs.hours)} ({needs.speed}), not counting the time to read the items.")
     with meter(name) as bar:
         files = chosen.run(options, lambda done, total, what: bar.update(done, total or None, detail=what))
     if format == "json":
@@ -135,13 +143,13 @@ def _print(needs: TableNeeds) -> None:
     table(f"{needs.table}: {needs.source}", columns, rows)
     table(
         None,
-        [("trained", "left"), ("runs", "right"), ("steps of each", "right")],
+        [("trained", "left"), ("runs", "right"), ("steps per run", "right")],
         [[what, f"{runs:,}", f"{steps:,}"] for what, runs, steps in needs.work],
     )
     say(
         f"Memory: {needs.memory_gib:.1f} GiB, and {needs.device_gib:.1f} GiB on the device. "
         + (f"Disk: {needs.disk_gib:,.0f} GiB. " if needs.disk_gib >= 1 else "")
-        + f"Time: about {duration(needs.hours)} ({needs.speed}), without reading the items."
+        + f"Time: about {duration(needs.hours)} ({needs.speed}), not counting the time to read the items."
     )
     if needs.differs:
         note(f"Differs from the source: {needs.differs}.")

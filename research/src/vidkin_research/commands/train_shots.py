@@ -28,14 +28,14 @@ _EXAMPLE = "shots.steps=100"
 def train_shots(
     labels: Annotated[
         Path | None,
-        typer.Argument(help="Labeled shots: JSON with video, fps, shots, critical.", metavar="[LABELS.json]"),
+        typer.Argument(help="Labeled shots: a JSON file with video, fps, shots and critical.", metavar="[LABELS.json]"),
     ] = None,
     recipe: Annotated[
         str | None,
         typer.Option(
             "--recipe",
             "-r",
-            help="A TOML file with [shots] or [segments] and [model], or the name of a recipe included in vidkin.",
+            help="Recipe: a TOML file with [shots] or [segments] and [model], or the name of a built-in recipe.",
             show_default="extended; deepsbd for that method",
         ),
     ] = None,
@@ -44,16 +44,16 @@ def train_shots(
         typer.Option(
             "--method",
             "-m",
-            help="Method: learned, or a method of an installed package, such as deepsbd.",
+            help="Training method: learned, or one from an installed package, such as deepsbd.",
             show_default="as in the recipe",
         ),
     ] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the model.", file_okay=False)] = Path(
-        "shots-model"
-    ),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Output folder for the model.", file_okay=False)
+    ] = Path("shots-model"),
     rate: Annotated[
         float | None,
-        typer.Option("--rate", help="Frames per second to use.", show_default="as in the recipe"),
+        typer.Option("--rate", help="Frames per second to sample.", show_default="as in the recipe"),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -63,7 +63,7 @@ def train_shots(
     ] = None,
     reduced: Annotated[
         bool,
-        typer.Option("--reduced", help="For a recipe for a GPU: train at the reduced size that a CPU can manage."),
+        typer.Option("--reduced", help="Train a GPU recipe at a reduced size that a CPU can manage."),
     ] = False,
     show: Annotated[bool, typer.Option("--show", help="Print the recipe with all defaults and exit.")] = False,
     check: Annotated[
@@ -77,11 +77,11 @@ def train_shots(
     device: DeviceOption = "auto",
     format: JsonOption = JsonFormat.TABLE,
 ) -> None:
-    """Train a detector on labeled shots: a metric with a rule on its curve, or DeepSBD.
+    """Train a shot detector on labeled shots: a learned metric with a fitted rule, or DeepSBD.
 
-    The folder is a detector for `vidkin shots VIDEO --detector FOLDER`. For a metric, every fourth video is held out
-    from training for fitting the thresholds. Run the same command again to resume after an interruption. Without
-    LABELS.json, the recipes included in vidkin are listed.
+    Use the result with `vidkin shots VIDEO --detector FOLDER`. For a learned metric, every fourth video is held out to
+    fit the thresholds. Run the same command again to resume after an interruption. Without LABELS.json, the built-in
+    recipes are listed.
     """
     from vidkin_research.learned.recipes import (
         LEARNED,
@@ -94,14 +94,14 @@ def train_shots(
     )
 
     if labels is None and not show:
-        hint = "`vidkin train-shots LABELS.json --recipe NAME` trains one; `--show` prints it as a file to edit."
+        hint = "`vidkin train-shots LABELS.json --recipe NAME` trains one; `--show` prints it for editing."
         list_recipes(available_shot_recipes(), hint, json=format == "json")
         return
     plan = load_shot_recipe(recipe, method=method, reduced=reduced)
     trained = shot_method_of(plan)
     if rate is not None and trained is not LEARNED:
         raise InvalidArgumentError(
-            f"--rate is for recipes with [shots], but method {trained.name} reads every frame; leave out --rate, or "
+            f"--rate is only for recipes with [shots]; method {trained.name} reads every frame. Leave out --rate or "
             "choose another recipe"
         )
     changes = [*(settings or []), *([f"shots.rate={rate}"] if rate is not None else [])]
@@ -122,8 +122,8 @@ def train_shots(
         return
     if not reduced and has_reduced_shot_form(recipe or trained.default) and resolve_device(device) == "cpu":
         note(
-            f"{recipe or trained.default} is for a GPU and takes very long on the CPU; use --reduced to train it at "
-            "a size for a CPU. You can interrupt it and resume with the same command.",
+            f"{recipe or trained.default} is for a GPU and takes very long on the CPU; use --reduced to train at a "
+            "smaller size. You can interrupt the run and resume it with the same command.",
             style="yellow",
         )
     if trained.train is not None:
@@ -140,7 +140,7 @@ def train_shots(
 
 
 def _check(method: ShotMethod, labels: Path, *, json: bool) -> None:
-    """List the labeled videos; exit status 1 if any cannot be trained on."""
+    """List the labeled videos and exit with status 1 if any of them cannot be used for training."""
     from vidkin.shots import read_shot_annotations
     from vidkin_research.learned.checking import check_labels
 
@@ -156,7 +156,7 @@ def _check(method: ShotMethod, labels: Path, *, json: bool) -> None:
                 str(video.hard),
                 str(video.gradual),
                 str(video.critical),
-                "held out, to fit thresholds" if video.is_held_out else "training",
+                "fitting the thresholds (held out)" if video.is_held_out else "training",
             ]
             for video in videos
         ]
@@ -172,8 +172,8 @@ def _check(method: ShotMethod, labels: Path, *, json: bool) -> None:
 def _print(report: ShotTrainingReport, json: bool) -> None:
     if report.collapsed:
         note(
-            "All embeddings are nearly equal, so the model is useless; choose another loss (radial_detached, "
-            "quadlet) or a lower learning rate.",
+            "All embeddings have nearly the same value, so the model is useless. Choose another loss "
+            "(radial_detached, quadlet) or a lower learning rate.",
             style="yellow",
         )
     if json:
@@ -203,7 +203,7 @@ def _print(report: ShotTrainingReport, json: bool) -> None:
 def _train_other(
     method: ShotMethod, labels: Path, plan: Any, output: Path, resume: bool, device: str, json: bool
 ) -> None:
-    """Train with a method of another package, and print its report."""
+    """Train with a method from another package and print its report."""
     assert method.train is not None
     with meter(method.title) as bar:
         report = method.train(
@@ -225,13 +225,13 @@ def _train_other(
 
 
 def _override(content: dict[str, dict[str, Any]], settings: list[str]) -> dict[str, Any]:
-    """The content of a recipe with several settings overridden."""
+    """Return the recipe's content with these settings overridden."""
     for setting in settings:
         name, value = parse_setting(setting, "--set", _EXAMPLE)
         where, _, field = name.partition(".")
         if not field or where not in content:
             raise InvalidArgumentError(
-                f"--set {setting}: the recipe has the tables {', '.join(content)}; write it as {_EXAMPLE}"
+                f"--set {setting}: the recipe has the tables {', '.join(content)}; use the form {_EXAMPLE}"
             )
         content[where][field] = toml_or_text(value)
     return content

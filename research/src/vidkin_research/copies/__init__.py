@@ -1,1 +1,1 @@
-"""The benchmark of copies: edit videos in many ways, search for the copies, and compare with the ground truth."""
+"""The copy benchmark: edit videos in many ways, search for the copies, and compare with the ground truth."""

@@ -1,4 +1,4 @@
-"""Make an edited copy of a video: the segments that `apply_edit` returns are ground truth by construction."""
+"""Make edited copies of videos; the segments that `apply_edit` returns are ground truth by construction."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class EditResult:
     """A finished copy.
 
     Attributes:
-        path: File of the copy.
-        segments: Stretches of the source with their positions in the copy, in the order of the copy.
-        mirrored: Whether left and right are exchanged.
-        time_map: The times of the first segment as a function.
+        path: Path of the copy.
+        segments: Source segments with their positions in the copy, in the order of the copy.
+        mirrored: Whether the copy is mirrored horizontally.
+        time_map: Mapping between source and copy times in the first segment.
     """
 
     path: str
@@ -38,7 +38,7 @@ class EditResult:
     time_map: TimeMap
 
 
-# Copies have at most this many frames per second.
+# Maximum frame rate of a copy.
 MAX_RATE = 30.0
 
 
@@ -55,25 +55,25 @@ def apply_edit(
     threads: int = 0,
     made_of: str | None = None,
 ) -> EditResult:
-    """Make an edited copy of a video, frame by frame, so that memory does not grow with its length.
+    """Make an edited copy of a video, frame by frame, so that memory use does not grow with its length.
 
-    The copy has the source's average frame rate, at most 30 per second, evenly spaced, and no sound.
+    The copy has a constant frame rate, the source's average but at most 30 per second, and no sound.
 
     Args:
         source: The video.
         target: Where to write the copy, for example ``"copy.mp4"``.
         name: One of `EDITS`.
-        seed: Seed of positions, texts and noise.
-        start: Start of the copied part in seconds; None is the start of the source.
-        end: End of the copied part in seconds; None is the end of the source.
-        filler: Unrelated footage for the edits that need it (``Edit.needs_filler``); repeated if it is too short.
-        short_side: Scale the source down to this many pixels at the shorter side first; None keeps its size.
-        threads: Threads of the decoder and the encoder; 0 lets them choose.
+        seed: Random seed for positions, texts and noise.
+        start: Start of the copied part in seconds; None for the start of the source.
+        end: End of the copied part in seconds; None for the end of the source.
+        filler: Unrelated footage for the edits that need it (``Edit.needs_filler``); looped if it is too short.
+        short_side: First scale the source down so that its shorter side has this many pixels; None keeps its size.
+        threads: Number of decoder and encoder threads; 0 lets FFmpeg choose.
         made_of: Description of the source; an existing file with the same description may be replaced, as in
             :func:`~vidkin.media.write_video`. None describes this edit of this source.
 
     Returns:
-        The times that source and copy share, exact to a frame.
+        The copy and the segments it shares with the source, exact to a frame.
 
     Raises:
         InvalidArgumentError: The edit is unknown, a required filler is missing, or the range is empty.
@@ -107,7 +107,7 @@ def apply_edit(
     )
     image = next(frames, None)
     if image is None:
-        raise MediaError(source, f"there is no frame between {first:.1f} s and {last:.1f} s")
+        raise MediaError(source, f"no frame between {first:.1f} s and {last:.1f} s")
     boxes = edit.boxes((image.shape[1], image.shape[0]), setting)
     write_video(
         target,

@@ -1,4 +1,4 @@
-"""Edits, their plans for a video, and the ground truth about the resulting copies."""
+"""Video edits, how they apply to a given video, and the ground truth of the resulting copies."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ from vidkin_research.copies.transforms import (
     surround,
 )
 
-# Effect of an edit: pixel values; visible part of the frame, or its position; timing; or the source as an inset in
-# other footage. The rest hide most of the source: rotated by 90, 180 or 270 degrees, seen from the side or tilted, a
-# quarter of the area, covered by other footage, and with hardly any light.
+# What an edit changes: pixel values; which part of the frame is visible, or where; timing; or the source becomes an
+# inset in other footage. The rest hide most of the source: rotated by 90, 180 or 270 degrees, seen from the side or
+# tilted, cropped to a quarter of the area, covered by or blended with other footage, or almost without light.
 EditFamily = Literal[
     "pixels", "geometry", "time", "inset", "turned", "perspective", "halves", "covered", "blended", "low information"
 ]
@@ -71,8 +71,8 @@ class TimeMap:
     """Maps times of the source to the copy: edited = edited_start + (source - source_start) / speed.
 
     Attributes:
-        source_start: Time in the source in seconds.
-        edited_start: Time in the copy, in seconds, at which that moment is shown.
+        source_start: Time in the source, in seconds.
+        edited_start: Time in the copy, in seconds, at which the copy shows `source_start`.
         speed: Seconds of the source per second of the copy.
     """
 
@@ -81,11 +81,11 @@ class TimeMap:
     speed: float
 
     def to_edited(self, time: float) -> float:
-        """Time in the copy of a moment in the source, in seconds."""
+        """Convert a time in the source to a time in the copy, in seconds."""
         return self.edited_start + (time - self.source_start) / self.speed
 
     def to_source(self, time: float) -> float:
-        """Time in the source of a moment in the copy, in seconds."""
+        """Convert a time in the copy to a time in the source, in seconds."""
         return self.source_start + (time - self.edited_start) * self.speed
 
 
@@ -97,15 +97,15 @@ class Edit:
         name: Name in `EDITS`.
         description: One-line description for users.
         family: What the edit changes.
-        transform: Pure function from frames [H, W, 3] and an `EditSetting` to frames, one at a time.
-        boxes: Function that returns the visible box of the source's frame, and its box in the copy's frame.
+        transform: Pure function that maps an iterator of frames [H, W, 3] and an `EditSetting` to edited frames.
+        boxes: Function that returns the visible box in the source frame and its box in the copy's frame.
         speed: Seconds of the source per second of the copy.
-        mirrored: Whether left and right are exchanged.
-        turned: Degrees by which the frame is rotated clockwise.
-        crf: Constant quality at which the copy is encoded, from 0 (best) to 51.
-        excerpt: Seconds taken from a random position of the source; None takes the whole source.
+        mirrored: Whether the copy is mirrored horizontally.
+        turned: Clockwise rotation of the frame in degrees.
+        crf: Constant rate factor of the encoder, from 0 (best) to 51.
+        excerpt: Length in seconds of an excerpt from a random position in the source; None uses the whole source.
         surround: Seconds of unrelated footage around the source, split at random between before and after.
-        reordered: Whether the source is cut into three or four pieces that are shown in another order.
+        reordered: Whether the source is cut into three or four pieces that are shown in a different order.
         needs_filler: Whether the edit needs unrelated footage.
     """
 
@@ -124,14 +124,14 @@ class Edit:
     needs_filler: bool = False
 
     def plan(self, rate: float, start: float, end: float, seed: int) -> EditPlan:
-        """Plan the frames of the copy, for a source between start and end at this frame rate."""
+        """Plan the frames of a copy of the source from ``start`` to ``end`` seconds, at this frame rate."""
         random = np.random.default_rng([seed, 1])
         if self.excerpt is not None and end - start > self.excerpt:
             start = float(random.uniform(start, end - self.excerpt))
             end = start + self.excerpt
         count = max(1, round((end - start) / self.speed * rate))
         around = round(self.surround * rate)
-        # At least a tenth of the unrelated footage is on either side.
+        # Each side gets at least a tenth of the unrelated footage.
         lead = round(float(random.uniform(0.1, 0.9)) * around)
         pieces = _reorder_pieces(count, random) if self.reordered else [(0, count)]
         stretches = []
@@ -145,7 +145,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Consecutive frames of the source in the copy: their positions and their number."""
+    """A run of consecutive source frames in the copy: its times and number of frames."""
 
     time_map: TimeMap
     count: int
@@ -153,7 +153,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class EditPlan:
-    """The result of `Edit.plan`: stretches in the order of the copy, and frames of filler before and after them."""
+    """Result of `Edit.plan`: the segments in the order of the copy, and the filler frames before and after them."""
 
     stretches: tuple[Stretch, ...]
     rate: float
@@ -166,7 +166,7 @@ class EditPlan:
         return sum(stretch.count for stretch in self.stretches)
 
     def segments(self, source_box: Box = WHOLE, edited_box: Box = WHOLE) -> tuple[EditedSegment, ...]:
-        """The times shared by the source and the copy, in the order of the copy, with these boxes."""
+        """Return the segments that source and copy share, in the order of the copy, with these boxes."""
         result = []
         for stretch in self.stretches:
             time_map = stretch.time_map
@@ -177,10 +177,10 @@ class EditPlan:
 
 
 class EditedSegment(NamedTuple):
-    """A stretch of the source and the stretch of the copy that shows it, in seconds, with the boxes of both.
+    """A segment of the source and the segment of the copy that shows it, in seconds, each with its box.
 
-    Boxes are (left, top, right, bottom) as shares of the frame: the content of `source_box` in the source is in
-    `edited_box` of the copy. For a moving window they are means.
+    Boxes are (left, top, right, bottom) as fractions of the frame size: what `source_box` shows in the source is in
+    `edited_box` in the copy. For a moving window, both are means over time.
     """
 
     source_start: float
@@ -192,9 +192,9 @@ class EditedSegment(NamedTuple):
 
 
 def _reorder_pieces(count: int, random: np.random.Generator) -> list[tuple[int, int]]:
-    """(first frame, number of frames) of three or four pieces in an order in which no piece follows its predecessor."""
+    """Return (first frame, number of frames) of three or four pieces, in an order that separates all neighbors."""
     number = min(count, int(random.integers(3, 5)))
-    # Each cut deviates from an even division by up to a fifth of a piece.
+    # Each cut deviates from an even split by up to a fifth of a piece.
     shifts = random.uniform(-0.2, 0.2, number - 1)
     cuts = [0, *(round(count * (k + 1 + shift) / number) for k, shift in enumerate(shifts)), count]
     order = list(range(number))
@@ -221,7 +221,7 @@ def _arrange(
     after: Transform = _SAME,
     **more: object,
 ) -> Edit:
-    """Make an edit whose transform and boxes come from an arrangement, with optional transforms before and after."""
+    """Create an edit from an arrangement, with optional transforms before and after it."""
     filled = background in (other_footage, other_parts)
     transform = combine(before, arrange_frames(arrange, background), after)
     boxes = boxes_of(arrange)
@@ -229,7 +229,7 @@ def _arrange(
 
 
 def _plain(family: EditFamily, name: str, description: str, **more: object) -> Edit:
-    """Make an edit of single frames from the product's image edit of the same name."""
+    """Create an edit of single frames from vidkin's image edit with the same name."""
     return _edit(family, name, description, by_seed(PICTURE_EDITS[name]), **more)
 
 
@@ -249,39 +249,39 @@ EDITS: dict[str, Edit] = {
     edit.name: edit
     for edit in (
         _plain("pixels", "reencode", "re-encoded at a very low bit rate", crf=39),
-        _plain("pixels", "resize", "360 pixels at the shorter side, or half the size"),
-        _placed("crop", "70 % of the area, off the center", partial(off_center, share=math.sqrt(0.7))),
+        _plain("pixels", "resize", "shorter side of 360 pixels, or half the size"),
+        _placed("crop", "cropped to 70 % of the area, off center", partial(off_center, share=math.sqrt(0.7))),
         _plain(
             "geometry",
             "letterbox",
-            "black bars above and below",
+            "black bars at the top and bottom",
             boxes=partial(barred_boxes, across=True),
         ),
         _plain(
             "geometry",
             "pillarbox",
-            "black bars left and right",
+            "black bars at the left and right",
             boxes=partial(barred_boxes, across=False),
         ),
         _plain("pixels", "logo", "a large opaque logo and text"),
         _plain("pixels", "caption", "two lines of text on a band"),
-        _plain("pixels", "grey", "without color"),
-        _plain("pixels", "sepia", "tinted brown"),
-        _plain("pixels", "brighter", "brighter by a fifth of the range"),
-        _plain("pixels", "darker", "at 60 % of the brightness"),
+        _plain("pixels", "grey", "grayscale"),
+        _plain("pixels", "sepia", "sepia tone"),
+        _plain("pixels", "brighter", "brightened by a fifth of the range"),
+        _plain("pixels", "darker", "60 % of the brightness"),
         _plain("pixels", "contrast", "contrast raised by 60 %"),
         _plain("pixels", "blur", "out of focus"),
-        _plain("pixels", "noise", "with strong noise"),
-        _plain("geometry", "mirror", "left and right changed", mirrored=True),
-        _time("faster", "1.25 times as fast", _SAME, speed=1.25),
-        _time("slower", "at 0.8 of the speed", _SAME, speed=0.8),
-        _plain("geometry", "rotate5", "turned by 5 degrees", boxes=rotated_boxes),
-        _edit("pixels", "fade", "faded in and out", fade),
+        _plain("pixels", "noise", "strong noise"),
+        _plain("geometry", "mirror", "mirrored horizontally", mirrored=True),
+        _time("faster", "played at 1.25x", _SAME, speed=1.25),
+        _time("slower", "played at 0.8x", _SAME, speed=0.8),
+        _plain("geometry", "rotate5", "rotated by 5 degrees", boxes=rotated_boxes),
+        _edit("pixels", "fade", "fade-in and fade-out", fade),
         _plain("geometry", "aspect", "squeezed to 4:3"),
         _arrange(
             "inset",
             "picture_in_picture",
-            "small in a corner of unrelated footage",
+            "small inset in a corner of unrelated footage",
             corner_inset,
             other_footage,
         ),
@@ -293,10 +293,15 @@ EDITS: dict[str, Edit] = {
             surround=20.0,
             needs_filler=True,
         ),
-        _placed("vertical_crop", "9:16 out of the center", turned_center),
-        _placed("vertical_pan", "a 9:16 window that moves across", turned_pan),
-        _placed("blurred_borders", "inside 9:16, an enlarged blurred copy around it", turned_borders, blurred_copy),
-        _placed("colored_borders", "inside a square of one color", square_borders, one_color),
+        _placed("vertical_crop", "9:16 crop of the center", turned_center),
+        _placed("vertical_pan", "9:16 crop that pans across", turned_pan),
+        _placed(
+            "blurred_borders",
+            "9:16 frame with an enlarged, blurred copy behind the video",
+            turned_borders,
+            blurred_copy,
+        ),
+        _placed("colored_borders", "centered in a square of one color", square_borders, one_color),
         _split(
             "split_upper_lower",
             "one half of a split screen, above or below other footage",
@@ -304,7 +309,7 @@ EDITS: dict[str, Edit] = {
         ),
         _split(
             "split_left_right",
-            "one half of a split screen, beside other footage",
+            "one half of a split screen, next to other footage",
             partial(part_of, columns=2, rows=1),
         ),
         _split("split_four", "one quarter of a split screen", partial(part_of, columns=2, rows=2)),
@@ -312,7 +317,7 @@ EDITS: dict[str, Edit] = {
             _arrange(
                 "inset",
                 f"inset_{size}",
-                f"at {size} % of the sides anywhere in other footage",
+                f"inset at {size} % of the width and height, anywhere in other footage",
                 partial(inset, share=size / 100),
                 other_footage,
             )
@@ -321,31 +326,31 @@ EDITS: dict[str, Edit] = {
         _geometry("filmed_screen", "filmed from a screen", film_screen, boxes=screen_boxes),
         _placed(
             "combined",
-            "cropped, with a caption, without color, at 8 frames a second",
+            "cropped, captioned, grayscale, 8 frames per second",
             partial(off_center, share=0.8),
             after=combine(by_seed(add_caption), by_seed(edit_each(to_gray)), repeat_frames),
         ),
         _placed(
             "mirror_crop",
-            "left and right changed and 80 % of each side, off the center",
+            "mirrored and cropped to 80 % of each side, off center",
             partial(off_center, share=0.8),
             after=by_seed(edit_each(mirror)),
             mirrored=True,
         ),
-        _placed("tight_crop", "70 % of each side, off the center", partial(off_center, share=0.7)),
-        _time("double_speed", "twice as fast", _SAME, speed=2.0),
-        _time("reordered", "three or four pieces in another order", _SAME, reordered=True),
+        _placed("tight_crop", "cropped to 70 % of each side, off center", partial(off_center, share=0.7)),
+        _time("double_speed", "played at 2x", _SAME, speed=2.0),
+        _time("reordered", "three or four pieces in a different order", _SAME, reordered=True),
         *(
             _edit(
                 "turned",
                 f"turn_{90 * quarters}",
-                f"turned by {90 * quarters} degrees",
+                f"rotated by {90 * quarters} degrees",
                 by_seed(edit_each(partial(rotate_quarters, quarters=quarters))),
                 turned=90 * quarters,
             )
             for quarters in (1, 2, 3)
         ),
-        _edit("perspective", "rotate15", "turned by 15 degrees, black corners", partial(tilt, degrees=15.0)),
+        _edit("perspective", "rotate15", "rotated by 15 degrees, black corners", partial(tilt, degrees=15.0)),
         _edit(
             "perspective",
             "perspective",
@@ -360,16 +365,18 @@ EDITS: dict[str, Edit] = {
             partial(view_from_side, shaking=True),
             boxes=side_boxes,
         ),
-        _arrange("halves", "half_center", "half of each side, the center", partial(crop_half, corner=False)),
-        _arrange("halves", "half_corner", "half of each side, a corner", partial(crop_half, corner=True)),
-        _arrange("halves", "shifted", "a third outside, an L of black beside it", shift_out, black),
+        _arrange(
+            "halves", "half_center", "cropped to half of each side, at the center", partial(crop_half, corner=False)
+        ),
+        _arrange("halves", "half_corner", "cropped to half of each side, in a corner", partial(crop_half, corner=True)),
+        _arrange("halves", "shifted", "shifted by a third of each side, black fills the rest", shift_out, black),
         _edit("covered", "covered_60", "60 % covered by other footage", cover, needs_filler=True),
-        _edit("covered", "sticker_45", "a sticker over 45 % of it", add_sticker),
+        _edit("covered", "sticker_45", "45 % covered by a sticker", add_sticker),
         *(
             _edit(
                 "blended",
                 f"blend_{name}",
-                f"other footage blended over it, {name}",
+                f"other footage blended over it (one {name})",
                 partial(blend, share=share),
                 needs_filler=True,
             )
@@ -381,6 +388,6 @@ EDITS: dict[str, Edit] = {
             "dark, strong contrast, garish colors",
             by_seed(edit_each(distort_colors)),
         ),
-        _edit("low information", "night", "gray, hardly any light, noise", film_at_night),
+        _edit("low information", "night", "grayscale, almost dark, noise", film_at_night),
     )
 }

@@ -1,4 +1,4 @@
-"""Figures of copy retrieval: mAP and micro-AP overall, by family and by edit, and scores of unrelated pairs."""
+"""Copy-retrieval metrics: mAP and micro-AP overall, per family and per edit, and scores of unrelated pairs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vidkin_research.copies.places import BoxOverlaps, TimeErrors, place_segment
 from vidkin_research.copies.scores import PairScores, Scores, SearchCosts
 from vidkin_research.copies.sound_edits import SOUND_EDITS
 
-# Pairs of unrelated videos should stay below this score.
+# Unrelated pairs should score below this.
 THRESHOLD = UNRELATED
 
 
@@ -29,7 +29,7 @@ FAMILIES = (*get_args(EditFamily), SOUND)
 
 @dataclass(frozen=True, slots=True)
 class AveragePrecisions:
-    """Both in [0, 1]; nan where nothing is relevant."""
+    """Mean and micro average precision, each in [0, 1]; nan where nothing is relevant."""
 
     map: float
     micro_ap: float
@@ -37,21 +37,21 @@ class AveragePrecisions:
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """Figures of the copies of one group, searched among everything that is not relevant.
+    """Metrics of one group of copies, each ranked among everything that is not relevant.
 
     Attributes:
         name: Name of the edit or of the family of edits; `REAL_COPY`; or `EVERYTHING`.
         family: What the edit changes; None if there is no single family.
         copies: Number of pairs of a query and a copy.
         reported: Number of these pairs with a score of at least `threshold`.
-        threshold: Least score that counts.
+        threshold: Minimum score of a found copy.
         median: Median score of the copies.
         lowest: Lowest score of the copies.
-        strict: Figures with other moments of the same recording counted as wrong.
-        neutral: Figures with other moments of the same recording left out.
-        recall: Share of the scored copies that the first stage selects; None without stages.
-        times: Errors in time; None if segments are not known.
-        boxes: Overlaps of boxes; None if none are known.
+        strict: Average precisions with other moments of the same recording counted as wrong.
+        neutral: Average precisions with other moments of the same recording left out.
+        recall: Fraction of the scored copies that the first stage selects; None without stages.
+        times: Time errors; None if the system reports no segments.
+        boxes: Box overlaps; None if the system reports no boxes.
     """
 
     name: str
@@ -73,13 +73,13 @@ class UnrelatedFigures:
     """Scores of unrelated pairs.
 
     Attributes:
-        which: ``"other scenes"``; ``"same scene"``: in front of the same background; ``"other moments"``: of the same
+        which: ``"other scenes"``; ``"same scene"``, with the same background; or ``"other moments"`` of the same
             recording.
         pairs: Number of pairs.
         highest: Highest score.
         highest_pair: Names of the query and the video with this score.
         above: Number of pairs with a score of at least `threshold`.
-        threshold: Least score that counts.
+        threshold: Score that unrelated pairs should not reach.
     """
 
     which: str
@@ -92,14 +92,14 @@ class UnrelatedFigures:
 
 @dataclass(frozen=True, slots=True)
 class CopyFigures:
-    """Figures of one system.
+    """Metrics of one system.
 
     Attributes:
         system: Name of the system.
-        everything: Figures of all copies, including real ones.
-        families: Figures of the families of edits.
-        edits: Figures of every edit, and of the real copies.
-        unrelated: Figures of unrelated pairs.
+        everything: Metrics of all copies, including real ones.
+        families: Metrics per family of edits.
+        edits: Metrics per edit, and of the real copies.
+        unrelated: Scores of unrelated pairs.
         costs: Costs of the index and the searches; None for a system without an index.
     """
 
@@ -112,12 +112,12 @@ class CopyFigures:
 
 
 def relevance_of(material: CopyMaterial) -> NDArray[np.int64]:
-    """[Q, G]: 1 relevant, -1 another moment of the same recording, 0 anything else."""
+    """Relevance [Q, G]: 1 for relevant, -1 for another moment of the same recording, 0 for anything else."""
     table = np.zeros((len(material.queries), len(material.gallery)), dtype=np.int64)
     for row, query in enumerate(material.queries):
         for column, video in enumerate(material.gallery):
             if video.family == query.recording.family:
-                # A real copy shows the whole recording.
+                # A real copy shows the whole recording, so it is relevant to every clip of it.
                 table[row, column] = 1 if video.source is None or video.source == query else -1
     return table
 
@@ -125,7 +125,7 @@ def relevance_of(material: CopyMaterial) -> NDArray[np.int64]:
 def summarize_copies(
     system: str, pair_scores: PairScores, material: CopyMaterial, *, threshold: float = THRESHOLD
 ) -> CopyFigures:
-    """Figures of a system from its scores of all pairs."""
+    """Compute the metrics of a system from its scores for all pairs."""
     truth = relevance_of(material)
     edits = np.array([video.edit for video in material.gallery])
     families = np.array([video.edit_family or "" for video in material.gallery])
@@ -133,7 +133,7 @@ def summarize_copies(
 
     def group(name: str, family: str | None = None) -> GroupFigures:
         columns = (edits == name) | (families == name) | np.array(name == EVERYTHING)
-        places = [place for place in placed if name in (place.edit, place.edit_family, EVERYTHING)]
+        places = [segment for segment in placed if name in (segment.edit, segment.edit_family, EVERYTHING)]
         copies = (truth > 0) & columns
         scores = pair_scores.scores[copies]
         recall = None
@@ -188,7 +188,7 @@ def summarize_copies(
 
 
 def _precision(scores: Scores, truth: NDArray[np.int64], valid: NDArray[np.bool_]) -> AveragePrecisions:
-    """Average precision as :mod:`vidkin.metric.measures` defines it: equal scores rank in the order of the columns."""
+    """Average precisions as defined in :mod:`vidkin.metric.measures`; equal scores rank in column order."""
     relevant = truth > 0
     lists = [
         value
@@ -211,14 +211,14 @@ def _average_precision(scores: Scores, relevant: NDArray[np.bool_], valid: NDArr
 def summarize_sound_rules(
     pair_scores: PairScores, material: CopyMaterial, *, threshold: float = THRESHOLD
 ) -> tuple[CopyFigures, ...]:
-    """Figures of the queries with sound, by each rule of :func:`vidkin.index.query.sound.score_by`: picture, sound,
-    either and both; empty if no query has sound."""
+    """Compute the metrics of the queries with sound for each rule of :func:`vidkin.index.query.sound.score_by`:
+    picture, sound, either and both; empty if no query has sound."""
     rows = [row for row, query in enumerate(material.queries) if query.heard is not None]
     if pair_scores.sound is None or not rows:
         return ()
     queries = tuple(material.queries[row] for row in rows)
     families = {query.recording.family for query in queries}
-    # Queries without sound are left out, so their copies match nothing here.
+    # Queries without sound are left out, and their copies would have no match.
     columns = [
         column
         for column, video in enumerate(material.gallery)

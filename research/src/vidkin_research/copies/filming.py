@@ -1,4 +1,4 @@
-"""Simulate filming a screen with a camera: in perspective, noisy, under- or overexposed."""
+"""Simulate filming a screen with a camera: perspective, noise, and under- or overexposure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from vidkin.media.picture_edits import Image
 from vidkin_research.copies.layouts import WHOLE, Box
 from vidkin_research.copies.transforms import EditSetting
 
-# Distance of each corner of the screen from the corner of the frame, as shares of its sides.
+# Distance from each screen corner to the frame corner, as a fraction of the frame's width and height.
 _NEAREST, _FARTHEST = 0.02, 0.11
 
 
-# Standard deviation of the camera's noise, in gray levels out of 256.
+# Standard deviation of the camera noise, in gray levels (0 to 255).
 _NOISE = 9.0
 
 
@@ -26,7 +26,7 @@ _SHIFTS = 64
 
 
 def film_screen(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """Show the video on a screen in a dark room, in perspective, with noise and another exposure."""
+    """Show the video on a screen in a dark room, in perspective, with noise and a changed exposure."""
     exposure = np.random.default_rng([setting.seed, 5])
     is_dark = exposure.random() < 0.5
     gain = exposure.uniform(0.65, 0.8) if is_dark else exposure.uniform(1.15, 1.35)
@@ -45,14 +45,14 @@ def film_screen(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image
             (width, height), PILImage.Transform.PERSPECTIVE, coefficients,
             resample=PILImage.Resampling.BILINEAR, fillcolor=(22, 20, 24),
         )  # fmt: skip
-        # New noise for every frame would take most of the time; shifted noise looks new.
+        # Generating noise for every frame would take most of the time; shifted noise looks new.
         y, x = (int(value) for value in random.integers(_SHIFTS, size=2))
         noisy = curve[np.asarray(picture)] + grain[y : y + height, x : x + width]
         yield np.clip(noisy, 0, 255).astype(np.uint8)
 
 
 def screen_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
-    """All of the source, and the smallest upright box around the screen."""
+    """Return the full source box, and the smallest upright box around the screen."""
     corners = screen_corners(setting)
     left, top = corners.min(axis=0)
     right, bottom = corners.max(axis=0)
@@ -60,14 +60,14 @@ def screen_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
 
 
 def screen_corners(setting: EditSetting) -> NDArray[np.float64]:
-    """[4, 2] corners of the filmed screen, clockwise from the upper left, as shares of the frame."""
+    """[4, 2] corners of the filmed screen, clockwise from the upper left, as fractions of the frame size."""
     inside = np.random.default_rng([setting.seed, 3]).uniform(_NEAREST, _FARTHEST, (4, 2))
     edges = np.array([(0, 0), (1, 0), (1, 1), (0, 1)])
     return np.where(edges == 0, inside, 1 - inside)
 
 
 def _perspective(corners: NDArray[np.float64], size: Size) -> tuple[float, ...]:
-    """Pillow's eight coefficients, which map positions in the copy to positions in the source."""
+    """Return Pillow's eight perspective coefficients, which map positions in the copy to positions in the source."""
     width, height = size
     origins = np.array([(0, 0), (width, 0), (width, height), (0, height)], dtype=np.float64)
     matrix = homographies((corners * size)[None], origins[None])

@@ -1,4 +1,4 @@
-"""The videos behind the stored results on copies: their division into halves, and families and scenes by name."""
+"""The videos behind the stored copy results: how they are split into halves, and their families and scenes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["HALVES", "SMALL", "Half", "find_divided_recordings"]
 
 Half = Literal["development", "held-back"]
 
-# Made before any constant of views, boxes and scores was chosen: constants are chosen on the first half, and the second
-# half is only evaluated at the end. Takes of one subject are in one half; the sign-language clips, which share a room,
-# are divided by name.
+# This split predates all constants for views, boxes and scores: constants are chosen on the first half, and the second
+# half is only evaluated at the end. Takes of one subject are in the same half; the sign-language clips, which share a
+# room, are split by name.
 HALVES: dict[Half, tuple[str, ...]] = {
     "development": (
         "tmk/chair*",
@@ -64,15 +64,15 @@ SMALL = ClipSize(seconds=9.0, clips=2, short_side=360, rate=12.0)
 def find_divided_recordings(
     folder: Path, half: Half | Literal["all"] = "all", *, left_out: Iterable[str] = ()
 ) -> list[Recording]:
-    """Find the videos that `HALVES` divides, with their families and scenes by name.
+    """Find the videos listed in `HALVES`, with families and scenes derived from their names.
 
     Args:
-        folder: Folder of the collection.
-        half: The half to use; ``"all"`` takes every video.
+        folder: Folder that contains the collection.
+        half: The half to use; ``"all"`` uses every video.
         left_out: Names, without extension, of files to leave out.
 
     Raises:
-        InvalidArgumentError: There is no such video.
+        InvalidArgumentError: The folder has no video of this half.
         MediaError: A video cannot be read.
     """
     patterns = ("*",) if half == "all" else HALVES[half]
@@ -83,12 +83,12 @@ def find_divided_recordings(
             family, scene = _family_and_scene(recording.path)
             recordings.append(replace(recording, family=family, scene=scene))
     if not recordings:
-        raise InvalidArgumentError(f"{folder}: found no video of the {half} half; use --half all for your own material")
+        raise InvalidArgumentError(f"{folder}: no video of the {half} half; use --half all for your own videos")
     return recordings
 
 
 def _family_and_scene(path: Path) -> tuple[str, str]:
-    """Copies share a name up to '-' or a digit; sign-language clips share a room, and toys a table."""
+    """Derive the family (copies share a name up to '-' or a digit) and the scene (a shared room or table)."""
     family = path.stem.split("-")[0] if path.parent.name == "tmk" else path.stem.rstrip("0123456789")
     shared = path.suffix == ".mkv" or path.parent.name == "mdn"
     return family, path.parent.name + path.suffix if shared else family

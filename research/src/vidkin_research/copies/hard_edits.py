@@ -1,7 +1,6 @@
 """Edits that hide much of the source: rotation, overlays, blending, halves, oblique views.
 
-Functions from one iterator of frames to another, like the transforms in `transforms`; all randomness comes from the
-seed.
+Like those in `transforms`, these functions map one iterator of frames to another; all randomness comes from the seed.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from vidkin.media.picture_edits import Image, resize, round_to_even
 from vidkin_research.copies.layouts import WHOLE, Box, Layout
 from vidkin_research.copies.transforms import EditSetting
 
-# Distance of the corners of an oblique view from the corners of the frame, as shares of its sides: far for two adjacent
-# corners, near for the other two.
+# Distance of the corners of an oblique view from the frame corners, as a fraction of the frame's width and height: far
+# for two adjacent corners, near for the other two.
 _FAR_CORNER, _NEAR_CORNER = (0.2, 0.32), (0.0, 0.06)
-# Share by which a shaking camera moves the corners from frame to frame.
+# Fraction of the frame by which a shaking camera moves the corners from frame to frame.
 _SHAKE = 0.03
-# Share of each side outside the frame after a shift, and shares of the area hidden by a sticker and a cover.
+# Fraction of each side shifted out of the frame, and fractions of the area hidden by a sticker and a cover.
 _OUTSIDE, _STICKER, _COVER = 1 / 3, 0.45, 0.6
-# Standard deviation of the noise of a camera at night, in gray levels out of 256, and the remaining share of light.
+# Standard deviation of night camera noise in gray levels (0 to 255), and the fraction of light that remains.
 _NIGHT_NOISE, _NIGHT_LIGHT = 4.0, 0.18
 _HUE = "#f4c20d"
 
@@ -37,7 +36,7 @@ def rotate_quarters(image: Image, *, quarters: int) -> Image:
 
 
 def tilt(frames: Iterator[Image], setting: EditSetting, *, degrees: float) -> Iterator[Image]:
-    """Rotate by an angle to either side within the frame, with black corners."""
+    """Rotate by an angle in a random direction within the frame, with black corners."""
     angle = degrees * (1 if setting.random().random() < 0.5 else -1)
     for image in frames:
         turned = PILImage.fromarray(image).rotate(angle, resample=PILImage.Resampling.BILINEAR)
@@ -45,25 +44,24 @@ def tilt(frames: Iterator[Image], setting: EditSetting, *, degrees: float) -> It
 
 
 def shift_out(size: Size, setting: EditSetting, passed: float) -> Layout:
-    """Shift a third of each side out of the frame, so that black fills an L next to the image."""
+    """Shift a third of each side out of the frame; black fills the L-shaped rest."""
     right, bottom = (bool(value) for value in setting.random().integers(2, size=2))
     width, height = round_to_even(size[0] * (1 - _OUTSIDE)), round_to_even(size[1] * (1 - _OUTSIDE))
     left, top = (size[0] - width if right else 0), (size[1] - height if bottom else 0)
-    # The image moves to one side and loses its part there; black comes in from the opposite side.
+    # The image is cut off on the side it moves to; black fills the opposite side.
     crop_left, crop_top = (0 if right else size[0] - width), (0 if bottom else size[1] - height)
     crop = (crop_left, crop_top, crop_left + width, crop_top + height)
     return Layout(size, crop, size, (left, top, left + width, top + height))
 
 
 def black(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
-    """Make the edit that puts an image of this layout on a black canvas."""
+    """Return a function that creates a black canvas for this layout."""
     width, height = layout.canvas
     return lambda image: np.zeros((height, width, 3), np.uint8)
 
 
 def crop_half(size: Size, setting: EditSetting, passed: float, *, corner: bool) -> Layout:
-    """Crop to half of each side, at the center or in a corner chosen by the seed, enlarged to the size of the
-    source."""
+    """Crop to half of each side, at the center or in a corner chosen by the seed, and scale up to the source size."""
     width, height = round_to_even(size[0] / 2), round_to_even(size[1] / 2)
     if corner:
         right, bottom = (bool(value) for value in setting.random().integers(2, size=2))
@@ -74,7 +72,7 @@ def crop_half(size: Size, setting: EditSetting, passed: float, *, corner: bool) 
 
 
 def view_from_side(frames: Iterator[Image], setting: EditSetting, *, shaking: bool) -> Iterator[Image]:
-    """Show the video in strong perspective on black; with shaking, it moves slightly from frame to frame."""
+    """Show the video in strong perspective on black; with ``shaking``, it moves slightly from frame to frame."""
     corners = side_corners(setting)
     random = np.random.default_rng([setting.seed, 7])
     for image in frames:
@@ -92,7 +90,7 @@ def view_from_side(frames: Iterator[Image], setting: EditSetting, *, shaking: bo
 
 
 def side_corners(setting: EditSetting) -> NDArray[np.float64]:
-    """[4, 2] corners of an oblique view, clockwise from the upper left, as shares of the frame."""
+    """[4, 2] corners of an oblique view, clockwise from the upper left, as fractions of the frame size."""
     random = np.random.default_rng([setting.seed, 6])
     far = int(random.integers(4))
     inside = random.uniform(*_NEAR_CORNER, (4, 2))
@@ -105,7 +103,7 @@ def side_corners(setting: EditSetting) -> NDArray[np.float64]:
 
 
 def side_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
-    """The full source, and the smallest upright box around the oblique view."""
+    """Return the full source box, and the smallest upright box around the oblique view."""
     corners = side_corners(setting)
     left, top = corners.min(axis=0)
     right, bottom = corners.max(axis=0)
@@ -113,7 +111,7 @@ def side_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
 
 
 def blend(frames: Iterator[Image], setting: EditSetting, *, share: float) -> Iterator[Image]:
-    """Blend unrelated footage over the video, with this share."""
+    """Blend unrelated footage over the video with weight ``share``."""
     footage: Iterator[Image] | None = None
     for image in frames:
         if footage is None:
@@ -122,7 +120,7 @@ def blend(frames: Iterator[Image], setting: EditSetting, *, share: float) -> Ite
 
 
 def cover(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """Cover 60 % of the frame with unrelated footage: in a corner, or more than half of the frame along a side."""
+    """Cover 60 % of the frame with unrelated footage, in a corner or along one side."""
     random = setting.random()
     kind, right, bottom = int(random.integers(3)), bool(random.integers(2)), bool(random.integers(2))
     footage: Iterator[Image] | None = None
@@ -139,7 +137,7 @@ def cover(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
 
 
 def add_sticker(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """Cover 45 % of the frame with a face of one color, near the middle."""
+    """Cover 45 % of the frame with a single-color smiley near the center."""
     shift = setting.random().uniform(-0.08, 0.08, 2)
     half = math.sqrt(_STICKER / math.pi)
     overlay: PILImage.Image | None = None

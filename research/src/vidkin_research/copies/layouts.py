@@ -1,7 +1,8 @@
-"""Position of the source within the frame of a copy: crops, borders, split screens, insets and perspective.
+"""Arrangement of the source in a copy's frame: crops, borders, split screens, insets and perspective.
 
-An `Arrangement` gives the position in pixels, from which both the transform and the ground truth follow. Augmentations
-of training clips share `center_box`, `split_parts` and `homographies` with these edits, but not their random choices.
+An `Arrangement` returns the position in pixels, which determines both the transform and the ground truth. The
+augmentations of training clips share `center_box`, `split_parts` and `homographies` with these edits, but not their
+random choices.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from vidkin.media.picture_edits import (
 )
 from vidkin_research.copies.transforms import EditSetting, Transform, fill_size
 
-Box = tuple[float, float, float, float]  # left, top, right, bottom, as shares of the frame
+Box = tuple[float, float, float, float]  # left, top, right, bottom, as fractions of the frame size
 
 
 WHOLE: Box = (0.0, 0.0, 1.0, 1.0)
@@ -39,13 +40,13 @@ _FILLER_STEP = 40
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A part of the source's frame and its position in the copy, in pixels.
+    """A part of the source frame and its position in the copy, in pixels.
 
     Attributes:
-        size: Width and height of the source's frame.
-        crop: The visible part of the source's frame.
+        size: Width and height of the source frame.
+        crop: The visible part of the source frame.
         canvas: Width and height of the copy's frame.
-        place: Box in the copy's frame to which the part is scaled.
+        place: Box in the copy's frame to which the crop is scaled.
     """
 
     size: Size
@@ -55,32 +56,32 @@ class Layout:
 
     @property
     def source_box(self) -> Box:
-        """The crop as shares of the source's frame."""
-        return _shares(self.crop, self.size)
+        """The crop as fractions of the source frame size."""
+        return _to_fractions(self.crop, self.size)
 
     @property
     def edited_box(self) -> Box:
-        """The position as shares of the copy's frame."""
-        return _shares(self.place, self.canvas)
+        """The position as fractions of the copy's frame size."""
+        return _to_fractions(self.place, self.canvas)
 
 
-# Function of the size of the source's frame, the setting and the elapsed share of the video, 0 to 1.
+# (source frame size, setting, fraction of the video that has passed, 0 to 1) -> layout
 Arrangement = Callable[[Size, EditSetting, float], Layout]
 
 
-# Function of the size of the source's frame and the setting that returns the boxes in the source and the copy.
+# (source frame size, setting) -> boxes in the source and the copy
 BoxPair = Callable[[Size, EditSetting], tuple[Box, Box]]
 
 
-# Function that returns the canvas around each frame of the source.
+# (layout, setting) -> function that returns the canvas for each source frame
 Background = Callable[[Layout, EditSetting], Callable[[Image], Image]]
 
 
 def arrange_frames(arrange: Arrangement, background: Background | None = None) -> Transform:
-    """Make a transform that crops, scales and places every frame according to the arrangement.
+    """Create a transform that crops, scales and places every frame according to the arrangement.
 
     Args:
-        arrange: The arrangement; its canvas does not change over the video.
+        arrange: The arrangement; its canvas must not change during the video.
         background: Function that draws the canvas around the source; None if the source fills it.
     """
 
@@ -106,61 +107,61 @@ def arrange_frames(arrange: Arrangement, background: Background | None = None) -
 
 
 def boxes_of(arrange: Arrangement) -> BoxPair:
-    """The boxes of an arrangement, or their mean if it moves, which it does steadily."""
+    """Return the boxes of an arrangement; if it moves, at constant speed, their means over time."""
 
     def boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
         first, last = (arrange(size, setting, part) for part in (0.0, 1.0))
-        return _mean(first.source_box, last.source_box), _mean(first.edited_box, last.edited_box)
+        return _mean_box(first.source_box, last.source_box), _mean_box(first.edited_box, last.edited_box)
 
     return boxes
 
 
 def off_center(size: Size, setting: EditSetting, passed: float, *, share: float) -> Layout:
-    """Crop to this share of each side; the offset on each axis is in one of the outer thirds of its range."""
-    return _cropped(size, off_center_window(size, setting.random(), share))
+    """Crop to this fraction of each side; the offset on each axis is in one of the outer thirds of its range."""
+    return _crop_layout(size, off_center_window(size, setting.random(), share))
 
 
 def turned_center(size: Size, setting: EditSetting, passed: float) -> Layout:
-    """The largest 9:16 window in the center; for upright video the largest 16:9 window."""
-    return _cropped(size, _turned_window(size, 0.5))
+    """Crop to the largest centered 9:16 window; for portrait video, the largest 16:9 window."""
+    return _crop_layout(size, _reoriented_window(size, 0.5))
 
 
 def turned_pan(size: Size, setting: EditSetting, passed: float) -> Layout:
-    """A window like in `turned_center` that moves steadily from one side to the other."""
+    """Crop to a window as in `turned_center` that pans from one side to the other at constant speed."""
     random = setting.random()
     ends = [float(random.uniform(0, 0.3)), float(random.uniform(0.7, 1))]
     first, last = ends if random.random() < 0.5 else ends[::-1]
-    return _cropped(size, _turned_window(size, first + passed * (last - first)))
+    return _crop_layout(size, _reoriented_window(size, first + passed * (last - first)))
 
 
 def turned_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
-    """The full frame, as wide as a 9:16 frame and in its middle; upright video is as high as a 16:9 frame."""
+    """Center the full frame in a 9:16 frame of its width; for portrait video, in a 16:9 frame of its height."""
     short = round_to_even(min(size))
     long = round_to_even(short * 16 / 9)
     canvas = (short, long) if size[0] >= size[1] else (long, short)
-    return _centered(size, canvas, 1.0)
+    return _center_layout(size, canvas, 1.0)
 
 
 def square_borders(size: Size, setting: EditSetting, passed: float) -> Layout:
-    """The full frame in the middle of a square, with margins of at least 4 %."""
+    """Center the full frame in a square, with margins of at least 4 %."""
     side = round_to_even(min(size))
-    return _centered(size, (side, side), 0.92)
+    return _center_layout(size, (side, side), 0.92)
 
 
 def part_of(size: Size, setting: EditSetting, passed: float, *, columns: int, rows: int) -> Layout:
-    """The full frame in one part of a split screen with these columns and rows; the seed decides which part."""
+    """Place the full frame in one part of a split screen with this many columns and rows, chosen by the seed."""
     random = setting.random()
     column, row = int(random.integers(columns)), int(random.integers(rows))
-    # The copy's shorter side is not longer than the source's.
+    # Keep the copy's shorter side no longer than the source's.
     factor = min(size) / min(size[0] * columns, size[1] * rows)
     width, height = round_to_even(size[0] * factor), round_to_even(size[1] * factor)
     canvas = (columns * width, rows * height)
-    place = split_parts((width, height), canvas, columns, rows)[row * columns + column]
-    return Layout(size, (0, 0, *size), canvas, place)
+    box = split_parts((width, height), canvas, columns, rows)[row * columns + column]
+    return Layout(size, (0, 0, *size), canvas, box)
 
 
 def corner_inset(size: Size, setting: EditSetting, passed: float) -> Layout:
-    """The full frame at 45 % of width and height in a corner, 4 % away from the edges."""
+    """Place the full frame in a corner at 45 % of the width and height, 4 % away from the edges."""
     right, bottom = setting.random().integers(2, size=2)
     width, height = round_to_even(0.45 * size[0]), round_to_even(0.45 * size[1])
     gap_x, gap_y = round(0.04 * size[0]), round(0.04 * size[1])
@@ -170,7 +171,7 @@ def corner_inset(size: Size, setting: EditSetting, passed: float) -> Layout:
 
 
 def inset(size: Size, setting: EditSetting, passed: float, *, share: float) -> Layout:
-    """The full frame at this share of width and height, at a random position."""
+    """Place the full frame at a random position, scaled to this fraction of the width and height."""
     random = setting.random()
     width, height = round_to_even(share * size[0]), round_to_even(share * size[1])
     left = int(random.integers(size[0] - width + 1))
@@ -179,16 +180,16 @@ def inset(size: Size, setting: EditSetting, passed: float, *, share: float) -> L
 
 
 def one_color(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
-    """A background of one color chosen by the seed."""
+    """Fill the background with one color, chosen by the seed."""
     color = np.random.default_rng([setting.seed, 2]).integers(256, size=3).astype(np.uint8)
     width, height = layout.canvas
     return lambda image: np.tile(color, (height, width, 1))
 
 
 def blurred_copy(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
-    """A background of the frame itself, enlarged to fill the canvas and blurred."""
+    """Fill the background with the frame itself, enlarged and blurred."""
     width, height = layout.canvas
-    # Blurring a small image gives the same result in a fraction of the time.
+    # Blurring a small image looks the same and takes a fraction of the time.
     small = (max(8, width // 8), max(8, height // 8))
 
     def canvas(image: Image) -> Image:
@@ -199,13 +200,13 @@ def blurred_copy(layout: Layout, setting: EditSetting) -> Callable[[Image], Imag
 
 
 def other_footage(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
-    """A background of unrelated footage that fills the canvas."""
+    """Fill the background with unrelated footage."""
     footage = setting.footage(*layout.canvas)
     return lambda image: next(footage).copy()
 
 
 def other_parts(layout: Layout, setting: EditSetting) -> Callable[[Image], Image]:
-    """Unrelated footage in each other part of a split screen."""
+    """Fill each other part of a split screen with unrelated footage."""
     left, top, right, bottom = layout.place
     width, height = right - left, bottom - top
     columns, rows = layout.canvas[0] // width, layout.canvas[1] // height
@@ -223,12 +224,12 @@ def other_parts(layout: Layout, setting: EditSetting) -> Callable[[Image], Image
 
 
 def whole_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
-    """The boxes of a source that fills the copy."""
+    """Return the boxes of a source that fills the copy."""
     return WHOLE, WHOLE
 
 
 def barred_boxes(size: Size, setting: EditSetting, *, across: bool) -> tuple[Box, Box]:
-    """The boxes of `barred`: bars of 12 % on two sides, rounded to pixels."""
+    """Return the boxes of `barred`: bars of 12 % on two sides, rounded to pixels."""
     side = size[1 if across else 0]
     bar = bar_width(side)
     share = bar / (side + 2 * bar)
@@ -236,7 +237,7 @@ def barred_boxes(size: Size, setting: EditSetting, *, across: bool) -> tuple[Box
 
 
 def rotated_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
-    """The boxes of `rotated`: the smallest upright box around the part that remains in the frame."""
+    """Return the boxes of `rotated`: the smallest upright box around the part that remains in the frame."""
     cos, sin = math.cos(ROTATION), math.sin(ROTATION)
     wide, high = size[0] / size[1], size[1] / size[0]
     zoom = rotation_zoom(*size)
@@ -244,8 +245,8 @@ def rotated_boxes(size: Size, setting: EditSetting) -> tuple[Box, Box]:
     return (0.5 - across, 0.5 - down, 0.5 + across, 0.5 + down), WHOLE
 
 
-def _turned_window(size: Size, position: float) -> Rectangle:
-    """The largest window of the other orientation, at this share of its range."""
+def _reoriented_window(size: Size, position: float) -> Rectangle:
+    """Return the largest window of the other orientation, at this fraction of its range."""
     width, height = size
     if width >= height:
         side = min(width, round_to_even(height * 9 / 16))
@@ -256,24 +257,24 @@ def _turned_window(size: Size, position: float) -> Rectangle:
     return (0, top, width, top + side)
 
 
-def _cropped(size: Size, window: Rectangle) -> Layout:
+def _crop_layout(size: Size, window: Rectangle) -> Layout:
     left, top, right, bottom = window
     canvas = (right - left, bottom - top)
     return Layout(size, window, canvas, (0, 0, *canvas))
 
 
-def _centered(size: Size, canvas: Size, share: float) -> Layout:
-    """The full frame, as large as fits in this share of the canvas."""
+def _center_layout(size: Size, canvas: Size, share: float) -> Layout:
+    """Center the full frame, as large as fits in this fraction of the canvas."""
     factor = share * min(canvas[0] / size[0], canvas[1] / size[1])
     width, height = (min(side, round_to_even(own * factor)) for own, side in zip(size, canvas, strict=True))
     return Layout(size, (0, 0, *size), canvas, center_box((width, height), canvas))
 
 
-def _shares(box: Rectangle, size: Size) -> Box:
+def _to_fractions(box: Rectangle, size: Size) -> Box:
     width, height = size
     return (box[0] / width, box[1] / height, box[2] / width, box[3] / height)
 
 
-def _mean(first: Box, second: Box) -> Box:
+def _mean_box(first: Box, second: Box) -> Box:
     left, top, right, bottom = ((a + b) / 2 for a, b in zip(first, second, strict=True))
     return (left, top, right, bottom)

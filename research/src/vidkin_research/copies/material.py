@@ -1,4 +1,4 @@
-"""The videos to search: copies of the queries with their segments, and unrelated videos."""
+"""The gallery of the copy benchmark: copies of the queries with their segments, and unrelated videos."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ REAL_COPY, DISTRACTOR = "real copy", "distractor"
 
 
 SOUND = "sound"
-"""Family of the edits of sound."""
+"""Family of the sound edits."""
 
 
 BOTH_KEPT = "picture and sound"
 """The edit that keeps the frames and compresses the sound to 32 kbit/s."""
 
 
-# Increment when an edit would give different frames or another truth, so that stored copies are not used.
+# Increment this when an edit's frames or ground truth change, so that stored copies are not reused.
 _VERSION = 1
 
 
-# Unrelated footage around excerpts and next to insets: short videos of the material, or else a photograph.
+# Unrelated footage for edits that need filler: short videos from the material, or a photograph as a fallback.
 _FILLER_VIDEOS, _FILLER_LONGEST = 40, 6.0
 
 
@@ -64,10 +64,10 @@ class GalleryVideo:
         path: Path of the file.
         family: Family of the recording, see `Recording`.
         scene: Scene of the recording, see `Recording`.
-        edit: How it was edited, `REAL_COPY` or `DISTRACTOR`.
+        edit: Name of the edit, `REAL_COPY` or `DISTRACTOR`.
         source: The query it was made from; None for an unedited video.
-        segments: The stretches of the query it shows, in the order of the copy.
-        mirrored: Whether left and right are exchanged.
+        segments: The segments it shares with the query, in the order of the copy.
+        mirrored: Whether it is mirrored horizontally.
     """
 
     path: Path
@@ -80,7 +80,7 @@ class GalleryVideo:
 
     @property
     def edit_family(self) -> str | None:
-        """What the edit changes; None for an unedited video."""
+        """Family of the edit; None for an unedited video."""
         if self.edit in SOUND_EDITS or self.edit == BOTH_KEPT:
             return SOUND
         return EDITS[self.edit].family if self.edit in EDITS else None
@@ -88,12 +88,12 @@ class GalleryVideo:
 
 @dataclass(frozen=True, slots=True)
 class CopyMaterial:
-    """Queries and the gallery.
+    """Queries and gallery.
 
     Attributes:
         queries: The clips to search for.
         gallery: The videos to search.
-        filler: Recordings whose footage surrounds, covers or is blended over some copies.
+        filler: Recordings whose footage surrounds some copies, covers them or is blended over them.
     """
 
     queries: tuple[QueryClip, ...]
@@ -112,15 +112,16 @@ def make_copies(
     threads: int = 1,
     on_progress: Callable[[int, int, str], None] | None = None,
 ) -> CopyMaterial:
-    """Make queries and gallery; files made by an earlier call in the same folder are reused.
+    """Create the queries and the gallery; files from an earlier call in the same folder are reused.
 
     Args:
-        recordings: Clips of the longest recording of each family are queries; the others are copies or distractors.
-        work: Folder of the queries and copies.
+        recordings: Clips of the longest recording of each family become queries; the other recordings become copies or
+            distractors.
+        work: Folder for the queries and copies.
         size: Number and size of the queries.
-        edits: Names in `vidkin_research.copies.edits.EDITS`; each query is edited in each of these ways.
-        sound_edits: Names in `SOUND_EDITS`; the sound of each query that has some is edited in each of these ways and
-            combined with unrelated frames, and once kept with its own.
+        edits: Names in `vidkin_research.copies.edits.EDITS`; each one is applied to each query.
+        sound_edits: Names in `SOUND_EDITS`; each one is applied to the sound of each query that has sound, and the
+            result is combined with unrelated frames. Another copy keeps the query's own frames (`BOTH_KEPT`).
         distractors: Additional unrelated videos.
         threads: Number of copies made at the same time.
         on_progress: Callback that receives the copies made, the total number of copies, and the name of the file.
@@ -158,7 +159,7 @@ def make_copies(
 
 def _edit_copy(query: QueryClip, edit: str, folder: Path, filler: Path) -> GalleryVideo:
     folder.mkdir(parents=True, exist_ok=True)
-    # Independent of the other files, so that runs with other edits and recordings can reuse it.
+    # The seed does not depend on other files, so that runs with other edits and recordings can reuse the copy.
     seed = zlib.crc32(f"{query.name} {edit}".encode())
     beside = f".{filler.stem}" if EDITS[edit].needs_filler else ""
     target = folder / f"{query.path.stem}.{edit}.{seed}.{_VERSION}{beside}.mp4"
@@ -180,7 +181,7 @@ def _filler_recordings(recordings: Iterable[Recording]) -> list[Recording]:
 
 
 def _make_filler(work: Path, short: Sequence[Recording]) -> Path:
-    """Unrelated footage as one file."""
+    """Write the unrelated footage to one file and return its path."""
     made_of = [(str(recording.path.resolve()), recording.path.stat().st_size) for recording in short]
     target = work / f"filler-{hashlib.sha256(repr(made_of).encode()).hexdigest()[:8]}.mp4"
     if target.exists():
@@ -205,7 +206,7 @@ _MIN_SOUND = 3.0
 
 
 def _add_sound(query: QueryClip) -> QueryClip:
-    """Add the sound of a query as a separate file, if there is enough of it."""
+    """Store the sound of a query in a separate file if it is long enough."""
     heard = query.path.with_name(f"{query.path.stem}.sound.mp4")
     if not heard.exists():
         with av.open(str(query.recording.path)) as container:

@@ -1,4 +1,4 @@
-"""A page with images of the lowest-scoring copy of every edit."""
+"""HTML page with images of the lowest-scoring copy for each edit."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ figcaption b { margin-right: .4rem; } .badge { float: right; font-weight: 600; }
 
 @dataclass(frozen=True, slots=True)
 class _Example:
-    """An example of an edit: its score, and its first stretch with the detected segment."""
+    """A copy that illustrates an edit: its score, and its first segment with the detected one."""
 
     video: GalleryVideo
     score: float
@@ -59,21 +59,21 @@ class _Example:
 
 
 def as_image_page(results: CopyResults, *, title: str = "Copies of your videos", system: str | None = None) -> str:
-    """A self-contained HTML page.
+    """Return a self-contained HTML page with an example of each edit.
 
-    Shows for each edit a frame of the copy with the lowest score, so that misses are visible, next to the frame of its
-    source. Green boxes are true, orange ones detected.
+    For each edit it shows a frame of the copy with the lowest score, so that misses are visible, next to the frame of
+    its source. Green boxes are the ground truth, orange boxes are detections.
 
     Args:
         results: Results of a study with an extractor.
         title: Heading of the page.
-        system: Name of a system with segments; None takes the first.
+        system: Name of a system with segments; None uses the first system.
 
     Raises:
         MediaError: A copy cannot be read.
     """
     figures = next(item for item in results.report.figures if system in (None, item.system))
-    # The copy with the lowest score for each edit.
+    # Pick the copy with the lowest score for each edit.
     scores = results.scores[figures.system]
     rows = {query.name: row for row, query in enumerate(results.material.queries)}
     places: Iterator[PlacedSegment] = iter(place_segments(scores, results.material))
@@ -98,12 +98,12 @@ def as_image_page(results: CopyResults, *, title: str = "Copies of your videos",
     ]
     body = [
         f"<h1>{escape(title)}</h1>",
-        f"<p>{made} and {searched}. {reported} have a score of {everything.threshold:g} or more. "
-        "Each image shows the copy with the lowest score.</p>",
+        f"<p>{made} and {searched}. {reported} have a score of at least {everything.threshold:g}. "
+        "Each example shows the copy with the lowest score.</p>",
         f"<table>{head}{''.join(lines)}</table>",
         *(
             f"<p class='note'>{escape(kind.which.capitalize())}: {kind.above} of {kind.pairs:,} unrelated pairs have a "
-            f"score of {kind.threshold:g} or more; the highest is {kind.highest:.2f} "
+            f"score of at least {kind.threshold:g}; the highest is {kind.highest:.2f} "
             f"({escape(' and '.join(kind.highest_pair))}).</p>"
             for kind in figures.unrelated
         ),

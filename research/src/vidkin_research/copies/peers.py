@@ -1,4 +1,4 @@
-"""Two public frame hashes, the peers of `vidkin benchmark copies --peers`."""
+"""Two public frame hashes that `vidkin benchmark copies --peers` compares with."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ Bits = NDArray[np.float64]
 
 _SHORT_SIDE = 240
 _HASH_BITS = 64
-# vPDQ's own rules: minimum quality of a hash, and maximum distance in bits of equal frames.
+# vPDQ defaults: minimum quality of a hash, and maximum distance in bits between matching frames.
 _PDQ_QUALITY = 50
 _PDQ_DISTANCE = 31
 
 
 def phash_scores(material: CopyMaterial) -> PairScores:
-    """[Q, G]: mean over a video's frames of the similarity to the nearest frame of the other video (1 - 2 * Hamming /
-    64), in the better direction. One pHash per second, more in short videos, as vidkin samples them.
+    """Return [Q, G] scores: the mean over a video's frames of the similarity to the nearest frame of the other video
+    (1 - 2 * Hamming / 64), in the better direction. Frames are sampled as in vidkin: one per second, more in short
+    videos.
 
     Raises:
         MissingPartError: The package imagehash is not installed.
@@ -55,7 +56,8 @@ def phash_scores(material: CopyMaterial) -> PairScores:
 
 
 def vpdq_scores(material: CopyMaterial) -> PairScores:
-    """[Q, G]: share of frames with a PDQ distance of at most 31, in the better direction: vPDQ's own rule."""
+    """Return [Q, G] scores: the fraction of frames with a PDQ distance of at most 31, in the better direction, as vPDQ
+    does."""
     import vpdq
 
     def hashes(path: Path) -> Bits:
@@ -84,11 +86,11 @@ def _score_all(
 
 
 PHASH = CopyPeer(name="pHash per frame", measure=phash_scores)
-# The package vpdq needs FFmpeg's development files to build, so it is seldom installed.
+# The vpdq package needs FFmpeg's development files to build, so it is rarely installed.
 VPDQ = CopyPeer(
     name="vPDQ",
     measure=vpdq_scores,
     missing="" if find_spec("vpdq") else "vPDQ is left out: the package vpdq is not installed.",
 )
 PEERS = (PHASH, VPDQ)
-"""The systems that `vidkin benchmark copies --peers` measures besides vidkin."""
+"""Other systems that `vidkin benchmark copies --peers` measures."""

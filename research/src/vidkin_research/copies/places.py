@@ -1,4 +1,4 @@
-"""Errors in time and overlaps of boxes against the true positions of copies."""
+"""Time errors and box overlaps of detected segments, relative to the ground truth."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from vidkin_research.copies.scores import PairScores
 Box = tuple[float, float, float, float]
 
 
-# Error in seconds that counts for a missed stretch.
+# Time error in seconds assigned to a missed segment.
 NOT_FOUND = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedSegment:
-    """A stretch that a copy shows, and the matching segment.
+    """A true segment of a copy and the detected segment that matches it.
 
     Attributes:
-        edit: How the copy was edited.
+        edit: Name of the copy's edit.
         edit_family: What the edit changes.
-        truth: The stretch.
-        segment: The matching segment that overlaps it most in both videos; None if there is none.
+        truth: The true segment.
+        segment: The detected segment that overlaps it most in both videos; None if there is none.
     """
 
     edit: str
@@ -39,15 +39,15 @@ class PlacedSegment:
 
 @dataclass(frozen=True, slots=True)
 class TimeErrors:
-    """Errors of start and end in the copy, in seconds; a missed stretch counts as `NOT_FOUND`.
+    """Start and end errors in the copy, in seconds; a missed segment counts as `NOT_FOUND`.
 
     Attributes:
-        stretches: Number of stretches.
-        missed: Number of these that were missed.
-        start_median: Median error of the start.
-        end_median: Median error of the end.
-        start_90th: 90th percentile of the errors of the start.
-        end_90th: 90th percentile of the errors of the end.
+        stretches: Number of true segments.
+        missed: Number of missed segments.
+        start_median: Median start error.
+        end_median: Median end error.
+        start_90th: 90th percentile of the start errors.
+        end_90th: 90th percentile of the end errors.
     """
 
     stretches: int
@@ -60,13 +60,13 @@ class TimeErrors:
 
 @dataclass(frozen=True, slots=True)
 class BoxOverlaps:
-    """Mean intersection over union of detected and true boxes, over detected stretches.
+    """Mean intersection over union of detected and true boxes, over detected segments.
 
     Attributes:
-        stretches: Number of detected stretches.
+        stretches: Number of detected segments.
         query: Mean overlap of the boxes in the query.
         copy: Mean overlap of the boxes in the copy.
-        both: Mean product of both overlaps of a stretch.
+        both: Mean product of a segment's two overlaps.
     """
 
     stretches: int
@@ -76,7 +76,7 @@ class BoxOverlaps:
 
 
 def place_segments(scores: PairScores, material: CopyMaterial) -> list[PlacedSegment]:
-    """Pair every stretch of every copy with the segment that its query found."""
+    """Pair every true segment of every copy with the segment detected for its query."""
     assert scores.segments is not None
     row_of = {query.name: row for row, query in enumerate(material.queries)}
     placed = []
@@ -85,7 +85,7 @@ def place_segments(scores: PairScores, material: CopyMaterial) -> list[PlacedSeg
             continue
         segments = scores.segments[row_of[video.source.name]][column]
         for truth in video.segments:
-            # Among segments with equal overlap the first is the best one.
+            # Segments are sorted best first, so ties keep the best one.
             best, most = None, 0.0
             for segment in segments:
                 in_copy = _overlap(segment.target_start, segment.target_end, truth.edited_start, truth.edited_end)
@@ -97,17 +97,17 @@ def place_segments(scores: PairScores, material: CopyMaterial) -> list[PlacedSeg
 
 
 def summarize_times(placed: Sequence[PlacedSegment]) -> TimeErrors | None:
-    """Summarize the errors of these stretches; None if there are none."""
+    """Summarize the time errors of these segments; None if there are none."""
     if not placed:
         return None
     starts, ends = [], []
-    for place in placed:
-        segment, truth = place.segment, place.truth
+    for detection in placed:
+        segment, truth = detection.segment, detection.truth
         starts.append(abs(segment.target_start - truth.edited_start) if segment else NOT_FOUND)
         ends.append(abs(segment.target_end - truth.edited_end) if segment else NOT_FOUND)
     return TimeErrors(
         stretches=len(placed),
-        missed=sum(place.segment is None for place in placed),
+        missed=sum(detection.segment is None for detection in placed),
         start_median=statistics.median(starts),
         end_median=statistics.median(ends),
         start_90th=float(np.quantile(starts, 0.9)),
@@ -116,14 +116,14 @@ def summarize_times(placed: Sequence[PlacedSegment]) -> TimeErrors | None:
 
 
 def summarize_boxes(placed: Iterable[PlacedSegment]) -> BoxOverlaps | None:
-    """Summarize the overlaps of geometric and inset edits; None if no stretch was detected."""
+    """Summarize the box overlaps of geometric and inset edits; None if no segment was detected."""
     pairs = [
         (
-            box_overlap(place.segment.query_box, place.truth.source_box),
-            box_overlap(place.segment.target_box, place.truth.edited_box),
+            box_overlap(detection.segment.query_box, detection.truth.source_box),
+            box_overlap(detection.segment.target_box, detection.truth.edited_box),
         )
-        for place in placed
-        if place.segment is not None and place.edit_family in ("geometry", "inset")
+        for detection in placed
+        if detection.segment is not None and detection.edit_family in ("geometry", "inset")
     ]
     if not pairs:
         return None

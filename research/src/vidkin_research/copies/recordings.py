@@ -1,4 +1,4 @@
-"""Recordings, and the clips of them used as queries."""
+"""Recordings, and the clips cut from them as queries."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _CRF = 14
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A video of the material.
+    """A source video of the benchmark.
 
     Attributes:
         path: Path of the file.
         family: Recordings of one family are copies of each other.
-        scene: Recordings of one scene were taken in front of the same background.
+        scene: Recordings of one scene have the same background.
         duration: Duration in seconds.
     """
 
@@ -39,15 +39,15 @@ class Recording:
 
 @dataclass(frozen=True, slots=True)
 class QueryClip:
-    """A query, from which copies are made: a stretch of a recording as a file.
+    """A query, from which copies are made: a clip cut from a recording.
 
     Attributes:
-        name: The recording's name and the number of the stretch.
+        name: The recording's name and the number of the clip.
         path: Path of the file.
         recording: The recording it was cut from.
-        start: Start in the recording in seconds.
-        end: End in the recording in seconds.
-        heard: The same stretch with its sound, as another file; None if the recording has no sound.
+        start: Start in the recording, in seconds.
+        end: End in the recording, in seconds.
+        heard: File with the same clip and its sound; None if the recording has no sound.
     """
 
     name: str
@@ -63,11 +63,11 @@ class ClipSize:
     """Number and size of the queries.
 
     Attributes:
-        seconds: Length of a query; a shorter recording is one query.
+        seconds: Length of a query; a shorter recording becomes one query.
         clips: Maximum number of queries from one recording.
         short_side: Maximum number of pixels along the shorter side.
         rate: Maximum number of frames per second.
-        recordings: Maximum number of recordings, evenly spaced in the order of their names; None takes all.
+        recordings: Maximum number of recordings, evenly sampled from those sorted by name; None uses all.
     """
 
     seconds: float
@@ -84,14 +84,14 @@ QUICK = ClipSize(seconds=8.0, clips=1, short_side=270, rate=12.0, recordings=6)
 
 
 def find_recordings(folder: Path, *, left_out: Iterable[str] = ()) -> list[Recording]:
-    """Find the videos in a folder and its subfolders, in the order of their names; each is its own scene.
+    """Find the videos in a folder and its subfolders, sorted by name; each is its own family and scene.
 
     Args:
-        folder: The folder.
+        folder: Folder to search.
         left_out: Names, without extension, of files to leave out.
 
     Raises:
-        InvalidArgumentError: There is no video.
+        InvalidArgumentError: The folder contains no videos.
         MediaError: A video cannot be read.
     """
     unused = set(left_out)
@@ -101,12 +101,12 @@ def find_recordings(folder: Path, *, left_out: Iterable[str] = ()) -> list[Recor
         if path.suffix.lower() in VIDEO_EXTENSIONS and path.is_file() and path.stem not in unused
     ]
     if not recordings:
-        raise InvalidArgumentError(f"{folder}: has no videos")
+        raise InvalidArgumentError(f"{folder}: no videos")
     return recordings
 
 
 def choose_queries(recordings: Sequence[Recording], size: ClipSize, folder: Path) -> list[QueryClip]:
-    """Choose evenly spaced clips of the longest recording of each family; `write_query` writes their files.
+    """Choose evenly spaced clips from the longest recording of each family; `write_query` writes their files.
 
     Raises:
         InvalidArgumentError: No recording is long enough.
@@ -126,7 +126,7 @@ def choose_queries(recordings: Sequence[Recording], size: ClipSize, folder: Path
 
 
 def write_query(query: QueryClip, size: ClipSize) -> None:
-    """Write the file of a query, unless an earlier call did."""
+    """Write the file of a query unless it exists."""
     if query.path.exists():
         return
     query.path.parent.mkdir(parents=True, exist_ok=True)

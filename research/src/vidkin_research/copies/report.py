@@ -1,4 +1,4 @@
-"""The report of copy retrieval as Markdown: families, edits, errors in time, boxes, unrelated pairs and costs."""
+"""Markdown report of copy retrieval: families, edits, time errors, boxes, unrelated pairs and costs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def as_page(report: CopyReport, *, title: str = "Copy retrieval on real videos",
         f"{len(report.study.edits)} edits. {report.machine}",
         "",
         "mAP and micro-AP are strict: other moments of the same recording count as wrong. A copy counts as found "
-        f"from a score of {report.study.threshold:g} on.",
+        f"if its score is at least {report.study.threshold:g}.",
     ]
     for figures in report.figures:
         lines += ["", f"## {figures.system}", ""]
@@ -28,7 +28,7 @@ def as_page(report: CopyReport, *, title: str = "Copy retrieval on real videos",
             []
             if spent is None
             else [
-                f"Indexed in {spent.index_seconds:.1f} s, {spent.bytes_per_hour / 1e6:.1f} MB for an hour of video; "
+                f"Indexed in {spent.index_seconds:.1f} s, {spent.bytes_per_hour / 1e6:.1f} MB per hour of video; "
                 f"a query takes {spent.search_seconds:.2f} s. Lowest score of a video with itself: "
                 f"{spent.identical:.4f}.\n"
             ]
@@ -38,7 +38,7 @@ def as_page(report: CopyReport, *, title: str = "Copy retrieval on real videos",
             "",
             *[
                 f"Unrelated pairs, {kind.which}: the highest of {kind.pairs:,} scores is {kind.highest:.3f} "
-                f"({', '.join(kind.highest_pair)}); {kind.above} are {kind.threshold:g} or more.\n"
+                f"({', '.join(kind.highest_pair)}); {kind.above} are at least {kind.threshold:g}.\n"
                 for kind in figures.unrelated
             ],
             *costs,
@@ -51,7 +51,7 @@ def as_page(report: CopyReport, *, title: str = "Copy retrieval on real videos",
 def _groups(groups: Iterable[GroupFigures]) -> list[str]:
     lines = [
         "| copies | family | found | median score | mAP | micro-AP | neutral mAP | neutral micro-AP | recall@100 | "
-        "start, s: median, 90 % | end, s: median, 90 % | stretches missed | boxes: query, copy |",
+        "start error, s: median, 90 % | end error, s: median, 90 % | segments missed | box IoU: query, copy |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for group in groups:

@@ -1,4 +1,4 @@
-"""Scores of every query against the whole gallery, by `vidkin search` and by peers."""
+"""Scores of every query against the whole gallery, from `vidkin search` and its peers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ CANDIDATES = 100
 
 @dataclass(frozen=True, slots=True)
 class PairScores:
-    """The results of a system for every pair of a query and a gallery video.
+    """A system's results for every pair of a query and a gallery video.
 
     Attributes:
         scores: [Q, G], higher is more similar; 0 if the video is not reported.
         segments: [Q][G] matching segments, best first; None for a system without segments.
-        kept: [Q, G] whether the video is reported when the first stage selects `CANDIDATES` videos; None for a
+        kept: [Q, G], whether the video is reported when the first stage selects `CANDIDATES` videos; None for a
             system without stages.
         costs: Costs of the index and the searches; None for a system without an index.
         sound: [Q, G] sound scores; None if no query has sound.
@@ -46,7 +46,7 @@ class PairScores:
     sound: Scores | None = None
 
     def only(self, columns: NDArray[np.bool_]) -> PairScores:
-        """The results for some videos of the gallery."""
+        """Return the results for these gallery videos only."""
         segments = self.segments
         if segments is not None:
             segments = [[found for found, is_one in zip(row, columns, strict=True) if is_one] for row in segments]
@@ -60,9 +60,9 @@ class SearchCosts:
 
     Attributes:
         index_seconds: Seconds to index the gallery.
-        bytes_per_hour: Size of the index per hour of video, in bytes.
-        search_seconds: Median seconds per query compared with every video.
-        identical: The lowest score of a video searched with itself.
+        bytes_per_hour: Index size per hour of video, in bytes.
+        search_seconds: Median seconds to compare a query with every video.
+        identical: Lowest score of a video against itself.
     """
 
     index_seconds: float
@@ -84,15 +84,15 @@ def search_scores(
 
     Args:
         material: Queries and gallery.
-        folder: Folder of the index; an existing one is replaced.
-        extractor: Name of the extractor; None takes the default.
+        folder: Folder of the index; an existing index is replaced.
+        extractor: Name of the extractor; None for the default.
         weights: Weights of the extractor.
         whitening: Whitening of the extractor.
-        on_progress: Callback that receives the videos indexed and queries searched, the total number of both, and the
-            file's name.
+        on_progress: Callback that receives the number of videos indexed and queries searched so far, their total, and
+            the file name.
 
     Raises:
-        MediaError: A video of the gallery cannot be indexed.
+        MediaError: A gallery video cannot be indexed.
     """
     queries, gallery = material.queries, material.gallery
     steps = len(gallery) + len(queries)
@@ -151,7 +151,7 @@ class CopyPeer:
     Attributes:
         name: Name of the system in tables.
         measure: Function that scores every query against the whole gallery.
-        missing: Reason why it cannot run here, for the notes of the report; empty if it can.
+        missing: Why it cannot run here, for the notes of the report; empty if it can.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Edits of sound, and writing sounds after an edit."""
+"""Sound edits, and writing edited sound to a file."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ _Sound = NDArray[np.float32]
 
 
 SOUND_EDIT_RATE = 44_100
-"""Sample rate of edited sounds, in Hz."""
+"""Sample rate of edited sound, in Hz."""
 
 
-# Filters that even out loudness before another sound is mixed in; and the gains of a sound under noise and of the
-# noise.
+# Filters that normalize loudness before another sound is mixed in; gain of the sound under noise; gain of the noise.
 _EVEN, _BELOW_NOISE, _NOISE = (("dynaudnorm", "f=500:g=31"),), 0.5, 0.06
 
 
 @dataclass(frozen=True, slots=True)
 class SoundEdit:
-    """A way to change a sound.
+    """A way to change sound.
 
     Attributes:
-        filters: Filters of FFmpeg in order, by name and options.
-        under: Sound mixed in afterwards: noise (10 dB below), or another sound of the same loudness.
-        channel: The only channel that is kept; None keeps all.
-        rate: Samples per second.
+        filters: FFmpeg filters in order, as (name, options).
+        under: What is mixed in afterward: noise (10 dB quieter) or another sound at the same loudness.
+        channel: The only channel to keep; None keeps all channels.
+        rate: Sample rate in Hz.
         is_mono: Whether channels are mixed into one.
         bit_rate: Bit rate of the compression.
-        start, seconds: The part to keep; None keeps all.
-        speed: Seconds of the original per second of the edit.
+        start, seconds: Start and length of the part to keep; None keeps everything.
+        speed: Seconds of the original per second of the result.
     """
 
     filters: tuple[tuple[str, str], ...] = ()
@@ -75,20 +74,20 @@ SOUND_EDITS: dict[str, SoundEdit] = {
     "noise at 10 dB": SoundEdit(under="noise"),
     "other sound over it": SoundEdit(under="other"),
 }
-"""Edits of sound by name."""
+"""Sound edits by name."""
 
 
 def edit_sound(
     source: Path, target: Path, edit: SoundEdit, *, other: Path | None = None, pictures: Path | None = None
 ) -> None:
-    """Write a sound after an edit, as AAC.
+    """Edit the sound of a file and write it as AAC.
 
     Args:
         source: File whose first sound track is edited.
         target: File to write, m4a or mp4.
         edit: The edit to apply.
         other: File with the sound to mix in, if the edit needs one.
-        pictures: Video whose frames are added, as long as the sound lasts; None writes only sound.
+        pictures: Video whose frames accompany the sound; None writes only sound.
 
     Raises:
         MediaError: A file cannot be read.
@@ -96,7 +95,7 @@ def edit_sound(
     samples = read_samples(source)
     first = round(edit.start * SOUND_EDIT_RATE)
     last = len(samples[0]) if edit.seconds is None else first + round(edit.seconds * SOUND_EDIT_RATE)
-    if first >= len(samples[0]):  # too short for the part to keep
+    if first >= len(samples[0]):  # the sound is too short for the excerpt, so keep all of it
         first, last = 0, len(samples[0])
     samples = samples[:, first:last]
     if edit.channel is not None:
@@ -115,7 +114,7 @@ def edit_sound(
 
 
 def read_samples(path: Path, start: float = 0.0, end: float | None = None) -> _Sound:
-    """The first sound track of a file: [2, S] at `SOUND_EDIT_RATE`."""
+    """Read the first sound track of a file as samples [2, S] at `SOUND_EDIT_RATE`."""
     with av.open(str(path)) as container:
         resampler = AudioResampler(format="fltp", layout="stereo", rate=SOUND_EDIT_RATE)
         pieces = []
@@ -131,7 +130,7 @@ def read_samples(path: Path, start: float = 0.0, end: float | None = None) -> _S
 
 
 def _apply_filters(samples: _Sound, filters: Sequence[tuple[str, str]]) -> _Sound:
-    """Apply filters of FFmpeg to samples [2, S]."""
+    """Apply FFmpeg filters to samples [2, S]."""
     if not filters:
         return samples
     graph = Graph()
@@ -154,7 +153,7 @@ def _apply_filters(samples: _Sound, filters: Sequence[tuple[str, str]]) -> _Soun
                 made = steps[-1].pull()
             except (BlockingIOError, EOFError):
                 return
-            assert isinstance(made, av.AudioFrame)  # the graph has only sound
+            assert isinstance(made, av.AudioFrame)  # the graph only outputs sound
             made.pts = None
             pieces.extend(piece.to_ndarray().astype(np.float32) for piece in resampler.resample(made))
 

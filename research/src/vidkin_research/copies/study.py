@@ -1,4 +1,4 @@
-"""The study of copy retrieval from material to report: edit, index, search, and compare with the ground truth."""
+"""Run the copy-retrieval study end to end: edit, index, search, and compare with the ground truth."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ExtractorChoice:
     """An extractor to measure.
 
     Attributes:
-        name: Name as for `vidkin index --extractor`; None takes the default.
+        name: Name as for `vidkin index --extractor`; None for the default.
         weights: File with the extractor's weights.
         whitening: File with the extractor's whitening.
     """
@@ -45,8 +45,8 @@ class CopyStudy:
         size: Number and size of the queries.
         edits: Names in `vidkin_research.copies.edits.EDITS`.
         sound_edits: Names in `vidkin_research.copies.sound_edits.SOUND_EDITS`, for recordings with sound.
-        extractors: Extractors, each of which searches the same copies.
-        peers: Also measure `PEERS`.
+        extractors: Extractors to compare on the same copies.
+        peers: Whether to also measure `PEERS`.
         threshold: Minimum score at which a copy counts as found.
         threads: Number of copies made at the same time.
     """
@@ -62,18 +62,18 @@ class CopyStudy:
 
 @dataclass(frozen=True, kw_only=True)
 class CopyReport:
-    """Figures of all systems.
+    """Metrics of all systems.
 
     Attributes:
-        machine: The machine it ran on.
+        machine: Description of the machine.
         study: Settings of the study.
         queries: Number of queries.
         videos: Number of videos searched.
         minutes: Wall-clock time in minutes.
-        figures: Figures of each system.
+        figures: Metrics of each system.
         notes: Notes on what was left out.
-        witnesses: Figures of the queries with sound for the first extractor, scored by frames, by sound, by either and
-            by both, on copies of frames and of sound together; empty without sound.
+        witnesses: Metrics of the first extractor on the queries with sound, scored by frames, by sound, by either and
+            by both, over frame and sound copies together; empty without sound.
     """
 
     machine: str
@@ -88,12 +88,12 @@ class CopyReport:
 
 @dataclass(frozen=True, kw_only=True)
 class CopyResults:
-    """A report, and the additional data for a page with images.
+    """A report, and the data that a page with images also needs.
 
     Attributes:
-        report: The figures.
+        report: The report.
         material: Queries and gallery.
-        scores: Scores by name of the system.
+        scores: Scores by system name.
     """
 
     report: CopyReport
@@ -104,7 +104,7 @@ class CopyResults:
 def choose_extractors(
     names: Sequence[str], *, weights: Path | None = None, whitening: Path | None = None
 ) -> tuple[ExtractorChoice, ...]:
-    """The named extractors, the last of them with these files; ``"default"`` or no name is the default extractor."""
+    """Return the named extractors (``"default"`` or no name for the default one); these files apply to the last one."""
     choices = [ExtractorChoice(None if name == "default" else name) for name in names or ["default"]]
     choices[-1] = replace(choices[-1], weights=weights, whitening=whitening)
     return tuple(choices)
@@ -119,12 +119,12 @@ def run_copy_study(
     machine: str = "",
     on_progress: OnStudyProgress | None = None,
 ) -> CopyResults:
-    """Make the copies, search them with every system, and compare.
+    """Make the copies, search for them with every system, and compare the results.
 
     Args:
         study: Settings of the study.
         recordings: See `make_copies`.
-        work: Folder of copies and indexes. Copies made by an earlier run are reused.
+        work: Folder for the copies and indexes. Copies from an earlier run are reused.
         distractors: See `make_copies`.
         machine: Description of this machine for the report.
         on_progress: Callback that receives the steps done, the total number of steps of this part, and the current
@@ -152,7 +152,7 @@ def run_copy_study(
     witnesses: tuple[CopyFigures, ...] = ()
     for found in scores.values():
         witnesses = witnesses or summarize_sound_rules(found, material, threshold=study.threshold)
-    # Copies of only the sound are not copies by frames; they have figures of their own.
+    # Sound-only copies do not share frames, so they are reported separately.
     seen = np.array([video.edit_family != SOUND for video in material.gallery])
     if not seen.all():
         pictures = tuple(video for video, is_seen in zip(material.gallery, seen, strict=True) if is_seen)
@@ -181,7 +181,7 @@ def _systems(
     work: Path,
     report_step: OnStudyProgress,
 ) -> Iterator[tuple[str, Callable[[], PairScores]]]:
-    """Names of the systems, with the functions that measure them."""
+    """Yield the name of each system, and the function that measures it."""
     for choice in study.extractors:
         name = "vidkin" if choice.name is None else f"vidkin {choice.name.partition('?')[0]}"
         folder = work / "indexes" / f"{name.replace(' ', '-').replace(':', '-').replace('/', '-')}.vidkin"

@@ -1,4 +1,4 @@
-"""The input of a video edit, and edits that need more than a frame and a seed: the length, or other footage."""
+"""The settings of a video edit, and the edits that depend on the video's length or on other footage."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _LOW_RATE = 8
 
 @dataclass(frozen=True, slots=True)
 class EditSetting:
-    """Properties of the video that an edit is applied to.
+    """Properties of the video that is edited.
 
     Attributes:
         rate: Frames per second.
         count: Number of input frames.
-        seed: Seed of everything random.
+        seed: Random seed.
         lead: Number of filler frames before the source, for edits that surround it.
         trail: Number of filler frames after the source.
-        filler: Function that returns an endless supply of unrelated frames of a given width and height.
+        filler: Function that returns an endless iterator of unrelated frames of a given width and height.
     """
 
     rate: float
@@ -37,11 +37,11 @@ class EditSetting:
     filler: Callable[[int, int], Iterator[Image]] | None = None
 
     def random(self) -> np.random.Generator:
-        """Create a new generator with this seed."""
+        """Create a random generator with this seed."""
         return np.random.default_rng(self.seed)
 
     def footage(self, width: int, height: int) -> Iterator[Image]:
-        """The filler, which the caller provides to every edit that needs one."""
+        """Return unrelated frames of this size; edits that need them are always given a filler."""
         assert self.filler is not None
         return self.filler(width, height)
 
@@ -50,12 +50,12 @@ Transform = Callable[[Iterator[Image], EditSetting], Iterator[Image]]
 
 
 def by_seed(edit: PictureEdit) -> Transform:
-    """Make a transform from a function that only needs the seed."""
+    """Create a transform from a function that only needs the seed."""
     return lambda frames, setting: edit(frames, setting.seed)
 
 
 def combine(*transforms: Transform) -> Transform:
-    """Apply one transform after another."""
+    """Chain transforms into one."""
 
     def transform(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
         for step in transforms:
@@ -74,7 +74,7 @@ def fade(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
 
 
 def repeat_frames(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """Lower the frame rate to eight per second; each frame shown stays until the next one."""
+    """Lower the frame rate to eight per second by repeating frames."""
     shown: Image | None = None
     slot = -1
     for index, image in enumerate(frames):
@@ -85,7 +85,7 @@ def repeat_frames(frames: Iterator[Image], setting: EditSetting) -> Iterator[Ima
 
 
 def surround(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
-    """Add unrelated footage before and after."""
+    """Add unrelated footage before and after the source."""
     first = next(frames)
     footage = setting.footage(first.shape[1], first.shape[0])
     for _ in range(setting.lead):
@@ -97,11 +97,11 @@ def surround(frames: Iterator[Image], setting: EditSetting) -> Iterator[Image]:
 
 
 def fill_size(image: Image, width: int, height: int) -> Image:
-    """Scale and crop around the center to fill this size."""
+    """Scale and center-crop the image to fill this size."""
     own_height, own_width = image.shape[:2]
     factor = min(own_width / width, own_height / height)
     box_width, box_height = width * factor, height * factor
-    # Pillow rejects a box that rounding puts outside the image by a billionth of a pixel.
+    # Clamp: Pillow rejects a box that rounding errors move slightly outside the image.
     left, top = max(0.0, (own_width - box_width) / 2), max(0.0, (own_height - box_height) / 2)
     box = (left, top, min(own_width, left + box_width), min(own_height, top + box_height))
     return np.asarray(PILImage.fromarray(image).resize((width, height), PILImage.Resampling.BILINEAR, box=box))

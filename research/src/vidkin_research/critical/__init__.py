@@ -1,4 +1,4 @@
-"""The comparison of losses on critical clips."""
+"""Comparison of losses on critical clips."""
 
 from vidkin_research.critical.study import CriticalStudy, run_critical_study
 

@@ -1,4 +1,4 @@
-"""The comparison of losses on critical clips: several seeds, all locations and each location held out."""
+"""Comparison of losses on critical clips: several seeds, all locations and each location held out."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ __all__ = ["RULE_FILES", "CriticalStudy", "rule_answers", "run_critical_study"]
 _SAVED_LOSS = "quadlet"
 
 RULE_FILES = ("research/src/vidkin_research/learned/fitted_rule.py", "research/src/vidkin_research/learned/trend.py")
-"""Files in a clone that define the rule for critical shots."""
+"""Repository files that define the rule for critical shots."""
 
 
 def rule_answers() -> list[float]:
-    """Outputs of the rule for critical shots for twelve drawn curves, half of them labeled critical, rounded to .001.
+    """Return the rule's scores for twelve random curves, half of them labeled critical, rounded to 0.001.
 
-    Stored results include these outputs, so a difference shows that they came from another rule.
+    Stored results include these scores, so a difference shows that the rule has changed since.
     """
     random = np.random.default_rng(0)
     curves = [
@@ -66,15 +66,15 @@ class CriticalStudy:
     """Settings of the comparison.
 
     Attributes:
-        losses: ``untrained``, or a loss of a recipe of shots.
-        seeds: Number of trainings with every loss.
-        steps: Number of steps of a training.
+        losses: ``untrained``, or losses of a shot recipe.
+        seeds: Number of runs per loss.
+        steps: Training steps per run.
         window: Number of frames in a clip.
         rate: Frames per second of the composed videos.
         train: (videos, seed) of the training split with all locations.
         test: (videos, seed) of the test split with all locations.
-        held_out: Also hold out each location from training and evaluate on it.
-        held_out_videos: Number of videos of each part if one location is held out.
+        held_out: Whether to also hold out each location from training and evaluate on it.
+        held_out_videos: Number of videos per split when a location is held out.
         network: The frozen frame network.
     """
 
@@ -100,19 +100,20 @@ def run_critical_study(
     output: Path | None = None,
     on_progress: OnStudyProgress = lambda done, total, what: None,
 ) -> Report:
-    """Train with every loss on one part of the recordings and evaluate on the rest; stored runs are not repeated.
+    """Train with every loss on one part of the recordings and evaluate on the rest, reusing stored runs.
 
     Args:
         study: Settings of the comparison.
-        data: Folder with the recordings, at any depth.
+        data: Folder searched at any depth for the recordings.
         weights: Safetensors file with the weights of the frame network; None downloads them from the hub.
-        work: Folder of composed videos, features and runs.
-        save: Folder for the model trained with quadlets on all locations by the first seed, unless that run was stored.
-        output: File to which the caller writes the figures; it is ignored if it is in the folder of the data.
+        work: Folder for composed videos, features and runs.
+        save: Folder for the model trained with quadlets on all locations with the first seed; nothing is saved if that
+            run is already stored.
+        output: File the caller will write the results to; not counted as data if it is in the data folder.
         on_progress: Callback that receives the steps done, the total number of steps and the current step.
 
     Raises:
-        InvalidArgumentError: ``work`` has results on other data.
+        InvalidArgumentError: ``work`` has results from other data.
     """
     began = time.monotonic()
     check_same_data(work, "critical", {"--data": data, "--weights": weights}, outputs=(output, save))
@@ -196,7 +197,7 @@ def _run(
     return as_json({**training, **score_model(model, rules, train, test, window=study.window)})
 
 
-# Scores of a trained metric and of a control on highlight videos, and their means over seeds.
+# Scores of a trained metric and a control on highlight videos, and means over seeds.
 
 
 _CUT_TOLERANCE = 1
@@ -205,11 +206,11 @@ _CUT_TOLERANCE = 1
 def score_model(
     model: ClipEncoder, rules: ShotRules, train: HighlightPart, test: HighlightPart, *, window: int
 ) -> dict[str, Any]:
-    """Scores on the test split, as JSON values; all thresholds are fitted on the training split.
+    """Score a model on the test split, as JSON values; all thresholds are fitted on the training split.
 
     Returns:
-        ``trends``: for each test of the trend, scores of the labeled shots. ``found``: scores of shots between cuts
-        that the metric detects; ``default``: of shots between cuts of vidkin's default detector.
+        ``trends``: scores of the labeled shots for each trend test. ``found``: scores of the shots between cuts that
+        the metric detects. ``default``: scores of the shots between cuts of vidkin's default detector.
     """
     encode = encode_with(model)
     fit, judge = _windows(train, window, encode), _windows(test, window, encode)
@@ -225,7 +226,7 @@ def score_model(
             judge_shots(windows, stretches, rule, rate=test.rate)
             for windows, stretches in zip(judge, test.stretches(), strict=True)
         ]
-        trends[trend] = _as_numbers(score_critical(judged, truth))
+        trends[trend] = _as_json(score_critical(judged, truth))
     # End to end: detect cuts, then score the shots between them.
     others = replace(rules, method="default", cut=None, gradual=None)
     return {
@@ -243,7 +244,7 @@ def score_model(
 
 
 def _score_found(test: HighlightPart, found: Sequence[ShotAnalysis], window: int) -> dict[str, Any]:
-    """Scores of the cuts, and of the shots between them."""
+    """Score the detected cuts and the shots between them."""
     cuts = DetectionScores(0, 0, 0)
     judged: list[list[JudgedShot]] = []
     for shots, label in zip(found, test.labels, strict=True):
@@ -254,11 +255,11 @@ def _score_found(test: HighlightPart, found: Sequence[ShotAnalysis], window: int
             first = start + window - 1
             moment = max(0, min(first + rise_moment(shots.curve[first:end]), end - 1)) / test.rate
             judged[-1].append(JudgedShot(start, end, score, moment))
-    return {"cuts": _prf(cuts)} | _as_numbers(score_detected_critical(judged, test.truth()))
+    return {"cuts": _prf(cuts)} | _as_json(score_detected_critical(judged, test.truth()))
 
 
 def score_shot_length(train: HighlightPart, test: HighlightPart) -> dict[str, Any]:
-    """Score a control: predict critical shots only from their length, with a fitted threshold."""
+    """Score a control that predicts critical shots from their length alone, with a fitted threshold."""
 
     def examples(part: HighlightPart) -> tuple[list[dict[str, float]], list[bool]]:
         lengths = [{"frames": float(end - start)} for video in part.stretches() for start, end in video]
@@ -270,7 +271,7 @@ def score_shot_length(train: HighlightPart, test: HighlightPart) -> dict[str, An
 
 
 def summarize_critical(rows: Sequence[Mapping[str, Any]], losses: Sequence[str]) -> list[dict[str, Any]]:
-    """Means and deviations over seeds, one entry for every split and loss."""
+    """Compute means and standard deviations over seeds, one entry per split and loss."""
     summary = []
     for split in dict.fromkeys(row["split"] for row in rows):
         for loss in losses:
@@ -299,7 +300,7 @@ def _prf(scores: DetectionScores) -> dict[str, float]:
     return {"precision": scores.precision, "recall": scores.recall, "f1": scores.f1}
 
 
-def _as_numbers(scores: CriticalScores) -> dict[str, Any]:
+def _as_json(scores: CriticalScores) -> dict[str, Any]:
     return {
         "clips": _prf(scores.clips),
         "average_precision": scores.average_precision,
@@ -307,7 +308,7 @@ def _as_numbers(scores: CriticalScores) -> dict[str, Any]:
     }
 
 
-# Data of the comparison: highlight videos composed of recordings, in parts.
+# The data: highlight videos composed from recordings, one part per split.
 
 
 ALL_PLACES = "all places"
@@ -322,10 +323,10 @@ class HighlightPart:
     """Labeled videos with their features.
 
     Attributes:
-        labels: One entry for every video.
+        labels: Labels of each video.
         features: Features [T, F] of each video.
         rate: Frames per second of the videos.
-        default_cuts: Cuts of vidkin's default detector in each video; empty for a training part.
+        default_cuts: Cuts of vidkin's default detector in each video; empty in a training part.
     """
 
     labels: tuple[VideoAnnotation, ...]
@@ -334,15 +335,15 @@ class HighlightPart:
     default_cuts: tuple[tuple[DetectedCut, ...], ...] = ()
 
     def stretches(self) -> list[list[tuple[int, int]]]:
-        """Frames [start, end) of every shot of every video."""
+        """Return the frames [start, end) of every shot, by video."""
         return [[(shot.start, shot.end) for shot in label.shots] for label in self.labels]
 
     def critical(self) -> list[list[bool]]:
-        """Whether each shot is labeled critical."""
+        """Return whether each shot is labeled critical, by video."""
         return [[shot.critical is not None for shot in label.shots] for label in self.labels]
 
     def truth(self) -> list[list[TrueShot]]:
-        """The labeled shots, with the times in seconds at which the action begins."""
+        """Return the labeled shots, with the time in seconds at which the action begins."""
         return [
             [
                 TrueShot(shot.start, shot.end, None if shot.critical is None else shot.critical[0] / self.rate)
@@ -352,7 +353,7 @@ class HighlightPart:
         ]
 
     def counts(self) -> dict[str, int]:
-        """Number of shots, and of critical shots."""
+        """Count the shots and the critical shots."""
         flags = [flag for video in self.critical() for flag in video]
         return {"shots": len(flags), "critical": sum(flags)}
 
@@ -368,18 +369,17 @@ def compose_splits(
     held_out_videos: int,
     on_progress: OnStudyProgress,
 ) -> Mapping[str, tuple[HighlightPart, HighlightPart]]:
-    """Compose training and test parts by name of the split: all locations first, then each location held out from
-    training.
+    """Compose the training and test part of each split: all locations first, then each location held out in turn.
 
     Args:
         data: Folder of the recordings.
-        work: Folder of the composed videos.
+        work: Folder for the composed videos.
         store: Computes the features.
         rate: Frames per second of the composed videos.
         train: (videos, seed) of the training split with all locations.
         test: (videos, seed) of the test split with all locations.
-        held_out_videos: Number of videos of each part if one location is held out; 0 holds out none.
-        on_progress: Callback while features are computed.
+        held_out_videos: Number of videos per part when a location is held out; 0 holds out none.
+        on_progress: Callback called while features are computed.
     """
 
     def compose(name: str, videos: int, seed: int, which: Part, places: Sequence[str] | None) -> HighlightPart:
@@ -398,10 +398,10 @@ def compose_splits(
         return HighlightPart(tuple(labels), tuple(features), rate, cuts)
 
     splits = {ALL_PLACES: (compose("train", *train, "train", None), compose("test", *test, "test", None))}
-    for number, place in enumerate(HIGHLIGHT_PLACES if held_out_videos else ()):
-        others = [other for other in HIGHLIGHT_PLACES if other != place]
-        splits[f"{place} held out"] = (
-            compose(f"train-without-{place}", held_out_videos, 10 + number, "train", others),
-            compose(f"test-{place}", held_out_videos, 20 + number, "test", [place]),
+    for number, location in enumerate(HIGHLIGHT_PLACES if held_out_videos else ()):
+        others = [name for name in HIGHLIGHT_PLACES if name != location]
+        splits[f"{location} held out"] = (
+            compose(f"train-without-{location}", held_out_videos, 10 + number, "train", others),
+            compose(f"test-{location}", held_out_videos, 20 + number, "test", [location]),
         )
     return splits

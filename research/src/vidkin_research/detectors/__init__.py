@@ -1,1 +1,1 @@
-"""Shot detectors from publications and other tools, for comparison."""
+"""Published shot detectors and those of other tools, as baselines."""

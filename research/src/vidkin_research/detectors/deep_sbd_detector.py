@@ -1,4 +1,4 @@
-"""DeepSBD: a 3-D network that classifies segments of 16 frames by the transition in them."""
+"""DeepSBD: a 3-D network that classifies segments of 16 frames by the transition they contain."""
 
 from __future__ import annotations
 
@@ -37,22 +37,23 @@ class SegmentNetwork(Protocol):
     """The network the detector needs (`models.DeepSBDNetwork`)."""
 
     def __call__(self, volumes: Tensor) -> Tensor:
-        """Logits [B, 3] of none, gradual, sharp for volumes [B, 3, 16, S, S] in 0..1."""
+        """Return logits [B, 3] of none, gradual and sharp for volumes [B, 3, 16, S, S] in [0, 1]."""
 
 
 class DeepSbdBaseline:
     """DeepSBD (Hassanien et al., "Large-scale, fast and accurate shot boundary detection through spatio-temporal
     convolutional neural networks", 2017).
 
-    Segments of 16 frames, every 8 frames, get the most probable of the classes none, gradual and sharp (softmax); the
-    last one is padded with the last frame. Neighbors of one class are joined. In a sharp run the cut is where a
-    frame differs most from the one before; gradual runs are intervals. Runs whose first and last frame have similar
-    colors are dropped: the Bhattacharyya coefficient of their HSV histograms is above ``similarity``. The coefficient
-    and its threshold are ours, as the publication was not available; the threshold was set beforehand.
+    Segments of 16 frames with a stride of 8 get the most probable of the classes none, gradual and sharp (softmax); the
+    last one is padded with the last frame. Neighboring segments of the same class are merged. In a sharp run, the cut
+    is where a frame differs most from the previous one; a gradual run is reported as an interval. Runs whose first and
+    last frames have similar colors, with a Bhattacharyya coefficient of their HSV histograms above ``similarity``, are
+    dropped. The coefficient and its threshold are ours, because the publication was not available; the threshold was
+    set before any evaluation.
 
     Args:
         network: The trained network, in eval mode.
-        size: S, side of the square images the network takes.
+        size: S, side of the network's square input images.
         fit: How frames are made square, see `fit_to_square`.
         similarity: Threshold in (0, 1]; lower values drop more runs, 1 drops none.
     """
@@ -81,15 +82,15 @@ class DeepSbdBaseline:
         self._differences.append(float(spread.mean()))
         self._histograms.append(image)
         self._times.append(frame.time)
-        self._take(image)
+        self._push_image(image)
 
     def finish(self) -> DetectedCuts:
-        """The cuts; the curve is the probability of any transition, at the middle of each segment."""
+        """Return the cuts; the curve is the probability of any transition, at the middle of each segment."""
         frames = len(self._times)
         if frames == 0:
             return DetectedCuts(())
         while self._taken < SEGMENT or (self._taken - SEGMENT) % STRIDE:
-            self._take(self._recent[-1])
+            self._push_image(self._recent[-1])
         self._classify()
         probabilities = np.concatenate(self._probabilities)
         cuts: dict[int, DetectedCut] = {}
@@ -114,7 +115,7 @@ class DeepSbdBaseline:
         )
         return DetectedCuts(tuple(cuts[frame] for frame in sorted(cuts)), curve)
 
-    def _take(self, image: NDArray[np.uint8]) -> None:
+    def _push_image(self, image: NDArray[np.uint8]) -> None:
         self._recent.append(image)
         self._taken += 1
         if self._taken >= SEGMENT and (self._taken - SEGMENT) % STRIDE == 0:
@@ -138,8 +139,8 @@ def open_deep_sbd(model: str | os.PathLike[str], *, similarity: float = 0.95) ->
     """Open the detector in a folder with a trained network of kind ``deep_sbd``.
 
     Raises:
-        UnknownExtractorError: The folder holds no model.
-        InvalidArgumentError: The model has another kind, or does not map segments of 16 frames to three classes.
+        UnknownExtractorError: The folder does not contain a model.
+        InvalidArgumentError: The model is of another kind, or does not map segments of 16 frames to three classes.
     """
     network = load_model(model)
     config = network.config

@@ -1,4 +1,4 @@
-"""The steps of DeepSBD after its network, from classes of overlapping segments to cuts."""
+"""DeepSBD's post-processing, from the classes of overlapping segments to cuts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SEGMENT = 16
 """Number of frames in a segment."""
 
 STRIDE = 8
-"""Number of frames from one segment to the next."""
+"""Number of frames between the starts of consecutive segments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,10 @@ class SegmentRun:
     """Neighboring segments of the same class other than ``none``.
 
     Attributes:
-        kind: ``hard`` for the class sharp.
+        kind: ``hard`` for the class sharp, ``gradual`` otherwise.
         first: First frame of the first segment.
         last: Last frame of the last segment within the video.
-        probability: Largest probability of the class in the run.
+        probability: Highest probability of the class within the run.
     """
 
     kind: Literal["hard", "gradual"]
@@ -48,11 +48,10 @@ class SegmentRun:
 
 
 def find_segment_runs(probabilities: NDArray[np.floating], frames: int) -> Iterator[SegmentRun]:
-    """Join neighboring segments with the same most probable class.
+    """Merge neighboring segments with the same most probable class.
 
     Args:
-        probabilities: [S, 3] probabilities of the classes none, gradual, sharp; segment s holds frames 8 s to 8 s +
-            15.
+        probabilities: [S, 3] probabilities of none, gradual and sharp; segment s contains frames 8 s to 8 s + 15.
         frames: Number of frames in the video, at least 1.
     """
     classes = np.argmax(probabilities, axis=1) if len(probabilities) else np.zeros(0, dtype=np.int64)
@@ -71,16 +70,16 @@ def find_segment_runs(probabilities: NDArray[np.floating], frames: int) -> Itera
 
 
 def bhattacharyya(first: NDArray[np.floating], second: NDArray[np.floating]) -> float:
-    """Similarity of two histograms of sum 1, sum over bins of sqrt(a b): 1 for equal ones, 0 for disjoint ones."""
+    """Bhattacharyya coefficient of two normalized histograms, sum of sqrt(a b): 1 if equal, 0 if disjoint."""
     return float(np.sqrt(first * second).sum())
 
 
 def largest_difference(differences: NDArray[np.floating], run: SegmentRun, used: Iterable[int] = ()) -> int:
-    """The first frame of the new shot: the frame of the run that differs most from the one before it.
+    """Return the first frame of the new shot: the frame of the run that differs most from its predecessor.
 
     Args:
-        differences: [T], where differences[t] is between frames t - 1 and t.
-        run: Frames to search, from its second one on.
+        differences: [T] differences between frames t - 1 and t.
+        run: Run to search, from its second frame.
         used: Frames that are already cuts; skipped unless no others are left.
     """
     candidates = np.array(differences[run.first + 1 : run.last + 1], dtype=np.float64)

@@ -37,7 +37,7 @@ from vidkin_research.learned.video_frames import read_video_frames
 __all__ = ["SegmentPlan", "fit_svm", "train_deep_sbd"]
 
 
-# Recipes of DeepSBD: ``[segments]`` configures training, ``[model]`` the network.
+# DeepSBD recipes: ``[segments]`` configures training, ``[model]`` configures the network.
 
 
 _FIXED: Mapping[str, Any] = {
@@ -52,17 +52,17 @@ _DEFAULTS: Mapping[str, Any] = {"fit": "stretch", "size": 112, "batch_norm": Tru
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentRecipe:
-    """Training settings of DeepSBD's network, and its classifier.
+    """Settings for training DeepSBD's network and classifier.
 
     Attributes:
-        classifier: ``softmax``, the network's own classifier, or ``svm``, a linear SVM on its second fully connected
-            layer.
+        classifier: ``softmax`` (the network's own classifier) or ``svm`` (a linear SVM on its second fully connected
+            layer).
         steps: Number of optimizer steps.
         batch: Number of segments per step.
-        learning_rate: Maximum learning rate of the cycle, above 0.
+        learning_rate: Peak learning rate of the one-cycle schedule, above 0.
         weight_decay: Weight decay of AdamW, at least 0.
-        memory: GiB of images to keep; others are decoded again whenever they are drawn.
-        seed: Seed of initial weights, the choice of segments and their random changes.
+        memory: GiB of decoded images to cache; others are decoded again whenever they are sampled.
+        seed: Random seed for the initial weights, segment sampling and augmentation.
     """
 
     classifier: Literal["softmax", "svm"] = "softmax"
@@ -89,7 +89,7 @@ class SegmentRecipe:
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentPlan:
-    """A whole recipe: training and network.
+    """A complete recipe: training and network.
 
     Attributes:
         segments: Batches, steps and classifier.
@@ -119,20 +119,20 @@ def parse_segment_recipe(content: Mapping[str, Any]) -> SegmentPlan:
 
 PathLike = str | os.PathLike[str]
 
-# Number of last steps whose mean loss is reported.
+# The reported loss is the mean over this many final steps.
 _LAST_STEPS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class SegmentTrainingReport(Result):
-    """The result of a training.
+    """Result of a training run.
 
     Attributes:
         output: Folder of the detector.
-        trained_videos: Videos the detector was trained on.
+        trained_videos: Number of videos the detector was trained on.
         classifier: ``softmax`` or ``svm``.
         loss: Mean cross entropy over the last 20 steps.
-        right: Share of training segments classified correctly, in the last tenth of the steps or by the SVM.
+        right: Fraction of training segments classified correctly, in the last tenth of the steps or by the SVM.
         has_gradual: Whether the labels have gradual transitions, so that the detector can find them.
         seconds: Wall-clock time of the training steps.
     """
@@ -155,32 +155,30 @@ def train_deep_sbd(
     device: str = "auto",
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> SegmentTrainingReport:
-    """Train DeepSBD on the cuts between labeled shots, and store it as a detector for ``vidkin shots --detector``.
+    """Train DeepSBD on the cuts between labeled shots and save it as a detector for ``vidkin shots --detector``.
 
-    Adjacent shots have a sharp transition between them; frames between two shots are a gradual one. Critical moments
-    are ignored. An interrupted training resumes with the same call and ends with the same weights. Processes started by
-    `torchrun` train together; all of them read the videos, and the first one writes.
+    Adjacent shots are separated by a sharp transition; frames between two shots form a gradual transition. Critical
+    moments are ignored. The same call resumes an interrupted training run and produces the same weights. Processes
+    started by `torchrun` train together; all of them read the videos, and the first one writes the output.
 
     Args:
-        labels: Videos with their shots, or a JSON file of them (`vidkin.datasets.read_shot_annotations`).
+        labels: Videos with their shots, or a JSON file (`vidkin.datasets.read_shot_annotations`).
         plan: The recipe.
         output: Folder of the detector; created if it does not exist.
-        resume: Continue from the folder's checkpoint; False starts over.
+        resume: Whether to resume from the folder's checkpoint; False starts over.
         device: Device of the network: ``auto`` (a CUDA device if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
-        on_progress: Callback that receives (current phase, number done, total number) before each video and after each
-            step.
+        on_progress: Callback that receives (current phase, number done, total) before each video and after each step.
 
     Raises:
-        InvalidArgumentError: The labels cannot be used, the output cannot be written to, another training writes there,
-            or it holds an unfinished
-            training with other settings.
+        InvalidArgumentError: The labels cannot be used, or the output folder is not writable, used by another training
+            run, or contains an unfinished run with other settings.
         MediaError: A video cannot be read.
-        TrainingError: The loss is no longer a finite number.
+        TrainingError: The loss is not finite.
     """
     given = read_shot_annotations(labels) if isinstance(labels, str | os.PathLike) else labels
     annotations = list(given)
     if not any(annotation.cuts for annotation in annotations):
-        raise InvalidArgumentError("labels must have at least one cut, got none; label more videos")
+        raise InvalidArgumentError("labels must contain at least one cut, got none; label more videos")
     folder = create_output_folder(output)
     recipe = plan.segments
     where = resolve_device(device)
@@ -194,7 +192,7 @@ def train_deep_sbd(
         store = StepStore(folder, hashlib.sha256(repr((deciding, names)).encode()).hexdigest())
         if not resume:
             store.finish()
-        # Wait until the first process has removed the checkpoint.
+        # Wait until the first process has removed the old checkpoint.
         any_process(False)
         with seeded(recipe.seed):
             training = train_on_segments(
@@ -279,7 +277,7 @@ DEEP_SBD = ShotMethod(
     row=_row,
 )
 
-"""A 3-D CNN on segments of labeled shots, for `vidkin train-shots`."""
+"""Training method ``deepsbd`` of `vidkin train-shots`: a 3-D CNN on segments of labeled shots."""
 
 
 # The SVM variant of DeepSBD: a linear SVM on the last hidden layer replaces the network's own classifier.
@@ -287,8 +285,8 @@ DEEP_SBD = ShotMethod(
 
 _BATCH = 16
 
-# Bias of a class without training segments, so that it is never chosen.
-_NEVER = -1e3
+# Bias of a class without training segments, so that it is never predicted.
+_NEVER_LOGIT = -1e3
 
 
 def fit_svm(
@@ -299,41 +297,41 @@ def fit_svm(
     strength: float = 1.0,
     seed: int = 0,
 ) -> float:
-    """Replace the classifier of a trained network by a linear SVM on its second fully connected layer.
+    """Replace the classifier of a trained network with a linear SVM on its second fully connected layer.
 
-    There is one SVM per class against the rest, with balanced class weights. Its weights become the last layer of the
-    network, so that the model is stored and used like any other: the class has the largest margin, and the softmax of
-    the margins replaces probabilities.
+    The SVM is one-vs-rest, with balanced class weights. Its weights become the network's last layer, so that the model
+    is stored and used like any other: the class with the largest margin is predicted, and the softmax of the margins
+    replaces the probabilities.
 
     Args:
         network: A trained network in eval mode. Its last layer is replaced.
         videos: Videos as in `train_on_segments`.
-        segments: Maximum number of segments of each class.
-        strength: The constant C of the SVM.
-        seed: Seed of the choice of segments.
+        segments: Maximum number of segments per class.
+        strength: Regularization parameter C of the SVM.
+        seed: Random seed for sampling segments.
 
     Returns:
-        Share of these segments that the SVM classifies correctly, in [0, 1].
+        Fraction of these segments that the SVM classifies correctly, in [0, 1].
 
     Raises:
-        InvalidArgumentError: There are no segments with a cut, or none without.
+        InvalidArgumentError: No segment has a cut, or all of them do.
     """
     support_vectors = import_part("sklearn.svm", extra="train")
     random = np.random.default_rng(seed)
     features: list[NDArray[np.float32]] = []
     labels: list[int] = []
-    frames, place = network.config.frames, next(network.parameters()).device
+    frames, device = network.config.frames, next(network.parameters()).device
     for label, places in enumerate(segments_by_class(videos, frames)):
         chosen = random.permutation(len(places))[:segments]
         labels += [label] * len(chosen)
         for first in range(0, len(chosen), _BATCH):
-            part = [places[place] for place in chosen[first : first + _BATCH]]
+            part = [places[row] for row in chosen[first : first + _BATCH]]
             images = np.stack([videos[video].images[start : start + frames] for video, start in part])
             volumes = torch.from_numpy(images).permute(0, 4, 1, 2, 3).float() / 255
             with torch.inference_mode():
-                features.append(network.hidden_features(volumes.to(place)).float().cpu().numpy())
+                features.append(network.hidden_features(volumes.to(device)).float().cpu().numpy())
     rows = np.concatenate(features)
-    # Standardized features and the primal solver make it converge.
+    # The solver only converges on standardized features and in the primal.
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
     scale[scale == 0] = 1.0
     machine = support_vectors.LinearSVC(
@@ -342,15 +340,15 @@ def fit_svm(
     machine.fit((rows - mean) / scale, labels)
     weights = machine.coef_ / scale
     biases = machine.intercept_ - weights @ mean
-    if len(machine.classes_) == 2:  # a single SVM separates two classes
+    if len(machine.classes_) == 2:  # for two classes, scikit-learn fits a single SVM
         weights, biases = np.concatenate([-weights, weights]), np.concatenate([-biases, biases])
     layer = network.classifier
     with torch.no_grad():
         layer.weight.zero_()
-        layer.bias.fill_(_NEVER)
+        layer.bias.fill_(_NEVER_LOGIT)
         for row, label in enumerate(machine.classes_.tolist()):
-            layer.weight[label] = torch.from_numpy(weights[row]).to(place)
+            layer.weight[label] = torch.from_numpy(weights[row]).to(device)
             layer.bias[label] = float(biases[row])
-        logits = layer(torch.from_numpy(rows).to(place))
+        logits = layer(torch.from_numpy(rows).to(device))
     network.class_names = CLASSES
     return float((logits.argmax(dim=1).cpu().numpy() == np.array(labels)).mean())

@@ -22,18 +22,18 @@ from vidkin_research.learned.video_frames import VideoFrames
 
 __all__ = ["LabeledFrames", "SegmentTraining", "segment_class", "segments_by_class", "train_on_segments"]
 
-# A segment is gradual if it contains this many frames of a transition.
+# A segment is gradual if it contains at least this many frames of a transition.
 _MIN_GRADUAL = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LabeledFrames:
-    """Small images of all frames of a video, with its cuts.
+    """A video's frames as small images, with its cuts.
 
     Attributes:
-        images: [T, S, S, 3] uint8, or frames that are decoded when drawn.
+        images: [T, S, S, 3] uint8, or frames that are decoded when sampled.
         hard: First frames of new shots.
-        gradual: First and last frames of gradual transitions.
+        gradual: First and last frame of each gradual transition.
     """
 
     images: NDArray[np.uint8] | VideoFrames
@@ -43,11 +43,11 @@ class LabeledFrames:
 
 @dataclass(frozen=True, slots=True)
 class SegmentTraining:
-    """The result of a training.
+    """Result of a training run.
 
     Attributes:
-        losses: Cross entropy of every step.
-        right: Share of the segments of the last tenth of the steps that were classified correctly.
+        losses: Cross entropy at every step.
+        right: Fraction of segments classified correctly in the last tenth of the steps.
         seconds: Wall-clock time.
     """
 
@@ -57,10 +57,10 @@ class SegmentTraining:
 
 
 def segment_class(first: int, frames: int, hard: Sequence[int], gradual: Sequence[tuple[int, int]]) -> int:
-    """Class of the segment of ``frames`` frames from ``first``, as an index of `CLASSES`.
+    """Return the class of the segment of ``frames`` frames that starts at ``first``, as an index into `CLASSES`.
 
-    ``sharp`` if a cut lies between two of its frames; ``gradual`` if it shares at least 4 frames with a transition
-    (or all of a shorter one); ``none`` otherwise.
+    The class is ``sharp`` if a cut lies between two of its frames; ``gradual`` if it contains at least 4 frames of a
+    transition, or all of a shorter one; ``none`` otherwise.
     """
     if any(first < cut < first + frames for cut in hard):
         return 2
@@ -83,25 +83,25 @@ def train_on_segments(
     store: StepStore | None = None,
     on_progress: Callable[[int, float], None] | None = None,
 ) -> SegmentTraining:
-    """Train on segments with balanced classes, half of them mirrored, with random brightness and contrast.
+    """Train on class-balanced segments, half of them mirrored, with random brightness and contrast.
 
-    AdamW with one cycle of the learning rate, cross entropy. Deterministic for a seed on one machine, even after an
-    interruption: the segments of a step depend only on the seed and the step.
+    Uses AdamW with a one-cycle learning rate and cross entropy. Deterministic for a seed on one machine, even after an
+    interruption, because the segments of a step depend only on the seed and the step.
 
     Args:
         network: The network, trained in place and left in eval mode.
         videos: Videos with images of the network's size.
         steps: Number of optimizer steps.
         batch: Number of segments per step.
-        learning_rate: Maximum learning rate of the cycle.
+        learning_rate: Peak learning rate of the one-cycle schedule.
         weight_decay: Weight decay of AdamW.
-        seed: Seed of the choice of segments and their random changes.
-        store: Stores the state at intervals and continues from the stored state; None stores nothing.
-        on_progress: Callback after each step with its number (from 1) and the loss.
+        seed: Random seed for segment sampling and augmentation.
+        store: Saves the state at intervals and resumes from the saved state; None saves nothing.
+        on_progress: Callback that receives the step number (from 1) and the loss after each step.
 
     Raises:
-        InvalidArgumentError: There are no segments with a cut, or none without, images have another size, or the stored
-            state belongs to another training.
+        InvalidArgumentError: No segment has a cut or all of them do, the images have another size, or the saved state
+            belongs to another training run.
     """
     frames, size = network.config.frames, network.config.size
     for number, video in enumerate(videos):
@@ -110,7 +110,7 @@ def train_on_segments(
             raise InvalidArgumentError(
                 f"images of video {number} must be [T, {size}, {size}, 3], got {[len(video.images), *shape[1:]]}"
             )
-    places = segments_by_class(videos, frames)
+    starts = segments_by_class(videos, frames)
     optimizer = torch.optim.AdamW(network.parameters(), lr=learning_rate, weight_decay=weight_decay)
     began = time.monotonic()
     store = store or StepStore()
@@ -120,7 +120,7 @@ def train_on_segments(
         network,
         share_steps(_classify, seed, first),
         optimizer,
-        _segments(videos, places, frames, steps=range(first, steps), batch=batch, seed=seed, device=device),
+        _segments(videos, starts, frames, steps=range(first, steps), batch=batch, seed=seed, device=device),
         schedule=OneCycle(max(steps, 1) + 1),
         clip=5.0,
         first=first,
@@ -140,26 +140,26 @@ def train_on_segments(
 
 
 def segments_by_class(videos: Sequence[LabeledFrames], frames: int) -> list[list[tuple[int, int]]]:
-    """(video, first frame) of all segments of ``frames`` frames, for each of `CLASSES`.
+    """Return (video, first frame) of all segments of ``frames`` frames, by class as in `CLASSES`.
 
     Raises:
-        InvalidArgumentError: There are no segments with a cut, or none without.
+        InvalidArgumentError: No segment has a cut, or all of them do.
     """
-    places: list[list[tuple[int, int]]] = [[] for _ in CLASSES]
+    starts: list[list[tuple[int, int]]] = [[] for _ in CLASSES]
     for number, video in enumerate(videos):
         for first in range(len(video.images) - frames + 1):
-            places[segment_class(first, frames, video.hard, video.gradual)].append((number, first))
-    if not places[0] or not any(places[1:]):
-        counts = ", ".join(f"{len(segments)} {name}" for name, segments in zip(CLASSES, places, strict=True))
+            starts[segment_class(first, frames, video.hard, video.gradual)].append((number, first))
+    if not starts[0] or not any(starts[1:]):
+        counts = ", ".join(f"{len(segments)} {name}" for name, segments in zip(CLASSES, starts, strict=True))
         raise InvalidArgumentError(
-            f"videos must have segments of {frames} frames with a cut and without one, got {counts}; add videos"
+            f"videos must have segments of {frames} frames both with and without a cut, got {counts}; add videos"
         )
-    return places
+    return starts
 
 
 def _segments(
     videos: Sequence[LabeledFrames],
-    places: list[list[tuple[int, int]]],
+    starts: list[list[tuple[int, int]]],
     frames: int,
     *,
     steps: range,
@@ -167,13 +167,12 @@ def _segments(
     seed: int,
     device: torch.device,
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield segments [batch, 3, frames, S, S] and their classes [batch] for each step, with balanced classes, on the
-    device."""
-    present = np.array([place for place, segments in enumerate(places) if segments])
+    """For each step, yield class-balanced segments [batch, 3, frames, S, S] and their classes [batch] on the device."""
+    present = np.array([label for label, segments in enumerate(starts) if segments])
     for step in steps:
         random = np.random.default_rng((seed, step))
         labels = present[random.integers(len(present), size=batch)]
-        chosen = [places[label][random.integers(len(places[label]))] for label in labels]
+        chosen = [starts[label][random.integers(len(starts[label]))] for label in labels]
         inputs = torch.stack([_segment(videos[video], first, frames, random) for video, first in chosen])
         yield inputs.to(device), torch.from_numpy(labels.astype(np.int64)).to(device)
 
@@ -186,7 +185,7 @@ def _classify(network: DeepSBDNetwork, batch: tuple[Tensor, Tensor]) -> dict[str
 
 
 def _segment(video: LabeledFrames, first: int, frames: int, random: np.random.Generator) -> Tensor:
-    """A segment [3, frames, S, S] from 0 to 1, randomly changed."""
+    """Return a randomly augmented segment [3, frames, S, S] in [0, 1]."""
     images = video.images[first : first + frames]
     if random.random() < 0.5:
         images = images[:, :, ::-1]

@@ -15,13 +15,13 @@ from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 
 __all__ = ["AdaptiveBaseline", "ContentBaseline", "import_scenedetect"]
 
-# The detectors count frames; the rate only converts numbers to time codes, which are not used here.
+# The detectors count frames; the rate only converts frame numbers to time codes, which are not used here.
 _ANY_RATE = 24.0
 _MAX_VALUE = 100.0
 
 
 def import_scenedetect() -> Any:
-    """The module scenedetect, or `MissingPartError` with the command that installs it."""
+    """Import scenedetect, or raise `MissingPartError` with the command that installs it."""
     try:
         return importlib.import_module("scenedetect")
     except ImportError as error:
@@ -32,7 +32,7 @@ def import_scenedetect() -> Any:
 
 
 class _SceneDetectBaseline:
-    """Scales frames like PySceneDetect's own manager and passes them to one of its detectors."""
+    """Scales frames like PySceneDetect's scene manager and passes them to one of its detectors."""
 
     short_side: int | None = None
 
@@ -49,7 +49,7 @@ class _SceneDetectBaseline:
     def push(self, frame: RgbFrame) -> None:
         """Process the next frame."""
         moment = self._scenedetect.FrameTimecode(frame.index, _ANY_RATE)
-        # BGR, longer side 256 pixels, bilinear sampling: the input the published settings were made for.
+        # BGR, longer side 256 pixels, bilinear: the input that the published settings were chosen for.
         scaled: NDArray[np.uint8] = np.ascontiguousarray(frame.image[..., ::-1])
         manager = importlib.import_module("scenedetect.scene_manager")
         factor = manager.compute_downscale_factor(max(scaled.shape[:2]))
@@ -58,18 +58,18 @@ class _SceneDetectBaseline:
             scaled = self._cv2.resize(scaled, size, interpolation=self._cv2.INTER_LINEAR)
         self._cuts += [code.frame_num for code in self._peer.process_frame(moment, scaled)]
         self._times.append(frame.time)
-        # The only public way to this value is a statistics manager, which makes the detector compute edges as well.
+        # This value is public only through a statistics manager, which makes the detector compute edges as well.
         self._values.append(float(self._peer._frame_score or 0.0))
 
     def finish(self) -> DetectedCuts:
-        """The cuts, and the content values as the curve."""
+        """Return the cuts, with the content values as the curve."""
         if self._times:
             last = self._scenedetect.FrameTimecode(len(self._times) - 1, _ANY_RATE)
             self._cuts += [code.frame_num for code in self._peer.post_process(last)]
         cuts = []
         for frame in sorted(set(self._cuts)):
             if 0 < frame < len(self._times):
-                # 0.5 at the threshold of the content value, 1 at the largest possible value.
+                # Map the threshold to 0.5 and the largest possible content value to 1.
                 share = (self._values[frame] - self._threshold) / max(_MAX_VALUE - self._threshold, 1e-9)
                 cuts.append(DetectedCut(frame, confidence=0.5 + 0.5 * min(max(share, 0.0), 1.0)))
         return DetectedCuts(tuple(cuts), Curve(np.array(self._times), np.array(self._values), "content value"))
@@ -78,9 +78,9 @@ class _SceneDetectBaseline:
 class ContentBaseline(_SceneDetectBaseline):
     """PySceneDetect's content detector.
 
-    The content value of a frame is the mean absolute difference of hue (0 to 179), saturation and value (0 to 255)
-    to the frame before; a cut is where it is ``threshold`` or more. Cuts equal those of ``scenedetect.detect`` with
-    the same settings.
+    The content value of a frame is the mean absolute difference in hue (0 to 179), saturation and value (0 to 255)
+    from the previous frame; frames with a content value of at least ``threshold`` are cuts. The cuts are the same as
+    those of ``scenedetect.detect`` with the same settings.
 
     Args:
         threshold: Minimum content value at which a frame begins a new shot, above 0. Published comparisons use 30.
@@ -101,8 +101,8 @@ class ContentBaseline(_SceneDetectBaseline):
 class AdaptiveBaseline(_SceneDetectBaseline):
     """PySceneDetect's adaptive detector.
 
-    A cut is where the content value is at least ``min_content_val`` and at least ``threshold`` times the mean over two
-    frames on either side, which ignores the steady values of fast motion.
+    A frame is a cut if its content value is at least ``min_content_val`` and at least ``threshold`` times the mean over
+    two frames on either side, which ignores the steady values of fast motion.
 
     Args:
         threshold: Ratio to the neighbors' mean, above 0; PySceneDetect's default is 3.

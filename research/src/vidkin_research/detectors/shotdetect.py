@@ -10,13 +10,13 @@ from vidkin.shots.contract import Curve, DetectedCut, DetectedCuts, RgbFrame
 
 __all__ = ["ShotDetectBaseline", "color_difference"]
 
-# The largest score, 3 * 255; the confidence grows from the threshold up to this value.
+# Maximum score, 3 * 255; the confidence grows from the threshold up to this value.
 _MAX_SCORE = 765.0
 
 
 def color_difference(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> int:
     """floor(sum(|dR| + |dG| + |dB|) / (W H)) for two images [H, W, 3], from 0 to 765."""
-    # Maximum minus minimum stays in 8 bits, which is several times as fast as differences of wider types.
+    # Maximum minus minimum fits in 8 bits, which is several times as fast as subtracting wider types.
     spread = np.maximum(first, second) - np.minimum(first, second)
     pixels: int = first.shape[0] * first.shape[1]
     return int(np.sum(spread, dtype=np.int64)) // pixels
@@ -25,13 +25,13 @@ def color_difference(first: NDArray[np.uint8], second: NDArray[np.uint8]) -> int
 class ShotDetectBaseline:
     """The public ShotDetect tool (J. Mathe).
 
-    With s_t = floor(sum(|dR| + |dG| + |dB|) / (W H)) between frames t - 1 and t, and s_0 = 0, frame t begins a
-    new shot if and only if s_t > T and |s_t - s_{t-1}| > T. Hard cuts only.
+    With s_t = floor(sum(|dR| + |dG| + |dB|) / (W H)) between frames t - 1 and t, and s_0 = 0, frame t starts a new shot
+    if and only if s_t > T and |s_t - s_{t-1}| > T. Detects only hard cuts.
 
     Args:
-        threshold: T, at least 0: 30 in papers that compare with it, 75 by default in the tool itself.
-        min_scene_len: A cut fewer frames than this after the last one (or the start) is not reported. The tool has no
-            such rule, which is equivalent to the default of 1.
+        threshold: T, at least 0. Papers that compare with ShotDetect use 30; the tool's own default is 75.
+        min_scene_len: Minimum number of frames from the previous cut (or the start) to a cut. The tool has no minimum,
+            which is equivalent to the default of 1.
     """
 
     short_side: int | None = None
@@ -53,7 +53,7 @@ class ShotDetectBaseline:
         self._last = frame.image
 
     def finish(self) -> DetectedCuts:
-        """The cuts, and the scores as the curve."""
+        """Return the cuts, with the scores as the curve."""
         cuts: list[DetectedCut] = []
         begin = 0
         for frame in range(1, len(self._scores)):

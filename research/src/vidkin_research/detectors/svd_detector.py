@@ -29,7 +29,7 @@ _STEP = 5
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """Differences in luminance over a segment, its halves, and its quarters."""
+    """Luminance differences between the ends of a segment, of its halves and of its quarters."""
 
     whole: float
     halves: tuple[float, float]
@@ -39,17 +39,17 @@ class _Segment:
 class SvdBaseline:
     """SVD-SBD (Lu and Shi, "Fast video shot boundary detection based on SVD and pattern matching", IEEE TIP 2013).
 
-    Reconstructed from secondary sources: the thresholds of the selection are the published ones, but those of the
-    inverted triangle are ours, so figures of this detector are not the authors'.
+    Reconstructed from secondary sources: the selection thresholds are the published ones, but those of the inverted
+    triangle are ours, so results of this detector are not the authors'.
 
-    The video is divided into segments of 21 frames that share their end frames. Segments whose ends differ enough
-    in luminance (adaptive thresholds per ten segments) are bisected twice, see `narrow`. Hard candidates, 6 frames,
-    are cut where neighboring frames are least similar, unless their ends are similar (a flash). Adjacent gradual
-    candidates are joined and must form an inverted triangle; otherwise each is tried alone.
+    The video is split into segments of 21 frames that share their end frames. Segments whose ends differ enough in
+    luminance (adaptive thresholds per ten segments) are bisected twice, see `narrow`. Hard candidates of 6 frames are
+    cut where neighboring frames are least similar, unless their ends are similar (a flash). Adjacent gradual candidates
+    are joined and must form an inverted triangle; otherwise each is tried on its own.
     Similarity is the cosine in the space of the 8 leading singular vectors of the frames' HSV histograms
     (18 x 12 x 8 bins). The last segment is padded with the last frame.
 
-    Memory grows by about 2 kB per frame, because thresholds need the mean over the whole video.
+    Memory use grows by about 2 kB per frame, because the thresholds need the mean over the whole video.
     """
 
     short_side: int | None = 144
@@ -70,19 +70,19 @@ class SvdBaseline:
         self._times.append(frame.time)
 
     def finish(self) -> DetectedCuts:
-        """The cuts; the curve is the difference over each segment, at its last frame."""
+        """Return the cuts; the curve is the difference over each segment, at its last frame."""
         frames = len(self._times)
         if frames == 0:
             return DetectedCuts(())
         assert self._last is not None
-        for place in range(frames, -(-(frames - 1) // _SPAN) * _SPAN + 1):
-            self._measure(place, self._last)
+        for frame in range(frames, -(-(frames - 1) // _SPAN) * _SPAN + 1):
+            self._measure(frame, self._last)
         wholes = np.array([segment.whole for segment in self._segments])
         hard: list[Candidate] = []
         gradual: list[Candidate] = []
-        for place in candidate_segments(wholes).nonzero()[0].tolist():
-            segment = self._segments[place]
-            candidate = narrow(place * _SPAN, segment.whole, segment.halves, segment.quarters)
+        for number in candidate_segments(wholes).nonzero()[0].tolist():
+            segment = self._segments[number]
+            candidate = narrow(number * _SPAN, segment.whole, segment.halves, segment.quarters)
             if candidate is not None and (last := min(candidate.last, frames - 1)) > candidate.first:
                 same_kind = hard if candidate.kind == "hard" else gradual
                 same_kind.append(replace(candidate, last=last))
@@ -96,12 +96,12 @@ class SvdBaseline:
         curve = Curve(np.array(self._times)[ends], wholes, "difference over 20 frames")
         return DetectedCuts(tuple(cuts[frame] for frame in sorted(cuts)), curve)
 
-    def _measure(self, place: int, luminance: NDArray[np.float32]) -> None:
-        """Store every fifth frame's luminance, and measure the segment that ends there."""
-        if place % _STEP:
+    def _measure(self, frame: int, luminance: NDArray[np.float32]) -> None:
+        """Keep every fifth frame's luminance and measure the segment that ends at it."""
+        if frame % _STEP:
             return
         self._recent.append(luminance)
-        if place % _SPAN or place == 0:
+        if frame % _SPAN or frame == 0:
             return
         recent = list(self._recent)
 
@@ -117,8 +117,8 @@ class SvdBaseline:
         )
 
     def _gradual_cuts(self, candidates: Sequence[Candidate]) -> Iterator[DetectedCut]:
-        """Transitions among candidates joined where they touch; if a whole group is not a transition, its members are
-        tried one by one."""
+        """Yield the transitions among merged adjacent candidates; if a group is not a transition as a whole, its
+        members are tried one by one."""
         for group in _group_adjacent([(candidate.first, candidate.last) for candidate in candidates]):
             whole = group[0][0], group[-1][1]
             confidence = find_transition(self._columns(*whole))
@@ -139,7 +139,7 @@ class SvdBaseline:
 
 
 def _group_adjacent(intervals: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
-    """Group (first, last) intervals, each of which begins at the last frame of the previous one."""
+    """Group consecutive (first, last) intervals where each starts at the previous one's last frame."""
     groups: list[list[tuple[int, int]]] = []
     for interval in intervals:
         if groups and groups[-1][-1][1] == interval[0]:

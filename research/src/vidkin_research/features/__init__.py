@@ -1,4 +1,4 @@
-"""Classical features of whole images, with their published distances."""
+"""Classical image features with their published distances."""
 
 from vidkin_research.features.color import ColorHistogram, ColorSpace
 from vidkin_research.features.extractor import ImageFeatureExtractor, open_image_extractor

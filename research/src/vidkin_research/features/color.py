@@ -1,4 +1,4 @@
-"""Histograms of colors."""
+"""Color histograms."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _EMBEDDED = 4096
 
 @dataclass(frozen=True, slots=True)
 class ColorHistogram:
-    """Color: shares of pixels in ``bins`` x ``bins`` x ``bins`` bins, [T, bins^3]; the distance is L1, from 0 to 2.
+    """Color histogram with ``bins`` x ``bins`` x ``bins`` bins, [T, bins^3]; the distance is L1, from 0 to 2.
 
     Source: Wang et al., "Learning fine-grained image similarity with deep ranking", supplement, section 4 (LAB, 4,096
-    bins; HSV and RGB were found to be inferior). L is from 0 to 100, a and b from -128 to 127 (D65).
-    The cosine of two embeddings is the Bhattacharyya coefficient of the histograms.
+    bins; HSV and RGB were worse). L ranges from 0 to 100, a and b from -128 to 127 (D65). The cosine
+    of two embeddings is the Bhattacharyya coefficient of the histograms.
 
     Attributes:
-        space: ``lab``, ``hsv`` or ``rgb``.
+        space: Color space: ``lab``, ``hsv`` or ``rgb``.
         bins: Number of bins per channel.
 
     Raises:
@@ -50,7 +50,7 @@ class ColorHistogram:
         check_at_least(1, bins=self.bins)
 
     def describe(self, images: Sequence[Image]) -> torch.Tensor:
-        """Histograms [T, bins^3] float32, each with sum 1."""
+        """Return histograms [T, bins^3] float32, each with sum 1."""
         from skimage import color
 
         convert = {"rgb": lambda rgb: rgb / np.float32(255), "lab": color.rgb2lab, "hsv": color.rgb2hsv}[self.space]
@@ -66,9 +66,9 @@ class ColorHistogram:
         return result
 
     def distances(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """L1 distances [N, M] in [0, 2]."""
+        """Return L1 distances [N, M] in [0, 2]."""
         return l1_distances(first, second)
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """Square roots of the shares, [T, bins^3]."""
+        """Return the square roots of the histograms, sketched if they are long."""
         return torch.nn.functional.normalize(sketch(descriptors.sqrt(), _EMBEDDED), dim=1)

@@ -1,4 +1,4 @@
-"""A classical feature of images as an extractor of frames."""
+"""Frame extractor for a classical image feature."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ __all__ = ["ImageFeatureExtractor", "open_image_extractor"]
 
 PathLike = str | os.PathLike[str]
 
-# Part of the fingerprint: increment it when the same frame would get different numbers.
+# Part of the fingerprint: increment it when the same frame would get a different embedding.
 _REVISION = 1
 
 
 class ImageFeatureExtractor:
-    """Embeddings of a classical feature, one for each whole frame: [T, 1, E].
+    """Extracts the embedding of a classical feature for each full frame: [T, 1, E].
 
     An index searches and ranks by cosine, so it compares :meth:`ImageFeature.embed` rather than the published
     distance.
 
     Args:
         feature: The classical feature.
-        name: The name under which it was opened; default ``classical:<feature>``.
+        name: Name it was opened with; default: ``classical:<feature>``.
 
     Attributes:
         fingerprint: ``classical-<feature>-<revision>-<digest>``.
@@ -49,7 +49,7 @@ class ImageFeatureExtractor:
         self.fingerprint: Final = f"classical-{feature.name}-{_REVISION}-{feature_digest(feature)[:12]}"
 
     def extract(self, frames: Frames, *, boxes: NDArray[np.float32] | None = None) -> FrameFeatures:
-        """Features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
+        """Extract features of frames [T, H, W, 3]; see :class:`vidkin.features.FrameExtractor`."""
         return features_of_views(
             lambda images: np.asarray(self.feature.embed(self.feature.describe(list(images))))[:, None],
             frames,
@@ -61,10 +61,10 @@ class ImageFeatureExtractor:
 def open_image_extractor(
     name: str, *, weights: PathLike | None = None, whitening: PathLike | None = None, device: str = "auto"
 ) -> ImageFeatureExtractor:
-    """Open ``classical:<feature>``, with settings after a question mark; it always runs on the CPU.
+    """Open ``classical:<feature>``, with optional settings after a question mark; always runs on the CPU.
 
     Args:
-        name: The full name, settings included.
+        name: Full name, including settings.
         weights: A file written by :func:`vidkin_research.features.save_feature`.
         whitening: Must be None.
         device: Ignored.

@@ -1,4 +1,4 @@
-"""The contract of classical image features, and the conversion of images to their input."""
+"""Protocol of classical image features, and conversion of images to their input."""
 
 from __future__ import annotations
 
@@ -27,35 +27,36 @@ __all__ = [
 Image = NDArray[np.uint8]
 
 CHUNK = 32
-"""Number of images described at a time, so that memory does not grow with their number."""
+"""Number of images processed at a time, so that memory use does not grow with the number of images."""
 
 
 class ImageFeature(Protocol):
-    """A descriptor of whole images with its own distance; implement a new one as a frozen dataclass in its own file.
+    """An image descriptor with its own distance; implement a new one as a frozen dataclass in a separate file.
 
-    Fields are settings (numbers and text), fitted tensors, or other features:
-    :func:`vidkin_research.features.save_feature` stores them all.
+    Its fields are settings (numbers and strings), fitted tensors or other features;
+    :func:`vidkin_research.features.save_feature` stores all of them.
     """
 
     name: ClassVar[str]
-    """The name after ``classical:``."""
+    """Name that follows ``classical:``."""
 
     def describe(self, images: Sequence[Image]) -> torch.Tensor:
-        """Descriptors [T, D] of T images of any size; see :func:`as_rgb`."""
+        """Compute descriptors [T, D] of T images of any size; see :func:`as_rgb`."""
         ...
 
     def distances(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """The published distances [N, M] between descriptors [N, D] and [M, D]; lower is more similar."""
+        """Compute the published distances [N, M] between descriptors [N, D] and [M, D]; lower is more similar."""
         ...
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """Vectors [T, E] of length 1 (zeros stay zeros) whose cosines replace the distances in an index."""
+        """Convert descriptors to unit vectors [T, E], or zeros, whose cosines replace the distances in an index."""
         ...
 
 
 def as_rgb(image: Image) -> Image:
-    """Convert an image to RGB [H, W, 3]: gray [H, W] or [H, W, 1], color [H, W, 3], or [H, W, 4] with alpha, blended
-    over white.
+    """Convert an image to RGB [H, W, 3].
+
+    Accepts gray [H, W] or [H, W, 1], color [H, W, 3], or color with alpha [H, W, 4], which is blended over white.
 
     Raises:
         InvalidArgumentError: The image is not uint8, has no pixels, or has another shape.
@@ -76,23 +77,23 @@ def as_rgb(image: Image) -> Image:
 
 
 def squares(images: Sequence[Image], side: int) -> NDArray[np.float32]:
-    """Squeeze images to squares, [T, side, side, 3] from 0 to 1."""
+    """Resize images to squares, ignoring the aspect ratio: [T, side, side, 3] from 0 to 1."""
     result = np.empty((len(images), side, side, 3), dtype=np.float32)
-    for place, image in enumerate(images):
-        result[place] = fit_to_square(as_rgb(image), side, "stretch")
+    for row, image in enumerate(images):
+        result[row] = fit_to_square(as_rgb(image), side, "stretch")
     return result / np.float32(255)
 
 
 def l1_distances(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """Sums of absolute differences [N, M] of rows [N, D] and [M, D]."""
+    """Return L1 distances [N, M] between rows [N, D] and [M, D]."""
     return torch.cdist(first.float(), second.float(), p=1)
 
 
 def sketch(values: torch.Tensor, length: int, *, seed: int = 0) -> torch.Tensor:
-    """Shorten rows [T, D] to [T, length] with about the same inner products; shorter rows are unchanged.
+    """Count sketch: shorten rows [T, D] to [T, length], nearly preserving inner products; shorter rows are unchanged.
 
     Every column is added to a random column with a random sign (Charikar, Chen and Farach-Colton, 2002), so that inner
-    products are unbiased, with an error of about the product of both lengths / sqrt(``length``).
+    products are unbiased, with an error of about the product of the two norms / sqrt(``length``).
     """
     if values.shape[1] <= length:
         return values
@@ -103,7 +104,7 @@ def sketch(values: torch.Tensor, length: int, *, seed: int = 0) -> torch.Tensor:
 
 
 def sample_rows(groups: Iterable[torch.Tensor], *, each: int, most: int, seed: int) -> torch.Tensor:
-    """At most ``each`` random nonzero rows of every group [P, D], and at most ``most`` rows in all.
+    """Sample at most ``each`` nonzero rows from every group [P, D], and at most ``most`` rows in total.
 
     Raises:
         InvalidArgumentError: All rows are zero.
@@ -115,14 +116,14 @@ def sample_rows(groups: Iterable[torch.Tensor], *, each: int, most: int, seed: i
         kept.append(content[torch.randperm(len(content), generator=generator)[:each]])
     if not any(map(len, kept)):
         raise InvalidArgumentError(
-            "a feature must be fitted on images with content, got none; use photographs or frames of your videos"
+            "a feature must be fitted on images with content, got only blank images; use photographs or video frames"
         )
     every = torch.cat(kept)
     return every[torch.randperm(len(every), generator=generator)[:most]]
 
 
 def iter_chunks(images: Iterable[Image]) -> Iterator[Sequence[Image]]:
-    """Yield images in groups of :data:`CHUNK`."""
+    """Yield images in chunks of :data:`CHUNK`."""
     iterator = iter(images)
     while chunk := tuple(image for _, image in zip(range(CHUNK), iterator, strict=False)):
         yield chunk

@@ -1,4 +1,4 @@
-"""Fisher vectors: gradients of a patch model's log-likelihood for the patches of an image."""
+"""Fisher vectors: gradients of a patch model's log-likelihood for an image's patches."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class FisherVectors:
     """SIFT-like Fisher: improved Fisher vectors of an image's patches, [T, 2 K D']; the distance is L2, from 0 to 2.
 
     Source: Wang et al., deep ranking, supplement, section 4 (128, 512 and 2,048 Gaussians; best with 128); Perronnin,
-    Sanchez and Mensink, "Improving the Fisher kernel for large-scale image classification", ECCV 2010. Patches are
-    those of :func:`~vidkin_research.features.gabor.describe_patches`, projected to their D' principal components; their
-    model is a mixture of K Gaussians with diagonal covariances. An image without texture has only zeros.
+    Sanchez and Mensink, "Improving the Fisher kernel for large-scale image classification", ECCV 2010. The patches of
+    :func:`~vidkin_research.features.gabor.describe_patches` are projected onto D' principal components and modeled by a
+    mixture of K Gaussians with diagonal covariances. An image without texture has a zero vector.
 
     Attributes:
         mean: [144] float32, mean of the patches.
         components: [144, D'] float32, principal components of the patches.
-        weights: [K] float32, weights of the Gaussians, with sum 1.
+        weights: [K] float32, weights of the Gaussians; they sum to 1.
         means: [K, D'] float32, means of the Gaussians.
         variances: [K, D'] float32, variances of the Gaussians, above 0.
     """
@@ -67,7 +67,7 @@ class FisherVectors:
             images: Images of any size.
             gaussians: K, number of Gaussians.
             length: D', number of components.
-            seed: Seed of the choice of patches and of the fit.
+            seed: Random seed for patch sampling and the fit.
 
         Raises:
             InvalidArgumentError: There are fewer patches with texture than Gaussians or components.
@@ -78,21 +78,21 @@ class FisherVectors:
         patches = sample_rows(patches_of(images), each=_EACH, most=_MOST, seed=seed).double().numpy()
         if len(patches) < max(gaussians, length):
             raise InvalidArgumentError(
-                f"{gaussians} Gaussians of {length} components need as many patches with texture, got {len(patches)}; "
-                "use more images, or fewer of both"
+                f"{gaussians} Gaussians with {length} components need at least {max(gaussians, length)} patches with "
+                f"texture, got {len(patches)}; use more images, or fewer Gaussians and components"
             )
         pca = decomposition.PCA(length, random_state=seed)
         projected = pca.fit_transform(patches)
         mixture = mixtures.GaussianMixture(gaussians, covariance_type="diag", max_iter=40, random_state=seed)
         with warnings.catch_warnings():
-            # Forty iterations are enough for a codebook, even without convergence.
+            # A codebook does not need convergence; 40 iterations are enough.
             warnings.simplefilter("ignore", warning)
             mixture.fit(projected)
         fitted = (pca.mean_, pca.components_.T, mixture.weights_, mixture.means_, mixture.covariances_)
         return cls(*(torch.tensor(values, dtype=torch.float32) for values in fitted))
 
     def describe(self, images: Sequence[Image]) -> torch.Tensor:
-        """Fisher vectors [T, 2 K D'] float32 of length 1, or zeros."""
+        """Return Fisher vectors [T, 2 K D'] float32 of length 1, or zeros."""
         result = torch.zeros(len(images), 2 * self.means.numel())
         for row, patches in zip(result, patches_of(images), strict=True):
             content = patches[patches.abs().amax(dim=1) > 0]
@@ -101,29 +101,29 @@ class FisherVectors:
         return result
 
     def distances(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """L2 distances [N, M] in [0, 2]."""
+        """Return L2 distances [N, M] in [0, 2]."""
         return torch.cdist(first, second)
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """The vectors themselves: their cosines rank like their distances."""
+        """Return the vectors unchanged: cosine and distance give the same ranking."""
         return descriptors
 
 
 def improved_fisher_vector(
     rows: torch.Tensor, weights: torch.Tensor, means: torch.Tensor, variances: torch.Tensor
 ) -> torch.Tensor:
-    """Gradients of the log-likelihood of rows [N, D] with respect to means and standard deviations, [2 K D].
+    """Return the gradients [2 K D] of the log-likelihood of rows [N, D] with respect to means and standard deviations.
 
-    With g_nk the share of Gaussian k in row n and z = (x - mu) / sigma: ``mu: sum_n g z / (N sqrt(w))``,
+    With g_nk the responsibility of Gaussian k for row n and z = (x - mu) / sigma: ``mu: sum_n g z / (N sqrt(w))``,
     ``sigma: sum_n g (z^2 - 1) / (N sqrt(2 w))``, all means first; then sign(v) sqrt(|v|), scaled to length 1.
     The result is zero without rows and wherever the gradient is zero. (``skimage.feature.fisher_vector`` has the
-    opposite sign on sigma, starts with gradients of the weights, and divides by zero there.)
+    opposite sign for sigma, starts with gradients of the weights, and divides by zero there.)
     """
     if not len(rows):
         return rows.new_zeros(2 * means.numel())
     count = len(rows)
     inverse = 1 / variances
-    # log N(x; mu, sigma) without the constant that all Gaussians share.
+    # log N(x; mu, sigma) up to a constant that is the same for all Gaussians.
     log = rows.square() @ inverse.T * -0.5 + rows @ (means * inverse).T
     log = log + weights.log() - 0.5 * (means.square() * inverse + variances.log()).sum(dim=1)
     shares = log.softmax(dim=1)

@@ -1,4 +1,4 @@
-"""Texture of dense local patches: energies of Gabor wavelets where SIFT uses gradients."""
+"""Texture descriptors of dense local patches, like SIFT but with Gabor energies instead of gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ORIENTATIONS = 8
 _WAVELENGTHS = (4.0, 8.0)
 _CELL, _CELLS = 6, 3
 _CLIP = 0.2
-# Minimum energy, for gray values from 0 to 1; a patch with less shows only noise.
+# Minimum energy of a patch, for gray values from 0 to 1; anything below is noise.
 _MIN_ENERGY = 1e-2
 _LUMA = (0.299, 0.587, 0.114)
 
@@ -27,11 +27,11 @@ PATCH_LENGTH = _ORIENTATIONS * len(_WAVELENGTHS) * _CELLS**2
 
 
 def describe_patches(images: Sequence[Image]) -> torch.Tensor:
-    """SIFT-like descriptors [T, 361, 144] of overlapping patches; zeros for patches without texture.
+    """Return SIFT-like descriptors [T, 361, 144] of overlapping patches; zeros for patches without texture.
 
-    Images are squeezed to 128 x 128 and converted to gray. Amplitudes of Gabor wavelets (8 orientations, wavelengths of
-    4 and 8 pixels, one octave wide) are averaged in cells of 6 x 6 pixels; a patch is 3 x 3 cells, one every cell. Its
-    vector is scaled to length 1, clipped at .2 and scaled again, as in SIFT (Lowe, 1999).
+    Images are resized to 128 x 128 and converted to gray. Amplitudes of Gabor wavelets (8 orientations, wavelengths of
+    4 and 8 pixels, one octave wide) are averaged in cells of 6 x 6 pixels; a patch is 3 x 3 cells, with a stride of one
+    cell. Its vector is scaled to length 1, clipped at 0.2 and scaled again, as in SIFT (Lowe, 1999).
     """
     gray = torch.from_numpy(squares(images, _SIDE)) @ torch.tensor(_LUMA)
     padded = functional.pad(gray[:, None], (_MARGIN,) * 4, mode="reflect")
@@ -46,21 +46,20 @@ def describe_patches(images: Sequence[Image]) -> torch.Tensor:
 
 
 def patches_of(images: Iterable[Image]) -> Iterator[torch.Tensor]:
-    """Yield the patches [361, 144] of each image; memory does not grow with the number of images."""
+    """Yield the patch descriptors [361, 144] of each image; memory use does not grow with the number of images."""
     for chunk in iter_chunks(images):
         yield from describe_patches(chunk)
 
 
 @cache
 def _wavelets() -> torch.Tensor:
-    """Transfer functions [16, S, S] of the padded image: each is a Gaussian around one frequency, and 0 at frequency
-    0."""
+    """Return transfer functions [16, S, S] for the padded image, each a Gaussian around one frequency and 0 at DC."""
     side = _SIDE + 2 * _MARGIN
     frequency = torch.fft.fftfreq(side)
     rows, columns = torch.meshgrid(frequency, frequency, indexing="ij")
     filters = []
     for wavelength in _WAVELENGTHS:
-        # For a bandwidth of one octave, sigma is .56 wavelengths.
+        # For a bandwidth of one octave, sigma is 0.56 wavelengths.
         sigma = 1 / (2 * math.pi * 0.56 * wavelength)
         for step in range(_ORIENTATIONS):
             angle = math.pi * step / _ORIENTATIONS

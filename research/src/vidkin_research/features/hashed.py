@@ -1,4 +1,4 @@
-"""Histograms compared by hashes that collide as often as the histograms overlap."""
+"""Histograms compared by hashes whose collision rate reflects the overlap of the histograms."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from vidkin_research.features.words import VisualWords
 
 __all__ = ["HashedHistograms", "consistent_samples", "hash_agreement"]
 
-# Range reserved for the step of a sample in addition to the number of its column.
+# A sample encodes its column and its quantization step; this range is reserved for the step.
 _STEPS = 1 << 32
-# A component with less than this share of the largest variance holds only rounding errors.
+# Components with less than this fraction of the largest variance contain only rounding errors.
 _RANK = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class HashedHistograms:
-    """L1HashKPCA: histograms of color, words and gradients as principal components of their hashes, [T, D]; L2.
+    """L1HashKPCA: kernel PCA of hashed color, word and gradient histograms, [T, D]; the distance is L2.
 
     Source: Wang et al., "Learning fine-grained image similarity with deep ranking" (L1HashKPCA); Ioffe, "Improved
     consistent sampling, weighted minhash and L1 sketching", ICDM 2010. The three histograms, each scaled to sum 1, are
-    concatenated and divided by 3. A hash of two such rows is equal with probability ``(1 - L1 / 2) / (1 + L1 / 2)``;
-    the share of equal hashes is the kernel, and kernel PCA on anchor images turns it into vectors.
+    concatenated and divided by 3. Two such rows have equal hashes with probability ``(1 - L1 / 2) / (1 + L1 / 2)``; the
+    fraction of equal hashes is the kernel, which kernel PCA on anchor images turns into vectors.
 
     Attributes:
         color, words, gradients: The features that provide the histograms.
-        anchors: [A, H] int64, hashes of the images it was fitted on.
+        anchors: [A, H] int64, hashes of the images that it was fitted to.
         means: [A] float32, mean kernel of each anchor with all anchors.
-        projection: [A, D] float32, from centered kernels to components.
+        projection: [A, D] float32, maps centered kernels to components.
         seed: Seed of the hashes.
     """
 
@@ -62,7 +62,7 @@ class HashedHistograms:
         count = len(self.anchors)
         if tuple(self.means.shape) != (count,) or self.projection.shape[:1] != (count,):
             raise InvalidArgumentError(
-                f"means must be [{count}] and projection [{count}, D] as there are {count} anchors, got "
+                f"means must be [{count}] and projection [{count}, D] for {count} anchors, got "
                 f"{list(self.means.shape)} and {list(self.projection.shape)}"
             )
 
@@ -81,11 +81,11 @@ class HashedHistograms:
 
         Args:
             images: Images in random order.
-            words: Visual words; default: fitted on the same images.
+            words: Visual words; default: fitted to the same images.
             hashes: H, number of hashes per image.
-            length: Maximum of D; there are fewer components if the images vary in fewer directions.
-            anchors: Maximum of A.
-            seed: Seed of the hashes and of the words.
+            length: Maximum D; there are fewer components if the images vary in fewer directions.
+            anchors: Maximum A.
+            seed: Random seed for hashes and words.
 
         Raises:
             InvalidArgumentError: There are fewer than two images, or too few for the words.
@@ -115,12 +115,12 @@ class HashedHistograms:
         )
 
     def histograms(self, images: Sequence[Image]) -> torch.Tensor:
-        """The three histograms concatenated, [T, D'], with sum 1; a histogram without content is all zeros."""
+        """Return the three histograms concatenated, [T, D'], with sum 1; an empty histogram is all zeros."""
         parts = [feature.describe(images) for feature in (self.color, self.words, self.gradients)]
         return functional.normalize(torch.cat([functional.normalize(p, p=1, dim=1) for p in parts], 1), p=1, dim=1)
 
     def describe(self, images: Sequence[Image]) -> torch.Tensor:
-        """Components [T, D] float32."""
+        """Return components [T, D] float32."""
         parts = [torch.zeros(0, self.projection.shape[1])]
         for first in range(0, len(images), CHUNK):
             rows = self.histograms(images[first : first + CHUNK])
@@ -131,22 +131,22 @@ class HashedHistograms:
         return torch.cat(parts)
 
     def distances(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """L2 distances [N, M], 0 or more."""
+        """Return L2 distances [N, M], at least 0."""
         return torch.cdist(first, second)
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """Components scaled to length 1."""
+        """Return the components scaled to length 1."""
         return functional.normalize(descriptors, dim=1)
 
 
 def consistent_samples(rows: torch.Tensor, hashes: int, *, seed: int = 0) -> torch.Tensor:
-    """Consistent weighted samples [N, hashes] int64 of rows [N, D] of nonnegative weights; -1 for rows of zeros.
+    """Return consistent weighted samples [N, hashes] int64 of rows [N, D] of nonnegative weights; -1 for zero rows.
 
-    Two rows have an equal sample with probability sum min / sum max of their weights.
+    A sample of two rows is equal with probability sum(min) / sum(max) of their weights.
     """
-    decay, offset, level = _draws(rows.shape[1], hashes, seed)
+    decay, offset, level = _random_parameters(rows.shape[1], hashes, seed)
     result = np.full((len(rows), hashes), -1, dtype=np.int64)
-    for place, row in enumerate(rows.numpy()):
+    for number, row in enumerate(rows.numpy()):
         columns = np.flatnonzero(row > 0)
         if not len(columns):
             continue
@@ -154,21 +154,21 @@ def consistent_samples(rows: torch.Tensor, hashes: int, *, seed: int = 0) -> tor
         steps = np.floor(np.log(row[columns]) / rate + shift)
         chosen = (level[:, columns] - rate * (steps - shift + 1)).argmin(axis=1)
         step = np.take_along_axis(steps, chosen[:, None], axis=1)[:, 0]
-        result[place] = columns[chosen] * _STEPS + step.astype(np.int64) + _STEPS // 2
+        result[number] = columns[chosen] * _STEPS + step.astype(np.int64) + _STEPS // 2
     return torch.from_numpy(result)
 
 
 def hash_agreement(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """Share of equal hashes [N, M] of rows [N, H] and [M, H]; 0 for a row without content."""
-    shares = [((row == second) & (row >= 0)).float().mean(dim=1) for row in first]
-    return torch.stack(shares) if shares else torch.zeros(0, len(second))
+    """Return the fraction of equal hashes [N, M] between rows [N, H] and [M, H]; 0 for rows without content."""
+    fractions = [((row == second) & (row >= 0)).float().mean(dim=1) for row in first]
+    return torch.stack(fractions) if fractions else torch.zeros(0, len(second))
 
 
 @cache
-def _draws(columns: int, hashes: int, seed: int) -> tuple[NDArray[np.float32], ...]:
-    """Gamma(2, 1), uniform, and the logarithm of Gamma(2, 1), each [hashes, columns]."""
+def _random_parameters(columns: int, hashes: int, seed: int) -> tuple[NDArray[np.float32], ...]:
+    """Sample Gamma(2, 1), uniform, and log Gamma(2, 1) values, each [hashes, columns]."""
     uniform = np.random.default_rng(seed).random((5, hashes, columns), dtype=np.float32)
-    # A sum of two exponentials is Gamma(2, 1); 1 - u is never 0.
+    # The sum of two exponentials is Gamma(2, 1). log1p(-u) is finite, because u is below 1.
     decay = -np.log1p(-uniform[0]) - np.log1p(-uniform[1])
     level = np.log(np.maximum(-np.log1p(-uniform[2]) - np.log1p(-uniform[3]), 1e-12))
     return np.maximum(decay, 1e-6), uniform[4], level

@@ -25,17 +25,17 @@ _EPSILON = 1e-5
 
 @dataclass(frozen=True, slots=True)
 class GradientHistogram:
-    """HOG: orientations of gradients in cells of an image of 96 x 96; the distance is L1.
+    """HOG: histograms of gradient orientations in the cells of a 96 x 96 image; the distance is L1.
 
     Source: Dalal and Triggs, "Histograms of oriented gradients for human detection", CVPR 2005; Wang et al., deep
-    ranking, supplement, section 4 (cells of 16 x 16 with 32 numbers each, L1 without further normalization).
-    Gradients are central differences of the color channel in which they are largest; orientations are unsigned, like
-    those of lines. Blocks of 2 x 2 cells are normalized by L2-Hys (scaled to length 1, clipped at .2, scaled again).
+    ranking, supplement, section 4 (cells of 16 x 16 with 32 values each, L1 without further normalization).
+    Gradients are central differences in the color channel where they are largest; orientations are unsigned. Blocks of
+    2 x 2 cells are normalized by L2-Hys (scaled to length 1, clipped at 0.2, scaled again).
 
     Attributes:
-        layout: ``cells``: [T, 1152], 6 x 6 cells of 8 orientations, each normalized in the four blocks around it, 32
-            numbers per cell; cells at the edge are repeated beyond it. ``blocks``: [T, 4356], the common layout of 11
-            x 11 overlapping blocks of 8 x 8 pixel cells with 9 orientations.
+        layout: ``cells``: [T, 1152], 6 x 6 cells of 8 orientations, each normalized in the four blocks around it, so
+            that a cell has 32 values; edge cells are replicated as padding. ``blocks``: [T, 4356], the usual layout of
+            11 x 11 overlapping blocks of 8 x 8 pixel cells with 9 orientations.
     """
 
     name: ClassVar[str] = "hog"
@@ -45,7 +45,7 @@ class GradientHistogram:
         check_choice("layout", self.layout, _SHAPES)
 
     def describe(self, images: Sequence[Image]) -> torch.Tensor:
-        """Descriptors [T, 1152] or [T, 4356] float32, from 0 to 1."""
+        """Return descriptors [T, 1152] or [T, 4356] float32, from 0 to 1."""
         orientations, side = _SHAPES[self.layout]
         cells = _SIDE // side
         length = cells**2 * 4 * orientations if self.layout == "cells" else (cells - 1) ** 2 * 4 * orientations
@@ -64,7 +64,7 @@ class GradientHistogram:
                 parts.append(_blocks(histograms).flatten(1))
                 continue
             blocks = _blocks(functional.pad(histograms.movedim(-1, 1), (1,) * 4, mode="replicate").movedim(1, -1))
-            # A cell is the lower right one of the block that starts above and to the left of it, and so on.
+            # A cell is the lower-right cell of the block that starts above and to its left, and so on.
             around = [
                 blocks[:, row : row + cells, column : column + cells, 1 - row, 1 - column]
                 for row in (0, 1)
@@ -74,16 +74,16 @@ class GradientHistogram:
         return torch.cat(parts)
 
     def distances(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """L1 distances [N, M], 0 or more."""
+        """Return L1 distances [N, M], at least 0."""
         return l1_distances(first, second)
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """Descriptors scaled to length 1."""
+        """Return the descriptors scaled to length 1."""
         return functional.normalize(descriptors, dim=1)
 
 
 def _blocks(histograms: torch.Tensor) -> torch.Tensor:
-    """Cells [T, R, C, O] as blocks [T, R - 1, C - 1, 2, 2, O], each normalized by L2-Hys."""
+    """Convert cells [T, R, C, O] to blocks [T, R - 1, C - 1, 2, 2, O], each normalized by L2-Hys."""
     blocks = histograms.unfold(1, 2, 1).unfold(2, 2, 1).permute(0, 1, 2, 4, 5, 3)
     lengths = (blocks.square().sum(dim=(-3, -2, -1), keepdim=True) + _EPSILON**2).sqrt()
     clipped = (blocks / lengths).clamp(max=_CLIP)

@@ -1,4 +1,4 @@
-"""Relevance between images by a classical feature, for recipes (``data.relevance``)."""
+"""Image relevance from a classical feature, for recipes (``data.relevance``)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ __all__ = ["relevance_by_feature"]
 
 
 def relevance_by_feature(name: str, images: NDArray[np.uint8], categories: Tensor) -> Tensor:
-    """Relevance [N, N] in [0, 1]: 1 - distance by a classical feature, scaled by the range within categories; 0 across
-    them.
+    """Return relevance [N, N] in [0, 1] from a classical feature.
+
+    Relevance is 1 - distance, scaled by the range of distances within categories, and 0 across categories.
 
     Args:
         name: ``classical:<feature>``.

@@ -38,12 +38,12 @@ __all__ = [
 ]
 
 
-# A bilinear similarity learned online from triplets.
+# Bilinear similarity learned online from triplets.
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class BilinearSimilarity:
-    """OASIS: the vectors [T, D] of another feature, compared by p^T W q; the distance is -p^T W q.
+    """OASIS: bilinear similarity p^T W q of another feature's vectors [T, D]; the distance is -p^T W q.
 
     Source: Chechik, Sharma, Shalit and Bengio, "Large scale online learning of image similarity through ranking", JMLR
     2010; Wang et al., deep ranking, learn it on L1HashKPCA. W need not be symmetric. In an index the similarity is
@@ -76,21 +76,21 @@ class BilinearSimilarity:
         Args:
             base: The feature whose embeddings are compared.
             descriptors: [N, D'] descriptors of the training images by ``base``.
-            triplets: Rows of query, positive and negative, in the order of training.
-            aggressiveness: Limit of a step; see :func:`learn_bilinear`.
+            triplets: Rows of query, positive and negative, in training order.
+            aggressiveness: Maximum step size; see :func:`learn_bilinear`.
         """
         return cls(base, learn_bilinear(base.embed(descriptors), triplets, aggressiveness=aggressiveness))
 
     def describe(self, images: Sequence[Image]) -> torch.Tensor:
-        """Vectors [T, D] of the base, of length 1 or 0."""
+        """Return the vectors [T, D] of the base feature, of length 1 or 0."""
         return self.base.embed(self.base.describe(images))
 
     def distances(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """-p^T W q, [N, M]; queries come first, as W may differ from its transpose."""
+        """Return -p^T W q, [N, M]; queries must come first, because W need not be symmetric."""
         return -(first @ self.matrix @ second.T)
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """``L p`` with L^T L the positive part of the symmetric part of W, scaled to length 1."""
+        """Return ``L p``, scaled to length 1, where L^T L is the positive part of the symmetric part of W."""
         values, vectors = torch.linalg.eigh(((self.matrix + self.matrix.T) / 2).double())
         root = (vectors * values.clamp_min(0).sqrt()).float()
         return functional.normalize(descriptors @ root, dim=1)
@@ -99,15 +99,16 @@ class BilinearSimilarity:
 def learn_bilinear(
     vectors: torch.Tensor, triplets: Iterable[tuple[int, int, int]], *, aggressiveness: float = 0.1
 ) -> torch.Tensor:
-    """W [D, D] by passive-aggressive steps from the identity (OASIS).
+    """Learn W [D, D] with passive-aggressive updates, starting from the identity (OASIS).
 
     For each triplet of rows (p, p+, p-): ``l = max(0, 1 - p^T W p+ + p^T W p-)``, ``V = p (p+ - p-)^T``,
-    ``tau = min(C, l / ||V||^2)``, ``W += tau V``. A step changes W just enough to make the loss 0, but at most by C.
+    ``tau = min(C, l / ||V||^2)``, ``W += tau V``. An update changes W just enough to make the loss 0, with a step size
+    of at most C.
 
     Args:
-        vectors: [N, D] vectors of length 1.
+        vectors: [N, D] unit vectors.
         triplets: Row numbers of query, positive and negative.
-        aggressiveness: The constant C, above 0.
+        aggressiveness: Maximum step size C, above 0.
 
     Raises:
         InvalidArgumentError: C is not above 0.
@@ -135,19 +136,19 @@ _CLASSES: dict[str, type[Any]] = {
     )
 }
 
-# Features included with a fit to 700 photographs of flowers, so that they work offline.
+# Features shipped with a fit to 700 flower photographs, so that they work offline.
 _SHIPPED = (VisualWords.name, FisherVectors.name, TextonPyramid.name, HashedHistograms.name)
 
 _FORMAT = "vidkin.image_feature"
 
 
 def available_features() -> tuple[str, ...]:
-    """Names of all classical features of images, in the order of the published table."""
+    """Return the names of all classical image features, in the order of the published table."""
     return tuple(_CLASSES)
 
 
 def open_feature(name: str, *, weights: PathLike | None = None) -> ImageFeature:
-    """Open the feature with a name.
+    """Open a feature by name.
 
     Args:
         name: One of :func:`available_features`; settings follow a question mark: ``color?space=hsv``.
@@ -155,7 +156,7 @@ def open_feature(name: str, *, weights: PathLike | None = None) -> ImageFeature:
 
     Raises:
         UnknownExtractorError: No feature has this name.
-        InvalidArgumentError: A setting is invalid, the file holds another feature, or a file is required.
+        InvalidArgumentError: A setting is invalid, the file contains another feature, or a file is required.
     """
     parsed = parse_name(name)
     if parsed.path not in _CLASSES:
@@ -163,7 +164,7 @@ def open_feature(name: str, *, weights: PathLike | None = None) -> ImageFeature:
             f"{name!r} is not a classical feature; choose from {', '.join(available_features())}"
         )
     make = _CLASSES[parsed.path]
-    # Annotations are text; a field that is neither a number nor text cannot be a setting.
+    # Field types are strings here; fields that are neither numbers nor strings cannot be settings.
     types = {field.name: int if field.type == "int" else str for field in fields(make)}
     plain = all(field.type not in ("torch.Tensor", "ImageFeature") for field in fields(make))
     settings = parsed.typed_settings(types if plain else {})
@@ -171,7 +172,7 @@ def open_feature(name: str, *, weights: PathLike | None = None) -> ImageFeature:
         feature = load_feature(weights)
         if feature.name != parsed.path or settings:
             raise InvalidArgumentError(
-                f"{os.fspath(weights)} holds the feature {feature.name!r} with settings of its own, got {name!r}; "
+                f"{os.fspath(weights)}: contains the feature {feature.name!r} with its own settings, got {name!r}; "
                 f"open it as 'classical:{feature.name}'"
             )
         return feature
@@ -195,8 +196,8 @@ def save_feature(feature: ImageFeature, path: PathLike, *, source: str | None = 
     from safetensors.torch import save
 
     tensors: dict[str, torch.Tensor] = {}
-    settings = _take_apart(feature, "", tensors)
-    # A file without tensors is not valid.
+    settings = _serialize(feature, "", tensors)
+    # A safetensors file needs at least one tensor.
     tensors = tensors or {"nothing": torch.zeros(1)}
     metadata = {"format": _FORMAT, "version": "1", "feature": json.dumps(settings)}
     content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
@@ -212,49 +213,51 @@ def load_feature(path: PathLike) -> ImageFeature:
     """
     tensors, metadata = read_safetensors(path, purpose="feature", framework="pt")
     if metadata.get("format") != _FORMAT:
-        raise InvalidArgumentError(f"{os.fspath(path)}: not a classical feature of images; use a file of save_feature")
+        raise InvalidArgumentError(
+            f"{os.fspath(path)}: not a classical image feature; use a file written by save_feature"
+        )
     try:
-        return _put_together(parse_json(metadata["feature"]), "", tensors)
-    # Features can contain others; too deep nesting raises a RecursionError.
+        return _deserialize(parse_json(metadata["feature"]), "", tensors)
+    # Features can be nested; nesting that is too deep raises a RecursionError.
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, InvalidArgumentError) as error:
         raise InvalidArgumentError(f"{os.fspath(path)}: damaged feature file: {error!r}") from error
 
 
 def feature_digest(feature: ImageFeature) -> str:
-    """SHA-256 of the settings and fitted numbers: features with the same digest give the same descriptors."""
+    """Return the SHA-256 of the settings and fitted values; features with equal digests give equal descriptors."""
     tensors: dict[str, torch.Tensor] = {}
-    digest = hashlib.sha256(json.dumps(_take_apart(feature, "", tensors), sort_keys=True).encode())
+    digest = hashlib.sha256(json.dumps(_serialize(feature, "", tensors), sort_keys=True).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(name.encode() + tensor.contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 
-def _take_apart(feature: ImageFeature, prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
-    """The settings with the feature's name, including features inside it; its tensors are added to ``tensors``."""
+def _serialize(feature: ImageFeature, prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """Return the feature's name and settings, including nested features, and add its tensors to ``tensors``."""
     settings: dict[str, Any] = {"name": feature.name}
     for field in fields(feature):  # type: ignore[arg-type]
         value = getattr(feature, field.name)
         if isinstance(value, torch.Tensor):
             tensors[prefix + field.name] = value
         elif hasattr(value, "describe"):
-            settings[field.name] = _take_apart(value, f"{prefix}{field.name}.", tensors)
+            settings[field.name] = _serialize(value, f"{prefix}{field.name}.", tensors)
         else:
             settings[field.name] = value
     return settings
 
 
-def _put_together(settings: Mapping[str, Any], prefix: str, tensors: Mapping[str, torch.Tensor]) -> ImageFeature:
+def _deserialize(settings: Mapping[str, Any], prefix: str, tensors: Mapping[str, torch.Tensor]) -> ImageFeature:
     make = _CLASSES[settings["name"]]
     values: dict[str, Any] = {}
     for field in fields(make):
         value = settings.get(field.name)
         if isinstance(value, Mapping):
-            values[field.name] = _put_together(value, f"{prefix}{field.name}.", tensors)
+            values[field.name] = _deserialize(value, f"{prefix}{field.name}.", tensors)
         elif field.name in settings:
             values[field.name] = value
         else:
             tensor = tensors[prefix + field.name]
-            # Half precision is enough for a codebook in a file, but not for arithmetic.
+            # Codebooks are stored in half precision, but arithmetic needs float32.
             values[field.name] = tensor.float() if tensor.is_floating_point() else tensor
     feature: ImageFeature = make(**values)
     return feature

@@ -1,4 +1,4 @@
-"""Features of texture: textons in a spatial pyramid, and the largest coefficients of a wavelet decomposition."""
+"""Texture features: textons in a spatial pyramid, and the largest coefficients of a wavelet decomposition."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ _FILTERS = torch.einsum("ar,bc->abrc", _BASIS, _BASIS).reshape(9, 1, 3, 3).repea
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TextonPyramid:
-    """SPMK texton: the weight of each of K textons in the cells of a pyramid, [T, 21 K]; 1 - intersection.
+    """SPMK texton: weights of K textons in the cells of a pyramid, [T, 21 K]; the distance is 1 - intersection.
 
     Source: Wang et al., deep ranking, supplement, section 4 (3 x 3 textons, 1,024 of them, max pooling); Lazebnik,
-    Schmid and Ponce, CVPR 2006, for the kernel; Yang et al., CVPR 2009, for max pooling. Images are squeezed to 128 x
-    128; one pixel of every 4 x 4 is described by the 9 filters of a 3 x 3 cosine transform of Y, I and Q. A pixel
-    belongs to its 5 nearest textons, with weights that fall with the squared distance; a cell of the pyramid (1 x 1,
-    2 x 2, 4 x 4) has each texton's largest weight. (The filters and the soft weights are not in the publication; with
-    hard weights the maximum would only say whether a texton occurs.) Each level is scaled to sum 1 and weighted by 1/4,
-    1/4, 1/2, so the intersection of an image with itself is 1.
+    Schmid and Ponce, CVPR 2006, for the kernel; Yang et al., CVPR 2009, for max pooling. Images are resized to 128 x
+    128; one pixel of every 4 x 4 is described by the 9 filters of a 3 x 3 cosine transform of Y, I and Q. A pixel is
+    assigned to its 5 nearest textons, with weights that decrease with the squared distance; a cell of the pyramid (1 x
+    1, 2 x 2, 4 x 4) contains each texton's largest weight. (The filters and soft weights are not in the publication;
+    with hard weights, the maximum would only tell whether a texton occurs.) Each level is scaled to sum 1 and weighted
+    by 1/4, 1/4 and 1/2, so the intersection of an image with itself is 1.
 
     Attributes:
-        scale: [27] float32, divisor of the filter responses.
+        scale: [27] float32, divisors of the filter responses.
         textons: [K, 27] float32, the textons.
-        sharpness: Factor in the weights ``exp(-sharpness * distance^2)``, which are divided by their sum.
+        sharpness: Factor in the weights ``exp(-sharpness * distance^2)``, which are normalized to sum 1.
     """
 
     name: ClassVar[str] = "textons"
@@ -87,12 +87,12 @@ class TextonPyramid:
         scale = rows.std(dim=0, correction=0).clamp_min(1e-3)
         rows = rows / scale
         centers = cluster(rows, textons, seed=seed)
-        # At the median distance of pixels from their textons, a weight falls to exp(-1).
+        # Choose the sharpness so that the weight at the median distance to the nearest texton is exp(-1).
         nearest = torch.cdist(rows[:4096], centers).amin(dim=1).square()
         return cls(scale, centers, 1 / max(float(nearest.median()), 1e-6))
 
     def describe(self, images: Sequence[Image]) -> torch.Tensor:
-        """Weighted pyramids [T, 21 K] float32, each with sum 1."""
+        """Return weighted pyramids [T, 21 K] float32, each with sum 1."""
         count = len(self.textons)
         result = torch.zeros(len(images), sum(side**2 for side, _ in _LEVELS) * count)
         side = _SIDE // _STEP
@@ -109,11 +109,11 @@ class TextonPyramid:
         return result
 
     def distances(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """1 - intersection kernel, [N, M] in [0, 1]; for rows with sum 1 the intersection is 1 - L1 / 2."""
+        """Return 1 - intersection, [N, M] in [0, 1]; for rows with sum 1 the intersection is 1 - L1 / 2."""
         return l1_distances(first, second) / 2
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """Square roots of the weights, sketched."""
+        """Return the square roots of the weights, sketched."""
         return functional.normalize(sketch(descriptors.sqrt(), _EMBEDDED), dim=1)
 
 
@@ -128,23 +128,23 @@ def _responses(images: Iterable[Image]) -> Iterator[torch.Tensor]:
         yield from maps.flatten(2).transpose(1, 2)
 
 
-# The largest coefficients of a Haar wavelet decomposition, as signs.
+# Signs of the largest coefficients of a Haar wavelet decomposition.
 
 
 _WAVELET_SIDE = 128
 
 _POSITIONS = _WAVELET_SIDE * _WAVELET_SIDE
 
-# Jacobs, Finkelstein and Salesin, table of weights for scanned queries: bin (0 is the mean) x channel Y, I, Q.
+# Weights for scanned queries (Jacobs, Finkelstein and Salesin): bin (0 for the mean) x channel Y, I, Q.
 _WEIGHTS = torch.tensor([
     [5.00, 19.21, 34.37], [0.83, 1.26, 0.36], [1.01, 0.44, 0.45], [0.52, 0.53, 0.14], [0.47, 0.28, 0.18],
     [0.30, 0.14, 0.27],
 ])  # fmt: skip
 
-# Minimum and maximum of the means of the channels Y, I, Q.
+# Minimum and maximum of the channel means of Y, I and Q.
 _MEANS = ((0.0, 1.0), (-0.596, 0.596), (-0.523, 0.523))
 
-# Smaller coefficients, as in an image of one color, are rounding errors.
+# Smaller coefficients are rounding errors, as in an image of one color.
 _NOISE = 1e-6
 
 _WAVELET_LEVELS = 64
@@ -152,16 +152,15 @@ _WAVELET_LEVELS = 64
 
 @dataclass(frozen=True, slots=True)
 class WaveletSignature:
-    """Wavelet: means of Y, I and Q and the positions and signs of their largest Haar coefficients, [T, 3 + 3 *
-    largest].
+    """Wavelet signature: channel means, and positions and signs of the largest Haar coefficients, [T, 3 + 3 * largest].
 
-    Source: Jacobs, Finkelstein and Salesin, "Fast multiresolution image querying", SIGGRAPH 1995. Images are squeezed
+    Source: Jacobs, Finkelstein and Salesin, "Fast multiresolution image querying", SIGGRAPH 1995. Images are resized
     to 128 x 128, converted to YIQ and decomposed (standard decomposition: rows fully, then columns fully). A descriptor
-    holds three means, then for each channel sign * position of its largest coefficients, position = 128 i + j, in
-    decreasing order of their size; 0 if there are fewer.
+    contains three means, then for each channel sign * position of its largest coefficients, position = 128 i + j, in
+    decreasing order of magnitude, padded with 0.
 
     ``distance = sum of w_0 |mean - mean'| - sum of w_bin over coefficients of equal position and sign``,
-    ``bin = min(max(i, j), 5)``, with the published weights for scanned queries. The distance can be below 0.
+    ``bin = min(max(i, j), 5)``, with the published weights for scanned queries. The distance can be negative.
 
     Attributes:
         largest: Number of coefficients per channel (40 in the paper).
@@ -174,13 +173,13 @@ class WaveletSignature:
         check_at_least(1, largest=self.largest)
 
     def describe(self, images: Sequence[Image]) -> torch.Tensor:
-        """Signatures [T, 3 + 3 * largest] float32."""
+        """Return signatures [T, 3 + 3 * largest] float32."""
         parts = [torch.zeros(0, 3 + 3 * self.largest)]
         for first in range(0, len(images), CHUNK):
             coefficients = decompose(squares(images[first : first + CHUNK], _WAVELET_SIDE))
             means = torch.from_numpy(coefficients[:, :, 0].copy())
             coefficients[:, :, 0] = 0
-            # Stable, so that equal coefficients stay in the order of their positions.
+            # A stable sort keeps equal coefficients in order of position.
             order = np.argsort(-np.abs(coefficients), axis=2, kind="stable")[:, :, : self.largest]
             values = np.take_along_axis(coefficients, order, axis=2)
             signed = np.where(np.abs(values) > _NOISE, np.sign(values) * order, 0)
@@ -188,13 +187,13 @@ class WaveletSignature:
         return torch.cat(parts)
 
     def distances(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """Distances [N, M]; the weights are the same for both sides, so distances are symmetric."""
+        """Return distances [N, M]; they are symmetric, because both sides have the same weights."""
         result = (first[:, None, :3] - second[None, :, :3]).abs() @ _WEIGHTS[0]
         left, right = self._bits(first), self._bits(second)
         return result - torch.from_numpy((left @ right.T).toarray()).to(result.dtype)
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """Weighted coefficients, sketched, and quantized means; inner products are a constant minus the distance."""
+        """Return sketched coefficients and quantized means; their inner product is a constant minus the distance."""
         parts = [sketch(torch.from_numpy(self._bits(descriptors[:0]).toarray()), _EMBEDDED)]
         for first in range(0, len(descriptors), CHUNK):
             bits = self._bits(descriptors[first : first + CHUNK]).toarray()
@@ -202,27 +201,27 @@ class WaveletSignature:
         for channel, (low, high) in enumerate(_MEANS):
             levels = low + (torch.arange(_WAVELET_LEVELS) + 0.5) * (high - low) / _WAVELET_LEVELS
             above = (descriptors[:, channel, None] > levels).float() * 2 - 1
-            # Two means differ by one level for every (high - low) / levels between them, and each level costs 2.
+            # Means differ by one level per (high - low) / levels; each level adds 2 to the squared distance.
             steps = above * (_WEIGHTS[0, channel] * (high - low) / (2 * _WAVELET_LEVELS)).sqrt()
             parts.append(steps)
         return torch.nn.functional.normalize(torch.cat([torch.cat(parts[:-3]), *parts[-3:]], dim=1), dim=1)
 
     def _bits(self, descriptors: torch.Tensor) -> Any:
-        """Sparse [T, 3 * 2 * 128^2]: sqrt(w_bin) where a channel has a coefficient with the sign and place."""
+        """Return a sparse [T, 3 * 2 * 128^2] array: sqrt(w_bin) at each coefficient's channel, sign and position."""
         from scipy.sparse import csr_matrix
 
         signed = descriptors[:, 3:].reshape(len(descriptors), 3, self.largest).long()
         row, channel, _ = signed.nonzero(as_tuple=True)
         value = signed[signed != 0]
-        place = value.abs()
-        column = (channel * 2 + (value < 0)) * _POSITIONS + place
-        bins = torch.maximum(place // _WAVELET_SIDE, place % _WAVELET_SIDE).clamp(max=5)
+        position = value.abs()
+        column = (channel * 2 + (value < 0)) * _POSITIONS + position
+        bins = torch.maximum(position // _WAVELET_SIDE, position % _WAVELET_SIDE).clamp(max=5)
         weight = _WEIGHTS[bins, channel].sqrt()
         return csr_matrix((weight.numpy(), (row.numpy(), column.numpy())), shape=(len(descriptors), 6 * _POSITIONS))
 
 
 def decompose(images: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Standard Haar decomposition of Y, I and Q: [T, S, S, 3] from 0 to 1 to [T, 3, S * S], the mean first."""
+    """Decompose RGB images [T, S, S, 3] in [0, 1] into Haar coefficients [T, 3, S * S] of Y, I and Q, mean first."""
     import pywt
     from skimage.color import rgb2yiq
 

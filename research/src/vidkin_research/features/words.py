@@ -1,4 +1,4 @@
-"""Histograms of visual words."""
+"""Visual word histograms."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _EACH, _MOST = 64, 200_000
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VisualWords:
-    """SIFT-like: share of an image's patches nearest to each of K words, [T, K]; L1 distance, from 0 to 2.
+    """SIFT-like: histogram of an image's patches over K visual words, [T, K]; the distance is L1, from 0 to 2.
 
     Source: Wang et al., deep ranking, supplement, section 4 (128, 512 and 2,048 words; best with 2,048). Patches are
-    those of :func:`~vidkin_research.features.gabor.describe_patches`, words are centers of k-means. An image without
-    texture has only zeros. The cosine of two embeddings is the Bhattacharyya coefficient of the histograms.
+    those of :func:`~vidkin_research.features.gabor.describe_patches`; words are k-means centers. An image without
+    texture has an all-zero histogram. The cosine of two embeddings is the Bhattacharyya coefficient of the histograms.
 
     Attributes:
         centers: [K, 144] float32, the visual words.
@@ -49,7 +49,7 @@ class VisualWords:
         return cls(cluster(sample_rows(patches_of(images), each=_EACH, most=_MOST, seed=seed), words, seed=seed))
 
     def describe(self, images: Sequence[Image]) -> torch.Tensor:
-        """Histograms [T, K] float32, each with sum 1 or 0."""
+        """Return histograms [T, K] float32, each with sum 1 or 0."""
         result = torch.zeros(len(images), len(self.centers))
         for row, patches in zip(result, patches_of(images), strict=True):
             content = patches[patches.abs().amax(dim=1) > 0]
@@ -58,16 +58,16 @@ class VisualWords:
         return result
 
     def distances(self, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-        """L1 distances [N, M] in [0, 2]."""
+        """Return L1 distances [N, M] in [0, 2]."""
         return l1_distances(first, second)
 
     def embed(self, descriptors: torch.Tensor) -> torch.Tensor:
-        """Square roots of the shares, [T, K]."""
+        """Return the square roots of the histograms, [T, K]."""
         return functional.normalize(descriptors.sqrt(), dim=1)
 
 
 def cluster(rows: torch.Tensor, count: int, *, seed: int) -> torch.Tensor:
-    """Centers [count, D] of rows [N, D] by k-means in small batches.
+    """Cluster rows [N, D] with mini-batch k-means and return the centers [count, D].
 
     Raises:
         InvalidArgumentError: There are fewer rows than centers.
@@ -76,14 +76,14 @@ def cluster(rows: torch.Tensor, count: int, *, seed: int) -> torch.Tensor:
     check_at_least(1, count=count)
     if len(rows) < count:
         raise InvalidArgumentError(
-            f"{count} centers must be fitted on at least as many patches with content, got {len(rows)}; "
+            f"{count} centers need at least {count} patches with content, got {len(rows)}; "
             "use more images or fewer centers"
         )
-    # A single batch must be able to fill all centers.
+    # A batch must contain enough rows for all centers.
     means = clustering.MiniBatchKMeans(count, batch_size=max(4096, 2 * count), n_init=1, random_state=seed)
     return torch.from_numpy(means.fit(rows.numpy()).cluster_centers_).float()
 
 
 def nearest_center(rows: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
-    """[N] int64, the number of the nearest center [K, D] for each row [N, D]."""
+    """Return [N] int64, the index of the nearest center [K, D] for each row [N, D]."""
     return (rows @ centers.T - centers.square().sum(dim=1) / 2).argmax(dim=1)

@@ -1,12 +1,12 @@
-"""Commands from images to a network, each resumable: ``python -m vidkin_research.frame_encoder STEP``.
+"""The steps from images to a network, each resumable: ``python -m vidkin_research.frame_encoder STEP``.
 
-fetch      download and unpack the packages with images (apt-get download)
+fetch      download and unpack the image packages (apt-get download)
 pictures   gather all images in the work folder
-teach      compute the teacher's vectors of the images
+teach      compute the teacher's embeddings of the images
 train      train a student on the gathered images, or resume a run
-export     write the ONNX file of a checkpoint, with its provenance next to it
-views      retrieval of validation images by their edited views, with ONNX networks
-measure    retrieval by raw vectors of ONNX networks: copies of held-back sources, and moments of single shots
+export     export a checkpoint to ONNX, with a provenance file next to it
+views      evaluate ONNX networks on retrieving validation images from their edited views
+measure    evaluate the raw vectors of ONNX networks on copies of held-out sources and on moments of single shots
 """
 
 from __future__ import annotations
@@ -34,43 +34,51 @@ _SIZES: dict[str, ClipSize] = {
     "quick": QUICK,
     "small": SMALL,
 }
-# Minimum seconds of a single shot whose moments are to be distinguished.
+# Minimum length in seconds of a single shot for the moments evaluation.
 _SHOT = 6.0
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, required=True, help="work folder, outside of the tree")
+    parser.add_argument("--work", type=Path, required=True, help="work folder, outside the repository")
     steps = parser.add_subparsers(dest="step", required=True)
     steps.add_parser("fetch")
-    steps.add_parser("pictures").add_argument("--data", type=Path, required=True, help="folder of the shared data")
+    steps.add_parser("pictures").add_argument("--data", type=Path, required=True, help="folder with the shared data")
     teach = steps.add_parser("teach")
-    teach.add_argument("--teacher", required=True, help="onnx:FILE")
+    teach.add_argument("--teacher", required=True, help="teacher network, as onnx:FILE")
     teach.add_argument("--threads", type=int, default=1)
-    teach.add_argument("--side", type=int, default=_TEACHER_SIDE, help="side of its input squares in pixels")
+    teach.add_argument("--side", type=int, default=_TEACHER_SIDE, help="side in pixels of the teacher's input")
     training = steps.add_parser("train")
-    training.add_argument("--run", type=Path, required=True, help="folder of the run")
-    training.add_argument("--recipe", type=Path, default=_RECIPE, help="TOML file; default: the one next to this file")
-    training.add_argument("--teacher", type=Path, help="ONNX file of the teacher, from whose layers a new run starts")
-    training.add_argument("--student", type=Path, help="exported student from which a new run starts instead")
-    training.add_argument("--until", type=int, help="stop at this step")
+    training.add_argument("--run", type=Path, required=True, help="folder of the training run")
+    training.add_argument(
+        "--recipe", type=Path, default=_RECIPE, help="recipe, a TOML file; default: the one next to this file"
+    )
+    training.add_argument("--teacher", type=Path, help="ONNX file of the teacher that initializes a new run")
+    training.add_argument("--student", type=Path, help="exported student that initializes a new run instead")
+    training.add_argument("--until", type=int, help="last step of this call")
     training.add_argument("--threads", type=int, default=1)
     shipping = steps.add_parser("export")
     shipping.add_argument("--run", type=Path, required=True)
     shipping.add_argument("--recipe", type=Path, default=_RECIPE)
-    shipping.add_argument("--target", type=Path, required=True, help="ONNX file to write")
+    shipping.add_argument("--target", type=Path, required=True, help="path of the ONNX file to write")
     shipping.add_argument("--teacher", default=_TEACHER, help="description of the teacher for the provenance")
     measuring = steps.add_parser("measure")
-    measuring.add_argument("--videos", type=Path, required=True, help="folder that copies.halves.HALVES divides")
-    measuring.add_argument("--distractors", type=Path, nargs="*", default=[], help="folders of other videos")
     measuring.add_argument(
-        "--others", type=Path, help="folder of unrelated videos to add when sources of edited copies are searched"
+        "--videos", type=Path, required=True, help="folder with the videos listed in copies.halves.HALVES"
     )
-    measuring.add_argument("--views", action="store_true", help="also search with views of the frames of these copies")
-    measuring.add_argument("--half", choices=get_args(Half), default="held-back", help="of the collection")
+    measuring.add_argument(
+        "--distractors", type=Path, nargs="*", default=[], help="folders of additional unrelated videos"
+    )
+    measuring.add_argument(
+        "--others", type=Path, help="folder of unrelated videos to add when searching for the sources of edited copies"
+    )
+    measuring.add_argument("--views", action="store_true", help="also search with views of the copies' frames")
+    measuring.add_argument(
+        "--half", choices=get_args(Half), default="held-back", help="half of the collection to evaluate"
+    )
     measuring.add_argument("--size", choices=_SIZES, default="small")
     measuring.add_argument("--threads", type=int, default=1)
-    measuring.add_argument("--output", type=Path, required=True, help="JSON file to write")
+    measuring.add_argument("--output", type=Path, required=True, help="path of the JSON file to write")
     viewing = steps.add_parser("views")
     for each in (measuring, viewing):
         each.add_argument("--network", action="append", required=True, metavar="NAME=FILE@SIDE", help="repeatable")
@@ -87,11 +95,13 @@ def main() -> None:
         torch.set_num_threads(given.threads)
         recipe = train.read_recipe(given.recipe)
         run = train.open_run(given.run, recipe, teacher=given.teacher, student=given.student)
-        logging.info("from step %d", run.step)
+        logging.info("starting at step %d", run.step)
         witness = None
         if recipe.shown:
             if given.teacher is None:
-                parser.error(f"the recipe shows views to the teacher (shown = {recipe.shown}): give its --teacher FILE")
+                parser.error(
+                    f"the recipe needs the teacher during training (shown = {recipe.shown}); pass --teacher FILE"
+                )
             witness = material.Witness(teacher.open_pixel_encoder(f"onnx:{given.teacher}"), _TEACHER_SIDE, recipe.shown)
         pictures_of = material.open_material(given.work)
         train.train(run, given.run, pictures_of, witness=witness, until=given.until, on_step=_log_step)
@@ -121,10 +131,10 @@ def _measure(given: argparse.Namespace) -> dict[str, Any]:
         recordings,
         folder / f"{given.half} {given.size}",
         _SIZES[given.size],
-        distractors=[found for place in given.distractors for found in find_recordings(place)],
+        distractors=[found for root in given.distractors for found in find_recordings(root)],
         on_progress=lambda done, total, name: logging.info("copy %d of %d: %s", done, total, name),
     )
-    # The longest recording of each family; each is a single shot.
+    # Use the longest recording of each family; every recording is a single shot.
     longest = {each.family: each for each in sorted(recordings, key=lambda each: each.duration)}
     shots = [each.path for each in longest.values() if each.duration >= _SHOT]
     others = [found.path for found in find_recordings(given.others)] if given.others else []

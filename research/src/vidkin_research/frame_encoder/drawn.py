@@ -1,4 +1,4 @@
-"""Drawn training images that photographs lack: pages, slides, menus, charts and shapes."""
+"""Synthetic training images of what photographs lack: pages, slides, menus, charts and shapes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SIZES = ((640, 360), (480, 360), (360, 640), (400, 400), (560, 320))
 
 
 def random_words(random: np.random.Generator, count: int) -> str:
-    """Random words of no language."""
+    """Return random pseudo-words."""
     words = []
     for _ in range(count):
         length = int(random.integers(1, 4))
@@ -29,16 +29,16 @@ def random_words(random: np.random.Generator, count: int) -> str:
 
 
 def random_color(random: np.random.Generator, low: int = 0, high: int = 256) -> Color:
-    """A random color with channels from ``low`` to below ``high``."""
+    """Return a random color with channels in [``low``, ``high``)."""
     red, green, blue = (int(value) for value in random.integers(low, high, size=3))
     return red, green, blue
 
 
 def draw_text_line(
-    pen: ImageDraw.ImageDraw, place: tuple[float, float], text: str, size: float, color: Color, *, anchor: str = "la"
+    pen: ImageDraw.ImageDraw, position: tuple[float, float], text: str, size: float, color: Color, *, anchor: str = "la"
 ) -> None:
-    """Draw one line of text in the font included in Pillow."""
-    pen.text(place, text, font=_font(max(6, round(size))), fill=color, anchor=anchor)
+    """Draw one line of text in Pillow's default font."""
+    pen.text(position, text, font=_font(max(6, round(size))), fill=color, anchor=anchor)
 
 
 @lru_cache(maxsize=128)
@@ -171,8 +171,8 @@ def _block(pen: ImageDraw.ImageDraw, random: np.random.Generator, box: tuple[flo
     for _ in range(int(random.integers(1, 5))):
         xs = np.sort(random.uniform(left, right, 2))
         ys = np.sort(random.uniform(top, bottom, 2))
-        place = (float(xs[0]), float(ys[0]), float(xs[1]), float(ys[1]))
+        bounds = (float(xs[0]), float(ys[0]), float(xs[1]), float(ys[1]))
         if random.random() < 0.5:
-            pen.ellipse(place, fill=random_color(random))
+            pen.ellipse(bounds, fill=random_color(random))
         else:
-            pen.rectangle(place, fill=random_color(random))
+            pen.rectangle(bounds, fill=random_color(random))

@@ -1,8 +1,8 @@
-"""Random edits of training images: combinations of the typical edits of copies, with random strengths.
+"""Random edits of training images: combinations of typical copy edits with random strengths.
 
-An edit is a function of an image, a generator and a source of other images. `edit_picture` draws one to four kinds and
-applies them in a realistic order: the content is cropped or rotated, its colors change, something is overlaid, it is
-placed on a canvas, and the result is encoded.
+An edit is a function of an image, a random generator and a source of other images. `edit_picture` samples one to four
+kinds and applies them in a realistic order: crop or rotate the content, change its colors, overlay something, place it
+on a canvas, and encode the result.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Others = Callable[[], Image]
 Change = Callable[[Image, Random, Others], Image]
 
 _BILINEAR = PILImage.Resampling.BILINEAR
-# Maximum side in pixels of an image between two edits.
+# Maximum side in pixels of an image between edits.
 _MAX_SIDE = 480
-# Probabilities of one to four kinds of edits: single edits must be learned, and platforms combine several.
-_COUNT_SHARES = (0.34, 0.36, 0.2, 0.1)
+# Probabilities of one to four edits: single edits must be learned, and real copies often combine several.
+_COUNT_PROBABILITIES = (0.34, 0.36, 0.2, 0.1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class EditKind:
 
     Attributes:
         name: Name of the kind.
-        stage: Position in the order; kinds of lower stages are applied first.
+        stage: Position in the order; lower stages are applied first.
         share: Relative frequency.
-        change: The edit.
+        change: Function that applies the edit.
     """
 
     name: str
@@ -54,15 +54,15 @@ class EditKind:
 
 
 def edit_picture(image: Image, random: Random, others: Others) -> tuple[Image, tuple[str, ...]]:
-    """Return an edited image, and the names of the kinds of edits in order.
+    """Edit an image at random; return it with the names of the edits in order.
 
     Args:
-        image: [H, W, 3] image.
-        random: Source of everything random.
-        others: Function that returns another image at each call.
+        image: Image [H, W, 3].
+        random: Random generator.
+        others: Function that returns another image on each call.
     """
-    count = 1 + int(random.choice(len(_COUNT_SHARES), p=_COUNT_SHARES))
-    chosen = random.choice(len(KINDS), size=count, replace=False, p=_SHARES)
+    count = 1 + int(random.choice(len(_COUNT_PROBABILITIES), p=_COUNT_PROBABILITIES))
+    chosen = random.choice(len(KINDS), size=count, replace=False, p=_PROBABILITIES)
     kinds = sorted((KINDS[number] for number in chosen), key=lambda kind: kind.stage)
     for kind in kinds:
         image = _limit_size(kind.change(image, random, others))
@@ -75,11 +75,11 @@ def _limit_size(image: Image) -> Image:
     return image if factor >= 1 else resize(image, max(8, round(width * factor)), max(8, round(height * factor)))
 
 
-# Stage 0: visible part and orientation of the content.
+# Stage 0: crop and orientation.
 
 
 def _crop(image: Image, random: Random, others: Others) -> Image:
-    """Crop to a quarter to nine tenths of the area, with random position and aspect ratio."""
+    """Crop to 22 to 90 % of the area, with random position and aspect ratio."""
     height, width = image.shape[:2]
     area, stretch = random.uniform(0.22, 0.9), math.exp(random.uniform(-0.3, 0.3))
     across, down = min(1.0, math.sqrt(area) * stretch), min(1.0, math.sqrt(area) / stretch)
@@ -112,7 +112,7 @@ def _rotate_quarters(image: Image, random: Random, others: Others) -> Image:
 
 
 def _tilt(image: Image, random: Random, others: Others) -> Image:
-    """Rotate by any angle, mostly below 30 degrees; corners have one color, or are cropped away."""
+    """Rotate by any angle, usually below 30 degrees; corners have one color or are cropped away."""
     limit = 30.0 if random.random() < 0.7 else 180.0
     angle = float(random.uniform(-limit, limit))
     picture = PILImage.fromarray(image)
@@ -130,14 +130,14 @@ def _tilt(image: Image, random: Random, others: Others) -> Image:
 
 
 def _perspective(image: Image, random: Random, others: Others) -> Image:
-    """Move each corner inward by up to a third of the sides, on one color or another image."""
+    """Move each corner inward by up to 36 % of the sides, over one color or another image."""
     height, width = image.shape[:2]
     depth = random.uniform(0.08, 0.36)
     inside = random.uniform(0.0, depth, (4, 2))
     edges = np.array([(0, 0), (1, 0), (1, 1), (0, 1)], dtype=np.float64)
     corners = np.where(edges == 0, inside, 1 - inside) * (width, height)
     origins = edges * (width, height)
-    if random.random() < 0.3:  # so close that parts are outside
+    if random.random() < 0.3:  # zoom in so far that parts are outside the frame
         corners = origins + (corners - origins) * random.choice((-0.6, 1.0), (4, 1))
     matrix = homographies(corners[None], origins[None])
     coefficients = tuple(float(value) for value in matrix.ravel()[:8])
@@ -152,7 +152,7 @@ def _perspective(image: Image, random: Random, others: Others) -> Image:
 
 
 def _shift(image: Image, random: Random, others: Others) -> Image:
-    """Shift partly out of the frame; the uncovered area has one color or shows another image."""
+    """Shift the image partly out of the frame; the uncovered area has one color or shows another image."""
     height, width = image.shape[:2]
     x, y = (round(float(random.uniform(-0.45, 0.45)) * side) for side in (width, height))
     canvas = _make_background(image, random, others, (width, height)).copy()
@@ -219,7 +219,7 @@ def _dim(image: Image, random: Random, others: Others) -> Image:
 
 
 def _add_text(image: Image, random: Random, others: Others) -> Image:
-    """Add captions, subtitles or the text of memes, with or without a band behind it."""
+    """Add captions, subtitles or meme text, with or without a band behind it."""
     picture = PILImage.fromarray(image)
     pen = ImageDraw.Draw(picture, "RGBA")
     width, height = picture.size
@@ -235,7 +235,7 @@ def _add_text(image: Image, random: Random, others: Others) -> Image:
 
 
 def _add_signs(image: Image, random: Random, others: Others) -> Image:
-    """Add one to three stickers or logos: other images, small, round or square, opaque or nearly so."""
+    """Add one to three stickers or logos: small images, round or square, opaque or nearly opaque."""
     picture = PILImage.fromarray(image)
     for _ in range(int(random.integers(1, 4))):
         share = float(random.uniform(0.12, 0.5 if random.random() < 0.6 else 0.68))
@@ -245,8 +245,8 @@ def _add_signs(image: Image, random: Random, others: Others) -> Image:
         pen = ImageDraw.Draw(mask)
         opaque = int(random.integers(150, 256))
         (pen.ellipse if random.random() < 0.6 else pen.rectangle)((0, 0, size[0] - 1, size[1] - 1), fill=opaque)
-        place = int(random.integers(picture.width - size[0] + 1)), int(random.integers(picture.height - size[1] + 1))
-        picture.paste(sticker, place, mask)
+        corner = int(random.integers(picture.width - size[0] + 1)), int(random.integers(picture.height - size[1] + 1))
+        picture.paste(sticker, corner, mask)
     return np.asarray(picture)
 
 
@@ -263,7 +263,7 @@ def _draw_sign(random: Random, others: Others) -> Image:
 
 
 def _cover(image: Image, random: Random, others: Others) -> Image:
-    """Cover up to 62 % of the area with another image or one color: in a corner, along an edge, or anywhere."""
+    """Cover up to 62 % of the area with another image or one color, in a corner, along an edge or anywhere."""
     height, width = image.shape[:2]
     area = random.uniform(0.15, 0.62)
     across = float(random.uniform(area, 1.0)) if random.random() < 0.7 else 1.0
@@ -281,7 +281,7 @@ def _cover(image: Image, random: Random, others: Others) -> Image:
 
 
 def _blend(image: Image, random: Random, others: Others) -> Image:
-    """Blend another image over it, with a weight of 20 to 60 %."""
+    """Blend another image over this one with a weight of 20 to 60 %."""
     height, width = image.shape[:2]
     share = random.uniform(0.2, 0.6)
     return np.rint((1 - share) * image + share * fill_size(others(), width, height)).astype(np.uint8)
@@ -291,7 +291,7 @@ def _blend(image: Image, random: Random, others: Others) -> Image:
 
 
 def _add_borders(image: Image, random: Random, others: Others) -> Image:
-    """Add bars on two sides or all around: one color, an enlarged blurred copy, or another image."""
+    """Add bars on two or all sides: one color, an enlarged blurred copy, or another image."""
     height, width = image.shape[:2]
     wide, tall = (1 + random.exponential(0.45, 2)) * (random.random(2) < 0.6)
     canvas = max(width, min(4 * width, round(width * wide))), max(height, min(4 * height, round(height * tall)))
@@ -305,7 +305,7 @@ def _add_borders(image: Image, random: Random, others: Others) -> Image:
 
 
 def _inset(image: Image, random: Random, others: Others) -> Image:
-    """Show as an inset at 30 to 80 % of the sides, at a random position in another image."""
+    """Place the image as an inset in another image, at 30 to 80 % of its width and height, at a random position."""
     other = others()
     height, width = other.shape[:2]
     share = float(random.uniform(0.3, 0.8))
@@ -317,7 +317,7 @@ def _inset(image: Image, random: Random, others: Others) -> Image:
 
 
 def _split(image: Image, random: Random, others: Others) -> Image:
-    """Show in one part of a split screen of two or three; the rest shows other images."""
+    """Place the image in one part of a split screen of two or three parts; the others show other images."""
     height, width = image.shape[:2]
     columns, rows = ((1, 2), (2, 1), (1, 2), (2, 1), (3, 1), (1, 3))[int(random.integers(6))]
     if random.random() < 0.5:  # cropped to its part instead of squeezed
@@ -332,7 +332,7 @@ def _split(image: Image, random: Random, others: Others) -> Image:
 
 
 def _page(image: Image, random: Random, others: Others) -> Image:
-    """Show on a drawn page, or in the frame of a player or phone, at 35 to 85 % of a side."""
+    """Place the image on a synthetic page, at 35 to 85 % of its width or height."""
     page = draw_page(random).copy()
     height, width = page.shape[:2]
     share = float(random.uniform(0.35, 0.85))
@@ -354,7 +354,7 @@ def _paste(ground: Image, image: Image, size: tuple[int, int], random: Random) -
 
 
 def _make_background(image: Image, random: Random, others: Others, size: tuple[int, int]) -> Image:
-    """The surroundings of an image: black, one color, a blurred copy of it, or another image."""
+    """Return a background for an image: black, one color, a blurred copy of it, or another image."""
     kind = random.random()
     if kind < 0.6:
         color = (0, 0, 0) if kind < 0.3 else (255, 255, 255) if kind < 0.38 else random_color(random)
@@ -374,7 +374,7 @@ def _blur(image: Image, random: Random, others: Others) -> Image:
 
 
 def _pixelate(image: Image, random: Random, others: Others) -> Image:
-    """Scale down to 20 to 70 pixels and up again, blocky or smooth."""
+    """Scale the shorter side down to 20 to 70 pixels and back up, blocky or smooth."""
     height, width = image.shape[:2]
     factor = random.uniform(20, 70) / min(height, width)
     small = PILImage.fromarray(image).resize((max(4, round(width * factor)), max(4, round(height * factor))), _BILINEAR)
@@ -422,6 +422,6 @@ KINDS = (
     EditKind("compress", 4, 0.9, _compress),
     EditKind("noise", 4, 0.7, _noise),
 )
-"""The kinds of edits. Shares are larger for kinds that were hard for a public network or our first attempts."""
+"""The kinds of edits. Kinds that were hard for a public network or for our first attempts are more frequent."""
 
-_SHARES = np.array([kind.share for kind in KINDS]) / sum(kind.share for kind in KINDS)
+_PROBABILITIES = np.array([kind.share for kind in KINDS]) / sum(kind.share for kind in KINDS)

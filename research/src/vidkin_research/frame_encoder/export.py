@@ -1,4 +1,4 @@
-"""Export a student as a quantized ONNX file that takes uint8 frames, with a file that describes its provenance."""
+"""Export a student as a quantized ONNX file that takes uint8 frames, with a provenance file."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from vidkin_research.frame_encoder.whitening import fit_whitening
 __all__ = ["export_student", "provenance"]
 
 _OPSET = 17
-# Number of images on which ranges of maps are measured, each plain and edited; and batch size.
+# Number of images for calibrating the activation ranges, each unedited and edited; and the batch size.
 _CALIBRATION_IMAGES, _BATCH = 96, 8
 
 
 class _Pooled(nn.Module):
-    """The pooled maps of a student, scaled to unit length, for frames [N, side, side, 3] of bytes."""
+    """Computes a student's pooled maps, scaled to unit length, for uint8 frames [N, side, side, 3]."""
 
     def __init__(self, student: Student) -> None:
         super().__init__()
@@ -45,17 +45,17 @@ class _Pooled(nn.Module):
 
 
 def export_student(run: Run, material: Material, target: Path, *, teacher: str) -> Path:
-    """Write the averaged weights of a run with a whitening head, and ``TARGET.json`` with their provenance.
+    """Export the averaged weights of a run with a whitening head, and write their provenance to ``TARGET.json``.
 
-    The input is ``image``, uint8 [N, side, side, 3] in RGB, the output ``embedding``, unit vectors [N, D]. Weights and
-    maps have eight bits, with a scale per channel for weights. The head used in training gives vectors in the teacher's
-    space; the exported head is fitted to the quantized network, so that it accounts for quantization noise.
+    The input ``image`` is uint8 RGB [N, side, side, 3]; the output ``embedding`` contains unit vectors [N, D]. Weights
+    and activations have eight bits, with one scale per channel for weights. The training head outputs vectors in the
+    teacher's space; the exported head is fitted to the quantized network, so that it accounts for quantization noise.
 
     Args:
-        run: The run.
-        material: Images for measuring the ranges of maps.
-        target: The file to write.
-        teacher: Description of the teacher for the provenance.
+        run: The training run.
+        material: Images for calibrating the activation ranges.
+        target: Path of the file to write.
+        teacher: Description of the teacher for the provenance file.
 
     Raises:
         MissingPartError: onnx is not installed.
@@ -67,7 +67,7 @@ def export_student(run: Run, material: Material, target: Path, *, teacher: str) 
     target.parent.mkdir(parents=True, exist_ok=True)
     student = run.averaged.eval().to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     with tempfile.TemporaryDirectory(dir=target.parent) as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about the exporter itself; the newer exporter needs another package
+        warnings.simplefilter("ignore")  # deprecation of this exporter; the newer one needs another package
         whole, prepared = Path(folder, "whole.onnx"), Path(folder, "prepared.onnx")
         torch.onnx.export(
             _Pooled(student),
@@ -97,9 +97,9 @@ def export_student(run: Run, material: Material, target: Path, *, teacher: str) 
 
 
 def _take_bytes(file: Path) -> None:
-    """Let the first layer take the bytes of a frame directly, as integers with gray as their zero point.
+    """Let the first layer take uint8 frames directly, with gray as the zero point.
 
-    Otherwise each byte is converted to float, shifted and quantized again, which takes a tenth of the network's time.
+    Otherwise each byte is converted to float, shifted and requantized, which takes a tenth of the network's run time.
     """
     onnx = import_part("onnx", extra="train")
     model = onnx.load(str(file))
@@ -123,7 +123,7 @@ def _take_bytes(file: Path) -> None:
 
 
 def _fit_head(file: Path, run: Run, material: Material) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Fit a whitening to the pooled maps of the network in a file, with two edited views of each image."""
+    """Fit a whitening to the pooled maps of an exported network, with two edited views of each image."""
     settings, encode = run.settings, open_pixel_encoder(f"onnx:{file}")
     random = np.random.default_rng([settings.seed, 9])
     chosen = random.choice(
@@ -152,11 +152,11 @@ def _fit_head(file: Path, run: Run, material: Material) -> tuple[NDArray[np.floa
 
 
 def _append_whitening(file: Path, projection: NDArray[np.float64], shift: NDArray[np.float64]) -> None:
-    """Project the output of a network and normalize it again; the projection is stored in 16 bits."""
+    """Append a projection and a normalization to a network; the projection is stored in 16 bits."""
     onnx = import_part("onnx", extra="train")
     model = onnx.load(str(file))
     graph = model.graph
-    scale = 1 / np.abs(projection).max()  # has no effect on unit vectors
+    scale = 1 / np.abs(projection).max()  # cancels out when the output is normalized
     stored = (scale * projection.T).astype(np.float16)
     graph.initializer.append(onnx.numpy_helper.from_array(stored, "whitening16"))
     graph.initializer.append(onnx.numpy_helper.from_array((scale * shift).astype(np.float32), "shift"))
@@ -176,17 +176,17 @@ def _append_whitening(file: Path, projection: NDArray[np.float64], shift: NDArra
 
 
 class _CalibrationReader:
-    """Supplies calibration batches to the quantization library."""
+    """Supplies calibration batches to ONNX Runtime's quantizer."""
 
     def __init__(self, material: Material, side: int) -> None:
-        self._batches = self._draw(material, side)
+        self._batches = self._sample_batches(material, side)
 
     def get_next(self) -> dict[str, NDArray[np.uint8]] | None:
-        """The next batch; None after the last."""
+        """Return the next batch, or None after the last one."""
         return next(self._batches, None)
 
     @staticmethod
-    def _draw(material: Material, side: int) -> Iterator[dict[str, NDArray[np.uint8]]]:
+    def _sample_batches(material: Material, side: int) -> Iterator[dict[str, NDArray[np.uint8]]]:
         random = np.random.default_rng(0)
         chosen = random.choice(material.training, size=_CALIBRATION_IMAGES)
         for first in range(0, len(chosen), _BATCH):
@@ -199,7 +199,7 @@ class _CalibrationReader:
 
 
 def provenance(run: Run, teacher: str) -> dict[str, Any]:
-    """Provenance of a network: images with their licenses, teacher, settings, steps and curve."""
+    """Return the provenance of a network: images with their licenses, teacher, settings, steps and curve."""
     measured = [row for row in run.curve if "recall" in row]
     every = max(1, len(run.curve) // 60)
     return {

@@ -1,10 +1,10 @@
 """Fold a teacher into a narrower student: prune the channels of every block and refit the rest by least squares.
 
-Block by block, from the first: remove the channels whose loss the remaining ones compensate best (structured form of
+Block by block, from the first, remove the channels that the remaining ones can best compensate for (structured form of
 Hassibi and Stork 1993, "Second order derivatives for network pruning"), then fit every convolution by ridge regression
 to the output of the teacher's block for the same images (He, Zhang and Sun 2017, "Channel pruning for accelerating very
-deep neural networks"). The inputs of each fit are the student's own maps, so each block also corrects the errors of the
-blocks before it. No gradients are computed.
+deep neural networks"). Each fit uses the student's own maps as inputs, so a block also corrects the errors of earlier
+blocks. No gradients are computed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ logger = logging.getLogger(__name__)
 Maps = list[torch.Tensor]
 Positions = list[torch.Tensor]
 
-# Images per batch, and sampled map positions per image.
+# Number of images per batch, and of sampled map positions per image.
 _BATCH, _POSITIONS = 32, 48
-# Relative to the mean square of the inputs.
+# Ridge penalties, relative to the mean square of the inputs.
 _RIDGE, _PRUNING_RIDGE = 1e-4, 1e-3
 
 
@@ -38,8 +38,8 @@ class Normal:
     """Normal equations of a linear map with a bias, accumulated over batches of rows.
 
     Args:
-        inputs: Number of columns of the inputs.
-        outputs: Number of columns of the targets.
+        inputs: Number of input columns.
+        outputs: Number of target columns.
     """
 
     def __init__(self, inputs: int, outputs: int) -> None:
@@ -50,18 +50,18 @@ class Normal:
     def add(self, inputs: torch.Tensor, targets: torch.Tensor) -> None:
         """Add rows of inputs [N, inputs] and targets [N, outputs]."""
         design = torch.cat([inputs, torch.ones(len(inputs), 1)], dim=1)
-        with torch.autocast("cpu", enabled=False):  # bfloat16 sums would keep 8 bits only
+        with torch.autocast("cpu", enabled=False):  # bfloat16 sums would have only 8 bits of precision
             self._squares += (design.T @ design).double()
             self._products += (design.T @ targets).double()
         self._rows += len(inputs)
 
     def covariance(self) -> torch.Tensor:
-        """Covariance of the inputs, [inputs, inputs]."""
+        """Return the covariance of the inputs, [inputs, inputs]."""
         mean = self._squares[:-1, -1] / self._rows
         return self._squares[:-1, :-1] / self._rows - mean[:, None] * mean
 
     def solve(self, ridge: float) -> tuple[torch.Tensor, torch.Tensor]:
-        """The least-squares weights [outputs, inputs] and bias [outputs]; the ridge does not penalize the bias."""
+        """Solve for the weights [outputs, inputs] and bias [outputs]; the ridge penalty does not apply to the bias."""
         penalty = ridge * self._squares.diagonal()[:-1].mean() * torch.eye(len(self._squares), dtype=torch.float64)
         penalty[-1, -1] = 0.0
         solved = torch.linalg.solve(self._squares + penalty, self._products)
@@ -69,12 +69,12 @@ class Normal:
 
 
 def channels_to_keep(covariance: torch.Tensor, weights: torch.Tensor, taps: int, count: int) -> torch.Tensor:
-    """Select the input channels that a linear layer needs most when the kept ones compensate for the removed ones.
+    """Select the input channels that a linear layer needs most, if the kept ones compensate for the removed ones.
 
     Args:
         covariance: Covariance of the inputs, [C * taps, C * taps].
         weights: Weights of the layer, [outputs, C * taps].
-        taps: Adjacent inputs per channel: 9 for a 3 x 3 convolution.
+        taps: Number of adjacent inputs per channel: 9 for a 3 x 3 convolution.
         count: Number of channels to keep.
 
     Returns:
@@ -90,10 +90,10 @@ def channels_to_keep(covariance: torch.Tensor, weights: torch.Tensor, taps: int,
         own = inverse.view(channels, taps, channels, taps)[left, :, left, :]
         lost = weights.view(-1, channels, taps)[:, left].permute(1, 2, 0)
         worth = (lost * torch.linalg.solve(own, lost)).sum(dim=(1, 2))
-        # One at a time: of two identical channels either can be removed, but not both.
+        # Remove one channel at a time: of two identical channels, either can be removed, but not both.
         leaving = left[worth.argmin()]
         inputs = leaving * taps + torch.arange(taps)
-        # Compensate the weights of the other inputs, and reduce the inverse covariance to them.
+        # Update the weights of the remaining inputs to compensate, and reduce the inverse covariance to these inputs.
         share = torch.linalg.solve(inverse[inputs][:, inputs], inverse[inputs])
         weights -= weights[:, inputs] @ share
         inverse -= inverse[inputs].T @ share
@@ -108,13 +108,13 @@ def channels_to_keep(covariance: torch.Tensor, weights: torch.Tensor, taps: int,
 def fold_teacher(
     student: Student, teacher: Student, images: NDArray[np.uint8], *, seed: int = 0, bfloat16: bool = True
 ) -> None:
-    """Set all weights of a student except for its head, which is fitted to the teacher's vectors afterwards.
+    """Set all weights of a student except its head, which is fitted to the teacher's embeddings afterward.
 
     Args:
-        student: The network to fill. Its next block compensates for a block of the teacher that it lacks.
-        teacher: The whole network.
-        images: About a thousand images, plain and edited, shuffled; [N, side, side, 3], uint8.
-        seed: Seed of the sampled map positions.
+        student: The network to fill. If it lacks a block of the teacher, its next block compensates.
+        teacher: The full network.
+        images: About a thousand images [N, side, side, 3] uint8, unedited and edited, shuffled.
+        seed: Random seed for sampling map positions.
         bfloat16: Whether to compute maps in bfloat16.
     """
     random = torch.Generator().manual_seed(seed)
@@ -133,8 +133,8 @@ def fold_teacher(
                 ours = _apply(block, ours, bfloat16)
             theirs = _apply(original, theirs, bfloat16)
             if block is not None:
-                lost = _unexplained(ours, theirs, outside)
-                logger.info("stage %d, block %d: %.3f of the variance of its maps is lost", number, position, lost)
+                lost = _unexplained_variance(ours, theirs, outside)
+                logger.info("stage %d, block %d: lost %.3f of the variance of its maps", number, position, lost)
 
 
 def _select_outside(student: Student, teacher: Student, maps: Maps, bfloat16: bool) -> torch.Tensor:
@@ -153,8 +153,8 @@ def _apply(block: Callable[[torch.Tensor], torch.Tensor], maps: Maps, bfloat16: 
         return [block(each) for each in maps]
 
 
-def _unexplained(ours: Maps, theirs: Maps, outside: torch.Tensor | None) -> float:
-    """Squared error of a student's maps as a share of the variance of the teacher's maps."""
+def _unexplained_variance(ours: Maps, theirs: Maps, outside: torch.Tensor | None) -> float:
+    """Return the squared error of a student's maps as a fraction of the variance of the teacher's maps."""
     wrong = spread = 0.0
     for own, their in zip(ours, theirs, strict=True):
         right = _select(their, outside).float()
@@ -174,7 +174,7 @@ def _fold_block(
         ours: Inputs of the student's block.
         theirs: Inputs of the teacher's block.
         outside: Output channels of the teacher's block to fit; None for all.
-        random: Generator of the sampled positions.
+        random: Random generator for sampling positions.
     """
     stride = original.middle.stride[0]
     before = list(_sample_positions(theirs, 1, _POSITIONS * stride * stride, random))
@@ -186,13 +186,13 @@ def _fold_block(
     normal = Normal(block.reduce.in_channels, len(inner))
     for own, right, positions in zip(ours, reduced, before, strict=True):
         normal.add(_rows(own, positions), _rows(right[:, inner], positions))
-    _put(block.reduce, *normal.solve(_RIDGE))
+    _set_weights(block.reduce, *normal.solve(_RIDGE))
 
     maps = [functional.relu(block.reduce(each)) for each in ours]
     normal = Normal(9 * len(inner), len(outer))
     for own, right, positions in zip(maps, middled, after, strict=True):
         normal.add(_patches(own, stride, positions), _rows(right[:, outer], positions))
-    _put(block.middle, *normal.solve(_RIDGE))
+    _set_weights(block.middle, *normal.solve(_RIDGE))
 
     widens = isinstance(block.shortcut, nn.Conv2d)
     entering = block.reduce.in_channels if widens else 0
@@ -206,15 +206,15 @@ def _fold_block(
         else:
             normal.add(inputs, targets - entered)
     weight, shift = normal.solve(_RIDGE)
-    _put(block.expand, weight[:, : len(outer)], shift)
+    _set_weights(block.expand, weight[:, : len(outer)], shift)
     if isinstance(block.shortcut, nn.Conv2d):
-        _put(block.shortcut, weight[:, len(outer) :], torch.zeros_like(shift))
+        _set_weights(block.shortcut, weight[:, len(outer) :], torch.zeros_like(shift))
 
 
 def _select_inside(
     block: Block, original: Block, reduced: Maps, middled: Maps, outside: torch.Tensor | None, positions: Positions
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Select the channels of the teacher's block to keep before and after its middle convolution."""
+    """Select which channels of the teacher's block to keep before and after its middle convolution."""
     count, stride = block.reduce.out_channels, original.middle.stride[0]
     expand = original.expand.weight.flatten(1)
     normal = Normal(original.middle.out_channels, 1)
@@ -240,14 +240,14 @@ def _sample_positions(maps: Maps, stride: int, count: int, random: torch.Generat
 
 
 def _rows(maps: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-    """Values [N * P, C] of maps [N, C, H, W] at positions [N, P]."""
+    """Return the values [N * P, C] of maps [N, C, H, W] at positions [N, P]."""
     channels = maps.shape[1]
     chosen = maps.flatten(2).gather(2, positions[:, None].expand(-1, channels, -1))
     return chosen.transpose(1, 2).reshape(-1, channels).float()
 
 
 def _patches(maps: torch.Tensor, stride: int, positions: torch.Tensor) -> torch.Tensor:
-    """Inputs [N * P, 9 * C] of a 3 x 3 convolution at positions [N, P] of its output."""
+    """Return the inputs [N * P, 9 * C] of a 3 x 3 convolution at output positions [N, P]."""
     unfolded = functional.unfold(maps.float(), 3, padding=1, stride=stride)
     return _rows(unfolded[..., None], positions)
 
@@ -256,7 +256,7 @@ def _select(maps: torch.Tensor, channels: torch.Tensor | None) -> torch.Tensor:
     return maps if channels is None else maps[:, channels]
 
 
-def _put(layer: nn.Conv2d, weight: torch.Tensor, shift: torch.Tensor) -> None:
+def _set_weights(layer: nn.Conv2d, weight: torch.Tensor, shift: torch.Tensor) -> None:
     layer.weight.copy_(weight.view(layer.weight.shape))
     assert layer.bias is not None
     layer.bias.copy_(shift)

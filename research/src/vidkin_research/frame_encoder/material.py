@@ -1,7 +1,7 @@
-"""Training data of a student: images with the teacher's vectors, and batches of edited views.
+"""Training data for a student: images with their teacher embeddings, and batches of edited views.
 
-A batch has two newly edited views of each of its moments. Some are pairs of moments of one scene, so that every batch
-has three levels: the same moment, another moment of the same location, and other locations.
+A batch contains two freshly edited views of each moment. Some moments are paired with another moment of the same scene,
+so that every batch has three levels: the same moment, another moment of the same scene, and other scenes.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from vidkin_research.frame_encoder.teacher import PixelEncoder, vectors_file
 
 __all__ = ["Batch", "Material", "Witness", "open_material", "to_input"]
 
-# One in this many groups is used for validation, by the checksum of its name.
+# One in this many groups is used for validation, by a checksum of its name.
 _VALIDATION = 50
-# Minimum seconds between two moments of one scene in a batch: a search must distinguish moments a second apart.
+# Minimum seconds between paired moments of one scene: a search must distinguish moments one second apart.
 _MIN_DISTANCE = 1.0
-# Share of moments with one unedited view, because an index stores unedited frames.
+# Fraction of moments that keep one view unedited, because an index stores unedited frames.
 _PLAIN = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """Views of moments, with the targets of the student.
+    """Views of moments, with the student's targets.
 
     Attributes:
         images: [N, side, side, 3] uint8.
-        moments: [N] number of the moment of each view.
-        groups: [N] number of the scene.
-        plain: [N, D] the teacher's vectors of the unedited moments.
-        shown: [K] rows of the edited views that the teacher describes as well; K is 0 without a teacher.
-        seen: [K, D] its vectors of these views.
+        moments: [N] index of each view's moment.
+        groups: [N] index of each view's scene.
+        plain: [N, D] teacher embeddings of the unedited moments.
+        shown: [K] rows of the edited views that the teacher also embeds; K is 0 without a teacher.
+        seen: [K, D] teacher embeddings of these views.
     """
 
     images: NDArray[np.uint8]
@@ -52,12 +52,12 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A teacher that describes some of the edited views of each batch, exactly as the student gets them.
+    """A teacher that embeds some edited views of each batch during training, exactly as the student sees them.
 
     Attributes:
         encode: The teacher.
-        side: Side of its input squares in pixels.
-        count: Number of views per batch that it describes.
+        side: Side in pixels of its square input.
+        count: Number of views per batch that it embeds.
     """
 
     encode: PixelEncoder
@@ -67,17 +67,16 @@ class Witness:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Material:
-    """Training and validation images, and pairs of images of one scene.
+    """Training and validation images, and pairs of images from one scene.
 
     Attributes:
         work: The work folder.
         pictures: All images.
-        groups: [P] number of the scene of each image.
-        vectors: [P, D] the teacher's unit vectors of the images.
+        groups: [P] index of each image's scene.
+        vectors: [P, D] teacher embeddings of the images, unit vectors.
         training: Rows of the training images.
         validation: Rows of the validation images, from other groups.
-        pairs: For each training image, other images of the same scene that are far enough away in time, if there are
-            any.
+        pairs: For each training image that has any, the images of the same scene that are far enough away in time.
     """
 
     work: Path
@@ -91,8 +90,8 @@ class Material:
     def draw(
         self, random: np.random.Generator, *, moments: int, paired: float, side: int, witness: Witness | None = None
     ) -> Batch:
-        """Draw two views of each of ``moments`` moments, a share ``paired`` of which are pairs of one scene; the
-        witness describes some of the edited views."""
+        """Sample two views of each of ``moments`` moments, a fraction ``paired`` of which are paired within a scene;
+        ``witness`` embeds some of the edited views."""
         chosen: list[int] = []
         leaders = list(self.pairs)
         for _ in range(round(paired * moments / 2) if leaders else 0):
@@ -101,12 +100,12 @@ class Material:
         chosen += random.choice(self.training, size=moments - len(chosen)).tolist()
         views = [number for number in chosen for _ in (0, 1)]
         images = [
-            self._image(number, random, edited=bool(place % 2) or random.random() >= _PLAIN)
-            for place, number in enumerate(views)
+            self._image(number, random, edited=bool(row % 2) or random.random() >= _PLAIN)
+            for row, number in enumerate(views)
         ]
-        # Every second view is edited.
+        # Every second view is always edited.
         shown = list(range(1, len(views), 2))[: witness.count if witness else 0]
-        seen = [witness.encode(squared(images[place], witness.side)[None]) for place in shown] if witness else []
+        seen = [witness.encode(squared(images[row], witness.side)[None]) for row in shown] if witness else []
         return Batch(
             images=np.stack([squared(image, side) for image in images]),
             moments=torch.tensor(views),
@@ -117,7 +116,7 @@ class Material:
         )
 
     def view(self, number: int, random: np.random.Generator, *, side: int, edited: bool) -> NDArray[np.uint8]:
-        """Return an image [side, side, 3], unedited or with a new edit."""
+        """Return an image [side, side, 3], unedited or with a new random edit."""
         return squared(self._image(number, random, edited=edited), side)
 
     def _image(self, number: int, random: np.random.Generator, *, edited: bool) -> NDArray[np.uint8]:
@@ -127,12 +126,12 @@ class Material:
         return image
 
     def draw_bank(self, random: np.random.Generator, count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Draw the teacher's vectors of training images, [count, D], and their groups."""
+        """Sample training images; return their teacher embeddings [count, D] and their groups [count]."""
         chosen = random.choice(self.training, size=count)
         return torch.from_numpy(self.vectors[chosen].astype(np.float32)), torch.from_numpy(self.groups[chosen])
 
     def _other(self, number: int, random: np.random.Generator) -> NDArray[np.uint8]:
-        """A training image of another group."""
+        """Return a random training image from another group."""
         while True:
             other = int(random.choice(self.training))
             if self.groups[other] != self.groups[number]:
@@ -140,15 +139,15 @@ class Material:
 
 
 def to_input(images: NDArray[np.uint8]) -> torch.Tensor:
-    """Convert images [N, H, W, 3] to a student's input: [N, 3, H, W] from 0 to 255, channels last in memory."""
+    """Convert images [N, H, W, 3] to a student's input: [N, 3, H, W] from 0 to 255, in channels-last memory format."""
     return torch.from_numpy(images).permute(0, 3, 1, 2).float()
 
 
 def open_material(work: Path) -> Material:
-    """Open the images of a work folder that have the teacher's vectors.
+    """Open the images of a work folder that have teacher embeddings.
 
     Raises:
-        InvalidArgumentError: There are none.
+        InvalidArgumentError: No image has a teacher embedding.
     """
     pictures: list[Picture] = []
     vectors: list[NDArray[np.float16]] = []
@@ -157,7 +156,7 @@ def open_material(work: Path) -> Material:
             pictures += read_pictures(work, source)
             vectors.append(np.load(vectors_file(work, source)))
     if not pictures:
-        raise InvalidArgumentError(f"{work} has no images with the teacher's vectors; run `pictures` and `teach` first")
+        raise InvalidArgumentError(f"{work}: no images with teacher embeddings; run `pictures` and `teach` first")
     names: dict[str, int] = {}
     groups = np.array([names.setdefault(each.group, len(names)) for each in pictures])
     held = np.array([zlib.crc32(name.encode()) % _VALIDATION == 0 for name in names])[groups]

@@ -1,9 +1,9 @@
-"""The student network: fewer and narrower residual blocks of the teacher, for smaller frames.
+"""The student network: fewer and narrower residual blocks than the teacher, for smaller frames.
 
 The public teacher is a ResNet-50 (He et al. 2016) with generalized-mean pooling and one linear layer, stored with
-quantized weights. A student has the same blocks with fewer channels (`vidkin_research.frame_encoder.fold`), and learns
-to give the teacher's vectors for smaller frames. Batch norms are already folded into the convolutions, and the
-normalization of pixels into the first one.
+quantized weights. A student has the same kind of blocks with fewer channels (`vidkin_research.frame_encoder.fold`) and
+learns to reproduce the teacher's embeddings from smaller frames. Batch norms are already folded into the convolutions,
+and pixel normalization into the first one.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from vidkin.errors import InvalidArgumentError
 
 __all__ = ["GRAY", "Block", "Student", "StudentSettings", "generalized_mean", "load_student", "load_teacher"]
 
-# Stages of a ResNet-50: channels inside a block, output channels, number of blocks, stride.
+# ResNet-50 stages: channels inside a block, output channels, number of blocks, stride.
 _STAGES = ((64, 256, 3, 1), (128, 512, 4, 2), (256, 1024, 6, 2), (512, 2048, 3, 2))
 _STEM = 64
-# Mean and standard deviation of ImageNet pixels, by which the input of a ResNet-50 is normalized.
+# Mean and standard deviation of ImageNet pixels, used to normalize the input of a ResNet-50.
 _MEAN, _DEVIATION = (123.675, 116.28, 103.53), (58.395, 57.12, 57.375)
-# Subtracted from every byte instead, the same for all colors, so that bytes remain integers with this zero point.
+# Subtracted from every channel instead of the means, so that the input stays uint8 with this zero point.
 GRAY = 114.0
-# Minimum of pooled values, and the teacher's exponent.
+# Minimum value in pooling, and the teacher's pooling exponent.
 _MIN_POOLED, _POWER = 1e-6, 3.0
 _DIMENSION = 512
 
@@ -42,10 +42,10 @@ class StudentSettings:
 
     Attributes:
         side: Side of the input in pixels.
-        blocks: Indices of the teacher's blocks to keep in each of its four stages, including the first of each stage.
-        inside: Number of channels to keep inside the blocks of each stage.
+        blocks: Indices of the teacher's blocks to keep in each of the four stages; the first block is required.
+        inside: Number of channels inside the blocks of each stage.
         outside: Number of output channels of the last stage.
-        frozen: Number of stages, from the first, that are not trained; with any, the stem is not trained either.
+        frozen: Number of frozen stages, counted from the first; if above 0, the stem is frozen too.
     """
 
     side: int = 176
@@ -56,17 +56,17 @@ class StudentSettings:
 
     @classmethod
     def whole(cls, side: int) -> StudentSettings:
-        """The teacher's own architecture."""
+        """Return the settings of the teacher's architecture."""
         return cls(side=side, inside=tuple(inside for inside, *_ in _STAGES), outside=_STAGES[-1][1])
 
     def __post_init__(self) -> None:
         if self.side < 32:
             raise InvalidArgumentError(f"side must be at least 32, got {self.side}")
         if len(self.blocks) != len(_STAGES) or len(self.inside) != len(_STAGES):
-            raise InvalidArgumentError(f"blocks and inside must name {len(_STAGES)} stages")
+            raise InvalidArgumentError(f"blocks and inside must have one entry for each of the {len(_STAGES)} stages")
         for (most, _, count, _), kept, inside in zip(_STAGES, self.blocks, self.inside, strict=True):
             if list(kept) != sorted({0, *kept}) or kept[-1] >= count:
-                raise InvalidArgumentError(f"blocks of a stage must rise from 0 and stay below {count}, got {kept}")
+                raise InvalidArgumentError(f"blocks of a stage must increase from 0 to at most {count - 1}, got {kept}")
             if not 1 <= inside <= most:
                 raise InvalidArgumentError(f"inside must be from 1 to {most} for this stage, got {inside}")
         if not 1 <= self.outside <= _STAGES[-1][1]:
@@ -76,7 +76,7 @@ class StudentSettings:
 
 
 class Block(nn.Module):
-    """Three convolutions around a shortcut."""
+    """Residual block of three convolutions and a shortcut."""
 
     def __init__(self, inward: int, inside: int, outward: int, stride: int, *, widens: bool) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Block(nn.Module):
 
 
 class Student(nn.Module):
-    """Unit vectors [N, 512] of frames [N, 3, side, side] with values from 0 to 255."""
+    """Network that maps frames [N, 3, side, side] with values from 0 to 255 to unit vectors [N, 512]."""
 
     def __init__(self, settings: StudentSettings) -> None:
         super().__init__()
@@ -110,29 +110,29 @@ class Student(nn.Module):
         self.head = nn.Linear(width, _DIMENSION)
 
     def trained(self) -> Iterator[nn.Parameter]:
-        """The parameters of the backbone that are trained."""
+        """Yield the backbone parameters that are trained."""
         frozen = self.settings.frozen
         for part in (*([] if frozen else [self.stem]), *self.stages[frozen:]):
             yield from part.parameters()
 
     def begin(self, images: torch.Tensor) -> torch.Tensor:
-        """Input maps of the first stage."""
+        """Compute the input maps of the first stage."""
         return functional.max_pool2d(functional.relu(self.stem(images - GRAY)), 3, 2, 1)
 
     def pooled(self, images: torch.Tensor) -> torch.Tensor:
-        """The generalized mean of the last maps, [N, outside], the input of the head."""
+        """Compute the generalized mean of the last maps, [N, outside], which is the input of the head."""
         maps = self.begin(images)
         for stage in self.stages:
             maps = stage(maps)
         return generalized_mean(maps)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
-        """Unit vectors [N, 512] of images [N, 3, side, side] with values from 0 to 255."""
+        """Compute unit vectors [N, 512] of images [N, 3, side, side] with values from 0 to 255."""
         return functional.normalize(self.head(self.pooled(images)), dim=1)
 
 
 def generalized_mean(maps: torch.Tensor) -> torch.Tensor:
-    """The teacher's pooling of maps [N, C, H, W] to [N, C]: the cubic mean of positive values."""
+    """Pool maps [N, C, H, W] to [N, C] like the teacher: the cubic mean of positive values."""
     return maps.float().clamp(min=_MIN_POOLED).pow(_POWER).mean(dim=(2, 3)).pow(1.0 / _POWER)
 
 
@@ -140,11 +140,11 @@ def load_teacher(file: Path, *, side: int) -> Student:
     """Load the teacher as a `Student` for frames of any side.
 
     Args:
-        file: An ONNX file of a quantized ResNet-50 (QDQ) that ends in a linear layer.
-        side: Side for the settings.
+        file: ONNX file of a quantized ResNet-50 (QDQ) that ends in a linear layer.
+        side: Side of the input in pixels.
 
     Raises:
-        InvalidArgumentError: The file holds another network.
+        InvalidArgumentError: The file contains another network.
         MissingPartError: onnx is not installed.
     """
     convolutions, head = _read(file)
@@ -158,29 +158,29 @@ def load_teacher(file: Path, *, side: int) -> Student:
     given = iter(convolutions)
     weight, bias = next(given)
     weight = weight / np.array(_DEVIATION, np.float32)[:, None, None]
-    # Adjust the bias, so that bytes minus gray give the same sums as bytes minus the mean.
+    # Adjust the bias so that subtracting gray gives the same result as subtracting the mean.
     bias = bias + weight.sum(axis=(2, 3)) @ (GRAY - np.array(_MEAN, np.float32))
-    _put(teacher.stem, weight, bias)
+    _set_weights(teacher.stem, weight, bias)
     for stage in teacher.stages:
         for number, block in enumerate(stage.children()):
-            _put(block.reduce, *next(given))
+            _set_weights(block.reduce, *next(given))
             if number == 0:
-                _put(block.shortcut, *next(given))
-            _put(block.middle, *next(given))
-            _put(block.expand, *next(given))
-    _put(teacher.head, *head)
+                _set_weights(block.shortcut, *next(given))
+            _set_weights(block.middle, *next(given))
+            _set_weights(block.expand, *next(given))
+    _set_weights(teacher.head, *head)
     return teacher
 
 
 def load_student(student: Student, file: Path) -> None:
-    """Load all weights of a student except the head from an exported student of the same architecture.
+    """Load all weights except the head from an exported student with the same architecture.
 
     Args:
         student: The network to fill.
-        file: An ONNX file that `vidkin_research.frame_encoder.export.export_student` wrote.
+        file: ONNX file written by `vidkin_research.frame_encoder.export.export_student`.
 
     Raises:
-        InvalidArgumentError: The file holds another network.
+        InvalidArgumentError: The file contains another network.
         MissingPartError: onnx is not installed.
     """
     _, values = _open(file)
@@ -196,8 +196,8 @@ def load_student(student: Student, file: Path) -> None:
                 ) from None
             if stored.shape != parameter.shape:
                 raise InvalidArgumentError(
-                    f"{name} of {file} must be {tuple(parameter.shape)}, got {tuple(stored.shape)}; use the recipe "
-                    "it was trained with"
+                    f"{file}: {name} must be {tuple(parameter.shape)}, got {tuple(stored.shape)}; use the recipe "
+                    "that the student was trained with"
                 )
             parameter.copy_(stored)
 
@@ -205,14 +205,14 @@ def load_student(student: Student, file: Path) -> None:
 _Layer = tuple[NDArray[np.float32], NDArray[np.float32]]
 
 
-def _put(layer: Any, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> None:
+def _set_weights(layer: Any, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> None:
     with torch.no_grad():
         layer.weight.copy_(torch.tensor(weight))
         layer.bias.copy_(torch.tensor(bias))
 
 
 def _read(file: Path) -> tuple[list[_Layer], _Layer]:
-    """Read weights and biases of the convolutions, in order, and of the linear layer."""
+    """Read the weights and biases of the convolutions, in order, and of the linear layer."""
     nodes, values = _open(file)
     layers = [(values(node.input[1]), values(node.input[2])) for node in nodes if node.op_type == "Conv"]
     heads = [(values(node.input[1]), values(node.input[2])) for node in nodes if node.op_type == "Gemm"]
@@ -222,7 +222,7 @@ def _read(file: Path) -> tuple[list[_Layer], _Layer]:
 
 
 def _open(file: Path) -> tuple[list[Any], Callable[[str], NDArray[np.float32]]]:
-    """Open a network: its nodes, and a function that returns a tensor by name, with KeyError for an unknown one."""
+    """Open a network; return its nodes, and a function that returns a tensor by name or raises KeyError."""
     onnx = import_part("onnx", extra="train")
     graph = onnx.load(str(file)).graph
     stored = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}

@@ -1,4 +1,4 @@
-"""Objective of a student: imitate the teacher, distinguish images, and preserve the order of three levels."""
+"""Training objective of a student: imitate the teacher, distinguish images, and preserve the order of three levels."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ Order = Literal["quad_linear", "radial", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectiveSettings:
-    """Weights and constants of the objective.
+    """Loss weights and constants of the objective.
 
     Attributes:
         order: The order-preserving loss for the three levels.
-        plain: Weight of the cosine to the teacher's vector of the unedited image.
-        same: Weight of the cosine to the teacher's vector of the same edited view, for views that it describes.
-        contrast: Weight of InfoNCE against the teacher's vectors of other images.
-        entropy: Weight of the term that spreads the vectors.
+        plain: Weight of the cosine to the teacher embedding of the unedited image.
+        same: Weight of the cosine to the teacher embedding of the same edited view, for views that the teacher embeds.
+        contrast: Weight of InfoNCE against the teacher embeddings of other images.
+        entropy: Weight of the entropy term, which spreads the vectors.
         ordered: Weight of the order-preserving loss.
         temperature: Temperature of InfoNCE.
     """
@@ -57,13 +57,13 @@ class ObjectiveSettings:
 def objective_terms(
     vectors: Tensor, batch: Batch, bank: Tensor, bank_groups: Tensor, settings: ObjectiveSettings
 ) -> dict[str, Tensor]:
-    """The weighted terms, whose sum is minimized.
+    """Compute the weighted loss terms, whose sum is minimized.
 
     Args:
         vectors: [N, D] unit vectors of the student.
         batch: The views.
-        bank: [M, D] the teacher's vectors of other images.
-        bank_groups: [M] their groups.
+        bank: [M, D] teacher embeddings of other images.
+        bank_groups: [M] groups of these images.
         settings: Weights and constants.
     """
     plain = 1.0 - (vectors * batch.plain).sum(dim=1).mean()
@@ -81,7 +81,7 @@ def objective_terms(
 
 
 def _contrast(vectors: Tensor, batch: Batch, bank: Tensor, bank_groups: Tensor, temperature: float) -> Tensor:
-    """InfoNCE: the teacher's vector of the same image against its vectors of images of other groups."""
+    """InfoNCE with the teacher embedding of the same image as the positive and those of other groups as negatives."""
     own = (vectors * batch.plain).sum(dim=1, keepdim=True)
     others = (vectors @ bank.T).masked_fill(batch.groups[:, None] == bank_groups, -torch.inf)
     logits = torch.cat([own, others], dim=1) / temperature
@@ -89,8 +89,7 @@ def _contrast(vectors: Tensor, batch: Batch, bank: Tensor, bank_groups: Tensor, 
 
 
 def spread(vectors: Tensor, moments: Tensor) -> Tensor:
-    """The entropy term of SSCD (KoLeo): the negative logarithm of the distance to the nearest vector of another
-    moment."""
+    """Entropy term of SSCD (KoLeo): negative logarithm of the distance to the nearest vector of another moment."""
     same = moments[:, None] == moments
     products = (vectors @ vectors.T).masked_fill(same, -1.0)
     distances = (2.0 - 2.0 * products.max(dim=1).values).clamp(min=1e-6).sqrt()
@@ -98,26 +97,26 @@ def spread(vectors: Tensor, moments: Tensor) -> Tensor:
 
 
 def order_by_average_precision(vectors: Tensor, moments: Tensor, groups: Tensor) -> Tensor:
-    """QuadLinear-AP for both steps: the same moment before everything else, and the same location before others."""
+    """QuadLinear-AP at two levels: the same moment before everything else, and the same location before other ones."""
     scores = vectors @ vectors.T
     same_moment = moments[:, None] == moments
     same_place = groups[:, None] == groups
     first = quad_linear_ap_loss(scores, same_moment.float())
-    # Without the same moment in the second list, where it would only push other moments down.
+    # Leave the same moment out of the second list, where it would only push other moments down.
     second = quad_linear_ap_loss(scores, same_place.float().masked_fill(same_moment, -1.0))
     return first + second
 
 
 def order_by_radius(vectors: Tensor, moments: Tensor, groups: Tensor) -> Tensor:
-    """Radial on the quadlets of a batch, see :func:`quadlets_in`."""
+    """Radial loss on the quadlets of a batch, see :func:`quadlets_in`."""
     members = quadlets_in(vectors, moments, groups)
-    # Without the gradient through the radius: with it, clusters shrink faster than negatives are pushed away.
+    # No gradient through the radius: with it, clusters shrink faster than negatives are pushed away.
     return radial_loss(*members, detach_radius=True) if len(members[0]) else vectors.sum() * 0.0
 
 
 def quadlets_in(vectors: Tensor, moments: Tensor, groups: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The quadlets of a batch, four times [B, D]: two views of a moment, the first view of another moment of its
-    location, and the nearest view of another location; B is 0 if the batch has none."""
+    """Return the quadlets of a batch as four tensors [B, D]: two views of a moment, the first view of another moment of
+    its location, and the nearest view of another location; B is 0 if the batch has none."""
     same_moment = moments[:, None] == moments
     same_place = groups[:, None] == groups
     others = same_moment & ~torch.eye(len(moments), dtype=torch.bool)

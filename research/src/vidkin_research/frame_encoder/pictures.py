@@ -1,4 +1,4 @@
-"""Gather the training images as JPEG files in one folder, with a list per source."""
+"""Gather the training images as JPEG files in one folder, with one list per source."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ __all__ = ["Picture", "fetch_packages", "gather", "read_pictures", "read_sources
 
 logger = logging.getLogger(__name__)
 
-# Maximum sides of stored images.
+# Maximum shorter and longer side of stored images, in pixels.
 _SHORT, _LONG = 320, 720
-# Minimum side in pixels of a tile of a large image.
+# Minimum side in pixels of a tile cut from a large image.
 _TILE = 360
-# Images with more pixels, mostly pointlessly enlarged drawings, are skipped before decoding.
+# Images with more pixels, mostly drawings scaled up needlessly, are skipped before decoding.
 _MAX_PIXELS = 40_000_000
 _SUFFIXES = {".png", ".jpg", ".jpeg", ".webp"}
 _DRAWN = 5000
@@ -47,7 +47,7 @@ class Picture:
     Attributes:
         file: Path of the JPEG file in the work folder.
         source: Name of its package or folder.
-        group: The scene: frames of one scene share a group, every other image has its own.
+        group: Scene: frames of one scene share a group; every other image has its own group.
         time: Seconds from the start of its video; 0 for a photograph.
     """
 
@@ -63,7 +63,7 @@ class Picture:
 
 
 def fetch_packages(work: Path) -> None:
-    """Download the packages with apt and unpack them below the work folder, without installing any."""
+    """Download the packages with apt and unpack them in the work folder without installing them."""
     for package in PACKAGES:
         target = work / "unpacked" / package.name
         if target.exists():
@@ -73,7 +73,7 @@ def fetch_packages(work: Path) -> None:
         subprocess.run(["apt-get", "download", "-q", package.name], cwd=downloads, check=True)
         found = sorted(downloads.glob(f"{package.name}_*.deb"))
         if not found:
-            raise InvalidArgumentError(f"apt-get did not download {package.name}; run apt-get update and try again")
+            raise InvalidArgumentError(f"apt-get failed to download {package.name}; run apt-get update and try again")
         partial_folder = target.with_name(f"{package.name}.partial")
         partial_folder.mkdir(parents=True, exist_ok=True)
         subprocess.run(["dpkg", "-x", str(found[-1]), str(partial_folder)], check=True)
@@ -84,8 +84,8 @@ def gather(work: Path, data: Path) -> int:
     """Write the images of every source that has no list yet, and return the total number of images.
 
     Args:
-        work: Work folder, outside of the tree.
-        data: Folder of the shared data.
+        work: Work folder, outside the repository.
+        data: Folder with the shared data.
     """
     for package in PACKAGES:
         _gather_source(work, package.name, partial(_package_pictures, work, package))
@@ -96,7 +96,7 @@ def gather(work: Path, data: Path) -> int:
 
 
 def read_sources(work: Path) -> list[str]:
-    """Names of the sources that have been gathered, in alphabetical order."""
+    """Return the names of the gathered sources in alphabetical order."""
     return sorted(file.stem for file in (work / "lists").glob("*.json"))
 
 
@@ -106,14 +106,14 @@ def read_pictures(work: Path, source: str) -> list[Picture]:
 
 
 def squared(image: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """Stretch an image to [side, side, 3], like frames for an encoder."""
+    """Stretch an image to [side, side, 3], as encoders do with frames."""
     return fit_to_square(image, side, "stretch")
 
 
-_Found = Iterator[tuple[str, float, PILImage.Image]]  # group, seconds, image
+_Pictures = Iterator[tuple[str, float, PILImage.Image]]  # group, seconds, image
 
 
-def _gather_source(work: Path, name: str, read: Callable[[], _Found]) -> None:
+def _gather_source(work: Path, name: str, read: Callable[[], _Pictures]) -> None:
     label = name.replace("/", "-")
     file = work / "lists" / f"{label}.json"
     if file.exists():
@@ -129,10 +129,10 @@ def _gather_source(work: Path, name: str, read: Callable[[], _Found]) -> None:
     partial_file = file.with_suffix(".partial")
     partial_file.write_text(json.dumps(rows, indent=0))
     partial_file.rename(file)
-    logger.info("%s: %d pictures", name, len(rows))
+    logger.info("%s: %d images", name, len(rows))
 
 
-def _package_pictures(work: Path, package: Package) -> _Found:
+def _package_pictures(work: Path, package: Package) -> _Pictures:
     folder = work / "unpacked" / package.name
     files = [
         file
@@ -145,7 +145,7 @@ def _package_pictures(work: Path, package: Package) -> _Found:
     named = [(file.relative_to(folder).as_posix(), file.read_bytes) for file in files]
     for file in folder.rglob("*.rcc"):
         named += [(f"{file.stem}-{number}", partial(bytes, piece)) for number, piece in enumerate(_webp_in(file))]
-    # In order of checksums, so that a limit takes images from every part of the package.
+    # Sort by checksum, so that a limit takes images from all parts of the package.
     named.sort(key=lambda pair: (zlib.crc32(pair[0].encode()), pair[0]))
     seen: set[bytes] = set()
     count = 0
@@ -154,7 +154,7 @@ def _package_pictures(work: Path, package: Package) -> _Found:
         if picture is None or min(picture.size) < package.short_side:
             continue
         look = _appearance_key(picture)
-        if look in seen:  # the same drawing in several sizes or folders
+        if look in seen:  # the same drawing in another size or folder
             continue
         seen.add(look)
         for number, tile in enumerate(_tiles(picture, package.tiles)):
@@ -165,14 +165,14 @@ def _package_pictures(work: Path, package: Package) -> _Found:
 
 
 def _webp_in(file: Path) -> Iterator[bytes]:
-    """Images inside a resource file of Qt, which stores them uncompressed."""
+    """Yield the WebP images in a Qt resource file, which stores them uncompressed."""
     content = file.read_bytes()
     for found in re.finditer(rb"RIFF(....)WEBP", content, re.DOTALL):
         (length,) = struct.unpack("<I", found.group(1))
         yield content[found.start() : found.start() + length + 8]
 
 
-def _folder_pictures(data: Path, folder: Folder) -> _Found:
+def _folder_pictures(data: Path, folder: Folder) -> _Pictures:
     root = data / folder.name
     if not folder.frames:
         for file in sorted(root.rglob("*.jpg")):
@@ -204,13 +204,13 @@ def _frames(file: Path, folder: Folder) -> Iterator[tuple[float, NDArray[np.uint
                 return
 
 
-def _drawn_pictures() -> _Found:
+def _drawn_pictures() -> _Pictures:
     for number in range(_DRAWN):
         yield str(number), 0.0, _fit(PILImage.fromarray(draw_page(np.random.default_rng([57, number]))))
 
 
 def _open_image(content: bytes) -> PILImage.Image | None:
-    """Open an image in RGB, with one color behind transparent parts; None if it cannot be read or is plain."""
+    """Open an image as RGB, with one color behind transparent parts; None if it is unreadable or has no content."""
     try:
         with PILImage.open(io.BytesIO(content)) as file:
             if file.width * file.height > _MAX_PIXELS:
@@ -226,21 +226,21 @@ def _open_image(content: bytes) -> PILImage.Image | None:
                 picture = PILImage.alpha_composite(ground, picture)
             picture = picture.convert("RGB")
     except (OSError, ValueError, SyntaxError, PILImage.DecompressionBombError) as error:
-        logger.info("left out: %s", error)
+        logger.info("skipped: %s", error)
         return None
-    # Plain images are useless, because every other plain image would be a copy.
+    # Images of one color are useless, because all of them would be copies of each other.
     small = np.asarray(picture.convert("L").resize((32, 32)), dtype=np.float32)
     return None if small.std() < 6 or max(picture.size) > 5 * min(picture.size) else picture
 
 
 def _appearance_key(picture: PILImage.Image) -> bytes:
-    """A key that is equal for images that differ only in size or color."""
+    """Return a key that is equal for images that differ only in size or color."""
     small = np.asarray(picture.convert("L").resize((9, 8), PILImage.Resampling.BILINEAR), dtype=np.int16)
     return np.packbits(np.diff(small, axis=1) > 2).tobytes() + np.packbits(np.diff(small, axis=1) < -2).tobytes()
 
 
 def _tiles(picture: PILImage.Image, most: int) -> Iterator[PILImage.Image]:
-    """The full image, and disjoint parts of a large one."""
+    """Yield the full image, and disjoint tiles of a large image."""
     yield picture
     if most < 2:
         return

@@ -1,7 +1,7 @@
 """Evaluate raw frame vectors: one frame per second, scored by the mean of each query frame's best match.
 
-Any ONNX network that takes uint8 pixels [N, H, W, 3] is evaluated on copies of held-back sources with all edits of
-`vidkin_research.copies.edits.EDITS`, including kinds excluded from training, and on moments of one shot.
+Any ONNX network that takes uint8 pixels [N, H, W, 3] can be evaluated on copies of held-out sources with all edits of
+`vidkin_research.copies.edits.EDITS`, including those held out from training, and on moments of single shots.
 """
 
 from __future__ import annotations
@@ -45,26 +45,26 @@ __all__ = [
 Vectors = NDArray[np.float32]
 Box = tuple[float, float, float, float]
 
-# Short side of decoded frames, from which each network's squares are made.
+# Shorter side of decoded frames, which are then resized to each network's input.
 _SHORT_SIDE = 288
 _BATCH = 8
-# Views of a query: halves, quarters and the center, as left, top, right and bottom shares of the frame.
+# Views of a query frame: halves, quarters and the center, as (left, top, right, bottom) fractions of the frame.
 _VIEWS = (
     (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0), (0.0, 0.0, 1.0, 0.5), (0.0, 0.5, 1.0, 1.0),
     (0.0, 0.0, 0.5, 0.5), (0.5, 0.0, 1.0, 0.5), (0.0, 0.5, 0.5, 1.0), (0.5, 0.5, 1.0, 1.0),
     (0.25, 0.25, 0.75, 0.75),
 )  # fmt: skip
-# Margin by which a view must score higher than the full frame, because views also raise unrelated videos.
+# Margin by which a view must outscore the full frame, because views also raise the scores of unrelated videos.
 _VIEW_MARGIN = 0.1
-# Maximum seconds of a single shot to measure.
+# Only this many seconds of a single shot are evaluated.
 _MAX_SHOT = 30.0
-# Seconds used of an unrelated video.
+# Only the first seconds of an unrelated video are used.
 _OTHER_SECONDS = 8.0
 
 
 @cache
 def _boxes_key() -> str:
-    """A key that changes with the network that finds boxes."""
+    """Return a key that changes with the box network."""
     return hashlib.sha256(BOX_NETWORK_FILE.read_bytes()).hexdigest()[:9]
 
 
@@ -73,9 +73,9 @@ class Network:
     """A network to evaluate.
 
     Attributes:
-        name: Its name in the tables.
-        file: Its ONNX file.
-        side: Side of its input in pixels.
+        name: Name in the tables.
+        file: ONNX file.
+        side: Side of the input in pixels.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Network:
     side: int
 
     def key(self) -> str:
-        """A key that changes with the file and the side, so that stored vectors always belong to this network."""
+        """Return a key that changes with the file and the side, so that cached vectors belong to this network."""
         return hashlib.sha256(self.file.read_bytes() + str(self.side).encode()).hexdigest()[:12]
 
 
@@ -91,7 +91,7 @@ def parse_network(text: str) -> Network:
     """Parse ``NAME=FILE@SIDE``.
 
     Raises:
-        InvalidArgumentError: The text has another form.
+        InvalidArgumentError: The text has a different format.
     """
     name, _, rest = text.partition("=")
     file, _, side = rest.rpartition("@")
@@ -101,27 +101,27 @@ def parse_network(text: str) -> Network:
 
 
 def mean_of_best(query: Vectors, target: Vectors) -> float:
-    """Mean over the query's frames of the cosine to the best frame of the target."""
+    """Return the mean, over the query's frames, of the cosine to the best target frame."""
     return float((query @ target.T).max(axis=1).mean())
 
 
 def nearest_within(
     queries: Vectors, query_times: Sequence[float], targets: Vectors, target_times: Sequence[float], seconds: float
 ) -> float:
-    """Share of query frames whose most similar frame is within this many seconds."""
+    """Return the fraction of query frames whose most similar target frame is within this many seconds."""
     nearest = np.asarray(target_times)[(queries @ targets.T).argmax(axis=1)]
     return float((np.abs(nearest - np.asarray(query_times)) <= seconds).mean())
 
 
 class VectorStore:
-    """Vectors of videos by one network, computed once and stored in a folder.
+    """Computes frame vectors of videos with one network and caches them in a folder.
 
     Args:
         network: The network.
         folder: Folder of the stored vectors.
         rate: Frames per second.
-        short_side: Short side of decoded frames, from which the network's squares are made.
-        threads: Threads of the network.
+        short_side: Shorter side of decoded frames, which are then resized to the network's input.
+        threads: Number of threads for the network.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class VectorStore:
     def vectors(
         self, video: Path, *, start: float = 0.0, end: float | None = None, view: Box | None = None
     ) -> tuple[Vectors, list[float]]:
-        """[T, D] vectors of a video's frames, or of one view of them, and the times of the frames in seconds."""
+        """Return the vectors [T, D] of a video's frames, or of one view of them, and the frame times in seconds."""
         file = self._file(video, f"{start} {end}" + (f" {view}" if view is not None else ""))
         if file.exists():
             with np.load(file) as stored:
@@ -152,7 +152,7 @@ class VectorStore:
         return vectors, [float(value) for value in frames.timestamps]
 
     def information(self, video: Path) -> Vectors:
-        """[T] information of the frames of a video."""
+        """Return the information [T] of a video's frames."""
         self.vectors(video)
         with np.load(self._file(video, "0.0 None")) as stored:
             information: Vectors = stored["information"]
@@ -165,7 +165,7 @@ class VectorStore:
         return self._folder / f"{hashlib.sha256(known.encode()).hexdigest()[:16]}.npz"
 
     def parts(self, video: Path) -> list[tuple[Box, Vectors]]:
-        """Boxes in the frames of a video that may hold a video of their own, and [T, D] vectors of each."""
+        """Return boxes in a video's frames that may contain another video, with the vectors [T, D] of each box."""
         file = self._file(video, f"parts {_boxes_key()}")
         if not file.exists():
             frames = read_frames(video, rate=self._rate, short_side=self._short_side, threads=1)
@@ -186,7 +186,7 @@ class VectorStore:
         ]
 
     def encode(self, images: Sequence[NDArray[np.uint8]]) -> Vectors:
-        """[N, D] vectors of images of any size."""
+        """Compute the vectors [N, D] of images of any size."""
         if self._encode is None:
             self._encode = open_pixel_encoder(f"onnx:{self.network.file}", threads=self._threads)
         squares = np.stack([fit_to_square(image, self.network.side, "stretch") for image in images])
@@ -198,7 +198,7 @@ class VectorStore:
 def measure_copies(
     store: VectorStore, material: CopyMaterial, *, on_progress: Callable[[int, int], None] | None = None
 ) -> dict[str, Any]:
-    """mAP and micro-AP of all copies, of each family, of each edit, and of the held-back kinds."""
+    """Measure mAP and micro-AP of all copies, per family, per edit, and of the held-out edits."""
     videos = [query.path for query in material.queries] + [video.path for video in material.gallery]
     vectors = []
     for number, video in enumerate(videos):
@@ -225,18 +225,18 @@ def measure_copies(
 def measure_edited_queries(
     store: VectorStore, material: CopyMaterial, others: Sequence[Path], *, views: bool = False
 ) -> dict[str, Any]:
-    """Search with each edited copy for its source, among other sources and unrelated videos.
+    """Search for the source of each edited copy among the other sources and unrelated videos.
 
-    The gallery has vectors of full frames. Other stretches of the source's recording are left out.
+    The gallery has vectors of full frames. Other clips of the source's recording are left out.
 
     Args:
         store: Vectors of one network.
         material: Sources and their edited copies.
-        others: Unrelated videos, of which only the first seconds are used.
-        views: Whether queries also have views of their frames, which count if they are closer by a margin.
+        others: Unrelated videos; only their first seconds are used.
+        views: Whether to also use views of the query frames, which count if they score higher by a margin.
 
     Returns:
-        mAP and micro-AP of all queries, of each family and of each edit.
+        mAP and micro-AP of all queries, per family and per edit.
     """
     copies = [video for video in material.gallery if video.source is not None and video.edit in EDITS]
     gallery = [store.vectors(query.path)[0] for query in material.queries]
@@ -258,7 +258,7 @@ def measure_edited_queries(
 
 
 def _edited_row(scores: NDArray[np.float64], truth: NDArray[np.float64]) -> dict[str, float]:
-    """Mean and micro average precision of queries [Q, G] with one correct video each; -1 is left out."""
+    """Return the mean and micro average precision of queries [Q, G] with one correct video each; -1 is left out."""
     precisions = [_average_precision(row[of != -1], of[of != -1] > 0) for row, of in zip(scores, truth, strict=True)]
     counted = truth >= 0
     return {
@@ -286,11 +286,11 @@ def _row(group: GroupFigures) -> dict[str, float]:
 
 
 def measure_moments(store: VectorStore, shots: Sequence[Path]) -> dict[str, float]:
-    """Measure how well moments of one shot are distinguished: frames half a second later against one frame per second.
+    """Measure how well moments of one shot are distinguished, with queries half a second after the gallery frames.
 
     Returns:
-        Share of frames whose most similar frame is within a second, and the micro-AP of all pairs of frames, where
-        pairs within a second are correct; both averaged over shots.
+        Fraction of frames whose most similar frame is within a second, and the micro-AP of all frame pairs, where pairs
+        within a second are correct; both averaged over shots.
     """
     shares, precisions = [], []
     for shot in shots:
@@ -313,10 +313,10 @@ def _average_precision(scores: NDArray[np.floating[Any]], right: NDArray[np.bool
 
 
 def measure_views(store: VectorStore, material: Material, *, pictures: int = 300, views: int = 2) -> dict[str, float]:
-    """Measure how well edited views of validation images retrieve these images.
+    """Measure how well edited views retrieve their validation images.
 
     Returns:
-        Share of views whose nearest image is correct, and the micro-AP of all pairs of a view and an image.
+        Fraction of views whose nearest image is correct, and the micro-AP of all pairs of a view and an image.
     """
     random = np.random.default_rng(9)
     chosen = material.validation[:: max(1, len(material.validation) // pictures)][:pictures]
@@ -334,7 +334,7 @@ def measure_views(store: VectorStore, material: Material, *, pictures: int = 300
 
 
 def measure_speed(network: Network, *, frames: int = 24) -> dict[str, float]:
-    """Milliseconds of CPU time per frame on one thread, from a frame of 640 x 360 to its vector."""
+    """Measure the CPU time per frame on one thread in milliseconds, from a 640 x 360 frame to its vector."""
     store = VectorStore(network, Path(), threads=1)
     random = np.random.default_rng(0)
     small = random.integers(256, size=(9, 16, 3), dtype=np.uint8)

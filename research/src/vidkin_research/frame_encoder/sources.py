@@ -14,10 +14,10 @@ class Package:
     Attributes:
         name: Name of the package in Debian 12.
         terms: Licenses of its images, as stated in its copyright file.
-        limit: Maximum number of images, chosen by the checksums of their names.
-        tiles: Maximum number of parts into which a large image is cut, each an image of its own.
-        short_side: Minimum short side of images in pixels.
-        left_out: Images whose paths contain one of these parts are left out.
+        limit: Maximum number of images, chosen by a checksum of their names.
+        tiles: Maximum number of separate images into which a large image is cut.
+        short_side: Minimum shorter side of images in pixels.
+        left_out: Images whose paths contain one of these strings are left out.
     """
 
     name: str
@@ -60,13 +60,13 @@ PACKAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """A folder of the shared data.
+    """A folder in the shared data.
 
     Attributes:
-        name: Path in the folder of data.
+        name: Path relative to the data folder.
         terms: License and origin.
-        frames: Frames per second taken from videos; 0 for a folder of photographs.
-        most: Maximum number of frames from one video.
+        frames: Frames per second to sample from videos; 0 for a folder of photographs.
+        most: Maximum number of frames per video.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Compute the teacher's vectors of the unedited images once, with one file per source."""
+"""Compute the teacher's embeddings of the unedited images once, with one file per source."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def open_pixel_encoder(teacher: str, *, threads: int = 1) -> PixelEncoder:
     """Open a network named ``onnx:FILE`` with a single input of uint8 pixels [N, H, W, 3].
 
     Raises:
-        InvalidArgumentError: The name has another form, or the file is not such a network.
+        InvalidArgumentError: The name has a different format, or the file is not such a network.
     """
     kind, _, file = teacher.partition(":")
     if kind != "onnx" or not Path(file).is_file():
@@ -38,7 +38,9 @@ def open_pixel_encoder(teacher: str, *, threads: int = 1) -> PixelEncoder:
     session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
     given = session.get_inputs()
     if len(given) != 1 or given[0].type != "tensor(uint8)":
-        raise InvalidArgumentError(f"{file} must have one input of uint8 pixels, got {[each.type for each in given]}")
+        raise InvalidArgumentError(
+            f"{file}: the network must have one uint8 input, got {[each.type for each in given]}"
+        )
 
     def encode(images: NDArray[np.uint8]) -> NDArray[np.float32]:
         vectors: NDArray[np.float32] = session.run(None, {given[0].name: images})[0]
@@ -48,17 +50,17 @@ def open_pixel_encoder(teacher: str, *, threads: int = 1) -> PixelEncoder:
 
 
 def vectors_file(work: Path, source: str) -> Path:
-    """Path of the teacher's vectors of a source, float16 [images, D]."""
+    """Return the path of a source's teacher embeddings, float16 [images, D]."""
     return work / "vectors" / f"{source}.npy"
 
 
 def teach(work: Path, encode: PixelEncoder, *, side: int) -> None:
-    """Compute the vectors of every source without stored vectors; files are written atomically.
+    """Compute the embeddings of every source that has none stored; files are written atomically.
 
     Args:
         work: The work folder.
         encode: The teacher.
-        side: Side of its input squares in pixels.
+        side: Side in pixels of its square input.
     """
     for source in read_sources(work):
         target = vectors_file(work, source)

@@ -1,5 +1,5 @@
-"""Resumable training of a student: every batch depends only on the seed and its step, so a stopped run continues
-exactly."""
+"""Resumable training of a student: a batch depends only on the seed and the step, so that a resumed run gives the same
+result."""
 
 from __future__ import annotations
 
@@ -33,37 +33,37 @@ logger = logging.getLogger(__name__)
 STATE_FILE, CURVE_FILE = "state.pt", "curve.json"
 # Ridge for fitting the initial head, relative to the mean square of a pooled value.
 _RIDGE = 0.01
-# Minimum scale of a tensor for its step size, because biases can begin at zero.
+# Minimum scale of a tensor when setting its learning rate, because biases can start at zero.
 _MIN_SCALE = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainSettings:
-    """A recipe.
+    """A training recipe.
 
     Attributes:
         student: Architecture.
-        objective: Weights of the terms.
-        seed: Source of everything random.
+        objective: Weights of the loss terms.
+        seed: Random seed.
         folded: Number of images for folding the teacher into a new student, half of them edited.
         fitted: Number of images for fitting the initial head by least squares.
-        steps: Length of the schedule; a run can be stopped and resumed anywhere.
-        moments: Number of moments in a batch, with two views each.
-        paired: Share of moments in pairs of one scene.
-        bank: Number of vectors of other images for InfoNCE.
-        shown: Number of edited views per batch that the teacher also describes, if its file is given.
-        learning_rate: Maximum learning rate of a backbone tensor, relative to the root mean square of its initial
-            values; it rises for ``warm_up`` steps and falls as a cosine.
-        head_rate: Likewise for the last layer.
+        steps: Length of the schedule; a run can be stopped and resumed at any step.
+        moments: Number of moments per batch, with two views each.
+        paired: Fraction of moments that are paired within a scene.
+        bank: Number of embeddings of other images for InfoNCE.
+        shown: Number of edited views per batch that the teacher also embeds, if its file is given.
+        learning_rate: Peak learning rate of a backbone tensor, relative to the root mean square of its initial values;
+            linear warm-up over ``warm_up`` steps, then cosine decay.
+        head_rate: Same for the last layer.
         warm_up: Number of warm-up steps.
         weight_decay: Weight decay of AdamW.
-        average: Decay of the running mean of the weights, which is evaluated and exported.
+        average: Decay of the moving average of the weights, which is evaluated and exported.
         validate: Number of steps between validations.
         bfloat16: Whether to compute in bfloat16.
-        dimension: Length of the exported vectors.
+        dimension: Number of dimensions of the exported embeddings.
         whitened: Number of images for fitting the exported head, with two edited views each.
         whitening_ridge: See `vidkin_research.frame_encoder.whitening.fit_whitening`.
-        whitening_power: Likewise.
+        whitening_power: See `vidkin_research.frame_encoder.whitening.fit_whitening`.
     """
 
     student: StudentSettings = field(default_factory=StudentSettings)
@@ -105,13 +105,13 @@ class Run:
     Attributes:
         settings: Its recipe.
         student: The network.
-        averaged: The running mean of its weights.
-        optimizer: AdamW.
-        teacher: File of the teacher to fold into the student before the first step; None for none.
-        head_is_fitted: False for a student from a file, whose head is fitted before the first step.
-        step: Number of steps taken.
-        seconds: Seconds that the steps took.
-        curve: A row per ten steps and per validation.
+        averaged: The moving average of its weights.
+        optimizer: AdamW optimizer.
+        teacher: File of the teacher to fold into the student before the first step; None if there is none.
+        head_is_fitted: False for a student loaded from a file, whose head is fitted before the first step.
+        step: Number of completed steps.
+        seconds: Duration of these steps in seconds.
+        curve: One row per ten steps and per validation.
     """
 
     settings: TrainSettings
@@ -143,16 +143,16 @@ class Run:
 
 
 def open_run(folder: Path, settings: TrainSettings, *, teacher: Path | None = None, student: Path | None = None) -> Run:
-    """Open the stopped run of a folder, or start a new one.
+    """Open the run stored in a folder, or start a new one.
 
     Args:
-        folder: The folder.
+        folder: Folder of the run.
         settings: Recipe of the run.
         teacher: File of a teacher to fold into the student of a new run before its first step.
-        student: File of an exported student from which a new run starts instead; its head is fitted again.
+        student: File of an exported student that initializes a new run instead; its head is refitted.
 
     Raises:
-        InvalidArgumentError: The folder has a run with other settings; only the number of steps may change.
+        InvalidArgumentError: The folder contains a run with other settings; only the number of steps may change.
     """
     torch.manual_seed(settings.seed)
     network = Student(settings.student).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -171,7 +171,7 @@ def open_run(folder: Path, settings: TrainSettings, *, teacher: Path | None = No
     if told != kept:
         changed = sorted(name for name in told if told[name] != kept.get(name))
         raise InvalidArgumentError(
-            f"{folder} has a run with other settings ({', '.join(changed)}); choose another folder or use its settings"
+            f"{folder}: contains a run with other settings ({', '.join(changed)}); use these settings or another folder"
         )
     network.load_state_dict(state["student"])
     averaged.load_state_dict(state["averaged"])
@@ -190,22 +190,22 @@ def train(
     save_every: float = 180.0,
     on_step: Callable[[int, dict[str, float]], None] | None = None,
 ) -> None:
-    """Take the remaining steps, at most up to ``until``, and store the state in the folder.
+    """Run the remaining steps, up to ``until`` if given, and save the state in the folder.
 
     Args:
         run: The run.
-        folder: Its folder.
+        folder: Folder of the run.
         material: Training data.
-        witness: Teacher that also describes some of the views; the recipe sets their number.
-        until: Last step to take; None continues to the end of the schedule.
-        save_every: Seconds between two checkpoints.
+        witness: Teacher that also embeds some of the views; the recipe sets how many.
+        until: Last step of this call; None continues to the end of the schedule.
+        save_every: Seconds between checkpoints.
         on_step: Callback that receives each step and its terms.
     """
     settings = run.settings
     if run.step == 0 and (run.teacher is not None or not run.head_is_fitted):
         begin(run, load_teacher(run.teacher, side=settings.student.side) if run.teacher else None, material)
         run.save(folder)
-        logger.info("first: %s", validate(run.averaged, material, settings))
+        logger.info("initial: %s", validate(run.averaged, material, settings))
     last = min(settings.steps, settings.steps if until is None else until)
     saved = begun = time.monotonic()
     for batch in _batches(material, settings, run.step, last, witness):
@@ -214,7 +214,7 @@ def train(
         run.step += 1
         if on_step is not None:
             on_step(run.step, terms)
-        _note(run, terms)
+        _record(run, terms)
         if run.step % settings.validate == 0 or run.step == last:
             row = validate(run.averaged, material, settings)
             run.curve.append({"step": run.step, "training moments": len(material.training), **row})
@@ -230,7 +230,7 @@ def train(
 def begin(run: Run, teacher: Student | None, material: Material) -> None:
     """Fold a teacher into the student of a run, if one is given, and fit its head by ridge regression.
 
-    Both use unedited images and edited views. Learning rates are set by the new weights.
+    Both use unedited images and edited views. The learning rates are then set from the new weights.
     """
     settings = run.settings
     if teacher is not None:
@@ -267,7 +267,7 @@ def _fit_head(run: Run, material: Material) -> None:
 
 
 def _make_optimizer(network: Student, settings: TrainSettings) -> torch.optim.Optimizer:
-    """Make an AdamW whose steps are relative to the scale of each tensor: one rate for all destroys small tensors."""
+    """Create AdamW with learning rates relative to each tensor's scale; a shared rate would destroy small tensors."""
     groups = []
     for rate, parameters in (
         (settings.learning_rate, network.trained()),
@@ -283,20 +283,20 @@ def _make_optimizer(network: Student, settings: TrainSettings) -> torch.optim.Op
 def _batches(
     material: Material, settings: TrainSettings, first: int, last: int, witness: Witness | None
 ) -> Iterator[Batch]:
-    """Yield the batches of these steps, while another thread draws the next one."""
+    """Yield the batches of these steps, while another thread prepares the next one."""
 
-    def draw(step: int) -> Batch:
+    def prepare(step: int) -> Batch:
         random = np.random.default_rng([settings.seed, 4, step])
         return material.draw(
             random, moments=settings.moments, paired=settings.paired, side=settings.student.side, witness=witness
         )
 
     with ThreadPoolExecutor(1) as pool:
-        drawn = pool.submit(draw, first)
+        pending = pool.submit(prepare, first)
         for step in range(first, last):
-            batch = drawn.result()
+            batch = pending.result()
             if step + 1 < last:
-                drawn = pool.submit(draw, step + 1)
+                pending = pool.submit(prepare, step + 1)
             yield batch
 
 
@@ -325,8 +325,8 @@ def _rate(step: int, settings: TrainSettings) -> float:
     return rising * 0.5 * (1 + math.cos(math.pi * step / settings.steps))
 
 
-def _note(run: Run, terms: dict[str, float]) -> None:
-    """Add the mean of every ten steps to the curve."""
+def _record(run: Run, terms: dict[str, float]) -> None:
+    """Add the mean over every ten steps to the curve."""
     first = (run.step - 1) % 10 == 0
     if first:
         run.curve.append({"step": run.step, **terms})
@@ -344,8 +344,8 @@ def validate(student: Student, material: Material, settings: TrainSettings, *, m
     """Measure how well edited views of validation images retrieve these images.
 
     Returns:
-        Share of edited views whose best image is correct; and the mean cosine to the teacher's vectors of the images,
-        for unedited and edited views.
+        Fraction of edited views whose best image is correct, and the mean cosine to the teacher's embeddings of the
+        images, for unedited and edited views.
     """
     chosen = material.validation[:: max(1, len(material.validation) // most)][:most]
     if len(chosen) < 2:
@@ -365,7 +365,7 @@ def validate(student: Student, material: Material, settings: TrainSettings, *, m
 def _encode(
     student: Student, material: Material, chosen: NDArray[np.int64], settings: TrainSettings, views: int
 ) -> torch.Tensor:
-    """Vectors of these images, unedited (0) or as the edited view with this number."""
+    """Embed these images, unedited (``views`` is 0) or as the edited view with this number."""
     random = np.random.default_rng([settings.seed, 6, views])
     side, pieces = settings.student.side, []
     for first in range(0, len(chosen), 40):

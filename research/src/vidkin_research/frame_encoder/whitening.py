@@ -1,7 +1,7 @@
-"""Fit a whitening: the linear layer that makes edits of an image differ least, relative to other images.
+"""Fit a whitening: the linear layer that minimizes differences between edits of an image, relative to other images.
 
-Mikolajczyk and Matas 2007, "Improving descriptors for fast tree matching by optimal linear projection"; for retrieval
-Radenovic, Tolias and Chum 2018, "Fine-tuning CNN image retrieval with no human annotation".
+Source: Mikolajczyk and Matas 2007, "Improving descriptors for fast tree matching by optimal linear projection"; for
+retrieval, Radenovic, Tolias and Chum 2018, "Fine-tuning CNN image retrieval with no human annotation".
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ Features = NDArray[np.float64]
 def fit_whitening(
     plain: Features, edited: Features, *, dimension: int, ridge: float, power: float = 0.5
 ) -> tuple[Features, Features]:
-    """Compute the projection of features from images and edited views of the same images.
+    """Compute a projection from features of images and of edited views of the same images.
 
-    With the covariance W of differences between an image and its edited views, the features less the mean of the images
-    are multiplied by (W + ridge * mean(eigenvalues of W))^-power, and projected to the principal axes of the images
-    after that. If the mean were not subtracted, unrelated images would have something in common.
+    With W the covariance of the differences between an image and its edited views, the mean of the images is subtracted
+    from the features, which are then multiplied by (W + ridge * mean(eigenvalues of W))^-power and projected onto the
+    principal axes of the images. Without subtracting the mean, unrelated images would be similar.
 
     Args:
         plain: Features of the images, [N, D].
         edited: Features of V edited views of each image, [V, N, D].
-        dimension: Length of the projected vectors, at most D.
-        ridge: Share of the mean eigenvalue added to all; smaller values trust the estimate more.
-        power: 0.5 is whitening, 0 none.
+        dimension: Number of dimensions of the projected vectors, at most D.
+        ridge: Fraction of the mean eigenvalue added to all eigenvalues; smaller values trust the estimate more.
+        power: Exponent; 0.5 whitens, 0 has no effect.
 
     Returns:
-        The projection [dimension, D] and the shift [dimension] that is added to it.
+        The projection [dimension, D] and the shift [dimension] to add after projecting.
 
     Raises:
         InvalidArgumentError: The shapes do not match, or `dimension` is larger than D.

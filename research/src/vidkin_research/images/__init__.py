@@ -1,7 +1,7 @@
 """Comparison of classical features, networks and trained models on the same image sets.
 
-To add a row: write a class with ``describe`` and ``distances`` (and ``classify`` if it classifies), wrap
-it as ``ImageRow(name, fit)``, where ``fit(task, seed)`` returns it, and put that into a tuple in `ROWS`.
+To add a row, write a class with ``describe`` and ``distances`` (and ``classify`` if it is a classifier), and add
+``ImageRow(name, fit)`` to one of the tuples in `ROWS`, where ``fit(task, seed)`` returns an instance.
 """
 
 from vidkin_research.images.classical_rows import CLASSICAL_ROWS
@@ -47,4 +47,4 @@ __all__ = [
 ]
 
 ROWS: tuple[ImageRow, ...] = (*CLASSICAL_ROWS, *NETWORK_ROWS, *RANKING_ROWS, *TWO_HEAD_ROWS)
-"""All rows, in the order of the tables."""
+"""All rows, in table order."""

@@ -1,4 +1,4 @@
-"""Rows of classical features, fitted to the training images, and of OASIS, learned from their labels."""
+"""Rows for classical features fitted to the training images, and for OASIS learned from their labels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from vidkin_research.images.contract import ImageRow, ImageTask
 
 __all__ = ["CLASSICAL_ROWS", "ClassicalRow", "draw_label_triplets", "fit_feature"]
 
-# Numbers of images for fitting a codebook, and of triplets for OASIS.
+# Number of images for fitting a codebook, and number of triplets for OASIS.
 _IMAGES = 700
 _TRIPLETS = 50_000
 
@@ -37,29 +37,29 @@ class ClassicalRow:
         self.feature = feature
 
     def describe(self, images: NDArray[np.uint8]) -> Tensor:
-        """Descriptors [N, D]."""
+        """Compute descriptors [N, D]."""
         return self.feature.describe(list(images))
 
     def distances(self, queries: Tensor, gallery: Tensor) -> Tensor:
-        """Distances [Q, G]; lower is more similar, and values can be below 0."""
+        """Compute distances [Q, G]; lower is more similar, and values can be negative."""
         return self.feature.distances(queries, gallery)
 
 
 def fit_feature(name: str, images: NDArray[np.uint8], labels: Tensor, seed: int) -> ImageFeature:
-    """Fit the feature with a name to at most 700 images, or OASIS to 50,000 triplets of all of them.
+    """Fit a feature to at most 700 of the images, or OASIS to 50,000 triplets sampled from all of them.
 
     Args:
         name: One of :func:`vidkin_research.features.available_features`.
         images: [N, S, S, 3] RGB.
-        labels: [N] int64 class numbers; only OASIS reads them.
-        seed: Seed of the choice of images, the codebooks and the triplets.
+        labels: [N] int64 class indices, used only by OASIS.
+        seed: Random seed for image sampling, codebooks and triplets.
 
     Raises:
-        InvalidArgumentError: OASIS has no triplet: two classes are needed, one of them with two images.
+        InvalidArgumentError: OASIS needs at least two classes, one of them with two images.
     """
     order = np.random.default_rng(seed).permutation(len(images))[:_IMAGES]
     pictures = list(images[order])
-    # A codebook has at most a tenth as many words as it is fitted to patches.
+    # Limit the codebook to about a tenth of the number of patches that it is fitted to.
     most = max(8, len(pictures) * 6)
     if name == "words":
         return VisualWords.fit(pictures, words=min(2048, most), seed=seed)
@@ -75,8 +75,8 @@ def fit_feature(name: str, images: NDArray[np.uint8], labels: Tensor, seed: int)
         triplets = draw_label_triplets(labels, _TRIPLETS, seed=seed)
         if not triplets:
             raise InvalidArgumentError(
-                f"oasis is learned from labels: two classes or more, one of them with two images; got {len(images)} "
-                f"images of {len(set(labels.tolist()))} classes"
+                f"oasis needs at least two classes, one of them with two images; got {len(images)} images of "
+                f"{len(set(labels.tolist()))} classes"
             )
         return BilinearSimilarity.fit(hashed, hashed.describe(list(images)), triplets)
     plain: dict[str, ImageFeature] = {
@@ -88,12 +88,12 @@ def fit_feature(name: str, images: NDArray[np.uint8], labels: Tensor, seed: int)
 
 
 def draw_label_triplets(labels: Tensor, count: int, *, seed: int = 0) -> list[tuple[int, int, int]]:
-    """Draw triplets of rows (query, another of its class, one of another class), uniformly over all queries with both.
+    """Sample triplets of rows (query, same class, other class), uniformly over all queries that have both.
 
     Args:
-        labels: [N] int64 class numbers.
+        labels: [N] int64 class indices.
         count: Number of triplets.
-        seed: Seed of the draws.
+        seed: Random seed.
     """
     generator = torch.Generator().manual_seed(seed)
     same = labels[:, None] == labels[None]
@@ -111,7 +111,7 @@ def _fit_row(task: ImageTask, seed: int, *, name: str) -> ClassicalRow:
     return ClassicalRow(fit_feature(name, task.train.images, task.train.labels[:, 1], seed))
 
 
-# In the order of the published table; rows without a codebook do not depend on the seed.
+# In the order of the published table. Rows without a codebook do not depend on the seed.
 CLASSICAL_ROWS: tuple[ImageRow, ...] = tuple(
     ImageRow(f"classical: {title}", partial(_fit_row, name=name), group="classical", is_seeded=seeded)
     for title, name, seeded in (

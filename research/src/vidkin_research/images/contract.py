@@ -1,4 +1,4 @@
-"""The contract of a row in the comparison of images: a method fitted to training images that measures distances."""
+"""Rows of the image comparison: methods that are fitted to training images and compute distances."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ BACKBONE = "timm:mobilenetv2_100?pad_type=same"
 
 @dataclass(frozen=True)
 class ImagePart:
-    """The items of one split, decoded once.
+    """The images of one split, decoded once.
 
     Attributes:
-        labelled: The items; a video is represented by its middle frame.
+        labelled: Items of the split; a video is represented by its middle frame.
         size: S, side of the square images in pixels.
-        fit: How images are made square, see :func:`vidkin.datasets.read_item`.
+        fit: How images are fitted to the square, see :func:`vidkin.datasets.read_item`.
     """
 
     labelled: LabelledSet
@@ -40,7 +40,7 @@ class ImagePart:
 
     @cached_property
     def images(self) -> NDArray[np.uint8]:
-        """[N, S, S, 3] RGB."""
+        """RGB images [N, S, S, 3]."""
         kind = self.labelled.kind
         frames = None if kind == "image" else 1
         rows = [
@@ -51,25 +51,25 @@ class ImagePart:
 
     @cached_property
     def labels(self) -> Tensor:
-        """[N, 2] int64 (category, subcategory); the second is the class."""
+        """Labels [N, 2] int64: category and subcategory, which is the class."""
         return torch.stack([torch.from_numpy(level) for level in self.labelled.labels()], dim=1)
 
 
 @dataclass(frozen=True)
 class ImageTask:
-    """A set of images, divided into training and test images.
+    """An image set, split into training and test images.
 
     Attributes:
         name: Name of the set.
-        train: Images for fitting, and the gallery for classification by neighbors.
+        train: Images for fitting, and the gallery for nearest-neighbor classification.
         test: Images for evaluation.
-        weights: Weights of the backbone, for rows that start from it; None downloads them from the hub.
+        weights: Backbone weights for rows that start from the backbone; None downloads them from the hub.
         steps: Number of optimizer steps of rows that train.
         learning_rate: Learning rate of rows that fine-tune a network.
-        backbone: Network from which rows of networks start.
-        frozen_batch_norm: Whether its batch norms are frozen, as required for the default network, whose batch norms
-            are folded into its convolutions.
-        device: Device of networks: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
+        backbone: Network that the network rows start from.
+        frozen_batch_norm: Whether its batch norms are frozen, as required for the default network, where they are
+            folded into the convolutions.
+        device: Device for networks: ``cpu``, ``cuda``, ``cuda:1`` or ``auto``.
     """
 
     name: str
@@ -77,8 +77,8 @@ class ImageTask:
     test: ImagePart
     weights: Path | None = None
     steps: int = 300
-    # The paper's .01 ends at chance level if a batch has 8 of 81 classes: each step raises the logits of its classes
-    # along the common direction of all features, the next step undoes it, and the features shrink to zero.
+    # The paper's 0.01 ends at chance level if a batch has 8 of 81 classes: each step raises the logits of its classes
+    # along the direction that all features share, the next step undoes this, and the features shrink to zero.
     learning_rate: float = 0.002
     backbone: str = BACKBONE
     frozen_batch_norm: bool = True
@@ -86,7 +86,7 @@ class ImageTask:
 
     @property
     def classes(self) -> int:
-        """C, number of classes."""
+        """Number of classes C."""
         return len(self.train.labelled.subcategories())
 
 
@@ -97,14 +97,14 @@ class ImageRow:
     Attributes:
         name: Name in tables, for example ``classical: HOG`` or ``two-head, semi-hard``.
         fit: Function of (task, seed) that returns the method fitted to ``task.train``; it must not use ``task.test``.
-            The method has ``describe(images)``, from [N, S, S, 3] uint8 to any form that it can compare (this gives the
-            time per image), and ``distances(queries, gallery)``, [Q, G] of at least 0, between two such results. A
-            method that classifies also has ``classify(described)``, the numbers of the classes [N]; otherwise the
-            nearest training image gives the class.
-        group: Rows of a group are shown together: ``classical``, ``network`` or ``learned``.
+            The method has ``describe(images)``, which converts [N, S, S, 3] uint8 to any form that it can compare (and
+            is timed), and ``distances(queries, gallery)``, which returns [Q, G] for two such results. A classifier also
+            has ``classify(described)``, which returns class indices [N]; otherwise the nearest training image
+            determines the class.
+        group: Group of rows shown together: ``classical``, ``network`` or ``learned``.
         is_seeded: Whether the seed has an effect; other rows are run once.
-        settings: Everything besides the name that affects the row's figures; stored results with other settings are not
-            used.
+        settings: Everything besides the name that affects the row's results; stored results with other settings are not
+            reused.
     """
 
     name: str

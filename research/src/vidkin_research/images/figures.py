@@ -1,4 +1,4 @@
-"""Figures of a row: classification, and retrieval among the test images."""
+"""Metrics of a row: classification, and retrieval among the test images."""
 
 from __future__ import annotations
 
@@ -17,31 +17,30 @@ from vidkin_research.images.contract import ImageTask
 __all__ = ["RECALLS", "MeasuredRow", "RowFigures", "measure_row"]
 
 RECALLS = (1, 4, 8, 16)
-"""K of Recall@K."""
+"""Values of K for Recall@K."""
 
-# Numbers of queries and of results in the ranking images.
+# Number of queries, and of results per query, in the ranking images.
 _QUERIES, _RESULTS = 4, 8
 
 
 @dataclass(frozen=True)
 class RowFigures:
-    """One run of one row on one set; shares in [0, 1], higher is better.
+    """Metrics of one run of one row on one set; rates are in [0, 1], higher is better.
 
     Attributes:
         set: Name of the set.
         row: Name of the row.
         group: Group of the row.
-        seed: Seed of the fit.
-        top_1: Share of test images classified correctly, by the row's own classifier or else by the nearest training
-            image.
-        macro: Mean of that share over the classes.
-        triplet_precision: Share of triplets of test images (query, another image of its class, an image of another
-            class) in which the image of the same class is nearer.
-        recalls: Recall@K among the test images, for each K of `RECALLS`: another image of the class among the first K.
+        seed: Seed of the run.
+        top_1: Top-1 accuracy on the test images, by the row's own classifier or else by the nearest training image.
+        macro: Mean of the per-class accuracies.
+        triplet_precision: Fraction of test triplets (query, image of the same class, image of another class) in which
+            the image of the same class is nearer.
+        recalls: Recall@K among the test images for each K in `RECALLS`: whether one of the first K has the same class.
         seconds_to_fit: Wall-clock time of the fit.
-        milliseconds: Wall-clock time of describing one test image.
+        milliseconds: Wall-clock time to describe one test image.
         learning_rate: Learning rate of a row that fine-tunes a network.
-        layers: For a two-head network, for its layers ``embedding`` and ``penultimate``: Recall@K for each K of
+        layers: For the layers ``embedding`` and ``penultimate`` of a two-head network: Recall@K for each K in
             `RECALLS`, then the normalized mutual information of k-means clusters and classes.
     """
 
@@ -61,12 +60,12 @@ class RowFigures:
 
 @dataclass(frozen=True)
 class MeasuredRow:
-    """A run of a row with an excerpt of its rankings.
+    """Metrics of one run, with examples of its rankings.
 
     Attributes:
-        figures: The figures.
-        nearest: For four evenly spread test images, the same for every row: their number, and the numbers of the eight
-            nearest test images, nearest first.
+        figures: The metrics.
+        nearest: For four evenly sampled test images, the same for every row: the image's index, and the indices of its
+            eight nearest test images, nearest first.
     """
 
     figures: RowFigures
@@ -74,7 +73,7 @@ class MeasuredRow:
 
 
 def measure_row(fitted: Any, task: ImageTask, *, row: str, group: str, seed: int, seconds_to_fit: float) -> MeasuredRow:
-    """Describe the training and test images once, and compute the figures."""
+    """Describe the training and test images once and compute the metrics."""
     images = task.test.images
     began = time.perf_counter()
     test = fitted.describe(images)
@@ -95,7 +94,7 @@ def measure_row(fitted: Any, task: ImageTask, *, row: str, group: str, seed: int
             own = retrieval_figures(vectors, labels[:, 1], known[name], task.train.labels[:, 1], seed)
             layers[name] = (*(own.recalls[k] for k in RECALLS), own.nmi)
     scores = -fitted.distances(test, test)
-    # With one level of labels, items of another class are negatives, regardless of their category.
+    # Use only the class level, so that items of another class are negatives even in the same category.
     relevance = graded_relevance(labels[:, 1:], labels[:, 1:])
     valid = ~torch.eye(len(labels), dtype=torch.bool)
     level = float(relevance.max())

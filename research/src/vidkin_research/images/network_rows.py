@@ -1,4 +1,4 @@
-"""Rows without training: features of a pretrained network."""
+"""Rows that need no training: features of a pretrained network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHUNK = 32
 
 
 class NetworkFeatures:
-    """The pooled features of a frozen network, compared by the cosine."""
+    """Pooled features of a frozen network, compared by cosine."""
 
     def __init__(self, task: ImageTask, seed: int, *, backbone: str | None = None) -> None:
         backbone = backbone or task.backbone
@@ -29,7 +29,7 @@ class NetworkFeatures:
 
     @torch.no_grad()
     def describe(self, images: NDArray[np.uint8]) -> Tensor:
-        """Unit vectors [N, F]."""
+        """Compute unit vectors [N, F]."""
         parts = []
         for chunk in np.array_split(images, -(-len(images) // _CHUNK)):
             inputs = torch.from_numpy(chunk).to(self._model.device).movedim(-1, 1).float() / 255
@@ -37,7 +37,7 @@ class NetworkFeatures:
         return torch.cat(parts)
 
     def distances(self, queries: Tensor, gallery: Tensor) -> Tensor:
-        """1 - cosine, [Q, G]."""
+        """Compute 1 - cosine, [Q, G]."""
         return 1 - queries @ gallery.T
 
 
@@ -48,4 +48,4 @@ NETWORK_ROWS: tuple[ImageRow, ...] = tuple(
         ("ConvNet features, MobileNetV2", None),
     )
 )
-"""The encoder included in vidkin, and the backbone of the task, by default MobileNetV2 trained on ImageNet."""
+"""vidkin's built-in encoder, and the task's backbone, by default MobileNetV2 pretrained on ImageNet."""

@@ -1,4 +1,4 @@
-"""Rows of deep ranking: a multiscale or a single-scale network, trained on triplets drawn online."""
+"""Deep-ranking rows: a multiscale or a single-scale network, trained on triplets sampled online."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from vidkin_research.images.contract import ImageRow, ImageTask
 __all__ = ["RANKING_ROWS", "RankingRow"]
 
 _CHUNK = 32
-# Steps of the first part, without the backbone; the triplet loss of the training images falls tenfold from 300 to 3,000
-# steps.
+# Steps of the first phase, which leaves the backbone frozen. The triplet loss on the training images falls tenfold from
+# 300 to 3,000 steps.
 _STEPS, _TRIPLETS = 3000, 32
 _RATE = 1e-3
 
@@ -34,16 +34,16 @@ _RATE = 1e-3
 class RankingRow:
     """A network with ImageNet weights, trained on triplets of the training images.
 
-    First the low-resolution paths and the linear layer are trained, with deep features computed once per image; then
-    all weights are trained, on randomly flipped images.
+    The first phase trains the low-resolution paths and the linear layer, with deep features computed once per image;
+    the second phase trains all weights on randomly flipped images.
 
     Args:
         task: Task with the training images.
-        seed: Seed of weights and draws.
-        kind: ``deep_ranking``: three paths. ``image``: only the deep path.
-        steps: Number of steps of the first part, with 32 triplets each.
-        is_tuned: Whether to do the second part, with ``task.steps`` steps.
-        backbone: Backbone of the deep path; None: the task's backbone.
+        seed: Random seed for weights and sampling.
+        kind: ``deep_ranking`` (three paths) or ``image`` (only the deep path).
+        steps: Number of steps of the first phase, with 32 triplets each.
+        is_tuned: Whether to run the second phase, with ``task.steps`` steps.
+        backbone: Backbone of the deep path; None uses the task's backbone.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class RankingRow:
 
     @torch.no_grad()
     def describe(self, images: NDArray[np.uint8]) -> Tensor:
-        """Unit vectors [N, D]."""
+        """Compute unit vectors [N, D]."""
         deep = self._deep(images)
         pieces = torch.split(torch.arange(len(images)), _CHUNK)
         return torch.cat([self._embed(self._model, images[rows.numpy()], deep[rows]).cpu() for rows in pieces])
 
     def distances(self, queries: Tensor, gallery: Tensor) -> Tensor:
-        """Squared Euclidean distances [Q, G] of unit vectors."""
+        """Compute squared Euclidean distances [Q, G] between unit vectors."""
         return 2 - 2 * queries @ gallery.T
 
     def _train_head(self, task: ImageTask, seed: int, steps: int) -> None:
@@ -114,7 +114,7 @@ class RankingRow:
             embedded = self._embed(model, chosen, model.backbone_features(_inputs(model, chosen)))
             return {"loss": loss(*embedded.chunk(3))}
 
-        # The linear layer learns ten times as fast as the backbone, as in recipes.
+        # As in the recipes, the linear layer has ten times the backbone's learning rate.
         groups = self._model.parameter_groups(_RATE / 10)
         self._take_steps(objective, groups, task, seed, task.steps, Decay(kind="linear", steps=task.steps))
 
@@ -136,7 +136,7 @@ class RankingRow:
 
     @torch.no_grad()
     def _deep(self, images: NDArray[np.uint8]) -> Tensor:
-        """The backbone's features [N, F]."""
+        """Compute the backbone's features [N, F]."""
         training = self._model.training
         self._model.eval()
         pieces = np.array_split(images, -(-len(images) // _CHUNK))
@@ -164,5 +164,5 @@ RANKING_ROWS: tuple[ImageRow, ...] = tuple(
     )
     for name, kind in (("single-scale ranking", "image"), ("deep ranking", "deep_ranking"))
 )
-"""MobileNetV2 with a linear layer, and with two additional low-resolution paths, trained end to end on online
-triplets."""
+"""MobileNetV2 with a linear layer, without and with two additional low-resolution paths, trained end to end on triplets
+sampled online."""

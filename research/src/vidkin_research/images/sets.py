@@ -1,4 +1,4 @@
-"""Open the image sets of the comparison from folders in their published layout."""
+"""Open the image sets of the comparison from folders with their published layout."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from vidkin_research.readers.collections import PUBLIC_COLLECTIONS
 
 __all__ = ["IMAGE_SETS", "ImageCollection", "open_task"]
 
-# Number of stills per turntable video and per clip of the sky, and frames from which each is taken.
+# Number of stills per turntable video or sky clip, and number of frames in the excerpt around each still.
 _STILLS = 4
 _STILL_FRAMES = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class ImageCollection:
-    """A collection of the comparison.
+    """An image collection of the comparison.
 
     Attributes:
         name: Name on the command line.
-        folder: Folder of the collection inside the data folder.
+        folder: Path of the collection relative to the data folder.
         reader: Reader of :func:`vidkin.datasets.open_labelled`.
         options: Options of the reader.
-        fit: How images are made square.
-        about: Classes and split in one sentence.
+        fit: How images are fitted to the square.
+        about: Classes and split, in a few words.
     """
 
     name: str
@@ -51,32 +51,32 @@ IMAGE_SETS: tuple[ImageCollection, ...] = (
         name="flowers",
         folder="photos/flowers",
         reader="classes",
-        about="photographs of 5 flowers, its own split",
+        about="photographs of 5 kinds of flowers, published split",
     ),
     ImageCollection(
         name="grocery",
         folder="labelled/grocery",
         reader="grocery",
-        about="photographs of 81 products, its own split",
+        about="photographs of 81 products, published split",
     ),
     ImageCollection(
         name="fruit",
         folder="labelled/fruit",
         reader="fruit",
-        about="stills of turntable videos of 67 varieties, another axis of rotation for the test",
+        about="stills from turntable videos of 67 varieties, tested on another rotation axis",
     ),
     ImageCollection(
         name="omniglot",
         folder="labelled/omniglot",
         reader="omniglot",
         fit="letterbox",
-        about="drawings of 242 characters, drawers 1-12 for training and 16-20 for the test",
+        about="drawings of 242 characters, drawers 1-12 for training and 16-20 for testing",
     ),
     ImageCollection(
         name="aerial",
         folder="labelled/aerial",
         reader="aerial",
-        about="stills of clips of four flying things by two sensors, whole recordings in one part",
+        about="stills from clips of four kinds of flying objects, two sensors, split by recording",
     ),
     *(
         ImageCollection(name=public.name, folder=public.name, reader=public.name, about=public.about)
@@ -109,15 +109,15 @@ def open_task(
     Args:
         chosen: The set.
         data: The folder that contains ``chosen.folder``, or ``chosen.folder`` itself.
-        size: Side of the images in pixels.
-        per_class: Number of images per class and split, evenly spread over the class; 0 takes all.
-        long_tail: Size of the smallest training class as a share of the largest: the k-th of C classes keeps
-            ``long_tail ** (k / (C - 1))`` of its training images, classes in the order of their names; 1 keeps all.
-        weights: Weights of the backbone.
+        size: Side of the square images in pixels.
+        per_class: Number of images per class and split, sampled evenly; 0 uses all.
+        long_tail: Size of the smallest training class relative to the largest: the k-th of C classes, sorted by name,
+            keeps ``long_tail ** (k / (C - 1))`` of its training images; 1 keeps all.
+        weights: Backbone weights.
         steps: Number of optimizer steps of rows that train.
         learning_rate: Learning rate of rows that fine-tune a network.
-        validation: Evaluate on the validation split instead of the test split, to choose settings; without one, on a
-            fifth of the training groups.
+        validation: Whether to evaluate on the validation split instead of the test split, to choose settings; a set
+            without one uses a fifth of its training groups.
         backbone, frozen_batch_norm, device: As in :class:`ImageTask`.
 
     Raises:
@@ -145,7 +145,7 @@ def open_task(
     whole = replace(labelled, items=(*train, *test), names=None)
     if len(whole.part("train").subcategories()) < 2 or not test:
         raise DatasetError(
-            f"{source}: must have at least 2 classes with training images, and test images of them, got "
+            f"{source}: must have at least 2 classes with training images and test images of these classes, got "
             f"{len(train)} training and {len(test)} test images of {', '.join(whole.subcategories()) or 'no class'}"
         )
     words = [chosen.name, *(["long-tailed"] if long_tail < 1 else []), *(["validation"] if validation else [])]
@@ -164,7 +164,7 @@ def open_task(
 
 
 def _use_validation(labelled: LabelledSet) -> LabelledSet:
-    """The collection with its validation items as the test split, without the test items."""
+    """Use the validation items as the test split, and drop the test items."""
     train = labelled.part("train")
     if "validation" in labelled.split_counts():
         held = labelled.part("validation").items
@@ -180,10 +180,10 @@ def _limit(items: Iterable[LabelledItem], per_class: int, long_tail: float) -> l
         by_class[item.label].append(item)
     last = max(1, len(by_class) - 1)
     chosen: list[LabelledItem] = []
-    for place, name in enumerate(sorted(by_class)):
+    for rank, name in enumerate(sorted(by_class)):
         members = by_class[name]
         count = min(len(members), per_class or len(members))
-        count = max(2, round(count * long_tail ** (place / last))) if long_tail < 1 else count
+        count = max(2, round(count * long_tail ** (rank / last))) if long_tail < 1 else count
         chosen += [
             members[index] for index in np.linspace(0, len(members) - 1, min(count, len(members))).round().astype(int)
         ]

@@ -1,4 +1,4 @@
-"""Run rows on sets with several seeds; every finished run is stored, so that an interrupted study resumes."""
+"""Run rows on sets with several seeds; every finished run is saved, so that an interrupted study can be resumed."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from vidkin_research.runs import OnStudyProgress, load_or_run, run_path
 __all__ = ["ImageReport", "Rankings", "choose_rates", "read_rankings", "run_image_study"]
 
 Rankings = dict[str, dict[int, list[int]]]
-"""Row -> number of a test image -> numbers of the nearest test images, nearest first."""
+"""Row -> index of a test image -> indices of its nearest test images, nearest first."""
 
 
 @dataclass(frozen=True)
 class ImageReport:
-    """The result of a study of images.
+    """Result of an image study.
 
     Attributes:
-        machine: The machine it ran on.
-        sets: Numbers of classes, training images and test images by set.
+        machine: Description of the machine.
+        sets: Number of classes, training images and test images, by set.
         runs: One entry per set, row and seed.
         rates: Learning rates tried on the validation split; empty if only one was given.
     """
@@ -47,14 +47,14 @@ def run_image_study(
     rates: Mapping[tuple[str, str], float] | None = None,
     on_progress: OnStudyProgress = lambda *told: None,
 ) -> ImageReport:
-    """Fit and measure every row on every set; finished runs in ``work`` are not repeated.
+    """Fit and evaluate every row on every set; finished runs in ``work`` are not repeated.
 
     Args:
         rows: The rows to compare.
         tasks: The sets.
-        work: Folder of finished runs, created if missing.
-        seeds: Seeds, with one run each; rows without a seed have one run.
-        rates: Learning rate by (set, row), from :func:`choose_rates`; None or missing: the set's rate.
+        work: Folder of finished runs; created if it does not exist.
+        seeds: Seeds, with one run each; rows that do not use a seed are run once.
+        rates: Learning rate by (set, row), from :func:`choose_rates`; default: the set's rate.
         on_progress: Callback that receives the runs done, the total number of runs, and the current step.
 
     Raises:
@@ -96,11 +96,13 @@ def choose_rates(
     rates: Sequence[float],
     on_progress: OnStudyProgress = lambda *told: None,
 ) -> dict[tuple[str, str], float]:
-    """Choose the rate by (set, row) with the highest top-1 on validation images, the first on a tie, with one seed.
+    """Choose the learning rate of each (set, row) with the highest top-1 on validation images, with one seed.
+
+    On a tie, the first rate is chosen.
 
     Args:
         rows: Rows that fine-tune a network.
-        tasks: Task by name of the set, with ``validation=True`` (:func:`open_task`).
+        tasks: Tasks by set name, opened with ``validation=True`` (:func:`open_task`).
         work: Folder of finished runs.
         rates: The learning rates to try.
         on_progress: As in :func:`run_image_study`.
@@ -124,7 +126,7 @@ def read_rankings(
     seed: int = 0,
     rates: Mapping[tuple[str, str], float] | None = None,
 ) -> Rankings:
-    """Read the top results of finished runs for a few test images, in the form that ``draw_retrieval`` takes.
+    """Read the top results of finished runs for a few test images, in the format ``draw_retrieval`` takes.
 
     Args:
         rows: The rows; runs stored by an earlier version without rankings are left out.
@@ -150,7 +152,7 @@ def _run_file(work: Path, task: ImageTask, row: ImageRow, seed: int) -> Path:
 
 
 def _content(task: ImageTask) -> str:
-    """Digest of the items of both splits and their input settings."""
+    """Return a digest of the items in both splits and their input settings."""
     listed = [
         [part.size, part.fit, [(item.key(part.labelled.root), item.label) for item in part.labelled.items]]
         for part in (task.train, task.test)

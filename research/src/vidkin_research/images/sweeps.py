@@ -1,4 +1,4 @@
-"""The effect of the two-head settings: lambda, length of the embedding, soft and hard margin, time of a step."""
+"""Sweeps over two-head settings: lambda and embedding size, collapse with soft and hard margins, and step time."""
 
 from __future__ import annotations
 
@@ -37,30 +37,29 @@ __all__ = [
 _LAMBDAS = (0.1, 0.5, 1.0, 2.0, 5.0)
 _DIMENSIONS = (16, 64, 256, 512)
 SETTINGS_SWEPT = len(_LAMBDAS) + len(_DIMENSIONS)
-"""Number of trainings per seed of the part ``settings``."""
+"""Number of training runs per seed in the part ``settings``."""
 _MARGINS: Mapping[str, TwoHeadVariant] = {
     "soft margin": VARIANTS["two-head, hard (soft margin)"],
     "hard margin .2": VARIANTS["two-head, hard (margin .2)"],
 }
-# Number of points of a curve.
+# Number of points per curve.
 _POINTS = 10
 
 
 SweepPart = Literal["settings", "collapse", "time"]
-"""``settings``: lambda and length of the embedding; ``collapse``: hardest triplets in a long training; ``time``: time
-of a step."""
+"""``settings``: lambda and embedding size; ``collapse``: hardest triplets in a long run; ``time``: step time."""
 
 SWEEP_PARTS: tuple[SweepPart, ...] = get_args(SweepPart)
 
 
 @dataclass(frozen=True)
 class StepTime:
-    """Time of a step: CPU time, or wall-clock time on a GPU.
+    """Duration of a training step: CPU time, or wall-clock time on a GPU.
 
     Attributes:
         row: Name of the variant.
         seconds: Median time over the steps.
-        ratio: Ratio to the median of softmax alone, whose steps were interleaved with these.
+        ratio: Ratio to the median of softmax alone, measured with interleaved steps.
     """
 
     row: str
@@ -70,11 +69,11 @@ class StepTime:
 
 @dataclass(frozen=True)
 class CollapseCurve:
-    """Mean distance of pairs of embeddings of a batch, in [0, 2], during a training.
+    """Mean pairwise distance of the embeddings in a batch, in [0, 2], over a training run.
 
     Attributes:
         margin: Name of the margin.
-        distances: Means over tenths of the training.
+        distances: Mean over each tenth of the run.
     """
 
     margin: str
@@ -83,14 +82,14 @@ class CollapseCurve:
 
 @dataclass(frozen=True)
 class SweepReport:
-    """The result of the sweeps on one set.
+    """Result of the sweeps on one set.
 
     Attributes:
         set: Name of the set.
-        runs: Semi-hard runs, one for each lambda and length.
-        curves: Hardest-triplet curves for both margins, trained for ``longer`` times as many steps.
-        times: Step times of every variant.
-        longer: How many times as many steps the collapse curves are trained for.
+        runs: Semi-hard runs, one per lambda and embedding size.
+        curves: Curves of runs with the hardest triplets for both margins, with ``longer`` times as many steps.
+        times: Step time of every variant.
+        longer: Factor on the number of steps for the collapse curves.
     """
 
     set: str
@@ -110,15 +109,15 @@ def run_sweeps(
     longer: int = 10,
     on_progress: OnStudyProgress = lambda *told: None,
 ) -> SweepReport:
-    """Train with each setting; finished runs in ``work`` are not repeated, except times.
+    """Train with each setting; finished runs in ``work`` are not repeated, except for timing.
 
     Args:
         task: The set.
         work: Folder of finished runs.
-        parts: Parts to measure.
-        seeds: Number of runs of each lambda and length.
-        timed: Number of timed steps of each variant, after an untimed step.
-        longer: How many times as many steps the collapse curves are trained for.
+        parts: Parts to run.
+        seeds: Seeds of the runs of each lambda and embedding size.
+        timed: Number of timed steps per variant, after one untimed step.
+        longer: Factor on the number of steps for the collapse curves.
         on_progress: Callback that receives the runs done, the total number of runs, and the current step.
     """
     variants = {f"lambda {weight:g}": TwoHeadVariant("semi_hard", weight=weight) for weight in _LAMBDAS}
@@ -148,18 +147,18 @@ def run_sweeps(
         curves.append(CollapseCurve(**load_or_run(path, run)))
     times: Sequence[StepTime] = ()
     if "time" in parts:
-        on_progress(0, 0, "time of a step")
+        on_progress(0, 0, "step time")
         times = time_steps(task, steps=timed)
     return SweepReport(task.name, runs, curves, times, longer)
 
 
 def time_steps(task: ImageTask, *, steps: int = 5, rows: Sequence[str] = tuple(VARIANTS)) -> list[StepTime]:
-    """Measure the time of a training step of each variant, in turns, so that all have the same load.
+    """Measure the duration of a training step of each variant, interleaved so that all run under the same load.
 
     Args:
         task: The set.
-        steps: Number of steps of each variant, after an untimed step.
-        rows: Names of variants; the first is the reference.
+        steps: Number of timed steps per variant, after one untimed step.
+        rows: Names of the variants; the first one is the reference.
     """
     with seeded(0):
         longer = replace(task, steps=steps + 1)
@@ -179,8 +178,7 @@ def time_steps(task: ImageTask, *, steps: int = 5, rows: Sequence[str] = tuple(V
 
 
 def draw_sweeps(report: SweepReport, path: Path) -> None:
-    """Draw top-1, R@1 and R@4 over lambda and over the length of the embedding, the curves of both margins, and the
-    time of a step of every variant.
+    """Plot top-1, R@1 and R@4 over lambda and over the embedding size, the collapse curves, and the step times.
 
     Raises:
         MediaError: The file cannot be written.
@@ -189,7 +187,7 @@ def draw_sweeps(report: SweepReport, path: Path) -> None:
     axes = figure.subplots(2, 2)
     for axis, prefix, title in (
         (axes[0][0], "lambda ", "lambda"),
-        (axes[0][1], "embedding of ", "length of the embedding"),
+        (axes[0][1], "embedding of ", "embedding size"),
     ):
         names = [name for name in dict.fromkeys(run.row for run in report.runs) if name.startswith(prefix)]
         runs = [[run for run in report.runs if run.row == name] for name in names]
@@ -205,19 +203,21 @@ def draw_sweeps(report: SweepReport, path: Path) -> None:
             axis.legend()
     for curve in report.curves:
         axes[1][0].plot(range(1, len(curve.distances) + 1), curve.distances, marker="o", label=curve.margin)
-    axes[1][0].set(xlabel=f"tenth of {report.longer} times the steps", ylabel="mean distance of pairs", ylim=(0, None))
+    axes[1][0].set(
+        xlabel=f"tenth of a run with {report.longer} times the steps", ylabel="mean pairwise distance", ylim=(0, None)
+    )
     if report.curves:
         axes[1][0].legend()
     axes[1][1].barh([step.row for step in report.times], [step.ratio for step in report.times])
     axes[1][1].axvline(1.0, color="black", linewidth=1)
     axes[1][1].invert_yaxis()
-    axes[1][1].set(xlabel="time of a step, softmax alone = 1")
+    axes[1][1].set(xlabel="step time relative to softmax alone")
     write_figure(figure, path)
 
 
 def sweeps_page(report: SweepReport) -> str:
     """Format the sweeps as Markdown."""
-    lines = ["# Settings of the two heads", "", f"Set {report.set}, semi-hard triplets beside cross entropy."]
+    lines = ["# Two-head settings", "", f"Set {report.set}, semi-hard triplets in addition to cross entropy."]
     if report.runs:
         lines += ["", "| | top-1 | macro | R@1 | R@4 |", "|---|---|---|---|---|"]
     for name in dict.fromkeys(run.row for run in report.runs):
@@ -228,14 +228,14 @@ def sweeps_page(report: SweepReport) -> str:
     if report.curves:
         lines += [
             "",
-            f"Mean distance of pairs of embeddings over tenths of a training of {report.longer} times the steps:",
+            f"Mean pairwise distance of embeddings over tenths of a run with {report.longer} times the steps:",
             "",
         ]
     lines += [f"* {curve.margin}: {', '.join(f'{value:.2f}' for value in curve.distances)}" for curve in report.curves]
     if report.times:
         lines += [
             "",
-            "Time of a step of 32 images, in turn with softmax alone:",
+            "Time of a step with 32 images, interleaved with softmax alone:",
             "",
             "| | s | ratio |",
             "|---|---|---|",

@@ -41,12 +41,13 @@ class TwoHeadVariant:
     """A way to train the two heads.
 
     Attributes:
-        loss: Name of the objective besides cross entropy; empty: softmax alone, with the penultimate layer as
-            embedding.
-        weight: Weight lambda of that objective.
-        parameters: Parameters of the objective that differ from its defaults.
-        model: Settings of the model that differ from those of all other variants.
-        balanced: For softmax alone: use batches of classes and items like all other variants, instead of random items.
+        loss: Name of the metric loss in addition to cross entropy; empty for softmax alone, with the penultimate layer
+            as the embedding.
+        weight: Weight lambda of the metric loss.
+        parameters: Parameters of the metric loss that differ from its defaults.
+        model: Model settings that differ from those of the other variants.
+        balanced: For softmax alone: whether to use class-balanced batches, as the other variants do, instead of random
+            ones.
     """
 
     loss: str = ""
@@ -56,8 +57,8 @@ class TwoHeadVariant:
     balanced: bool = False
 
     def objectives(self) -> Sequence[ObjectiveRecipe]:
-        """Terms of the loss."""
-        # With weight 0 the second term only determines the batches.
+        """The loss terms."""
+        # With weight 0, the second term only determines how batches are sampled.
         name, weight = (self.loss, self.weight) if self.loss else ("semi_hard", 0.0)
         terms = [ObjectiveRecipe(name="classification", parameters=settle_parameters("classification", {}))]
         if self.loss or self.balanced:
@@ -71,7 +72,7 @@ class FittedTwoHead:
 
     Args:
         model: The trained model, on any device.
-        steps: Number of steps taken.
+        steps: The training steps.
     """
 
     def __init__(self, model: TwoHeadNetwork, steps: Sequence[Step]) -> None:
@@ -80,7 +81,7 @@ class FittedTwoHead:
 
     @torch.no_grad()
     def describe(self, images: NDArray[np.uint8]) -> HeadOutputs:
-        """All outputs of images [N, S, S, 3]."""
+        """Compute all outputs for images [N, S, S, 3]."""
         parts = []
         for chunk in np.array_split(images, -(-len(images) // 32)):
             outputs = self.model(torch.from_numpy(chunk).to(self.model.device).movedim(-1, 1).float() / 255)
@@ -88,25 +89,25 @@ class FittedTwoHead:
         return HeadOutputs(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     def distances(self, queries: HeadOutputs, gallery: HeadOutputs) -> Tensor:
-        """Squared distances of embeddings, [Q, G]."""
+        """Compute squared distances [Q, G] between embeddings."""
         return squared_distances(queries.embeddings, gallery.embeddings)
 
     def layers(self, described: HeadOutputs) -> dict[str, Tensor]:
-        """Unit vectors of the embedding head and of the penultimate layer, [N, D]."""
+        """Return unit vectors [N, D] from the embedding head and the penultimate layer."""
         normal = torch.nn.functional.normalize
         return {"embedding": described.embeddings, "penultimate": normal(described.pooled, dim=1)}
 
     def classify(self, described: HeadOutputs) -> Tensor:
-        """The class with the largest logit, [N]."""
+        """Return the class with the largest logit, [N]."""
         return described.logits.argmax(dim=1)
 
 
 def fit_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> FittedTwoHead:
-    """Fine-tune the backbone of the task on the training images: SGD with linear decay to 0, 32 images per step.
+    """Fine-tune the task's backbone on the training images with SGD, linear decay to 0 and 32 images per step.
 
     Raises:
         WeightsUnavailableError: No weights were passed, and they cannot be downloaded.
-        TrainingError: The loss is no longer a finite number.
+        TrainingError: The loss is not finite.
     """
     with seeded(seed):
         model, training = start_two_head(task, seed, variant=variant)
@@ -118,7 +119,7 @@ def fit_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> Fitt
 
 
 def start_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> tuple[TwoHeadNetwork, Iterator[Step]]:
-    """Make the model of a variant, and an iterator over its training steps."""
+    """Create the model of a variant, and an iterator over its training steps."""
     device = torch.device(resolve_device(task.device))
     schedule = ScheduleRecipe(
         steps=task.steps,
@@ -156,7 +157,7 @@ def start_two_head(task: ImageTask, seed: int, *, variant: TwoHeadVariant) -> tu
 
 
 def two_head_config(task: ImageTask, variant: TwoHeadVariant, *, classes: int | None = None) -> EncoderConfig:
-    """Configuration of a variant; ``classes`` replaces counting them in the task's images."""
+    """Return the configuration of a variant; ``classes`` defaults to the number of classes in the task."""
     settings: dict[str, Any] = {"embedding_from": None if variant.loss else "none", **(variant.model or {})}
     return EncoderConfig(
         kind="two_head",
@@ -179,7 +180,7 @@ VARIANTS: Mapping[str, TwoHeadVariant] = {
     "two-head, triplet-center": TwoHeadVariant("triplet_center"),
     "two-head, magnet": TwoHeadVariant("magnet"),
 }
-"""Softmax alone on random and on balanced batches, and with each additional metric loss (lambda 1, center .003)."""
+"""Softmax alone with random and balanced batches, and with each metric loss in addition (lambda 1; center: 0.003)."""
 
 TWO_HEAD_ROWS: tuple[ImageRow, ...] = tuple(
     ImageRow(name, partial(fit_two_head, variant=variant), group="two-head") for name, variant in VARIANTS.items()

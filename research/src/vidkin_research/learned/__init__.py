@@ -1,1 +1,1 @@
-"""Shots by a trained metric: windows of frames, the curve of their distances, and rules fitted on labels."""
+"""Shot detection with a trained metric: windows of frames, the curve of their distances, and rules fitted to labels."""

@@ -1,4 +1,4 @@
-"""Check labeled shots before training: count videos, shots, cuts and critical clips, and report problems."""
+"""Check labeled shots before training: count shots, cuts and critical shots, and report problems."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vidkin.errors import MediaError
 from vidkin.media import probe
 from vidkin.shots import VideoAnnotation
 
-# Number of frames by which a count from the duration can be too small.
+# Tolerance in frames, because the frame count is estimated from the duration.
 _UNSURE = 2
 
 
@@ -19,13 +19,13 @@ class LabeledVideo(Result):
     """A labeled video.
 
     Attributes:
-        video: The file.
+        video: Path of the file.
         shots: Number of labeled shots.
         hard: Number of hard cuts between them.
         gradual: Number of gradual transitions between them.
         critical: Number of critical shots.
-        is_held_out: Whether it is held out to fit thresholds on.
-        problem: Reason why it cannot be used for training; "" if it can.
+        is_held_out: Whether it is held out to fit the thresholds.
+        problem: Why it cannot be used for training; "" if it can.
     """
 
     video: str
@@ -38,14 +38,14 @@ class LabeledVideo(Result):
 
 
 def check_labels(annotations: Sequence[VideoAnnotation], *, fit_every: int | None) -> list[LabeledVideo]:
-    """Check every labeled video; the first frame of each is decoded.
+    """Check every labeled video and decode its first frame.
 
     Args:
         annotations: The labels.
-        fit_every: Every n-th video is held out; None: none.
+        fit_every: Every n-th video is held out; None holds out none.
     """
     found = []
-    for place, annotation in enumerate(annotations, start=1):
+    for number, annotation in enumerate(annotations, start=1):
         cuts = annotation.cuts
         gradual = sum(isinstance(cut, tuple) for cut in cuts)
         found.append(
@@ -55,7 +55,7 @@ def check_labels(annotations: Sequence[VideoAnnotation], *, fit_every: int | Non
                 hard=len(cuts) - gradual,
                 gradual=gradual,
                 critical=sum(shot.critical is not None for shot in annotation.shots),
-                is_held_out=fit_every is not None and place % fit_every == 0,
+                is_held_out=fit_every is not None and number % fit_every == 0,
                 problem=_find_problem(annotation),
             )
         )

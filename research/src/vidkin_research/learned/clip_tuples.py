@@ -1,4 +1,4 @@
-"""Draw quadlets and triplets of clips from videos with labeled shots and critical moments."""
+"""Sample quadlets and triplets of clips from videos with labeled shots and critical moments."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class AnnotatedShot:
     """One shot of a video, in frames.
 
     Attributes:
-        video: Number of the video in the caller's list.
+        video: Index of the video in the caller's list.
         start: First frame.
         end: First frame after the shot.
-        critical: [start, end) of the critical frames inside the shot; None for a shot that is not critical.
+        critical: [start, end) of the critical frames within the shot; None if the shot is not critical.
     """
 
     video: int
@@ -48,8 +48,8 @@ class ClipWindow:
 
 @dataclass(frozen=True, slots=True)
 class ClipQuadlet:
-    """Query and positive from the non-critical frames of a shot, intermediate from its critical ones,
-    negative from the next shot."""
+    """Query and positive from the non-critical frames of a shot, intermediate from its critical frames, negative from
+    the next shot."""
 
     query: ClipWindow
     positive: ClipWindow
@@ -74,24 +74,24 @@ def sample_critical_quadlets(
     clip_frames: int = 40,
     minimum_frames: int | None = None,
 ) -> list[ClipQuadlet]:
-    """Draw critical-clip quadlets (Radial loss, ICIP, section 3), with replacement.
+    """Sample critical-clip quadlets (Radial loss, ICIP, section 3), with replacement.
 
-    The shot is drawn uniformly among the eligible ones; q uniformly among the windows of its non-critical frames and p
-    among the remaining ones; i among the windows of its critical frames; n among the windows of the
-    next shot of the same video. A shot is eligible if it is critical, its non-critical frames have two different
-    windows, its critical frames one, and the next shot one.
+    The shot is sampled uniformly from the eligible ones, then q and p from different windows of its non-critical
+    frames, i from the windows of its critical frames, and n from the windows of the next shot in the same video. A shot
+    is eligible if it is critical, its non-critical frames have at least two windows, and its critical frames and the
+    next shot have at least one.
 
     Args:
         shots: Shots of any number of videos, in any order.
         count: Number of quadlets.
-        seed: A seed always gives the same quadlets; a generator continues from its state.
-        clip_frames: Length of a window; the paper takes 40 at 20 fps.
-        minimum_frames: A stretch shorter than ``clip_frames`` but at least this long is a single window; default:
-            ``clip_frames``, so that every window has that length. Lower it if critical moments are short and the
+        seed: Random seed, or a generator whose state advances.
+        clip_frames: Window length in frames; the paper uses 40 at 20 fps.
+        minimum_frames: A run of frames shorter than ``clip_frames`` but at least this long is a single window; default:
+            ``clip_frames``, so that all windows have that length. Lower it if critical moments are short and the
             encoder takes clips of any length.
 
     Raises:
-        InvalidArgumentError: No shot is eligible, or lengths are invalid; the message counts the reasons.
+        InvalidArgumentError: No shot is eligible (the message counts the reasons), or the lengths are invalid.
     """
     lengths = _check_lengths(clip_frames, minimum_frames, count)
     candidates: list[tuple[str, tuple[_Windows, _Windows, _Windows]]] = []
@@ -106,17 +106,17 @@ def sample_critical_quadlets(
             if around.total < 2
             else "no window of critical frames"
             if event.total < 1
-            else "no window in a next shot"
+            else "no window in the next shot"
             if after.total < 1
             else ""
         )
         candidates.append((reason, (around, event, after)))
     generator = generator_of(seed)
-    drawn = []
-    for around, event, after in _draw_shots(candidates, count, generator, "critical", clip_frames):
-        query, positive = around.draw_two(generator)
-        drawn.append(ClipQuadlet(query, positive, event.draw(generator), after.draw(generator)))
-    return drawn
+    quadlets = []
+    for around, event, after in _sample_shots(candidates, count, generator, "critical", clip_frames):
+        query, positive = around.sample_two(generator)
+        quadlets.append(ClipQuadlet(query, positive, event.sample(generator), after.sample(generator)))
+    return quadlets
 
 
 def sample_shot_triplets(
@@ -127,9 +127,9 @@ def sample_shot_triplets(
     clip_frames: int = 40,
     minimum_frames: int | None = None,
 ) -> list[ClipTriplet]:
-    """Draw triplets from shots that are not critical: q and p two windows of a shot, n one of the next shot.
+    """Sample triplets from shots that are not critical: q and p from two windows of a shot, n from the next shot.
 
-    Arguments and errors as for `sample_critical_quadlets`; the loss on these triplets has a margin of .7.
+    The arguments and errors are those of `sample_critical_quadlets`; the loss on these triplets has a margin of 0.7.
     """
     lengths = _check_lengths(clip_frames, minimum_frames, count)
     candidates: list[tuple[str, tuple[_Windows, _Windows]]] = []
@@ -137,19 +137,19 @@ def sample_shot_triplets(
         if shot.critical is not None:
             continue
         own, after = _windows_of(shot, lengths), _windows_of(following, lengths)
-        reason = "fewer than two windows" if own.total < 2 else "no window in a next shot" if after.total < 1 else ""
+        reason = "fewer than two windows" if own.total < 2 else "no window in the next shot" if after.total < 1 else ""
         candidates.append((reason, (own, after)))
     generator = generator_of(seed)
-    drawn = []
-    for own, after in _draw_shots(candidates, count, generator, "non-critical", clip_frames):
-        query, positive = own.draw_two(generator)
-        drawn.append(ClipTriplet(query, positive, after.draw(generator)))
-    return drawn
+    triplets = []
+    for own, after in _sample_shots(candidates, count, generator, "non-critical", clip_frames):
+        query, positive = own.sample_two(generator)
+        triplets.append(ClipTriplet(query, positive, after.sample(generator)))
+    return triplets
 
 
 @dataclass(frozen=True, slots=True)
 class _Windows:
-    """All windows of several stretches of a video: (first start, number of starts, length) for each."""
+    """All windows in several frame intervals of a video: (first start, number of starts, length) of each interval."""
 
     video: int
     stretches: tuple[tuple[int, int, int], ...]
@@ -172,11 +172,11 @@ class _Windows:
             number -= starts
         raise IndexError(number)
 
-    def draw(self, generator: torch.Generator) -> ClipWindow:
+    def sample(self, generator: torch.Generator) -> ClipWindow:
         return self.window(_choices(self.total, 1, generator)[0])
 
-    def draw_two(self, generator: torch.Generator) -> tuple[ClipWindow, ClipWindow]:
-        """Draw two different windows; every ordered pair is equally likely."""
+    def sample_two(self, generator: torch.Generator) -> tuple[ClipWindow, ClipWindow]:
+        """Sample two different windows; every ordered pair is equally likely."""
         first = _choices(self.total, 1, generator)[0]
         second = _choices(self.total - 1, 1, generator)[0]
         return self.window(first), self.window(second + (second >= first))
@@ -217,18 +217,18 @@ def _check_lengths(clip_frames: int, minimum_frames: int | None, count: int) -> 
     return clip_frames, minimum
 
 
-def _draw_shots(
+def _sample_shots(
     candidates: Sequence[tuple[str, P]], count: int, generator: torch.Generator, kind: str, clip_frames: int
 ) -> list[P]:
-    """Draw the windows of ``count`` eligible shots, with replacement."""
+    """Sample the windows of ``count`` eligible shots, with replacement."""
     eligible = [windows for reason, windows in candidates if not reason]
     if not eligible:
         if not candidates:
-            raise InvalidArgumentError(f"there is no {kind} shot to draw from")
+            raise InvalidArgumentError(f"there is no {kind} shot to sample from")
         reasons = Counter(reason for reason, _ in candidates)
         why = ", ".join(f"{reason} ({number} shots)" for reason, number in sorted(reasons.items()))
         raise InvalidArgumentError(
-            f"no {kind} shot is eligible at {clip_frames} frames a clip: {why}; shorten the clips (clip_frames or "
+            f"no {kind} shot is eligible with {clip_frames} frames per clip: {why}; shorten the clips (clip_frames or "
             "minimum_frames; in a recipe, window)"
         )
     return [eligible[number] for number in _choices(len(eligible), count, generator)]

@@ -1,4 +1,4 @@
-"""Training data of the metric for shots: features of frames, and clips from labeled shots."""
+"""Training data for the shot metric: frame features, and clips from labeled shots."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from vidkin_research.learned.windows import Encode
 if TYPE_CHECKING:
     from vidkin.media.frames import Fit
 
-# B tuples, W frames per window, F length of a frame's features.
+# Shapes: B tuples, W frames per window, F features per frame.
 
 _QUADLET = ("query", "positive", "intermediate", "negative")
 _TRIPLET = ("query", "positive", "negative")
@@ -38,41 +38,40 @@ _TRIPLET = ("query", "positive", "negative")
 
 @dataclass(frozen=True, slots=True)
 class ShotBatch:
-    """Tuples of one training step: features of frames [..., F], or images [..., S, S, 3] uint8.
+    """Tuples of one training step: frame features [..., F], or images [..., S, S, 3] uint8.
 
     Attributes:
-        quadlets: [4, B, W, ...] query, positive, intermediate, negative; None if none were drawn.
-        triplets: [3, B, W, ...] query, positive, negative; None if none were drawn.
+        quadlets: [4, B, W, ...] query, positive, intermediate, negative; None if there are none.
+        triplets: [3, B, W, ...] query, positive, negative; None if there are none.
     """
 
     quadlets: Tensor | None
     triplets: Tensor | None
 
     def to(self, device: torch.device) -> ShotBatch:
-        """The same tuples on a device."""
+        """Move the tuples to a device."""
         quadlets, triplets = (None if each is None else each.to(device) for each in (self.quadlets, self.triplets))
         return ShotBatch(quadlets, triplets)
 
 
 class ShotClips:
-    """Videos as features or images of their frames with their labeled shots, from which tuples are drawn.
+    """Samples tuples of clips from videos with labeled shots, given as frame features or images.
 
-    Every clip of a tuple is ``window`` consecutive frames at a random position of its stretch.
+    Every clip of a tuple is ``window`` consecutive frames at a random position.
 
-    Critical shots give quadlets (query and positive from their calm frames, intermediate from their critical frames,
-    negative from the next shot), all other shots triplets (query and positive from the shot, negative from the next),
-    as in the sources.
+    As in the sources, critical shots provide quadlets (query and positive from their calm frames, intermediate from
+    their critical frames, negative from the next shot), and all other shots provide triplets (query and positive from
+    the shot, negative from the next one).
 
     Args:
-        features: Features [T, F] of each video, one row per frame; or its frames, if the frame network is trained as
-            well.
-        annotations: The labels of each video, in the same order.
+        features: Frame features [T, F] of each video; or its frames, if the frame network is also trained.
+        annotations: Labels of each video, in the same order.
         window: W, number of frames per clip.
-        minimum: Minimum length of a stretch in frames; a stretch shorter than W is padded by repeating its first
-            frame. Default: W.
+        minimum: Minimum number of frames to sample a clip from; with fewer than W, the first frame is repeated as
+            padding. Default: W.
 
     Raises:
-        InvalidArgumentError: The numbers of videos differ, or a shot ends after its video.
+        InvalidArgumentError: The number of videos differs, or a shot ends after the end of its video.
     """
 
     def __init__(
@@ -113,14 +112,14 @@ class ShotClips:
     def draw(
         self, *, quadlets: int, triplets: int, generator: torch.Generator, critical_triplets: bool = False
     ) -> ShotBatch:
-        """Tuples of a training step, drawn with replacement.
+        """Sample the tuples of a training step, with replacement.
 
         Args:
             quadlets: Number of quadlets from critical shots.
             triplets: Number of triplets.
-            generator: Source of random numbers; its state advances.
-            critical_triplets: Draw triplets from all shots as if none were critical, for a loss that uses only
-                triplets.
+            generator: Random generator; its state advances.
+            critical_triplets: Whether to sample triplets from all shots as if none were critical, for a loss that uses
+                only triplets.
 
         Raises:
             InvalidArgumentError: No shot can provide such a tuple; the message says why.
@@ -139,7 +138,7 @@ class ShotClips:
         return batch
 
     def _stack(self, drawn: Sequence[ClipQuadlet] | Sequence[ClipTriplet], parts: Sequence[str]) -> Tensor:
-        """Stack the K parts of B tuples, [K, B, W, ...]; short windows repeat their first frame in front."""
+        """Stack the K parts of B tuples, [K, B, W, ...]; short windows are padded by repeating their first frame."""
         clips = []
         for part in parts:
             for one in drawn:
@@ -162,51 +161,51 @@ def check_labels_fit(annotation: VideoAnnotation, frames: int) -> None:
 
 
 def count_in(annotation: VideoAnnotation, numbers: NDArray[np.int64], *, fps: float) -> VideoAnnotation:
-    """Convert labels to a subset of the video's frames; shots without such a frame are left out.
+    """Convert labels to a subset of the video's frames; shots without any of these frames are dropped.
 
     Args:
         annotation: The labels.
-        numbers: [T] numbers of these frames, increasing.
+        numbers: [T] increasing frame numbers of the subset.
         fps: Frame rate of these frames.
     """
 
-    def place(frame: int) -> int:
+    def to_row(frame: int) -> int:
         return int(np.searchsorted(numbers, frame))
 
     shots = []
     for shot in annotation.shots:
-        start, end = place(shot.start), place(shot.end)
+        start, end = to_row(shot.start), to_row(shot.end)
         if start == end:
             continue
         critical = None
-        if shot.critical is not None and place(shot.critical[0]) < place(shot.critical[1]):
-            critical = place(shot.critical[0]), place(shot.critical[1])
+        if shot.critical is not None and to_row(shot.critical[0]) < to_row(shot.critical[1]):
+            critical = to_row(shot.critical[0]), to_row(shot.critical[1])
         shots.append(ShotAnnotation(start, end, critical))
     return replace(annotation, fps=fps, shots=tuple(shots))
 
 
-# Run a clip encoder on NumPy arrays, from images to features of frames and embeddings of clips.
+# A clip encoder on NumPy arrays: from images to frame features, and from these to clip embeddings.
 
 
 class ShotNetwork:
-    """Adapts a clip encoder of torch to the learned detector (`vidkin_research.learned.detector.ShotModel`).
+    """Adapts a torch clip encoder to the learned detector (`vidkin_research.learned.detector.ShotModel`).
 
     Args:
-        model: The clip encoder, in eval mode; later training takes effect.
+        model: The clip encoder, in eval mode; it is not copied, so later training takes effect.
     """
 
     def __init__(self, model: ClipEncoder) -> None:
         self._model = model
 
     def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Features [N, F] of square images [N, 3, S, S] from 0 to 1."""
+        """Compute features [N, F] of square images [N, 3, S, S] with values from 0 to 1."""
         with torch.inference_mode():
             inputs = torch.from_numpy(images).to(self._model.device)
             features: NDArray[np.float32] = self._model.frame_features(inputs).float().cpu().numpy()
         return features
 
     def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Unit vectors [B, D] of clips of features [B, W, F]."""
+        """Compute unit vectors [B, D] from clip features [B, W, F]."""
         with torch.inference_mode():
             inputs = torch.from_numpy(features).to(self._model.device)
             embeddings: NDArray[np.float32] = self._model.head(inputs).float().cpu().numpy()
@@ -214,19 +213,19 @@ class ShotNetwork:
 
 
 def encode_with(model: ClipEncoder) -> Encode:
-    """Return the model's head as a function of arrays, from clips of features [B, W, F] to embeddings [B, D]."""
+    """Return the model's head as a function of NumPy arrays, from clip features [B, W, F] to embeddings [B, D]."""
     return ShotNetwork(model).head
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class VideoFeatures:
-    """Features of the frames of a video that a detector examines.
+    """Features of the frames of a video that a detector reads.
 
     Attributes:
         rows: [T, F] float32 features.
-        numbers: [T] int64, numbers of these frames in the video.
+        numbers: [T] int64 numbers of these frames in the video.
         times: [T] float64 times in seconds.
-        frames: Number of all frames of the video.
+        frames: Total number of frames in the video.
     """
 
     rows: NDArray[np.float32]
@@ -243,14 +242,14 @@ def video_features(
     fit: Fit = "stretch",
     rate: float | None = None,
 ) -> VideoFeatures:
-    """Compute features of the frames of a video, for fitting rules.
+    """Compute the frame features of a video, for fitting rules.
 
     Args:
         model: The clip encoder, in eval mode.
         path: The video.
-        size: S, side of the square images the model takes.
+        size: S, side of the model's square input images.
         fit: How frames are made square, see `fit_to_square`.
-        rate: Maximum frames per second, see `iter_squares`; None: all frames.
+        rate: Maximum frames per second, see `iter_squares`; None uses all frames.
 
     Raises:
         MediaError: The file cannot be read as video.

@@ -1,4 +1,4 @@
-"""Detect shots with a trained clip encoder: its fitted rules, the analysis of a video, and the detector."""
+"""Shot detection with a trained clip encoder: fitted rules, analysis of a video, and the detector."""
 
 from __future__ import annotations
 
@@ -44,34 +44,33 @@ if TYPE_CHECKING:
     from vidkin.media.frames import Fit
 
 CutRule = Literal["extended", "slope", "default"]
-
-"""How cuts are found. ``slope``, the published rule: a sudden change in the slope of the curve, over full windows.
-``extended``, ours: also uses the novelty of neighboring windows, the frames themselves and both sides of a cut, gives
-shots shorter than a window a curve, and finds gradual transitions. ``default``: vidkin's default detector finds the
+"""Cut rule. ``slope`` is the published rule: a sudden change in the slope of the curve, over full windows. ``extended``
+is ours: it also uses the novelty of neighboring windows, the frames themselves and both sides of a cut, computes a
+curve for shots shorter than a window, and finds gradual transitions. ``default``: vidkin's default detector finds the
 transitions, and the metric only decides which shots are critical."""
 
 CUT_RULES: tuple[CutRule, ...] = get_args(CutRule)
 
 RULES_FILE = "shots.json"
 
-"""Name of the file of rules in a model's folder."""
+"""Name of the rules file in a model folder."""
 
 _FORMAT = "vidkin-shot-rules-1"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShotRules:
-    """Thresholds of the learned detector, fitted on labeled videos other than the test videos.
+    """Rules of the learned detector, fitted to labeled videos that are not used for testing.
 
     Attributes:
         window: Number of frames per window, at least 2; the sources use 40.
-        rate: Frames per second to examine, above 0; None uses every frame.
+        rate: Frames per second to sample, above 0; None uses every frame.
         cut: Rule for a sudden change in the slope of the curve; None if the default detector finds cuts.
         method: How cuts are found.
         gradual: Rule for gradual transitions, where both sides differ without a sudden change; None finds only hard
             cuts.
-        critical: Rule for an increasing curve, which marks critical shots; None gives shots no critical score.
-        fitted_on: Description of the data the rules were fitted on.
+        critical: Rule for an increasing curve, which marks critical shots; None computes no critical scores.
+        fitted_on: Description of the data that the rules were fitted to.
     """
 
     window: int
@@ -93,7 +92,7 @@ class ShotRules:
             check_positive(rate=self.rate)
 
     def save(self, folder: PathLike) -> Path:
-        """Write ``shots.json`` into a model's folder, and return its path."""
+        """Write ``shots.json`` to a model folder and return its path."""
         document = {
             "format": _FORMAT,
             "window": self.window,
@@ -110,7 +109,7 @@ class ShotRules:
 
     @classmethod
     def load(cls, folder: PathLike) -> ShotRules:
-        """Read ``shots.json`` from a model's folder.
+        """Read ``shots.json`` from a model folder.
 
         Raises:
             InvalidArgumentError: The file is missing or damaged.
@@ -120,13 +119,13 @@ class ShotRules:
             document = read_json(path)
         except OSError as error:
             raise InvalidArgumentError(
-                f"{path}: cannot be read ({error.strerror}), so this model does not detect shots; "
-                "train one that does with `vidkin train-shots`"
+                f"{path}: cannot be read ({error.strerror}), so this model cannot detect shots; "
+                "train a shot detector with `vidkin train-shots`"
             ) from error
         except ValueError as error:
             raise InvalidArgumentError(f"{path}: not JSON: {error}") from error
         if not isinstance(document, dict) or document.get("format") != _FORMAT:
-            raise InvalidArgumentError(f"{path}: must hold rules of the format {_FORMAT!r}")
+            raise InvalidArgumentError(f"{path}: must contain rules in the format {_FORMAT!r}")
         try:
             rate = document["rate"]
             cut, gradual, critical = (
@@ -159,22 +158,22 @@ def fit_shot_rules(
     trend: TrendTest = "combined",
     fitted_on: str = "",
 ) -> ShotRules:
-    """Fit all rules on videos with labeled shots.
+    """Fit all rules to videos with labeled shots.
 
     Args:
-        videos: Features [T, F] of the frames of each video.
-        labels: Shots of each video as [start, end) frames in order; frames between shots are a gradual transition.
+        videos: Frame features [T, F] of each video.
+        labels: Shots of each video as [start, end) frames, in order; frames between shots are gradual transitions.
         encode: Encoder, as in `find_shots`.
         window: Number of frames per window.
-        rate: Rate to store in the rules.
-        method: ``slope`` is the published rule, which knows only hard cuts; ``default`` needs no rule for cuts.
-        gradual: Also fit a rule for gradual transitions, if the labels have any and the method supports them.
-        critical: For each video, whether each of its shots is critical; None fits no such rule.
-        trend: The test for an increasing curve.
+        rate: Frame rate to store in the rules.
+        method: ``slope`` is the published rule, which only finds hard cuts; ``default`` needs no cut rule.
+        gradual: Whether to also fit a rule for gradual transitions, if labels have any and the method supports them.
+        critical: Whether each shot of each video is critical; None fits no rule for critical shots.
+        trend: Test for an increasing curve.
         fitted_on: Description of the data, to store in the rules.
 
     Raises:
-        InvalidArgumentError: There is nothing to fit: no cuts, or no critical or no other shots.
+        InvalidArgumentError: There are no cuts, or the shots are all critical or all not critical.
     """
     if len(videos) != len(labels) or (critical is not None and len(critical) != len(videos)):
         raise InvalidArgumentError(
@@ -225,7 +224,7 @@ def fit_shot_rules(
 
 
 def _transitions(shots: Sequence[tuple[int, int]]) -> tuple[list[int], list[tuple[int, int]]]:
-    """Hard cuts and gradual transitions ([first, last]) between labeled shots; also before the first shot."""
+    """Return the hard cuts and gradual transitions ([first, last]) between labeled shots and before the first shot."""
     cuts: list[int] = []
     transitions: list[tuple[int, int]] = []
     before = 0
@@ -238,21 +237,21 @@ def _transitions(shots: Sequence[tuple[int, int]]) -> tuple[list[int], list[tupl
     return cuts, transitions
 
 
-# Detections by a trained clip encoder in one video: cuts, gradual transitions, shots and critical scores.
+# Analysis of one video: cuts, gradual transitions, shots and critical scores.
 
 
 @dataclass(frozen=True, slots=True)
 class ShotAnalysis:
-    """The result of the learned detector for one video.
+    """Result of the learned detector for one video.
 
     Attributes:
         cuts: First frames of new shots after hard cuts, with confidences.
         gradual: Gradual transitions.
-        stretches: [start, end) frames of the shots between transitions, one more than there are transitions; empty if
-            a transition is at an end of the video.
-        critical: Critical score of each stretch in [0, 1]; None without a rule for it.
-        curve: [T] c at the last frame of each window: the distance to the first window of its shot. At the frame of a
-            hard cut it is the distance of the window that saw the cut; 0 before the first full window of a shot.
+        stretches: [start, end) frames of the shots before, between and after transitions; a shot is empty if a
+            transition is at an end of the video.
+        critical: Critical score of each shot in [0, 1]; None without a rule for critical shots.
+        curve: [T] distance c from each window to the first window of its shot, at the window's last frame. At a hard
+            cut it is the distance of the window that contains the cut; 0 before the first full window of a shot.
     """
 
     cuts: tuple[tuple[int, float], ...]
@@ -262,10 +261,10 @@ class ShotAnalysis:
     curve: NDArray[np.float64] = field(repr=False)
 
     def detected_cuts(self, frames: Sequence[int], curve: Curve | None = None) -> DetectedCuts:
-        """The cuts in the form of the detector contract.
+        """Convert to the result of a shot detector.
 
         Args:
-            frames: [T] numbers, in the video, of the frames with features.
+            frames: [T] numbers of the frames with features in the video.
             curve: The curve to include in the result.
         """
         cuts = [DetectedCut(frames[frame], "hard", confidence) for frame, confidence in self.cuts]
@@ -289,13 +288,13 @@ def find_shots(
     *,
     detected: Sequence[DetectedCut] = (),
 ) -> ShotAnalysis:
-    """Find cuts, gradual transitions, shots and their critical scores from features of frames [T, F].
+    """Find cuts, gradual transitions, shots and their critical scores from frame features [T, F].
 
     Args:
-        features: Features of all frames in order (or of the frames at the rules' rate).
-        encode: Function from clips of features [B, W, F] to embeddings [B, D] of unit length.
+        features: Features of all frames in order, or of the frames at the rules' rate.
+        encode: Function from clip features [B, W, F] to unit-length embeddings [B, D].
         rules: Rules fitted for this encoder.
-        detected: Transitions of the default detector, counted in these frames, for rules of the method ``default``.
+        detected: Transitions found by the default detector, in rows of ``features``; for the method ``default``.
     """
     windows = ShotWindows(features, rules.window, encode)
     if rules.cut is None:
@@ -310,7 +309,7 @@ def find_shots(
         starts = [cut.frame for cut in cuts]
         gradual = [] if rules.gradual is None else find_gradual(windows, starts, rules.gradual)
     starts = [cut.frame for cut in cuts]
-    # [start, end) of the stretches before, between and after transitions; some can be empty.
+    # [start, end) of the shots before, between and after transitions; some can be empty.
     edges = sorted([(cut, cut) for cut in starts] + [(one.first, one.last + 1) for one in gradual])
     begins = [0, *(following for _, following in edges)]
     ends = [*(end for end, _ in edges), len(windows)]
@@ -334,39 +333,39 @@ def find_shots(
     )
 
 
-# The learned detector: a trained clip encoder with the interface of shot detectors.
+# The learned detector: a trained clip encoder behind the shot detector interface.
 
 
 _BATCH = 16
 
 
 class ShotModel(Protocol):
-    """The clip encoder that the learned detector needs (:class:`vidkin.models.EncoderNetwork`)."""
+    """Clip encoder of the learned detector (:class:`vidkin.models.EncoderNetwork`)."""
 
     def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Features [N, F] of square images [N, 3, S, S] with values from 0 to 1."""
+        """Compute features [N, F] of square images [N, 3, S, S] with values from 0 to 1."""
         ...
 
     def head(self, features: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Unit vectors [B, D] of clips of features [B, W, F]."""
+        """Compute unit vectors [B, D] from clip features [B, W, F]."""
         ...
 
 
 class LearnedDetector:
     """Finds cuts where the slope of c(n) = ||f_1 - f_n|| changes suddenly, and critical shots where c increases.
 
-    f_n is the embedding of window n, f_1 the embedding of the first window of the shot. Each frame goes through the
-    frame network once, as it arrives; windows of features are embedded in batches at the end. Memory holds the
-    features: about 5 KB per frame.
+    f_n is the embedding of window n, and f_1 that of the first window of the shot. Each frame goes through the frame
+    network once, as it arrives; windows of features are embedded in batches at the end. The features take about 5 KB of
+    memory per frame.
 
-    With rules of the method ``default``, vidkin's default detector also gets every frame and finds the transitions.
+    With the method ``default``, vidkin's default detector also processes every frame and finds the transitions.
 
     Args:
         model: The clip encoder.
         rules: Rules fitted for this model.
-        size: S, side of the square images the model takes, at least 8 pixels.
-        fit: How frames are made square, see `fit_to_square`; the same as when the rules were fitted.
-        name: The name under which `open_detector` opens it.
+        size: S, side of the model's square input images, at least 8 pixels.
+        fit: How frames are made square, see `fit_to_square`; must be the same as when the rules were fitted.
+        name: Name for `open_detector`.
 
     Source: Radial loss for learning fine-grained video similarity metric, section Testing.
     """
@@ -397,7 +396,7 @@ class LearnedDetector:
         self._times: list[float] = []
 
     def push(self, frame: RgbFrame) -> None:
-        """Process the next frame; if the rules state a rate, most frames are skipped."""
+        """Process the next frame; if the rules have a frame rate, most frames are skipped."""
         if self._cutter is not None:
             self._samples.append(_plane_samples(frame, self._cutter.grid))
             if len(self._samples) == _BATCH:
@@ -412,7 +411,7 @@ class LearnedDetector:
             self._encode_waiting()
 
     def finish(self) -> DetectedCuts:
-        """Cuts, the curve, and a critical score for each shot if the rules have one."""
+        """Return the cuts, the curve, and a critical score for each shot if there is a rule for it."""
         if not self._frames:
             return DetectedCuts(())
         self._encode_waiting()
@@ -444,11 +443,11 @@ class LearnedDetector:
 
 
 def open_learned(model: PathLike) -> LearnedDetector:
-    """Open the detector of a model's folder with rules (``shots.json``).
+    """Open the detector in a model folder with rules (``shots.json``).
 
     Raises:
-        InvalidArgumentError: The folder holds no rules, or no clip encoder.
-        UnknownExtractorError: The folder holds no model.
+        InvalidArgumentError: The folder does not contain rules, or its model is not a clip encoder.
+        UnknownExtractorError: The folder does not contain a model.
         MissingPartError: The folder was written before models ran without torch, and torch is not installed.
     """
     config = read_model_info(model).config
@@ -462,8 +461,7 @@ def open_learned(model: PathLike) -> LearnedDetector:
 
 
 def count_cut(cut: DetectedCut, frames: Sequence[int]) -> DetectedCut:
-    """Convert a transition to the examined frames, whose numbers are ``frames``: the first at or after each of its
-    frames."""
+    """Convert the frame numbers of a transition to rows of ``frames``: the first row at or after each number."""
     last = len(frames) - 1
     first, start, end = (
         None if frame is None else min(last, bisect_left(frames, frame))
@@ -472,7 +470,7 @@ def count_cut(cut: DetectedCut, frames: Sequence[int]) -> DetectedCut:
     return replace(cut, frame=max(1, first or 0), start_frame=start, end_frame=end)
 
 
-# Y, Cb and Cr of RGB from 0 to 255 in the range of video (ITU-R BT.601), as decoders return them.
+# Conversion of RGB from 0 to 255 to limited-range Y, Cb and Cr (ITU-R BT.601), as decoders return them.
 _TO_PLANES = np.array([
     [65.481, 128.553, 24.966],
     [-37.797, -74.203, 112.0],

@@ -1,4 +1,4 @@
-"""A yes/no decision from a few numbers, fitted on labeled examples."""
+"""A binary decision from a few numbers, fitted to labeled examples."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from vidkin.errors import InvalidArgumentError
 @check_constructor
 @dataclass(frozen=True, slots=True)
 class FittedRule:
-    """Logistic regression on named numbers with a decision threshold.
+    """Logistic regression on named inputs, with a decision threshold.
 
-    ``p = 1 / (1 + exp(-(bias + sum of weight * number)))``; the answer is yes if ``p >= threshold``.
+    ``p = 1 / (1 + exp(-(bias + sum of weight * input)))``; positive if ``p >= threshold``.
 
     Attributes:
-        weights: Weights by name of the number, in the numbers' own units.
+        weights: Weights by input name, for inputs in their own units.
         bias: Constant added to the weighted sum.
-        threshold: Minimum probability that means yes, in (0, 1].
+        threshold: Minimum probability of a positive, in (0, 1].
     """
 
     weights: Mapping[str, float]
@@ -42,37 +42,37 @@ class FittedRule:
             raise InvalidArgumentError(f"threshold must be above 0 and at most 1, got {self.threshold}")
 
     def probability(self, numbers: Mapping[str, float]) -> float:
-        """The probability p for one example; numbers that the rule does not use are ignored.
+        """Return the probability p for one example; unused inputs are ignored.
 
         Raises:
-            InvalidArgumentError: A required number is missing.
+            InvalidArgumentError: A required input is missing.
         """
         missing = sorted(set(self.weights) - set(numbers))
         if missing:
             raise InvalidArgumentError(
-                f"numbers must include {', '.join(missing)}, got {', '.join(sorted(numbers)) or 'none'}"
+                f"inputs must include {', '.join(missing)}, got {', '.join(sorted(numbers)) or 'none'}"
             )
         total = self.bias + sum(weight * numbers[name] for name, weight in self.weights.items())
-        # Clipped because exp would overflow; p is 0 or 1 there anyway.
+        # Clip to avoid overflow in exp; p is 0 or 1 there anyway.
         return 1 / (1 + math.exp(-min(max(total, -500.0), 500.0)))
 
     def confidence(self, numbers: Mapping[str, float]) -> float:
-        """p rescaled so that the threshold maps to 1/2: above 1/2 means yes, 1 is certain."""
+        """Return p rescaled so that the threshold maps to 0.5: at least 0.5 is positive, and 1 is certain."""
         p = self.probability(numbers)
         if p >= self.threshold:
             return 1.0 if self.threshold == 1 else 0.5 + 0.5 * (p - self.threshold) / (1 - self.threshold)
         return 0.5 * p / self.threshold
 
     def as_dict(self) -> dict[str, Any]:
-        """The rule as JSON values, which `from_dict` reads."""
+        """Return the rule as JSON values for `from_dict`."""
         return {"weights": dict(self.weights), "bias": self.bias, "threshold": self.threshold}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> FittedRule:
-        """The rule from the values returned by `as_dict`.
+        """Restore a rule from the values returned by `as_dict`.
 
         Raises:
-            InvalidArgumentError: A part is missing or not a number.
+            InvalidArgumentError: A value is missing or not a number.
         """
         try:
             weights = {str(name): float(value) for name, value in values["weights"].items()}
@@ -95,46 +95,46 @@ def fit_rule(
 ) -> FittedRule:
     """Fit a rule: weights from regularized logistic regression, and the threshold with the highest F1.
 
-    Numbers are standardized for the fit, so their units do not matter. Among thresholds with equal F1, the middle of
-    the widest gap is used.
+    Inputs are standardized for the fit, so their units do not matter. Among thresholds with equal F1, the middle of the
+    widest gap is used.
 
     Args:
-        examples: Numbers of each example, by name.
-        labels: Whether each example is a yes.
-        names: The numbers to use.
-        missed: Number of positives missing from the examples; F1 counts them as missed at any threshold.
+        examples: Inputs of each example, by name.
+        labels: Whether each example is positive.
+        names: Names of the inputs to use.
+        missed: Number of positives without an example; F1 counts them as missed at any threshold.
         strength: Inverse strength of the L2 penalty (C of scikit-learn).
-        rising: Require that higher numbers always favor yes, and that all zeros mean no: weights are at least 0 (a
-            number with a negative weight gets 0), and the threshold is above the probability at zero. If all weights
-            would be negative, the answer is always no.
+        rising: Whether higher inputs must always favor positive, and all zeros must be negative: inputs with a negative
+            weight are dropped, and the threshold is above the probability at zero. If all weights would be negative,
+            the result is always negative.
 
     Raises:
-        InvalidArgumentError: Positive or negative examples are missing, or an example lacks a number.
+        InvalidArgumentError: There are no positive or no negative examples, or an example lacks an input.
     """
     positive = np.asarray(labels, dtype=bool)
     if len(examples) != len(positive) or positive.all() or not positive.any():
         raise InvalidArgumentError(
-            f"examples must be both positive and negative, with one label each, got {len(examples)} examples and "
+            f"examples must include positives and negatives, with one label each, got {len(examples)} examples and "
             f"{len(positive)} labels, {int(positive.sum())} of them positive"
         )
     try:
         table = np.array([[float(example[name]) for name in names] for example in examples])
     except KeyError as error:
-        raise InvalidArgumentError(f"every example must have the number {error}") from None
+        raise InvalidArgumentError(f"every example must have the input {error}") from None
     weights, bias = _logistic(table, positive, strength, rising=rising)
     if not weights.any():
         return FittedRule(dict(zip(names, weights.tolist(), strict=True)), 0.0, 1.0)
     rule = FittedRule(dict(zip(names, weights.tolist(), strict=True)), bias)
     chances = np.array([rule.probability(example) for example in examples])
-    # The threshold with the highest F1; in log-odds the middle between the values on its two sides.
+    # Choose the threshold with the highest F1, halfway between the neighboring values in log-odds.
     order = np.argsort(-chances, kind="stable")
     ranked, right = chances[order], positive[order].cumsum()
-    last = np.append(np.diff(ranked) < 0, True)  # only at the end of a run of equal values
+    last = np.append(np.diff(ranked) < 0, True)  # a threshold cannot separate equal values
     f1 = 2 * right / (np.arange(1, len(ranked) + 1) + int(positive.sum()) + missed)
     logits = np.log(np.clip(ranked, 1e-12, 1 - 1e-12)) - np.log1p(-np.clip(ranked, 1e-12, 1 - 1e-12))
     below = np.append(logits[1:], logits[-1] - 1.0)
     if rising:
-        # A probability no higher than at zero cannot mean yes.
+        # The probability of a positive must exceed the probability at zero.
         last &= logits > bias
         below = np.maximum(below, bias)
         if not last.any():
@@ -147,7 +147,7 @@ def fit_rule(
 def _logistic(
     table: NDArray[np.float64], positive: NDArray[np.bool_], strength: float, *, rising: bool
 ) -> tuple[NDArray[np.float64], float]:
-    """Weights [n] and bias for numbers [N, n], in their own units; with ``rising``, no weight is below 0."""
+    """Fit weights [n] and a bias to inputs [N, n] in their own units; with ``rising``, no weight is negative."""
     linear = import_part("sklearn.linear_model", extra="train")
     mean, scale = table.mean(axis=0), table.std(axis=0)
     scale[scale == 0] = 1.0

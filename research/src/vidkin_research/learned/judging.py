@@ -1,4 +1,4 @@
-"""Compare the cuts detected in several videos with their labels: pooled precision, recall and F1."""
+"""Evaluate detected cuts and critical shots against labels, pooled over videos."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BoundaryLabels:
 
     Attributes:
         hard: First frames of new shots.
-        gradual: First and last frames of gradual transitions.
+        gradual: First and last frame of each gradual transition.
     """
 
     hard: tuple[int, ...]
@@ -40,19 +40,19 @@ class BoundaryLabels:
 
     @property
     def boundaries(self) -> list[Boundary]:
-        """Hard cuts and gradual transitions, in the form that measures take."""
+        """Hard cuts and gradual transitions, in the format that measures take."""
         return [*self.hard, *((float(first), float(last)) for first, last in self.gradual)]
 
 
 @dataclass(frozen=True, slots=True)
 class ShotScores:
-    """Scores over videos.
+    """Scores pooled over videos.
 
     Attributes:
-        every: Hard cuts and gradual transitions together: the main figure.
+        every: Hard cuts and gradual transitions together; the main score.
         hard: Detected hard cuts against labeled hard cuts; a cut inside a labeled transition counts as neither correct
             nor wrong.
-        gradual_found: Labeled gradual transitions touched by any detected cut.
+        gradual_found: Number of labeled gradual transitions that overlap any detected cut.
         gradual_total: Number of labeled gradual transitions.
     """
 
@@ -76,11 +76,11 @@ def evaluate_cuts(
     tolerance: float = 2,
     rule: BoundaryRule = "nearest",
 ) -> ShotScores:
-    """Score the cuts detected in several videos, pooled.
+    """Score the cuts detected in several videos, pooled over the videos.
 
     Args:
-        videos: For each video its detected cuts and its labels.
-        tolerance: Frames by which a match can be off.
+        videos: Detected cuts and labels of each video.
+        tolerance: Maximum distance of a match in frames.
         rule: Matching rule, see :func:`vidkin.metric.measures.boundary_scores`.
     """
     nothing = DetectionScores(0, 0, 0)
@@ -106,7 +106,7 @@ def evaluate_cuts(
 
 
 def cut_boundaries(cuts: Iterable[Cut | DetectedCut]) -> list[Boundary]:
-    """Cuts in the form that measures take: a frame, or the first and last frame of a gradual transition."""
+    """Convert cuts to the format that measures take: a frame, or the first and last frame of a gradual transition."""
     return [
         (float(cut.start_frame), float(cut.end_frame))
         if cut.is_gradual and cut.start_frame is not None and cut.end_frame is not None
@@ -119,7 +119,7 @@ def read_boundary_labels(path: PathLike) -> dict[str, BoundaryLabels]:
     """Read labels by video name from JSON: ``{"videos": {name: {"hard": [..], "gradual": [{"start", "end"}, ..]}}}``.
 
     Raises:
-        InvalidArgumentError: The file cannot be read or has another format.
+        InvalidArgumentError: The file cannot be read or has a different format.
     """
     try:
         videos = read_json(path)["videos"]
@@ -137,10 +137,10 @@ def read_boundary_labels(path: PathLike) -> dict[str, BoundaryLabels]:
         ) from error
 
 
-# Scores of the detection of critical clips and their moments over several videos.
+# Scores for detecting critical clips and their moments, over several videos.
 
 
-# A detected shot matches a labeled one if their intersection over union is more than this.
+# A detected shot matches a labeled one if their intersection over union exceeds this.
 _SAME_SHOT = 0.5
 
 
@@ -151,8 +151,8 @@ class JudgedShot:
     Attributes:
         start: First frame of the shot.
         end: First frame after the shot.
-        score: Confidence that it is critical, in [0, 1]; at least 1/2 means yes.
-        moment: Time in seconds at which its event begins.
+        score: Confidence that it is critical, in [0, 1]; critical from 0.5.
+        moment: Time in seconds at which its event starts.
     """
 
     start: int
@@ -163,8 +163,8 @@ class JudgedShot:
 
 @dataclass(frozen=True, slots=True)
 class TrueShot:
-    """A labeled shot: frames [start, end), and the time in seconds at which its event begins; None if nothing
-    happens."""
+    """A labeled shot: frames [start, end), and the time in seconds at which its event starts; None if it has no
+    event."""
 
     start: int
     end: int
@@ -176,10 +176,9 @@ class CriticalScores:
     """Scores over all shots of all videos.
 
     Attributes:
-        clips: Precision, recall and F1 of the yes/no decision for each shot.
-        average_precision: Average precision of the shots ranked by score (for equal scores, the mean over their
-            orders), in [0, 1].
-        spotting: Average precision of the moments in time for each tolerance (full width of the window, seconds).
+        clips: Precision, recall and F1 of the binary decision per shot.
+        average_precision: Average precision of the shots ranked by score, in [0, 1]; ties are averaged over all orders.
+        spotting: Average precision of the moments for each tolerance (full window width in seconds).
     """
 
     clips: DetectionScores
@@ -190,7 +189,7 @@ class CriticalScores:
 def judge_shots(
     windows: ShotWindows, stretches: Sequence[tuple[int, int]], rule: FittedRule, *, rate: float
 ) -> list[JudgedShot]:
-    """Judge shots [start, end) of a video by the trends of their curves.
+    """Classify shots [start, end) of a video by the trends of their curves.
 
     The moment of an event is the time of the last frame of the window at which the curve leaves its calm part.
 
@@ -214,7 +213,7 @@ def score_critical(
     *,
     tolerances: Sequence[float] = (1.0, 2.0, 4.0),
 ) -> CriticalScores:
-    """Score the classification of the labeled shots, that is, given the true cuts.
+    """Score the classification of the labeled shots, given the true cuts.
 
     Raises:
         InvalidArgumentError: The classified shots are not the labeled ones.
@@ -251,7 +250,7 @@ def score_detected_critical(
         critical = [shot for shot in labels if shot.moment is not None]
         total += len(critical)
         for shot in shots:
-            # Shots of a video do not overlap, so none can match two.
+            # Shots of a video do not overlap, so a shot cannot match two others.
             right = any(
                 (min(shot.end, other.end) - max(shot.start, other.start))
                 / (max(shot.end, other.end) - min(shot.start, other.start))
@@ -261,9 +260,9 @@ def score_detected_critical(
             ranked.append((shot.score, right))
     ranked.sort(key=lambda pair: -pair[0])
     right_so_far, area = 0, 0.0
-    for place, (_, right) in enumerate(ranked, start=1):
+    for rank, (_, right) in enumerate(ranked, start=1):
         right_so_far += right
-        area += right_so_far / place if right else 0.0
+        area += right_so_far / rank if right else 0.0
     yes = [right for score, right in ranked if score >= 0.5]
     return CriticalScores(
         DetectionScores(sum(yes), len(yes) - sum(yes), total - sum(yes)),

@@ -1,4 +1,4 @@
-"""Objectives and training for shots and critical clips: triplets of ordinary shots and quadlets of critical shots."""
+"""Objectives and training for shots and critical clips: triplets from ordinary shots, quadlets from critical shots."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ ShotLoss = Literal["triplet", "quadlet", "radial", "radial_detached"]
 
 SHOT_LOSSES: tuple[ShotLoss, ...] = get_args(ShotLoss)
 
-"""``radial`` has the published gradient; ``radial_detached`` has no gradient through the radius."""
+"""``radial`` has the published gradient; ``radial_detached`` stops the gradient through the radius."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShotObjective:
-    """Loss of a step: the loss of the quadlets plus the triplet loss of the triplets, as in the sources.
+    """Loss of a step: the loss on the quadlets plus the triplet loss on the triplets, as in the sources.
 
     Attributes:
         loss: Loss on the quadlets; ``triplet`` uses only triplets and ignores critical moments.
@@ -57,7 +57,7 @@ class ShotObjective:
         return self.loss != "triplet"
 
     def __call__(self, model: ClipEncoder, batch: ShotBatch) -> dict[str, Tensor]:
-        """Terms by name; ``loss``, their sum, is minimized.
+        """Compute the loss terms by name; ``loss``, their sum, is minimized.
 
         Raises:
             InvalidArgumentError: The batch has no tuples that this loss can use.
@@ -75,12 +75,12 @@ class ShotObjective:
             q, p, n = embed_tuples(model, batch.triplets)
             terms["triplets"] = triplet_loss(q, p, n, margin=self.margin)
         if not terms:
-            raise InvalidArgumentError(f"the batch must have tuples that the loss {self.loss!r} can use, got none")
+            raise InvalidArgumentError(f"the batch must contain tuples that the loss {self.loss!r} can use, got none")
         return {**terms, "loss": sum(terms.values(), start=next(iter(terms.values())).new_zeros(()))}
 
 
 def embed_tuples(model: ClipEncoder, clips: Tensor) -> tuple[Tensor, ...]:
-    """Embeddings of the K parts of tuples in one pass: K tensors [B, D]; several processes share the clips.
+    """Embed the K parts of tuples in one pass: K tensors [B, D]; clips are split among processes.
 
     Args:
         model: Model with ``head`` for features and ``embed`` for images.
@@ -98,14 +98,14 @@ def embed_tuples(model: ClipEncoder, clips: Tensor) -> tuple[Tensor, ...]:
     return compute_in_shares(embed, len(flat)).view(parts, batch, -1).unbind(0)
 
 
-# Train a clip encoder's head on labeled shots, from cached features of frames.
+# Training of a clip encoder on labeled shots, from cached frame features or from images.
 
 
-# Number of triplets whose distances are monitored for a collapse.
+# Number of triplets whose distances are monitored for collapse.
 _WATCHED = 64
 
-# Share of the initial mean distance below which the model has collapsed.
-_COLLAPSED_SHARE = 0.2
+# The model has collapsed below this fraction of the initial mean distance.
+_COLLAPSED_RATIO = 0.2
 
 
 _OPTIMIZERS = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
@@ -113,30 +113,29 @@ _OPTIMIZERS = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
 
 @dataclass(frozen=True, kw_only=True)
 class ShotRecipe:
-    """Training settings of a metric for shots, and its rule for cuts.
+    """Settings for training a shot metric, and its cut rule.
 
     The defaults are those of the recipe ``extended``; the recipe ``published`` has the settings of the paper.
 
     Attributes:
         loss: ``triplet``, ``quadlet``, ``radial`` (published gradient) or ``radial_detached``.
         window: Number of frames per clip, at least 2; the paper uses 40 (at 20 frames per second).
-        rate: Maximum number of frames per second to examine, above 0; None: every frame.
-        rule: How cuts are found: ``slope`` is the published rule, ``extended`` ours; with ``default`` vidkin's default
-            detector finds them, and training only serves to recognize critical shots (`CutRule`).
+        rate: Maximum number of frames per second to sample, above 0; None uses every frame.
+        rule: How cuts are found: ``slope`` is the published rule and ``extended`` is ours; with ``default``, vidkin's
+            default detector finds them, and training only serves to recognize critical shots (`CutRule`).
         steps: Number of optimizer steps.
-        quadlets: Quadlets per step, from critical shots; a loss that uses only triplets draws as many triplets
-            instead.
-        triplets: Triplets per step, from the other shots.
-        optimizer: ``adamw``, or ``adam``, which adds the decay to the gradient, like a term of the loss.
+        quadlets: Number of quadlets per step, from critical shots; a loss that uses only triplets samples as many
+            additional triplets instead.
+        triplets: Number of triplets per step, from the other shots.
+        optimizer: ``adamw``, or ``adam``, which adds the decay to the gradient, like a loss term.
         learning_rate: Learning rate, above 0.
-        weight_decay: Weight decay, at least 0; with ``adam`` twice the lambda of a term lambda ||W||^2.
+        weight_decay: Weight decay, at least 0; with ``adam``, twice the lambda of a loss term lambda ||W||^2.
         clip: Maximum gradient norm, above 0.
         margin: Margin of the triplet loss.
-        head_factor: If the frame network is trained as well, the layers after it learn this many times as fast, above
-            0.
-        memory: GiB of images to keep while the frame network is trained; others are decoded again whenever they are
-            drawn.
-        seed: Seed of initial weights and of the choice of clips.
+        head_factor: If the frame network is also trained, learning rate of the later layers relative to it, above 0.
+        memory: GiB of images to cache while the frame network is trained; others are decoded again whenever they are
+            sampled.
+        seed: Random seed for initial weights and clip sampling.
     """
 
     loss: ShotLoss
@@ -180,24 +179,24 @@ class ShotRecipe:
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, Any]) -> ShotRecipe:
-        """Make a recipe from names and values, for example the ``[shots]`` table of a TOML file.
+        """Create a recipe from a mapping, for example the ``[shots]`` table of a TOML file.
 
         Raises:
             InvalidArgumentError: A name is unknown, or a value has the wrong type or is out of range.
         """
         if "loss" not in values:
-            raise InvalidArgumentError(f"[shots] must have a loss, one of {', '.join(SHOT_LOSSES)}")
+            raise InvalidArgumentError(f"[shots] must set loss to one of {', '.join(SHOT_LOSSES)}")
         return from_table(cls, values, "shots")
 
 
 @dataclass(frozen=True, slots=True)
 class ShotTraining:
-    """The result of a training.
+    """Result of a training run.
 
     Attributes:
-        losses: The loss of every step.
-        distance: Mean distance of pairs of embeddings at the end, in [0, 2].
-        collapsed: Whether all embeddings are nearly equal (`collapse_threshold` of .2), so that the model is useless.
+        losses: Loss of every step.
+        distance: Mean pairwise distance of embeddings at the end, in [0, 2].
+        collapsed: Whether all embeddings are nearly equal, so that the model is useless.
         seconds: Wall-clock time.
     """
 
@@ -215,31 +214,33 @@ def train_on_shots(
     store: StepStore | None = None,
     on_progress: Callable[[int, Mapping[str, float]], None] | None = None,
 ) -> ShotTraining:
-    """Train the head of a clip encoder on features, or the whole encoder on images of frames.
+    """Train the head of a clip encoder on features, or the full encoder on images.
 
     With features, the frame network does not change. Training is deterministic: the same model, clips and recipe give
-    the same weights on the same machine, even if it was interrupted in between.
+    the same weights on the same machine, even after an interruption.
 
     Args:
-        model: A model with ``head(features [B, T, F]) -> [B, D]`` (`models.ClipEncoder`), or with ``embed`` for
-            images; it is trained in place and left in eval mode.
+        model: Model with ``head(features [B, T, F]) -> [B, D]`` (`models.ClipEncoder`), or with ``embed`` for images;
+            trained in place and left in eval mode.
         clips: Labeled features or frames, with the window of the recipe.
         recipe: Loss, batches and number of steps.
-        store: Stores the state at intervals and continues from the stored state; None stores nothing.
-        on_progress: Callback that receives the number of each step (from 1) and the terms of the loss.
+        store: Saves the state at intervals and resumes from the saved state; None saves nothing.
+        on_progress: Callback that receives the step number (from 1) and the loss terms.
 
     Raises:
-        InvalidArgumentError: The windows differ, the labels do not provide the tuples the loss needs, or the stored
-            state belongs to another training.
-        TrainingError: The loss is no longer a finite number.
+        InvalidArgumentError: The windows differ, the labels do not provide the tuples that the loss needs, or the saved
+            state belongs to another training run.
+        TrainingError: The loss is not finite.
     """
     if clips.window != recipe.window:
-        raise InvalidArgumentError(f"window of clips and recipe must be equal, got {clips.window} and {recipe.window}")
+        raise InvalidArgumentError(
+            f"clips and recipe must have the same window, got {clips.window} and {recipe.window}"
+        )
     objective = ShotObjective(loss=recipe.loss, margin=recipe.margin)
     if objective.uses_quadlets and recipe.quadlets and not clips.has_critical:
         raise InvalidArgumentError(
             f"labels must have critical shots for the loss {recipe.loss!r}, got none; "
-            "label some, or train with the loss 'triplet'"
+            "label some, or use the loss 'triplet'"
         )
     generator = torch.Generator().manual_seed(recipe.seed)
     device = next(model.parameters()).device
@@ -275,7 +276,7 @@ def train_on_shots(
     return ShotTraining(
         losses=tuple(terms["loss"] for terms in store.terms),
         distance=distance,
-        collapsed=distance < collapse_threshold(start, _COLLAPSED_SHARE),
+        collapsed=distance < collapse_threshold(start, _COLLAPSED_RATIO),
         seconds=time.monotonic() - began,
     )
 
@@ -284,7 +285,7 @@ def _parameter_groups(model: nn.Module, clips: ShotClips, recipe: ShotRecipe) ->
     if clips.has_images:
         assert isinstance(model, ClipEncoder)
         return model.parameter_groups(recipe.learning_rate, head_factor=recipe.head_factor)
-    # Features bypass the frame network, so its weights do not learn.
+    # Features bypass the frame network, so its weights are not trained.
     weights = [
         weight for name, weight in model.named_parameters() if weight.requires_grad and not name.startswith("backbone.")
     ]

@@ -1,4 +1,4 @@
-"""Recipes of shot detectors by name, file or content, for every method of `vidkin train-shots`."""
+"""Shot detector recipes by name, file or content, for every method of `vidkin train-shots`."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from vidkin.training.recipe_file import take_reduced
 from vidkin_research.learned.objective import ShotRecipe
 
 FIT_EVERY = 4
-"""Every n-th video is held out from the training of a metric, for fitting the thresholds."""
+"""Every n-th video is held out when a metric is trained, to fit the thresholds."""
 
 _DEFAULTS: Mapping[str, Any] = {"kind": "clip", "trainable": "head", "fit": "stretch"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShotPlan:
-    """A whole recipe: training and network.
+    """A complete recipe: training and network.
 
     Attributes:
-        shots: Loss, batches and number of steps, and the rule for cuts.
-        model: Configuration of the clip encoder; ``trainable`` sets whether its frame network is also trained, and
-            ``frames`` is the window.
-        weights: File with the weights of the frame network, see :func:`vidkin.models.build_model`; empty: weights from
-            the hub, or random ones for ``small``.
+        shots: Loss, batches, number of steps and cut rule.
+        model: Configuration of the clip encoder; ``trainable`` determines whether its frame network is also trained,
+            and ``frames`` is the window.
+        weights: File with the weights of the frame network, see :func:`vidkin.models.build_model`; empty to use weights
+            from the hub, or random ones for ``small``.
     """
 
     shots: ShotRecipe
@@ -46,8 +46,8 @@ def parse_shot_recipe(content: Mapping[str, Any]) -> ShotPlan:
     """Parse and check the content of a TOML recipe.
 
     Args:
-        content: ``[shots]`` holds the fields of `ShotRecipe`; ``[model]`` those of
-            :class:`vidkin.models.EncoderConfig` (``kind`` is ``clip``, ``frames`` the window) and ``weights``.
+        content: ``[shots]`` contains the fields of `ShotRecipe`; ``[model]`` contains those of
+            :class:`vidkin.models.EncoderConfig` (``kind`` is ``clip``, ``frames`` is the window) and ``weights``.
 
     Raises:
         InvalidArgumentError: A setting is unknown or out of range.
@@ -60,7 +60,7 @@ def parse_shot_recipe(content: Mapping[str, Any]) -> ShotPlan:
     model = {**_DEFAULTS, "frames": shots.window, **given}
     weights = model.pop("weights", "")
     if not isinstance(weights, str):
-        raise InvalidArgumentError(f"model.weights must be text, got {weights!r}")
+        raise InvalidArgumentError(f"model.weights must be a string, got {weights!r}")
     for name, needed in (("kind", "clip"), ("frames", shots.window)):
         if model[name] != needed:
             raise InvalidArgumentError(
@@ -71,22 +71,22 @@ def parse_shot_recipe(content: Mapping[str, Any]) -> ShotPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class ShotMethod:
-    """A way to train a detector from labeled shots.
+    """A method that trains a detector from labeled shots.
 
     Attributes:
         name: Name for `vidkin train-shots --method`.
         title: Name of the trained model in progress messages.
-        table: The recipe's table specific to this method, besides ``[model]``.
+        table: Recipe table specific to this method, besides ``[model]``.
         default: Name of its default recipe.
-        package: Package whose folder ``data`` holds its recipes.
+        package: Package whose ``data`` folder contains its recipes.
         plan: Class of its parsed recipes.
-        parse: Function that checks the content of a recipe and returns a plan.
-        tables: Function that returns the tables of a plan, from which ``parse`` makes an equal one.
+        parse: Function that validates the content of a recipe and returns a plan.
+        tables: Function that returns the tables of a plan; ``parse`` restores the plan from them.
         train: Function of (labels, plan, output=, resume=, device=, on_progress=) that trains and returns a report, a
-            `Result` with ``output``; ``on_progress`` receives (current phase, number done, total number). None:
+            `Result` with ``output``; ``on_progress`` receives (current phase, number done, total). None for
             `vidkin.train_shots`.
-        fit_every: Every n-th video is held out from training; None: none.
-        row: Function that returns the cells of a report's table as text, by title.
+        fit_every: Every n-th video is held out from training; None holds out none.
+        row: Function that returns the cells of a report's table as text, by column title.
     """
 
     name: str
@@ -102,7 +102,7 @@ class ShotMethod:
     row: Callable[[Any], Mapping[str, str]] | None = None
 
     def recipes(self) -> dict[str, Traversable]:
-        """The files of the recipes included in the package, by name."""
+        """Return the files of the built-in recipes by name."""
         folder = resources.files(self.package) / "data"
         return {file.name.removesuffix(".toml"): file for file in folder.iterdir() if file.name.endswith(".toml")}
 
@@ -125,7 +125,7 @@ LEARNED = ShotMethod(
     fit_every=FIT_EVERY,
 )
 
-"""A metric on labeled shots, and a rule on its curve."""
+"""Training method ``learned`` of `vidkin train-shots`: a metric trained on labeled shots, and rules on its curve."""
 
 _METHODS: Registry[ShotMethod] = Registry(
     "method of training shots",
@@ -134,12 +134,12 @@ _METHODS: Registry[ShotMethod] = Registry(
 
 
 def available_shot_methods() -> tuple[str, ...]:
-    """Names of the methods, sorted."""
+    """Return the names of the methods, sorted."""
     return _METHODS.usages()
 
 
 def find_shot_method(name: str) -> ShotMethod:
-    """Find the method with a name.
+    """Find a method by name.
 
     Raises:
         InvalidArgumentError: No method has this name.
@@ -151,7 +151,7 @@ def find_shot_method(name: str) -> ShotMethod:
 
 
 def available_shot_recipes() -> dict[str, Traversable]:
-    """The files of the recipes of all methods, sorted by name."""
+    """Return the recipe files of all methods, sorted by name."""
     return dict(sorted((name, file) for method in _methods() for name, file in method.recipes().items()))
 
 
@@ -161,10 +161,10 @@ def load_shot_recipe(
     """Load a recipe, checked and with all defaults filled in: a `ShotPlan`, or the plan of another method.
 
     Args:
-        source: A TOML file, the name of a recipe included in a package, or its content as a mapping; None: the default
-            recipe of the method.
-        method: One of `available_shot_methods`; None: the method of the recipe, or ``learned`` if it names none.
-        reduced: Apply the settings in its table ``[reduced]``, which make a recipe for a GPU trainable on a CPU.
+        source: A TOML file, the name of a built-in recipe, or its content as a mapping; None for the method's default
+            recipe.
+        method: One of `available_shot_methods`; None for the recipe's own method, or ``learned`` if it has none.
+        reduced: Whether to apply the settings in its ``[reduced]`` table, which make a GPU recipe trainable on a CPU.
 
     Raises:
         InvalidArgumentError: The recipe does not exist, belongs to another method or is not TOML, a setting is unknown
@@ -177,14 +177,14 @@ def load_shot_recipe(
     own = next((each for each in _methods() if each is not LEARNED and each.table in content), LEARNED)
     if method is not None and chosen.name != own.name:
         raise InvalidArgumentError(
-            f"the recipe is of method {own.name!r}, got method {method!r}; choose one of the recipes "
-            f"{', '.join(available_shot_recipes())}, or leave out one of the two"
+            f"the recipe is for method {own.name!r}, got method {method!r}; choose one of the recipes "
+            f"{', '.join(available_shot_recipes())}, or leave out the recipe or the method"
         )
     return own.parse(content)
 
 
 def has_reduced_shot_form(source: PathLike) -> bool:
-    """Whether a recipe is for a GPU, with a table ``[reduced]``."""
+    """Whether a recipe is for a GPU and has a ``[reduced]`` table."""
     return "reduced" in read_shot_recipe(source)
 
 
@@ -192,7 +192,7 @@ def read_shot_recipe(source: PathLike | Mapping[str, Any]) -> dict[str, Any]:
     """Read the content of a recipe without checking it.
 
     Raises:
-        InvalidArgumentError: There is no such recipe, or it is not TOML.
+        InvalidArgumentError: The recipe does not exist or is not TOML.
     """
     if isinstance(source, Mapping):
         return dict(source)
@@ -213,12 +213,12 @@ def read_shot_recipe(source: PathLike | Mapping[str, Any]) -> dict[str, Any]:
 
 
 def shot_method_of(plan: Any) -> ShotMethod:
-    """The method of a plan."""
+    """Return the method that a plan belongs to."""
     return next(method for method in _methods() if isinstance(plan, method.plan))
 
 
 def shot_recipe_tables(plan: Any) -> dict[str, dict[str, Any]]:
-    """The tables of a recipe with all defaults; :func:`load_shot_recipe` restores an equal plan from them."""
+    """Return the tables of a recipe with all defaults; :func:`load_shot_recipe` restores the plan from them."""
     return {
         table: {
             name: list(value) if isinstance(value, tuple) else value
@@ -230,7 +230,7 @@ def shot_recipe_tables(plan: Any) -> dict[str, dict[str, Any]]:
 
 
 def show_shot_recipe(plan: Any) -> str:
-    """The recipe as TOML with all defaults; :func:`load_shot_recipe` restores an equal plan from it."""
+    """Return the recipe as TOML with all defaults; :func:`load_shot_recipe` restores the plan from it."""
     return format_toml(shot_recipe_tables(plan))
 
 

@@ -1,4 +1,4 @@
-"""Train a detector from labeled shots: train the metric, fit the rules for cuts and critical shots, and store both."""
+"""Train a detector from labeled shots: train the metric, fit the rules for cuts and critical shots, and save both."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from vidkin_research.learned.video_frames import VideoFrames, read_video_frames
 
 _log = logging.getLogger(__name__)
 
-# Number of last steps whose mean loss is reported.
+# The reported loss is the mean over this many final steps.
 _LAST_STEPS = 20
-_REORDER = "put the videos into another order, or label more of them"
+_REORDER = "change the order of the videos, or label more of them"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ShotTrainingProgress:
-    """Progress of a training.
+    """Progress of a training run.
 
     Attributes:
-        phase: ``reading``: features of a video were computed; ``training``: a step was taken.
-        done: Number of videos or steps done.
+        phase: ``reading`` while features of videos are computed, ``training`` during the steps.
+        done: Number of finished videos or steps.
         total: Total number of videos or steps.
         video: Name of the video being read.
-        terms: Terms of the loss of the step.
+        terms: Loss terms of the step.
     """
 
     phase: Literal["reading", "training"]
@@ -60,16 +60,16 @@ class ShotTrainingProgress:
 
 @dataclass(frozen=True, kw_only=True)
 class ShotTrainingReport(Result):
-    """The result of a training.
+    """Result of a training run.
 
     Attributes:
         output: Folder of the detector.
-        trained_videos: Number of videos the metric was trained on.
-        fitted_videos: Number of videos the thresholds were fitted on.
+        trained_videos: Number of videos that the metric was trained on.
+        fitted_videos: Number of videos that the thresholds were fitted to.
         loss: Mean loss over the last 20 steps.
-        distance: Mean distance of pairs of embeddings at the end, in [0, 2].
+        distance: Mean pairwise distance of embeddings at the end, in [0, 2].
         collapsed: Whether all embeddings are nearly equal, so that the model is useless.
-        has_critical: Whether the detector gives critical scores.
+        has_critical: Whether the detector computes critical scores.
         has_gradual: Whether the detector finds gradual transitions.
         seconds: Wall-clock time of the training steps.
     """
@@ -94,28 +94,27 @@ def train_shots(
     device: str = "auto",
     on_progress: Callable[[ShotTrainingProgress], None] | None = None,
 ) -> ShotTrainingReport:
-    """Train a metric on labeled shots, fit the rules for cuts and critical shots, and store both as a detector.
+    """Train a metric on labeled shots, fit the rules for cuts and critical shots, and save both as a detector.
 
-    Every fourth video is held out from training for fitting the thresholds. The folder is a detector for
-    `vidkin.detect_shots` and ``vidkin shots --detector``. It is written at the end; an interrupted training leaves only
-    a checkpoint there, from which the same call resumes, with the same final weights. Processes started by `torchrun`
-    train together; all of them read the videos, and the first one writes.
+    Every fourth video is held out to fit the thresholds. Use the folder with `vidkin.detect_shots` or ``vidkin shots
+    --detector``. It is written at the end; an interrupted training run leaves only a checkpoint, from which the same
+    call resumes with the same final weights. Processes started by `torchrun` train together; all of them read the
+    videos, and the first one writes the output.
 
     Args:
-        labels: At least four videos with their shots, or a JSON file of them (`vidkin.datasets.read_shot_annotations`).
-        recipe: A TOML file, the name of a recipe in the package (``extended``, ``published``), or its content; None:
+        labels: At least four videos with their shots, or a JSON file (`vidkin.datasets.read_shot_annotations`).
+        recipe: A TOML file, the name of a built-in recipe (``extended``, ``published``), or its content; default:
             ``extended``. See `vidkin_research.learned.recipes.load_shot_recipe`.
         output: Folder of the detector; created if it does not exist.
-        resume: Continue from the folder's checkpoint; False starts over.
+        resume: Whether to resume from the folder's checkpoint; False starts over.
         device: Device of the network: ``auto`` (a CUDA device if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
-        on_progress: Callback before each video and after each step.
+        on_progress: Callback called before each video and after each step.
 
     Raises:
-        InvalidArgumentError: The recipe or the labels cannot be used, the output cannot be written to, another training
-            writes there, or it holds an
-            unfinished training with other settings.
+        InvalidArgumentError: The recipe or the labels cannot be used, or the output folder is not writable, used by
+            another training run, or contains an unfinished run with other settings.
         MediaError: A video cannot be read.
-        TrainingError: The loss is no longer a finite number.
+        TrainingError: The loss is not finite.
     """
     plan: ShotPlan = recipe if isinstance(recipe, ShotPlan) else load_shot_recipe(recipe, method="learned")
     source = os.path.basename(labels) if isinstance(labels, str | os.PathLike) else ""
@@ -124,9 +123,9 @@ def train_shots(
     judges_critical = _check_labels(annotations, held_out)
     if plan.shots.rule == "default" and not judges_critical:
         raise InvalidArgumentError(
-            "shots.rule 'default' only learns critical shots, so critical and other shots must be labeled in every "
-            f"fourth video ({', '.join(one.video.name for one in held_out[:5])}), on which the threshold is fitted; "
-            f"{_REORDER}, or choose the rule 'extended'"
+            "shots.rule 'default' only learns critical shots, so the held-out videos (every fourth one: "
+            f"{', '.join(one.video.name for one in held_out[:5])}) must contain both critical and other shots, to fit "
+            f"the threshold; {_REORDER}, or choose the rule 'extended'"
         )
     folder = create_output_folder(output)
     where = resolve_device(device)
@@ -140,25 +139,25 @@ def train_shots(
         store = StepStore(folder, _fingerprint(plan, model, annotations))
         if not resume:
             store.finish()
-        # Wait until the first process has removed the checkpoint.
+        # Wait until the first process has removed the old checkpoint.
         any_process(False)
         with seeded(plan.shots.seed):
             training = _train(model, plan, videos, store, notify)
         fitted = range(FIT_EVERY - 1, len(videos), FIT_EVERY)
         rules = fit_shot_rules(
-            [_features(model, plan, videos[place]) for place in fitted],
-            [[(shot.start, shot.end) for shot in labeled[place].shots] for place in fitted],
+            [_features(model, plan, videos[number]) for number in fitted],
+            [[(shot.start, shot.end) for shot in labeled[number].shots] for number in fitted],
             encode_with(model),
             window=plan.shots.window,
             rate=plan.shots.rate,
             method=plan.shots.rule,
-            critical=[[shot.critical is not None for shot in labeled[place].shots] for place in fitted]
+            critical=[[shot.critical is not None for shot in labeled[number].shots] for number in fitted]
             if judges_critical
             else None,
-            fitted_on=f"{len(held_out)} video{'s' if len(held_out) > 1 else ''} kept from training",
+            fitted_on=f"{len(held_out)} held-out video{'s' if len(held_out) > 1 else ''}",
         )
         if is_first():
-            # Write all files first and then move them into place, so that an error leaves an older detector intact.
+            # Write all files before moving them into place, so that an error leaves an existing detector intact.
             with TemporaryDirectory(dir=folder, prefix=".", suffix=".part") as temporary:
                 notes = {"loss": plan.shots.loss, "seed": plan.shots.seed, "labels": source}
                 save_model(model.cpu(), temporary, notes=notes)
@@ -181,30 +180,32 @@ def train_shots(
 
 
 def _check_labels(annotations: Sequence[VideoAnnotation], held_out: Sequence[VideoAnnotation]) -> bool:
-    """Raise an error, before anything is read, for problems that would otherwise appear after training; True if the
-    held-out videos have critical and other shots, so that a rule for them can be fitted."""
+    """Check the labels before any video is read, so that problems do not surface only after training.
+
+    Return whether the held-out videos have both critical and other shots, so that a rule can be fitted to them.
+    """
     if len(annotations) < FIT_EVERY:
         raise InvalidArgumentError(
-            f"labels must be of at least {FIT_EVERY} videos, as every fourth is held out to fit the thresholds on, "
+            f"labels must cover at least {FIT_EVERY} videos, because every fourth is held out to fit the thresholds, "
             f"got {len(annotations)}"
         )
     missing = [annotation.video.name for annotation in annotations if not annotation.video.is_file()]
     if missing:
         raise InvalidArgumentError(
             f"{len(missing)} labeled video{'s' if len(missing) > 1 else ''} not found: {', '.join(missing[:5])}; "
-            "names are relative to the file of labels"
+            "paths are relative to the label file"
         )
     names = f"({', '.join(one.video.name for one in held_out[:5])}{', ...' if len(held_out) > 5 else ''})"
     if all(len(annotation.shots) < 2 for annotation in held_out):
         raise InvalidArgumentError(
-            f"every fourth video {names} is held out to fit what counts as a cut, but none of these has a labeled cut; "
+            f"every fourth video {names} is held out to fit the cut rule, but none of them has a labeled cut; "
             f"{_REORDER}"
         )
     judges_critical = len({shot.critical is not None for one in held_out for shot in one.shots}) == 2
     if not judges_critical and any(shot.critical for one in annotations for shot in one.shots):
         _log.warning(
-            "every fourth video %s is held out to fit what counts as critical, but these do not have both critical and "
-            "other shots, so shots will get no critical score; %s",
+            "every fourth video %s is held out to fit the rule for critical shots, but these do not have both critical "
+            "and other shots, so the detector will not compute critical scores; %s",
             names,
             _REORDER,
         )
@@ -213,7 +214,7 @@ def _check_labels(annotations: Sequence[VideoAnnotation], held_out: Sequence[Vid
 
 @dataclass(frozen=True, slots=True)
 class _Video:
-    """A labeled video: its features, or frames if the frame network is trained, with labels in these frames."""
+    """A labeled video as features, or as frames if the frame network is trained; labels count these frames."""
 
     annotation: VideoAnnotation
     features: NDArray[np.float32] | None
@@ -248,7 +249,7 @@ def _read(
 
 
 def _features(model: ClipEncoder, plan: ShotPlan, video: _Video) -> NDArray[np.float32]:
-    """Features of the frames of a video, computed by the current model."""
+    """Return the frame features of a video, computed with the current model if they are not stored."""
     if video.features is not None:
         return video.features
     return video_features(
@@ -267,8 +268,8 @@ def _train(
     store: StepStore,
     notify: Callable[[ShotTrainingProgress], None],
 ) -> ShotTraining:
-    """Train on all videos not held out."""
-    chosen = [video for place, video in enumerate(videos) if place % FIT_EVERY != FIT_EVERY - 1]
+    """Train on all videos that are not held out."""
+    chosen = [video for number, video in enumerate(videos) if number % FIT_EVERY != FIT_EVERY - 1]
     sources: list[torch.Tensor | VideoFrames] = []
     for video in chosen:
         if video.features is not None:
@@ -288,7 +289,7 @@ def _train(
 
 
 def _fingerprint(plan: ShotPlan, model: ClipEncoder, annotations: Sequence[VideoAnnotation]) -> str:
-    """Hash of everything that affects the weights: recipe, labels and initial weights."""
+    """Return a hash of everything that affects the weights: recipe, labels and initial weights."""
     labels = [(annotation.video.name, annotation.shots) for annotation in annotations]
     deciding = replace(plan, weights="", shots=replace(plan.shots, memory=0.0))
     digest = hashlib.sha256(repr((deciding, labels)).encode())

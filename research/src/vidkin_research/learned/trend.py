@@ -1,4 +1,4 @@
-"""Decide whether a shot is critical by the trend of its curve, which rises if the shot ends with an event."""
+"""Classify shots as critical by the trend of their curve, which rises if the shot ends with an event."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ TREND_TESTS: Mapping[TrendTest, tuple[str, ...]] = {
     "combined": ("tau", "rise", "end"),
 }
 
-"""The values of `trend_numbers` that each test uses."""
+"""Values from `trend_numbers` that each test uses."""
 
 # A trend over fewer windows is due to chance.
 _MIN_WINDOWS = 4
 
 
 def trend_numbers(curve: NDArray[np.floating]) -> dict[str, float] | None:
-    """Numbers for the trend of c(1 < n < N_o), the curve of the shot's own windows.
+    """Compute trend statistics of c(1 < n < N_o), the curve of the shot's own windows.
 
-    ``tau``: Mann-Kendall's S over all pairs, in [-1, 1]; ``rise``: Theil-Sen slope times the length, the overall rise
-    of the curve; ``end``: its last quarter compared with its first half. None for fewer than four values after the
-    first, which is 0 by definition.
+    ``tau``: Mann-Kendall's S divided by the number of pairs, in [-1, 1]; ``rise``: Theil-Sen slope times the length,
+    the overall rise of the curve; ``end``: its last quarter compared with its first half. Returns None for fewer than
+    four values after the first one, which is 0 by definition.
     """
     own = np.asarray(curve, dtype=np.float64)[1:]
     if len(own) < _MIN_WINDOWS:
@@ -47,19 +47,19 @@ def trend_numbers(curve: NDArray[np.floating]) -> dict[str, float] | None:
 
 
 def critical_score(curve: NDArray[np.floating], rule: FittedRule) -> float:
-    """Confidence that the shot with this curve is critical, in [0, 1]; at least 1/2 means yes.
+    """Return the confidence that the shot with this curve is critical, in [0, 1]; critical from 0.5.
 
-    A shot too short for a trend scores 0.
+    Shots too short for a trend score 0.
     """
     numbers = trend_numbers(curve)
     return 0.0 if numbers is None else rule.confidence(numbers)
 
 
 def rise_moment(curve: NDArray[np.floating]) -> int:
-    """The window at which a rising curve finally leaves its calm part, where the event begins.
+    """Return the window at which a rising curve finally leaves its calm part, where the event begins.
 
-    The first value after which the curve stays above the midpoint between the medians of its first half and its last
-    quarter; the last value if the curve does not rise. 0 for an empty curve.
+    This is the first window after which the curve stays above the midpoint between the median of its first half and
+    that of its last quarter; the last window if the curve does not rise; 0 for an empty curve.
     """
     own = np.asarray(curve, dtype=np.float64)
     if len(own) < _MIN_WINDOWS:
@@ -72,11 +72,13 @@ def rise_moment(curve: NDArray[np.floating]) -> int:
 def fit_trend(
     curves: Sequence[NDArray[np.floating]], critical: Sequence[bool], *, test: TrendTest = "combined"
 ) -> FittedRule:
-    """Fit the rule for what counts as increasing on the curves of labeled shots; curves that are too short are left
-    out. Regardless of the labels, only a curve with at least one positive number can be critical.
+    """Fit the rule for increasing curves to labeled shots.
+
+    Curves that are too short are left out. Whatever the labels, only a curve with at least one positive statistic can
+    be critical.
 
     Raises:
-        InvalidArgumentError: The test is unknown, lengths differ, or critical or other shots are missing.
+        InvalidArgumentError: The test is unknown, the lengths differ, or there are no critical or no other shots.
     """
     check_choice("test", test, TREND_TESTS)
     if len(curves) != len(critical):
@@ -95,24 +97,24 @@ def fit_trend(
     )
 
 
-# Rank tests and robust slopes for whether the curve of a shot increases.
+# Rank tests and robust slopes for detecting an increasing curve.
 
 
-# All pairs of a longer series cost too much and add nothing, so it is thinned evenly to this many values.
+# Longer series are evenly thinned to this many values, because comparing all pairs would be slow and add nothing.
 _MAX_VALUES = 1500
 
 
 @dataclass(frozen=True, slots=True)
 class MannKendall:
-    """Outcome of the Mann-Kendall trend test.
+    """Result of the Mann-Kendall trend test.
 
     Attributes:
-        statistic: S, the number of pairs that increase minus those that decrease.
-        tau: S / number of pairs, in [-1, 1]: 1 if every value is above all before it (Kendall's tau-a).
-        z: S minus its continuity correction, over its standard deviation without a trend, ties accounted for. Values
-            that depend on their neighbors, like those of overlapping windows, make |z| too large: compare it with a
-            fitted threshold, not with a table.
-        p_value: Probability of this S or a higher one without a trend, for independent values.
+        statistic: S, the number of increasing pairs minus the number of decreasing pairs.
+        tau: S / number of pairs, in [-1, 1]; 1 if every value is above all earlier ones (Kendall's tau-a).
+        z: S with continuity correction, divided by its standard deviation under no trend, corrected for ties. Values
+            that depend on their neighbors, like those of overlapping windows, inflate |z|: compare it with a fitted
+            threshold, not with a table.
+        p_value: Probability of an S at least this high under no trend, for independent values.
     """
 
     statistic: int
@@ -125,13 +127,13 @@ def mann_kendall(values: NDArray[np.floating]) -> MannKendall:
     """One-sided Mann-Kendall test for an increasing trend.
 
     ``S = sum over i < j of sign(x_j - x_i)``; ``Var S = (n (n-1) (2n+5) - sum over ties of t (t-1) (2t+5)) / 18``;
-    ``z = (S - sign S) / sqrt(Var S)``. Fewer than two values, or equal ones, have no trend (tau 0, z 0, p 1/2).
+    ``z = (S - sign S) / sqrt(Var S)``. Fewer than two values, or equal values, have no trend (tau 0, z 0, p 0.5).
 
     Args:
-        values: [N], in order of time. Of more than 1,500 an even sample is taken.
+        values: [N] values in order of time; more than 1,500 are evenly thinned.
 
     Raises:
-        InvalidArgumentError: The values are not one row of finite numbers.
+        InvalidArgumentError: The values are not a 1-D array of finite numbers.
 
     Source: Mann, Nonparametric tests against trend, Econometrica 1945; Kendall, Rank correlation methods.
     """
@@ -150,17 +152,17 @@ def mann_kendall(values: NDArray[np.floating]) -> MannKendall:
 
 
 def theil_sen(values: NDArray[np.floating], times: NDArray[np.floating] | None = None) -> float:
-    """Median slope of all pairs of values, robust against up to 29 % of outliers.
+    """Return the median slope over all pairs of values, which is robust against up to 29 % outliers.
 
     Args:
-        values: [N], in order of time. Of more than 1,500 an even sample is taken.
-        times: [N], strictly increasing; default 0, 1, 2, ...
+        values: [N] values in order of time; more than 1,500 are evenly thinned.
+        times: [N] strictly increasing times; default: 0, 1, 2, ...
 
     Returns:
-        Units of the values per unit of time; 0 for fewer than two values.
+        Slope per unit of time; 0 for fewer than two values.
 
     Raises:
-        InvalidArgumentError: The values are not one row of finite numbers, or the times do not match or do not
+        InvalidArgumentError: The values are not a 1-D array of finite numbers, or the times do not match or do not
             increase.
 
     Source: Theil 1950; Sen, Estimates of the regression coefficient based on Kendall's tau, JASA 1968.
@@ -168,7 +170,7 @@ def theil_sen(values: NDArray[np.floating], times: NDArray[np.floating] | None =
     t = np.arange(len(values), dtype=np.float64) if times is None else np.asarray(times, dtype=np.float64)
     if t.shape != np.shape(values) or (len(t) > 1 and not bool((np.diff(t) > 0).all())):
         raise InvalidArgumentError(
-            f"times must be one per value and strictly increasing, got {list(t.shape)} for "
+            f"times must have one entry per value and be strictly increasing, got {list(t.shape)} for "
             f"{list(np.shape(values))} values"
         )
     x, t = _series(values), _thin(t)
@@ -180,10 +182,10 @@ def theil_sen(values: NDArray[np.floating], times: NDArray[np.floating] | None =
 
 
 def end_rise(values: NDArray[np.floating]) -> float:
-    """Median of the last quarter minus median of the first half: the rise of a series that is flat at first.
+    """Return the median of the last quarter minus the median of the first half; 0 for fewer than four values.
 
-    The event of a critical clip is at its end, so most of the curve is flat and slopes of all pairs are small. 0 for
-    fewer than four values.
+    This measures the rise of a series that is flat at first: the event of a critical clip is at its end, so most of the
+    curve is flat and the slopes over all pairs are small.
     """
     x = _series(values)
     if len(x) < 4:
@@ -194,7 +196,7 @@ def end_rise(values: NDArray[np.floating]) -> float:
 def _series(values: NDArray[np.floating]) -> NDArray[np.float64]:
     x = np.asarray(values, dtype=np.float64)
     if x.ndim != 1 or not bool(np.isfinite(x).all()):
-        raise InvalidArgumentError(f"values must be one row [N] of finite numbers, got {list(x.shape)}")
+        raise InvalidArgumentError(f"values must be a 1-D array [N] of finite numbers, got {list(x.shape)}")
     return _thin(x)
 
 

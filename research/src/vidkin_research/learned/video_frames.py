@@ -1,4 +1,4 @@
-"""Read the frames of a video that a detector examines, as small squares."""
+"""Read the frames of a video that a detector uses, as small square images."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _BATCH = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Squares:
-    """Several frames of a video.
+    """A batch of video frames as square images.
 
     Attributes:
         images: [n, S, S, 3] uint8 RGB images.
-        numbers: [n] int64, numbers of these frames in the video, counting from 0 in order of presentation.
+        numbers: [n] int64 frame numbers in the video, counted from 0 in presentation order.
         times: [n] float64 times in seconds.
-        read: Number of frames of the video decoded so far.
+        read: Number of frames decoded so far.
     """
 
     images: NDArray[np.uint8]
@@ -39,39 +39,39 @@ class Squares:
 
 
 def iter_squares(path: PathLike, *, size: int, fit: Fit = "stretch", rate: float | None = None) -> Iterator[Squares]:
-    """Yield frames of a video in pieces: all of them, or at most ``rate`` per second.
+    """Yield frames of a video in batches: all of them, or at most ``rate`` per second.
 
-    Frame k at a rate is the first one at or after k / rate seconds that was not taken before, as in the learned
-    detector. A video with fewer frames per second yields all of them.
+    As in the learned detector, sample k is the first unused frame at or after k / rate seconds. A video with a lower
+    frame rate yields all frames.
 
     Raises:
         MediaError: The file cannot be read as video.
     """
     read = taken = 0
     for batch in iter_frames(path, rate=None, short_side=size, batch=_BATCH):
-        places = []
-        for place, time in enumerate(batch.timestamps.tolist()):
+        rows = []
+        for row, time in enumerate(batch.timestamps.tolist()):
             if rate is None or not is_before(time, taken / rate):
-                places.append(place)
+                rows.append(row)
                 taken += 1
-        numbers = np.array([read + place for place in places], dtype=np.int64)
+        numbers = np.array([read + row for row in rows], dtype=np.int64)
         read += len(batch.images)
-        if places:
-            images = np.stack([fit_to_square(batch.images[place], size, fit) for place in places])
-            yield Squares(images, numbers, batch.timestamps[places], read)
+        if rows:
+            images = np.stack([fit_to_square(batch.images[row], size, fit) for row in rows])
+            yield Squares(images, numbers, batch.timestamps[rows], read)
 
 
 @dataclass(frozen=True, eq=False)
 class VideoFrames:
-    """The frames of a video at a rate: a sequence of images, kept in memory or decoded again when needed.
+    """The frames of a video at a given rate, as a sequence of images that are kept in memory or decoded when needed.
 
     Attributes:
         path: The video.
-        numbers: [T] int64, numbers of the frames in the video.
+        numbers: [T] int64 frame numbers in the video.
         times: [T] float64 times in seconds.
         size: S, side of the images.
         fit: How frames are made square.
-        images: [T, S, S, 3] uint8 images; None: frames are decoded again for each slice.
+        images: [T, S, S, 3] uint8 images; None decodes the frames again for each slice.
     """
 
     path: Path
@@ -90,7 +90,7 @@ class VideoFrames:
         return 0 if self.images is None else self.images.nbytes
 
     def __getitem__(self, part: slice) -> NDArray[np.uint8]:
-        """Images [n, S, S, 3] of consecutive frames.
+        """Return images [n, S, S, 3] of consecutive frames.
 
         Raises:
             MediaError: The images are not kept, and the file can no longer be read or has changed.
@@ -126,14 +126,14 @@ def read_video_frames(
     rate: float | None = None,
     most_bytes: int | None = None,
 ) -> tuple[VideoFrames, int]:
-    """Read the frames of a video at a rate, and count all its frames.
+    """Read the frames of a video at a given rate; return them with the total number of frames.
 
     Args:
         path: The video.
         size: S, side of the square images.
         fit: How frames are made square, see `fit_to_square`.
-        rate: Maximum frames per second; None: all frames.
-        most_bytes: Maximum size in bytes of images kept in memory; None keeps all.
+        rate: Maximum frames per second; None reads all frames.
+        most_bytes: Maximum size in bytes of images to keep in memory; None for no limit.
 
     Raises:
         MediaError: The file cannot be read as video.

@@ -1,4 +1,4 @@
-"""Embeddings of the windows of a video, the curve c(n) = ||f_1 - f_n|| over them, and the numbers that reveal cuts."""
+"""Window embeddings of a video, their curve c(n) = ||f_1 - f_n||, and cut detection on it."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from vidkin._base.values import check_at_least
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.learned.fitted_rule import FittedRule
 
-# T frames, F length of a frame's features, W frames per window, D length of an embedding, B clips in a batch.
+# Shapes: T frames, F features per frame, W frames per window, D embedding dimensions, B clips per batch.
 
 FloatArray = NDArray[np.float32]
 
 Encode = Callable[[FloatArray], FloatArray]
 
-"""Function from clips of frame features [B, W, F] to embeddings [B, D]."""
+"""Function that maps clips of frame features [B, W, F] to embeddings [B, D]."""
 
-# Number of preceding slopes that set the local scale.
+# Number of preceding values that determine the local scale.
 _SPAN = 16
 
-# Slopes of embeddings of unit length below this are noise of decoding.
+# Minimum scale; changes of unit-length embeddings below this are decoding noise.
 _FLOOR = 0.02
 
-# Offsets at which both sides are compared: after a flash, distant frames show the same scene again.
+# Gaps in frames at which both sides are compared: after a flash, frames farther away show the same scene again.
 _GAPS = (0, 3, 6)
 
 _BATCH = 256
@@ -39,15 +39,15 @@ _BATCH = 256
 class ShotWindows:
     """Embeddings of all windows of W frames with stride 1, and of windows that start with a shot.
 
-    Every frame has a window that ends at it and a window that starts at it, because the first and last frame of the
-    video are repeated. All are encoded in one pass.
+    The first and last frames of the video are repeated as padding, so that a window ends at every frame and another one
+    starts at it. All windows are encoded in one pass.
 
     Attributes:
-        features: [T, F] float32 features of the frames.
+        features: [T, F] float32 frame features.
         window: W, at least 2.
-        encode: Function from clips [B, W, F] to embeddings [B, D].
-        embeddings: [T + W - 1, D]; row t is the window that ends at frame t, row t + W - 1 the window that starts at
-            t.
+        encode: Function that maps clips [B, W, F] to embeddings [B, D].
+        embeddings: [T + W - 1, D]; row t is the window that ends at frame t, and row t + W - 1 the window that starts
+            at frame t.
     """
 
     features: FloatArray
@@ -68,11 +68,11 @@ class ShotWindows:
         return len(self.features)
 
     def restart(self, start: int) -> FloatArray:
-        """Embeddings [min(W - 1, T - start), D] of windows that end at start, start + 1, ... and contain nothing before
-        ``start``.
+        """Return embeddings [min(W - 1, T - start), D] of windows that end at start, start + 1, ..., without earlier
+        frames.
 
-        They repeat the first frame of the shot, so that a shot shorter than a window also has a curve; later windows
-        are full windows of the shot, the same as without a cut.
+        They repeat the first frame of the shot as padding, so that a shot shorter than a window also has a curve. Later
+        windows are full, so their embeddings are the same as without a cut.
         """
         edge = self.window - 1
         if start == 0:
@@ -80,7 +80,7 @@ class ShotWindows:
         return self._encode_windows(np.pad(self.features[start : start + edge], ((edge, 0), (0, 0)), mode="edge"))
 
     def curve(self, start: int, end: int) -> NDArray[np.float64]:
-        """c over the full windows of a shot [start, end), [max(0, end - start - W + 1)]: distances to the first.
+        """Return c, [max(0, end - start - W + 1)], for the full windows of a shot [start, end): distances to the first.
 
         ``c(n) = ||f_1 - f_n||_2`` in [0, 2]; window n covers the frames start + n ... start + n + W - 1.
         """
@@ -91,17 +91,16 @@ class ShotWindows:
         return lengths
 
     def numbers(self, start: int) -> Iterator[tuple[int, dict[str, float]]]:
-        """Yield (frame t, numbers that show whether t opens a new shot) for t = start + 1, ... in a shot from
-        ``start``.
+        """Yield (frame t, inputs of the cut rule at t) for t = start + 1, ... in a shot that starts at ``start``.
 
         ``jump``, as published, is computed from the slope of the curve, c(t) - c(t - 1); ``leap`` from the novelty, the
-        distance of the windows that end at t - 1 and t; ``step`` from the distance of the features of these two frames.
-        Each is log(1 + z), where z is the deviation from the median of the previous 16 values in robust standard
-        deviations (1.4826 times the median absolute deviation) that are at least .02. Before the first full window of
-        the shot, where c has no f_1 yet, the novelty replaces the slope. ``slope``, ``novelty`` and ``change`` are the
-        three values themselves (the slope without its sign). ``across``: distance of the window that ends before t and
-        the window that starts at t, the minimum over gaps of 0, 3 or 6 frames on both sides: small for a flash, after
-        which the same scene continues.
+        distance between the windows that end at t - 1 and t; ``step`` from the distance between the features of these
+        two frames. Each is log(1 + z), where z is the deviation from the median of the previous 16 values in robust
+        standard deviations (1.4826 times the median absolute deviation), which are at least 0.02. Before the first full
+        window of the shot, where f_1 does not exist yet, the novelty replaces the slope. ``slope``, ``novelty`` and
+        ``change`` are the three values themselves (the slope without its sign). ``across`` is the distance between the
+        window that ends before t and the window that starts at t, minimized over gaps of 0, 3 and 6 frames on both
+        sides; it is small for a flash, after which the same scene continues.
         """
         restarted, edge = self.restart(start), self.window - 1
         origin = self.embeddings[start + edge]
@@ -128,10 +127,9 @@ class ShotWindows:
             before = at
 
     def slopes(self, start: int) -> Iterator[tuple[int, dict[str, float]]]:
-        """Yield (frame t, ``jump``) for the full windows of a shot from ``start`` that end at t, from the second one
-        on.
+        """Yield (frame t, ``jump``) for every full window that ends at t, from the second one of the shot at ``start``.
 
-        ``jump`` uses only the slope c(t) - c(t - 1), as published: log(1 + z) as in `numbers`.
+        As published, ``jump`` uses only the slope c(t) - c(t - 1): log(1 + z) as in `numbers`.
         """
         origin = self.embeddings[min(start + self.window - 1, len(self.embeddings) - 1)]
         slopes, before = _Recent(), 0.0
@@ -141,13 +139,13 @@ class ShotWindows:
             before = distance
 
     def change(self, frame: int) -> float:
-        """Distance of the features of this frame and the one before, as unit vectors."""
+        """Return the distance between the features of this frame and the previous one, as unit vectors."""
         pair = self.features[frame - 1 : frame + 1]
         pair = pair / np.maximum(np.linalg.norm(pair, axis=1, keepdims=True), 1e-12)
         return _length(pair[1] - pair[0])
 
     def _across(self, frame: int, start: int, restarted: FloatArray) -> float:
-        """Distance between both sides of ``frame`` in a shot from ``start``."""
+        """Return the distance between the two sides of ``frame`` in a shot that starts at ``start``."""
         distances = []
         for gap in _GAPS:
             ends = max(frame - 1 - gap, start)
@@ -157,20 +155,20 @@ class ShotWindows:
         return min(distances)
 
     def _encode_windows(self, frames: FloatArray) -> FloatArray:
-        """Embeddings [N - W + 1, D] of all windows of consecutive frames [N, F]."""
+        """Embed all windows of consecutive frames [N, F]: [N - W + 1, D]."""
         clips = np.lib.stride_tricks.sliding_window_view(frames, self.window, axis=0).transpose(0, 2, 1)
         parts = [self.encode(clips[first : first + _BATCH].copy()) for first in range(0, len(clips), _BATCH)]
         return np.concatenate(parts)
 
 
 class _Recent:
-    """The last values of a series, which determine how surprising the next one is."""
+    """The most recent values of a series, against which the next value is compared."""
 
     def __init__(self) -> None:
         self._values: deque[float] = deque(maxlen=_SPAN)
 
     def surprise(self, value: float) -> float:
-        """Return log(1 + robust z) of a value, and add it to the series."""
+        """Return log(1 + robust z-score) of a value, and add the value to the series."""
         middle = spread = 0.0
         if len(self._values) >= 3:
             values = np.array(self._values)
@@ -184,14 +182,14 @@ def _length(row: FloatArray) -> float:
     return math.sqrt(float(np.dot(row, row)))
 
 
-# Hard cuts where the slope of a shot's curve changes suddenly, with a new curve after each cut.
+# Hard cuts: sudden changes in the slope of a shot's curve, with a new curve after each cut.
 
 
 CUT_NUMBERS = ("jump", "leap", "step", "novelty", "across")
 
-"""Numbers available to a rule for cuts, see `ShotWindows.numbers`."""
+"""Inputs of the cut rule, see `ShotWindows.numbers`."""
 
-# Frames within which a network responds to the first frame of a new shot.
+# Number of frames within which a network responds to the first frame of a new shot.
 _ANSWER = 2
 
 
@@ -201,7 +199,7 @@ class HardCut:
 
     Attributes:
         frame: First frame of the new shot.
-        confidence: Confidence from the rule: 1/2 at its threshold, 1 certain.
+        confidence: Confidence from the rule: 0.5 at its threshold, 1 if certain.
     """
 
     frame: int
@@ -209,11 +207,11 @@ class HardCut:
 
 
 def find_cuts(windows: ShotWindows, rule: FittedRule) -> list[HardCut]:
-    """Find hard cuts in order by walking through a video: each sudden change of slope is a cut and starts a new curve.
+    """Find hard cuts sequentially: each sudden change of slope is a cut and starts a new curve.
 
-    Where the rule's threshold is exceeded, the cut lies between the last two frames of the window. Networks that
-    respond a frame late, or to the first trace of a cut, are corrected by the frames themselves: among the frame
-    before, this one and the two after it, the cut is where the features of two neighbors differ most.
+    Where the rule's threshold is exceeded, the cut lies between the last two frames of the window. Because networks may
+    respond a frame late or early, the cut is then moved to the largest feature difference between neighboring frames,
+    from the frame before to the two frames after.
     """
     cuts: list[HardCut] = []
     start = 0
@@ -226,15 +224,15 @@ def find_cuts(windows: ShotWindows, rule: FittedRule) -> list[HardCut]:
 def cut_examples(
     windows: ShotWindows, shots: Sequence[tuple[int, int]], *, keep: int = 1
 ) -> tuple[list[Mapping[str, float]], list[bool]]:
-    """Numbers of frames for fitting a rule, with labels: whether each is the first frame of the next shot.
+    """Return rule inputs per frame for fitting, and whether each frame is the first of the next shot.
 
     Each shot is followed from its true start, as in detection after a correct cut.
 
     Args:
         windows: Windows of the video.
-        shots: [start, end) frames in order. If a shot ends at the start of the next, there is a hard cut. Frames
-            between two shots are a gradual transition: the shot is then followed through it, without a positive. The
-            end of the last shot gives no positive.
+        shots: [start, end) frames in order. If a shot ends where the next one starts, there is a hard cut. Frames
+            between two shots are a gradual transition, through which the shot is followed without a positive. The end
+            of the last shot is not a positive.
         keep: Use every ``keep``-th frame without a cut.
     """
     examples: list[Mapping[str, float]] = []
@@ -256,7 +254,7 @@ def cut_examples(
 
 
 def _first_cut(windows: ShotWindows, rule: FittedRule, start: int) -> HardCut | None:
-    """The first cut after ``start``."""
+    """Return the first cut after ``start``, or None."""
     passed: list[tuple[int, float]] = []
     for frame, numbers in windows.numbers(start):
         if passed and frame > passed[0][0] + _ANSWER:
@@ -270,21 +268,21 @@ def _first_cut(windows: ShotWindows, rule: FittedRule, start: int) -> HardCut | 
     return HardCut(frames[int(np.argmax(change))], max(confidence for _, confidence in passed))
 
 
-# The published rule for cuts: only a sudden change in the slope of the curve over full windows.
+# The published cut rule: only a sudden change in the slope of the curve over full windows.
 
 
 SLOPE_NUMBERS = ("jump",)
 
-"""Numbers used by the rule, see `ShotWindows.slopes`."""
+"""Inputs of the published rule, see `ShotWindows.slopes`."""
 
 
 def find_slope_cuts(windows: ShotWindows, rule: FittedRule) -> list[HardCut]:
-    """Find hard cuts by the published rule.
+    """Find hard cuts with the published rule.
 
-    The slope of the curve c(n) = ||f_1 - f_n|| changes suddenly at n = N_o: the cut lies between the last two frames
-    of window N_o, and the next curve begins with the frame after it. Cuts closer than a window are missed, because the
-    first window of a shot must be full. The paper does not define *suddenly*; here it means a fitted threshold on the
-    number ``jump``.
+    If the slope of the curve c(n) = ||f_1 - f_n|| changes suddenly at n = N_o, the cut lies between the last two frames
+    of window N_o, and the next curve begins at the cut. Cuts closer together than a window are missed, because the
+    first window of a shot must be full. The paper does not define *suddenly*; here it means a fitted threshold on
+    ``jump``.
 
     Source: Radial loss for learning fine-grained video similarity metric, section Testing.
     """
@@ -303,7 +301,7 @@ def find_slope_cuts(windows: ShotWindows, rule: FittedRule) -> list[HardCut]:
 def slope_examples(
     windows: ShotWindows, shots: Sequence[tuple[int, int]]
 ) -> tuple[list[Mapping[str, float]], list[bool], int]:
-    """Numbers of windows for fitting the rule, with labels, and the number of hard cuts that no full window reaches.
+    """Return rule inputs per window for fitting, their labels, and the number of hard cuts that no full window reaches.
 
     Each shot [start, end) is followed from its true start to the first frame of the next one.
     """
@@ -323,28 +321,28 @@ def slope_examples(
     return examples, labels, missed
 
 
-# Gradual transitions in the band of the self-similarity of windows: two sides that differ, without a sudden change.
+# Gradual transitions: two sides that differ without a sudden change, near the diagonal of the windows' self-similarity.
 
 
 SIDE_NUMBERS = ("near", "far", "usual")
 
-"""Numbers available to a rule for gradual transitions, see `gradual_candidates`."""
+"""Inputs of the rule for gradual transitions, see `gradual_candidates`."""
 
-# Distances of both sides from the middle in frames; dissolves of up to twice that length fit in between.
+# Distances in frames from the middle to both sides; dissolves of up to twice this length fit in between.
 _NEAR, _FAR = 6, 14
 
-# A transition covers these shares of the way from one side to the other.
-_SHARES = (0.2, 0.8)
+# A transition starts and ends at these fractions of the change from one side to the other.
+_PROGRESS = (0.2, 0.8)
 
 
 @dataclass(frozen=True, slots=True)
 class GradualTransition:
-    """A gradual transition: frames [first, last] between two shots.
+    """A gradual transition between two shots, frames [first, last].
 
     Attributes:
-        first: First frame that is no longer only the old shot.
-        last: Last frame that is not yet only the new shot.
-        confidence: Confidence from the rule: 1/2 at its threshold, 1 certain.
+        first: First frame that does not show only the old shot.
+        last: Last frame that does not show only the new shot.
+        confidence: Confidence from the rule: 0.5 at its threshold, 1 if certain.
     """
 
     first: int
@@ -353,11 +351,11 @@ class GradualTransition:
 
 
 def gradual_candidates(windows: ShotWindows, start: int, end: int) -> list[tuple[int, dict[str, float]]]:
-    """(frame, numbers) at the peaks of the novelty in the frames [start, end), between two hard cuts.
+    """Return (frame, rule inputs) at the novelty peaks in frames [start, end), between two hard cuts.
 
-    ``near``: distance of the window that ends 6 frames before the frame and the window that starts 6 frames after it;
-    ``far``: the same with 14 frames; ``usual``: the median of ``near`` in this stretch, so that stretches with much
-    motion need more. Peaks of the mean of near and far are 20 frames or more apart.
+    ``near``: distance between the window that ends 6 frames before the frame and the window that starts 6 frames after
+    it; ``far``: the same with 14 frames; ``usual``: the median of ``near`` in these frames, so that the threshold is
+    higher where there is much motion. Peaks of the mean of ``near`` and ``far`` are at least 20 frames apart.
     """
     near, far = (_novelty(windows, start, end, reach) for reach in (_NEAR, _FAR))
     if len(near) == 0:
@@ -366,21 +364,21 @@ def gradual_candidates(windows: ShotWindows, start: int, end: int) -> list[tuple
     usual = float(np.median(near))
     peaks: list[tuple[int, dict[str, float]]] = []
     apart = _NEAR + _FAR
-    for place in np.argsort(-novelty, kind="stable").tolist():
-        low, high = max(0, place - apart), place + apart + 1
-        if novelty[place] >= novelty[low:high].max() and all(abs(place - other) > apart for other, _ in peaks):
-            peaks.append((place, {"near": float(near[place]), "far": float(far[place]), "usual": usual}))
-    return sorted((start + place, numbers) for place, numbers in peaks)
+    for position in np.argsort(-novelty, kind="stable").tolist():
+        low, high = max(0, position - apart), position + apart + 1
+        if novelty[position] >= novelty[low:high].max() and all(abs(position - other) > apart for other, _ in peaks):
+            peaks.append((position, {"near": float(near[position]), "far": float(far[position]), "usual": usual}))
+    return sorted((start + position, numbers) for position, numbers in peaks)
 
 
 def find_gradual(windows: ShotWindows, cuts: Sequence[int], rule: FittedRule) -> list[GradualTransition]:
-    """Find gradual transitions between (and before and after) hard cuts at these frames, in order of time."""
+    """Find gradual transitions before, between and after hard cuts at these frames, in order of time."""
     transitions = []
     for start, end in pairwise([0, *cuts, len(windows)]):
         for frame, numbers in gradual_candidates(windows, start, end):
             if rule.probability(numbers) >= rule.threshold:
-                first, last = _interval(windows.features, frame, start, end)
-                if (first + last) // 2 <= start:  # there already is a cut, or the video begins
+                first, last = _change_interval(windows.features, frame, start, end)
+                if (first + last) // 2 <= start:  # there is a hard cut, or the video starts here
                     continue
                 transitions.append(GradualTransition(first, last, rule.confidence(numbers)))
     return transitions
@@ -389,12 +387,12 @@ def find_gradual(windows: ShotWindows, cuts: Sequence[int], rule: FittedRule) ->
 def gradual_examples(
     windows: ShotWindows, cuts: Sequence[int], transitions: Sequence[tuple[int, int]]
 ) -> tuple[list[Mapping[str, float]], list[bool], int]:
-    """Candidates for fitting a rule, with labels, and the number of transitions without a candidate.
+    """Return candidates for fitting the rule, their labels, and the number of transitions without a candidate.
 
     Args:
         windows: Windows of the video.
         cuts: The video's true hard cuts.
-        transitions: The video's gradual transitions as [first, last] frame; a candidate within 3 frames of one is a
+        transitions: The video's gradual transitions as [first, last] frames; a candidate within 3 frames of one is a
             positive.
     """
     examples: list[Mapping[str, float]] = []
@@ -410,9 +408,9 @@ def gradual_examples(
 
 
 def _novelty(windows: ShotWindows, start: int, end: int, reach: int) -> NDArray[np.float64]:
-    """Distances [end - start] of the windows ``reach`` frames before and after each frame, within the stretch."""
+    """Return distances [end - start] between the windows ``reach`` frames before and after each frame."""
     edge = windows.window - 1
-    # Windows must stay within the stretch, because others contain a cut.
+    # Windows must stay within [start, end), because others contain a cut.
     low = 0 if start == 0 else start + edge
     high = len(windows) - 1 if end == len(windows) else end - windows.window
     if high <= low:
@@ -424,8 +422,8 @@ def _novelty(windows: ShotWindows, start: int, end: int, reach: int) -> NDArray[
     return distances
 
 
-def _interval(features: NDArray[np.float32], frame: int, start: int, end: int) -> tuple[int, int]:
-    """First and last frame of the change from one side to the other."""
+def _change_interval(features: NDArray[np.float32], frame: int, start: int, end: int) -> tuple[int, int]:
+    """Return the first and last frame of the change from one side to the other."""
     left, right = max(start, frame - _FAR), min(end - 1, frame + _FAR)
     part = features[left : right + 1].astype(np.float64)
     part /= np.maximum(np.linalg.norm(part, axis=1, keepdims=True), 1e-9)
@@ -434,8 +432,8 @@ def _interval(features: NDArray[np.float32], frame: int, start: int, end: int) -
     to_old, to_new = np.linalg.norm(part - old, axis=1), np.linalg.norm(part - new, axis=1)
     share = to_old / np.maximum(to_old + to_new, 1e-9)
     middle = frame - left
-    before = np.flatnonzero(share[: middle + 1] < _SHARES[0])
-    after = np.flatnonzero(share[middle:] > _SHARES[1])
+    before = np.flatnonzero(share[: middle + 1] < _PROGRESS[0])
+    after = np.flatnonzero(share[middle:] > _PROGRESS[1])
     first = left + (int(before[-1]) + 1 if len(before) else 0)
     last = frame + (int(after[0]) - 1 if len(after) else right - frame)
     return min(first, frame), max(last, frame)

@@ -1,4 +1,4 @@
-"""Comparison of losses for training a comparator without labels: study, page and figures."""
+"""Comparison of losses for training a comparator without labels: study, page and plots."""
 
 from vidkin_research.losses.methods import ABLATION, LOSSES, METHODS, SPACE, SWEEPS, LossMethod
 from vidkin_research.losses.page import as_page

@@ -1,4 +1,4 @@
-"""Methods to compare: ten losses added to the base objective, parts of the full objective, and k over regions."""
+"""Methods to compare: ten losses added to the base objective, ablations of the full objective, and sweeps."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class LossMethod:
 
     Attributes:
         name: Name in tables.
-        terms: (objective, weight) of each term of the loss; empty: nothing is trained, and scores come only from the
-            map.
-        model: Settings of the comparator that differ from those of all other methods.
-        parameters: Parameters of an objective that differ from its defaults, by its name.
+        terms: (objective, weight) of each loss term; if empty, nothing is trained, and scores are computed from the
+            similarity map alone.
+        model: Comparator settings that differ from those of the other methods.
+        parameters: Parameters that differ from an objective's defaults, by objective name.
     """
 
     name: str
@@ -48,7 +48,7 @@ LOSSES: tuple[LossMethod, ...] = tuple(
         ("QuadLinear-AP", "quad_linear_ap"),
     )
 )
-"""Table 2 of HAP-VR: each loss added to the base objective, with the weight of the paper's own loss."""
+"""Table 2 of HAP-VR: each loss added to the base objective, with the weight of the paper's loss."""
 
 ABLATION: tuple[LossMethod, ...] = (
     LossMethod("Chamfer alone", (), _ALONE),
@@ -59,8 +59,8 @@ ABLATION: tuple[LossMethod, ...] = (
     LossMethod("+ video AP, attention", (*_BASE, _VIDEO), _ATTENTION),
     LossMethod("+ frame AP", (*_BASE, _VIDEO, _FRAME), _ATTENTION),
 )
-"""Table 3: the map alone; InfoNCE, SSHN and the regularizer (base), with k = 1 and 2 of the times (TopK); QuadLinear-AP
-on videos, likewise; the same with attention; QuadLinear-AP on frames, which trains the attention."""
+"""Table 3: the similarity map alone; InfoNCE, SSHN and the regularizer (base), with k = 1 and 2 over frames (TopK);
+QuadLinear-AP on videos, also with k = 1 and 2; with attention; QuadLinear-AP on frames, which trains the attention."""
 
 SPACE: tuple[LossMethod, ...] = (
     LossMethod("Chamfer alone, top 2 regions", (), {**_ALONE, "spatial_share": 2.0}),
@@ -68,11 +68,11 @@ SPACE: tuple[LossMethod, ...] = (
     LossMethod("Chamfer alone, all regions", (), {**_ALONE, "spatial_share": 1.0}),
     LossMethod("+ video AP, top 3 regions", (*_BASE, _VIDEO), {"spatial_share": 3.0}),
 )
-"""k of TopK-Chamfer over the regions of a frame, which is 1 in all other methods."""
+"""Sweep over k of TopK-Chamfer over the regions of a frame, which is 1 in all other methods."""
 
 
 def _sweep(objective: str, name: str, values: Sequence[Any]) -> tuple[LossMethod, ...]:
-    """The full objective with each value of a parameter; without its frame part if the video part is swept."""
+    """Sweep a parameter of the full objective, without its frame term if the parameter belongs to the video term."""
     is_frame = objective == _FRAME[0]
     terms = (*_BASE, _VIDEO, *((_FRAME,) if is_frame else ()))
     return tuple(
@@ -100,9 +100,9 @@ SWEEPS: Mapping[str, tuple[LossMethod, ...]] = {
         for top, bottom in ((0.3, 0.3), (0.35, 0.35), (0.4, 0.4), (0.45, 0.45), (0.3, 0.4), (0.4, 0.3))
     ),
 }
-"""Tables 7 to 12, by the name of the table: delta and rho of both parts, the weight of the frame part, and the shares
-of frames that are positive and negative. The paper does not say whether its video sweeps include the frame part; their
-figures are near those of the video part alone, which is therefore swept."""
+"""Tables 7 to 12 by name: delta and rho of both terms, the weight of the frame term, and the fractions of positive and
+negative frames. The paper does not say whether its video sweeps include the frame term; their results are close to
+those of the video term alone, so the sweeps use the video term alone."""
 
 METHODS: tuple[LossMethod, ...] = (*LOSSES, *ABLATION, *SPACE)
-"""All methods, in the order in which they are run."""
+"""All methods, in the order in which they run."""

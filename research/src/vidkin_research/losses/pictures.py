@@ -1,4 +1,4 @@
-"""Draw a figure of each comparator's maps of two pairs of clips, and of the distribution of its scores."""
+"""Plot each comparator's maps for two pairs of clips, and the distribution of its scores."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ __all__ = ["draw_losses"]
 
 
 def draw_losses(report: LossReport, path: str | os.PathLike[str]) -> None:
-    """Draw a row for the first seed of each method: two learned maps, and the scores of test pairs.
+    """Plot a row for the first seed of each method: two learned maps, and the scores of test pairs.
 
-    The first map compares a stretch's weak view with a strong view, the second compares the weak view with another
-    video; -1 is dark and 1 bright. Boxes reach from the 25th to the 75th percentile, whiskers from the first to the
-    99th.
+    The first map compares a clip's weak view with a strong view, the second compares the weak view with another video;
+    -1 is dark and 1 bright. Boxes span the 25th to the 75th percentile, whiskers the first to the 99th.
 
     Args:
         report: Result of a study.
-        path: The image file, ``.png`` or ``.svg``.
+        path: Path of the image file, ``.png`` or ``.svg``.
 
     Raises:
         InvalidArgumentError: The extension is not an image format, or the folder does not exist.
@@ -42,7 +41,7 @@ def draw_losses(report: LossReport, path: str | os.PathLike[str]) -> None:
         scores.set_xlim(0, 1)
         scores.set_yticks([])
         scores.tick_params(labelsize=7)
-    for column, title in enumerate(("same stretch", "other video", "scores: same stretch above, other videos below")):
+    for column, title in enumerate(("same clip", "other video", "scores: same clip above, other videos below")):
         axes[0][column].set_title(title, fontsize=8)
     write_figure(figure, path)
 

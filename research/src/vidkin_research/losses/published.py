@@ -1,4 +1,4 @@
-"""Train comparators with each loss by the published recipe, and evaluate them on public benchmarks."""
+"""Train comparators with each loss using the published recipe, and evaluate them on public benchmarks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 
 RECIPE = "published-self-supervised"
 TRAIN_FOLDER, WHITENING_FILE = "vcdb", "whitening.safetensors"
-"""Names in the data folder: the training videos, and the whitening of their descriptors."""
+"""Names in the data folder: the training videos, and the whitening of their features."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +38,11 @@ class PublishedStudy:
 
     Attributes:
         methods: Methods to train.
-        benchmarks: Names of :func:`vidkin_research.public.names.open_benchmark`; videos or features of each are in the
-            folder of its name, its annotations in ``annotations``.
-        steps: Number of steps of a training.
-        every: Use only every n-th video of the training folder, in the order of names: 10 uses a tenth.
-        seeds: Seeds of weights and draws.
+        benchmarks: Names for :func:`vidkin_research.public.names.open_benchmark`; the videos or features of each
+            are in the folder with its name, its annotations in ``annotations``.
+        steps: Training steps per run.
+        every: Use only every n-th video in the training folder, sorted by name: 10 uses a tenth.
+        seeds: Random seeds for weights and sampling, one run each.
         device: ``auto``, ``cpu`` or ``cuda``.
         weights: Weights of the frame network; None downloads them from the hub.
     """
@@ -58,12 +58,12 @@ class PublishedStudy:
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedRun:
-    """Results of one training.
+    """Results of one training run.
 
     Attributes:
         method: Name of the method.
-        seed: Seed of weights and draws.
-        figures: Value by ``benchmark: figure``.
+        seed: Random seed for weights and sampling.
+        figures: Metric values by ``benchmark: metric``.
     """
 
     method: str
@@ -74,7 +74,7 @@ class PublishedRun:
 def method_recipe(
     study: PublishedStudy, method: LossMethod, seed: int, sources: Sequence[Path], whitening: Path
 ) -> Recipe:
-    """The published recipe with the terms of a method and the settings of a study."""
+    """Return the published recipe with a method's loss terms and a study's settings."""
     recipe = load_recipe(RECIPE)
     first, *others = map(str, sources)
     return replace(
@@ -92,12 +92,12 @@ def method_recipe(
 def run_published_study(
     study: PublishedStudy, data: Path, output: Path, *, on_progress: OnStudyProgress = lambda *told: None
 ) -> list[PublishedRun]:
-    """Train and evaluate every method; finished runs are not repeated, and an interrupted training resumes.
+    """Train and evaluate every method; finished runs are not repeated, and an interrupted run resumes.
 
     Args:
         study: Methods, benchmarks and settings of the study.
-        data: Folder of videos, whitening, annotations and benchmarks.
-        output: Folder of models, features and runs.
+        data: Folder with the videos, whitening, annotations and benchmarks.
+        output: Folder for models, features and runs.
         on_progress: Callback that receives the runs done, the total number of runs, and the current step.
 
     Raises:
@@ -131,7 +131,7 @@ def run_published_study(
 
 
 def _share_cache(model: Path, videos: Path) -> None:
-    """Share stored frames between trainings, which is possible because they are named by content."""
+    """Share cached frames between training runs, which works because they are named by content."""
     videos.mkdir(parents=True, exist_ok=True)
     model.mkdir(parents=True, exist_ok=True)
     link = model / CACHE_FOLDER
@@ -142,7 +142,7 @@ def _share_cache(model: Path, videos: Path) -> None:
 def _measure(
     study: PublishedStudy, method: LossMethod, recipe: Recipe, model: Path, data: Path, output: Path
 ) -> dict[str, float]:
-    # The descriptors are those of the extractor, the same for every comparator on it.
+    # All comparators on the same extractor share its features.
     config = recipe.comparator()
     maker = open_extractor(
         config.extractor, weights=recipe.weights or None, whitening=recipe.whitening, device=study.device
@@ -155,11 +155,11 @@ def _measure(
     figures: dict[str, float] = {}
     for name in study.benchmarks:
         benchmark = open_benchmark(name, data / "annotations")
-        place = data / name
-        if has_features(place):
-            features = StoredFeatures.open(place)
+        folder = data / name
+        if has_features(folder):
+            features = StoredFeatures.open(folder)
         else:
-            features, broken = describe_videos(find_videos(place, benchmark.videos), maker, output / "features")
+            features, broken = describe_videos(find_videos(folder, benchmark.videos), maker, output / "features")
             for video, cause in broken.items():
                 _LOG.warning("%s: %s cannot be read: %s", name, video, cause)
         report = run_benchmark(benchmark, features, system)
@@ -168,7 +168,7 @@ def _measure(
 
 
 def published_page(title: str, runs: Sequence[PublishedRun], *, differs: str = "") -> str:
-    """Markdown table of the runs in percent, with mean and deviation over the seeds."""
+    """Return a Markdown table of the runs in percent, with mean and standard deviation over the seeds."""
     names = list(dict.fromkeys(name for run in runs for name in run.figures))
     lines = [f"# {title}", "", *([f"Differs from the source: {differs}.", ""] if differs else [])]
     lines += [f"| | {' | '.join(names)} |", "|---|" + "---|" * len(names)]

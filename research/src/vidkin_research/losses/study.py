@@ -1,4 +1,4 @@
-"""Train comparators without labels with different losses, and evaluate them on other videos."""
+"""Train comparators with different losses, without labels, and evaluate them on other videos."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ __all__ = [
 ]
 
 _CPU = torch.device("cpu")
-# Number of strong views of a test stretch: every clip is compared with every other.
+# Number of strong views per test clip; few, because all views are compared with each other.
 _TEST_VIEWS = 2
-# k_t of table 4 of HAP-VR, as shares of the times.
+# Values of k_t from table 4 of HAP-VR, as fractions of the frames.
 _TIMES = (0.0, 0.03, 0.06, 0.1, 0.2, 0.3, 1.0)
-# Quantiles of a distribution of scores.
-_SHARES = (0.01, 0.25, 0.5, 0.75, 0.99)
+# Reported quantiles of the score distributions.
+_QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,18 +54,17 @@ class LossStudy:
 
     Attributes:
         methods: Methods to train.
-        clips: Settings of clips and their edits; `views` strong views of each stretch are made, with captions and
-            stickers on all their frames. Its `teacher`, whose similarities label the frames, should differ from the
-            trained extractor.
-        extractor: Extractor that describes frames.
-        shortest: Minimum number of frames of a stretch: with few times, the k of TopK-Chamfer has no effect.
-        per_video: Maximum number of stretches per video, spread evenly over it.
-        test: Share of the videos used for testing rather than training.
+        clips: Settings of clips and their edits. Each clip gets `views` strong views, with captions and stickers on all
+            frames. Its `teacher`, whose similarities label the frames, should differ from the trained extractor.
+        extractor: Extractor of the frame features.
+        shortest: Minimum number of frames of a clip: with few frames, the k of TopK-Chamfer has no effect.
+        per_video: Maximum number of clips per video, sampled evenly.
+        test: Fraction of the videos used for testing instead of training.
         steps: Number of optimizer steps.
         pairs: Number of clips per step, with two views each.
         learning_rate: Learning rate of AdamW, with cosine decay.
-        seeds: Seeds of weights and draws, with one run each.
-        split_seed: Seed of the division of the videos and of all edits.
+        seeds: Random seeds for weights and sampling, with one run each.
+        split_seed: Random seed for splitting the videos and for all edits.
     """
 
     methods: Sequence[LossMethod] = METHODS
@@ -93,18 +92,18 @@ class LossStudy:
 
 @dataclass(frozen=True, slots=True)
 class LossFigures:
-    """Results of one run on test videos: each weak view is a query for the strong views of its stretch.
+    """Results of one run on the test videos: each weak view is a query for the strong views of its clip.
 
     Attributes:
         method: Name of the method.
-        seed: Seed of weights and draws.
+        seed: Random seed for weights and sampling.
         map: Mean average precision.
         micro_ap: Average precision of all pairs in one list.
-        positives: Quantiles .01, .25, .5, .75, .99 of the scores of positive pairs, in [0, 1].
+        positives: Quantiles 0.01, 0.25, 0.5, 0.75 and 0.99 of the scores of positive pairs, in [0, 1].
         negatives: The same quantiles for pairs of different videos.
-        own_map: Learned map of one test stretch, weak against strong view.
+        own_map: Learned map of one test clip, weak against strong view.
         other_map: Learned map of the weak view against a view of another video.
-        by_times: mAP and micro-AP of the same model scored with other k_t, by the share of the times.
+        by_times: mAP and micro-AP of the same model scored with other k_t, by k_t as a fraction of the frames.
     """
 
     method: str
@@ -120,12 +119,12 @@ class LossFigures:
 
 @dataclass(frozen=True, slots=True)
 class LossReport:
-    """The result of a study.
+    """Result of a study.
 
     Attributes:
         study: Settings of the comparison.
-        train: Numbers of training videos and stretches.
-        test: Numbers of test videos and stretches.
+        train: Number of training videos and clips.
+        test: Number of test videos and clips.
         runs: One entry per method and seed.
     """
 
@@ -147,7 +146,7 @@ def run_loss_study(
     Args:
         study: Settings of the comparison.
         folders: Folders of unrelated videos.
-        work: Folder of descriptors and finished runs, created if missing.
+        work: Folder for features and finished runs; created if it does not exist.
         on_progress: Callback that receives the runs done, the total number of runs, and the current step.
 
     Raises:
@@ -163,7 +162,7 @@ def run_loss_study(
     for seed in study.seeds:
         for method in study.methods:
             on_progress(len(runs), total, f"{method.name}, seed {seed}")
-            # Without the name, because one run can be a row of several tables.
+            # The key leaves out the name, because one run can be a row of several tables.
             trained: tuple[object, ...] = (method.terms, method.model)
             if method.parameters:
                 trained += (method.parameters,)
@@ -181,7 +180,7 @@ def run_loss_study(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _TestClips:
-    """Test stretches: all weak views, then all strong ones."""
+    """Views of the test clips: all weak views, then all strong ones."""
 
     windows: Sequence[Window]
     batch: ClipBatch
@@ -199,8 +198,8 @@ def _read(
     if not test:
         usable = len({window.video for window in windows})
         raise InvalidArgumentError(
-            f"training and test need two videos each with {study.shortest} frames at {clips.rate:g} a second, got "
-            f"{usable} videos and a test share of {study.test}"
+            f"training and test need at least two videos each, with {study.shortest} frames at {clips.rate:g} per "
+            f"second, got {usable} videos and test = {study.test}"
         )
     extractor = open_extractor(study.extractor, device="cpu")
     maker = ViewMaker(videos, clips, extractor, study.split_seed)
@@ -244,7 +243,7 @@ def _run(study: LossStudy, method: LossMethod, seed: int, data: ClipData, test: 
 
 
 def method_objectives(method: LossMethod) -> list[ObjectiveRecipe]:
-    """The terms of a method, with every parameter."""
+    """Return the loss terms of a method with all parameters."""
     return [
         ObjectiveRecipe(
             name=name, weight=weight, parameters=settle_parameters(name, dict(method.parameters.get(name, {})))
@@ -256,21 +255,21 @@ def method_objectives(method: LossMethod) -> list[ObjectiveRecipe]:
 @torch.no_grad()
 def _measure(model: Comparator, name: str, seed: int, test: _TestClips) -> LossFigures:
     count, batch = len(test.windows), test.batch
-    # Only the rows of the weak views are evaluated.
+    # Only the weak views are queries.
     comparison = model(batch.values, batch.lengths, slice(0, count))
     scores, relevance = comparison.scores[:, count:], batch.relevance[:count, count:]
     counted = relevance >= 0
-    # The first weak view that shares frames with a strong one; edits can leave a pair nothing in common.
+    # Find a weak view that shares frames with a strong one; edits can leave a pair nothing in common.
     usable = ((relevance == 1).any(1) & (relevance == 0).any(1)).nonzero()
     if not len(usable):
         raise InvalidArgumentError(
-            f"the test needs a view with a positive and a negative among the other views, got {count} stretches "
-            "without; add videos"
+            f"the test needs a weak view with both a positive and a negative, but none of the {count} test clips "
+            "has one; add videos"
         )
     query = int(usable[0, 0])
-    partner, stranger = (int((relevance[query] == value).nonzero()[0, 0]) for value in (1, 0))
+    positive, negative = (int((relevance[query] == value).nonzero()[0, 0]) for value in (1, 0))
 
-    def judge(scores: Tensor) -> tuple[float, float]:
+    def measure(scores: Tensor) -> tuple[float, float]:
         options = {"valid": counted, "ties": "expected"}
         every = relevance.clamp(min=0)
         return (
@@ -278,16 +277,16 @@ def _measure(model: Comparator, name: str, seed: int, test: _TestClips) -> LossF
             micro_average_precision(scores, every, **options),  # type: ignore[arg-type]
         )
 
-    own = judge(scores)
+    own = measure(scores)
     return LossFigures(
         name,
         seed,
         *own,
         _quantiles(scores[relevance == 1]),
         _quantiles(scores[relevance == 0]),
-        comparison.learned_maps[query, partner + count].clamp(-1, 1).tolist(),
-        comparison.learned_maps[query, stranger + count].clamp(-1, 1).tolist(),
-        {f"{share:g}": judge(scores_at(model, comparison, batch.lengths, share)[:, count:]) for share in _TIMES},
+        comparison.learned_maps[query, positive + count].clamp(-1, 1).tolist(),
+        comparison.learned_maps[query, negative + count].clamp(-1, 1).tolist(),
+        {f"{share:g}": measure(scores_at(model, comparison, batch.lengths, share)[:, count:]) for share in _TIMES},
     )
 
 
@@ -296,9 +295,9 @@ def scores_at(model: Comparator, comparison: ClipComparison, lengths: Tensor, sh
 
     Args:
         model: The comparator, whose network must not drop remainders.
-        comparison: Comparison of the first Q of N videos with all.
-        lengths: [N] frames of each video.
-        share: k_t, a share of the times of the second video.
+        comparison: Comparison of the first Q of N videos with all of them.
+        lengths: [N] number of frames of each video.
+        share: k_t, as a fraction of the frames of the second video.
     """
     learned = comparison.learned_maps
     cells = -(-lengths // model.reduction)
@@ -318,8 +317,7 @@ def scores_at(model: Comparator, comparison: ClipComparison, lengths: Tensor, sh
 
 
 def choose_windows(windows: Sequence[Window], *, shortest: int, per_video: int) -> list[Window]:
-    """Choose at most ``per_video`` stretches of at least ``shortest`` frames per video, spread evenly; renumber
-    them."""
+    """Choose at most ``per_video`` evenly sampled windows of at least ``shortest`` frames per video; renumber them."""
     by_video: defaultdict[int, list[Window]] = defaultdict(list)
     for window in windows:
         if window.stop - window.start >= shortest:
@@ -327,10 +325,10 @@ def choose_windows(windows: Sequence[Window], *, shortest: int, per_video: int) 
     chosen: list[Window] = []
     for own in by_video.values():
         count = min(per_video, len(own))
-        chosen += [own[(2 * place + 1) * len(own) // (2 * count)] for place in range(count)]
+        chosen += [own[(2 * number + 1) * len(own) // (2 * count)] for number in range(count)]
     return [replace(window, number=number) for number, window in enumerate(chosen)]
 
 
 def _quantiles(scores: Tensor) -> list[float]:
-    values: list[float] = scores.float().quantile(torch.tensor(_SHARES)).tolist()
+    values: list[float] = scores.float().quantile(torch.tensor(_QUANTILES)).tolist()
     return values

@@ -1,4 +1,4 @@
-"""Films composed of footage and photographs, in which every transition and disturbance is known."""
+"""Films composed from footage and photographs, with ground truth for every transition and disturbance."""
 
 from vidkin_research.made.film import (
     GRADUAL_JOINS,

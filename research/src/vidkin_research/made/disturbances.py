@@ -1,4 +1,4 @@
-"""Disturbances of frames within a shot that look like cuts but are not."""
+"""Disturbances within a shot that look like cuts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MIN_LENGTH = 12
 
 
 def disturb(pictures: ShotPictures, kind: str, random: np.random.Generator) -> ShotPictures:
-    """Add a disturbance of this kind to frames [T, 3, H, W]; shots of fewer than 12 frames are unchanged.
+    """Add a disturbance of this kind to frames [T, 3, H, W]; shots with fewer than 12 frames are unchanged.
 
     Raises:
         InvalidArgumentError: The kind is not in `DISTURBANCES`.
@@ -44,7 +44,7 @@ def _flash(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
 
 
 def _compression(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
-    """Lose detail from one key frame to the next, in coarse blocks; it returns at once."""
+    """Lose detail in coarse blocks between key frames, and regain it at each key frame."""
     period = int(random.integers(8, 40))
     phase = int(random.integers(period))
     strength = random.uniform(0.4, 1)
@@ -60,7 +60,7 @@ def _compression(pictures: ShotPictures, random: np.random.Generator) -> ShotPic
 
 
 def _dropped(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
-    """Drop two to five frames now and then; the last frame is repeated instead."""
+    """Drop two to five frames at one to three positions; the last frame is repeated to keep the length."""
     numbers = np.arange(len(pictures))
     for _ in range(random.integers(1, 4)):
         numbers[int(random.integers(3, len(pictures))) :] += int(random.integers(2, 6))
@@ -69,7 +69,7 @@ def _dropped(pictures: ShotPictures, random: np.random.Generator) -> ShotPicture
 
 
 def _repeated(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
-    """Repeat every frame two to four times, or freeze for a moment and then catch up."""
+    """Repeat every frame two to four times, or freeze briefly and then catch up."""
     numbers = np.arange(len(pictures))
     if random.random() < 0.5:
         held = int(random.integers(2, 5))
@@ -81,7 +81,7 @@ def _repeated(pictures: ShotPictures, random: np.random.Generator) -> ShotPictur
 
 
 def _overlay(pictures: ShotPictures, random: np.random.Generator, edge: int) -> ShotPictures:
-    # Box of a caption, a logo or a panel, and its luma.
+    # The box and luma of a caption, logo or panel.
     shape = pictures.shape[2:]
     height, width = shape
     area = np.zeros(shape, np.bool_)
@@ -92,8 +92,8 @@ def _overlay(pictures: ShotPictures, random: np.random.Generator, edge: int) -> 
     luma = float(random.choice([16, 200, 235, random.uniform(16, 235)]))
     start = int(random.integers(2, len(pictures) - 6))
     end = min(len(pictures), start + int(random.integers(8, 80)))
-    place = np.arange(len(pictures), dtype=np.float32)
-    shown = np.minimum((place - start + 1) / edge, (end - place) / edge).clip(0, 1)
+    numbers = np.arange(len(pictures), dtype=np.float32)
+    shown = np.minimum((numbers - start + 1) / edge, (end - numbers) / edge).clip(0, 1)
     layer = np.array([luma, _NEUTRAL, _NEUTRAL], np.float32)[:, None]
     for frame, part in zip(pictures, shown, strict=True):
         if part:
@@ -102,7 +102,7 @@ def _overlay(pictures: ShotPictures, random: np.random.Generator, edge: int) -> 
 
 
 def _exposure(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
-    """Correct the exposure within several frames."""
+    """Change the exposure over several frames."""
     start, span = int(random.integers(1, len(pictures) - 4)), int(random.integers(2, 20))
     course = ((np.arange(len(pictures)) - start) / span).clip(0, 1)
     gain = np.exp(random.uniform(-0.6, 0.6) * course).astype(np.float32)

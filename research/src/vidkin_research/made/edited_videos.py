@@ -1,4 +1,4 @@
-"""Composed sequences as real encoded videos with labels: the benchmark of shot detectors."""
+"""Encode composed sequences as videos with labels, as a benchmark for shot detectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["COMPOSED_LABELS", "build_composed", "rgb_pictures"]
 PathLike = str | os.PathLike[str]
 
 COMPOSED_LABELS = "labels.json"
-"""Name of the file of labels in the folder."""
+"""Name of the label file in the folder."""
 
 # Full-range luma and chroma (as in JPEG) to RGB.
 _TO_RGB = np.array([[1.0, 0.0, 1.402], [1.0, -0.344136, -0.714136], [1.0, 1.772, 0.0]], np.float32)
@@ -37,21 +37,21 @@ def build_composed(
     seed: int = 0,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """Write composed videos, H.264 at crf 18 to 33, and their labels.
+    """Write composed videos (H.264, CRF 18 to 33) and their labels.
 
     Args:
-        folder: Where to write, created if missing; videos of earlier runs with the same names are replaced.
+        folder: Output folder; created if it does not exist. Videos of earlier runs with the same names are replaced.
         footage: Footage to compose the videos from.
         videos: Number of videos.
-        frames: Number of frames in each video.
+        frames: Number of frames per video.
         rate: Frames per second.
-        variable: Whether frames stay on screen for 1/2 to 3/2 of their usual time.
-        seed: Seed; the same seed, footage and machine give the same videos.
+        variable: Whether the frame rate varies: frames stay on screen for 1/2 to 3/2 of their usual time.
+        seed: Random seed; the same seed and footage give the same videos on one machine.
         on_progress: Callback that receives (videos written, total number of videos).
 
     Returns:
-        The JSON file of labels: for each video in ``videos`` the keys frames, fps, hard, gradual (start, end) and
-        times. Frames count from 0; ``times`` are the times of hard cuts in seconds.
+        Path of the JSON label file; it has the keys frames, fps, hard, gradual (start, end) and times for each video
+        in ``videos``. Frames are counted from 0; ``times`` are the times of hard cuts in seconds.
     """
     if videos < 1:
         raise InvalidArgumentError(f"videos must be at least 1, got {videos}")
@@ -89,7 +89,7 @@ def build_composed(
 
 
 def rgb_pictures(pictures: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
-    """Yield luma and chroma [T, 3, H, W] as RGB images [H, W, 3]."""
+    """Convert luma and chroma [T, 3, H, W] to RGB images [H, W, 3], one at a time."""
     for picture in pictures:
         values = picture.astype(np.float32)
         values[1:] -= 128

@@ -1,4 +1,4 @@
-"""Compose films of scenes, with every kind of join, also within a scene, and disturbances that look like joins."""
+"""Compose films from scenes, with every kind of join, including joins within a scene, and look-alike disturbances."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["GRADUAL_JOINS", "HARD_JOINS", "SCENE_DISTURBANCES", "Film", "FilmRec
 HARD_JOINS = ("other", "same", "reframed", "reverse")
 GRADUAL_JOINS = ("dissolve", "fade", "wipe")
 SCENE_DISTURBANCES = ("fast", "walkers", "hand-held", "whip pan", "turntable")
-"""Distractors within the scene itself; `DISTURBANCES` are applied to its frames."""
+"""Distractors that are part of the scene, unlike `DISTURBANCES`, which are applied to its frames."""
 
 MIN_CHANGE = 0.08
-"""Minimum structural change of a join within a scene: 1 - correlation of small luma."""
+"""Minimum structural change at a join within a scene: 1 - correlation of downscaled luma."""
 
 # Maximum number of frames of dissolves and wipes.
 _MAX_MIX = 30
@@ -32,7 +32,7 @@ _TRIES = 6
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A join of two shots.
+    """A join between two shots.
 
     Attributes:
         kind: One of `HARD_JOINS` or `GRADUAL_JOINS`.
@@ -51,7 +51,7 @@ class Film:
 
     Attributes:
         pictures: [T, 3, H, W] uint8, luma and chroma.
-        joins: Joins in order of frames.
+        joins: Joins in frame order.
     """
 
     pictures: NDArray[np.uint8]
@@ -67,19 +67,19 @@ class Film:
 
     @property
     def gradual(self) -> tuple[tuple[int, int], ...]:
-        """First and last frames of gradual transitions."""
+        """First and last frame of each gradual transition."""
         return tuple((join.start, join.end) for join in self.joins if join.kind in GRADUAL_JOINS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilmRecipe:
-    """The ingredients of a film, as shares.
+    """Settings from which a film is composed.
 
     Attributes:
-        joins: Shares by kind of join. Empty makes a film of one shot.
+        joins: Relative frequency of each kind of join. Empty makes a film of one shot.
         disturbances: Probability that a shot has a disturbance, by kind.
-        shortest: Number of frames in the shortest shots.
-        near_ends: Probability that the first and last cut are two to five frames from the ends.
+        shortest: Minimum number of frames of a shot.
+        near_ends: Probability that the first and last cuts are two to five frames from the ends.
         close: Probability that a shot has only three frames.
         people: Probability that a new scene shows people in front of a fixed camera.
     """
@@ -128,7 +128,7 @@ def compose_film(footage: Footage, length: int, *, seed: int, recipe: FilmRecipe
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _View:
-    """The view of a shot: a scene, a time and a framing."""
+    """Content of a shot: a scene from a start time, with a framing."""
 
     scene: Scene
     start: float
@@ -154,15 +154,15 @@ class _FilmComposer:
         view = other = self._new_view()
         shots: list[ShotPictures] = []
         going: ShotPictures = np.zeros((0, 0, 0, 0), np.float32)
-        for place, (kind, length) in enumerate(zip(kinds, lengths, strict=True)):
-            begin, following = sum(lengths[:place]), view
+        for number, (kind, length) in enumerate(zip(kinds, lengths, strict=True)):
+            begin, following = sum(lengths[:number]), view
             if kind in GRADUAL_JOINS:
                 following, other = self._new_view(), view
             elif kind:
-                kind, following, other = self._following(kind, view, other, lengths[place - 1])
+                kind, following, other = self._following(kind, view, other, lengths[number - 1])
                 self._joins.append(Join(kind, begin, begin))
-            # During a dissolve or a wipe the previous shot continues, including its disturbance.
-            mixed = kinds[place + 1 : place + 2] in (["dissolve"], ["wipe"])
+            # During a dissolve or wipe, the previous shot continues, including its disturbance.
+            mixed = kinds[number + 1 : number + 2] in (["dissolve"], ["wipe"])
             shot = following.pictures(0, length + (_MAX_MIX if mixed else 0))
             for name in following.lasting:
                 shot = disturb(shot, name, self._random)
@@ -200,8 +200,8 @@ class _FilmComposer:
 
     def _kind(self, length: int, before: int) -> str:
         kinds = list(self._recipe.joins)
-        shares = np.array([self._recipe.joins[kind] for kind in kinds], float)
-        kind = str(self._random.choice(kinds, p=shares / shares.sum()))
+        weights = np.array([self._recipe.joins[kind] for kind in kinds], float)
+        kind = str(self._random.choice(kinds, p=weights / weights.sum()))
         if kind in GRADUAL_JOINS and (length < 10 or before < 10):
             hard = [name for name in kinds if name in HARD_JOINS]
             return str(self._random.choice(hard)) if hard else "other"
@@ -224,7 +224,7 @@ class _FilmComposer:
         return _View(scene, start, framing, lasting)
 
     def _following(self, kind: str, view: _View, other: _View, length: int) -> tuple[str, _View, _View]:
-        """The actual kind of join, the view after a hard join, and the view to which a reverse shot returns."""
+        """Return the actual kind of join, the view after a hard join, and the view that a reverse shot returns to."""
         if kind == "reverse" and other is not view:
             following = other.later(float(self._random.uniform(5, 120)))
             if self._change(view, length, following) >= MIN_CHANGE:
@@ -239,7 +239,7 @@ class _FilmComposer:
         return "other", self._new_view(), view.later(length)
 
     def _change(self, view: _View, length: int, following: _View) -> float:
-        """1 - correlation of small luma over the join."""
+        """Return 1 - correlation of the downscaled luma before and after the join."""
         before, after = view.pictures(length - 1, 1)[0, 0], following.pictures(0, 1)[0, 0]
         rows = np.linspace(0, before.shape[0] - 1, 36).astype(int)[:, None]
         columns = np.linspace(0, before.shape[1] - 1, 64).astype(int)[None]
@@ -248,7 +248,7 @@ class _FilmComposer:
         return 1.0 - float((one * two).sum() / norm) if norm > 1e-3 else 0.0
 
     def _mix(self, kind: str, going: ShotPictures, shot: ShotPictures, begin: int) -> None:
-        """A dissolve or a wipe from the continuing previous shot."""
+        """Dissolve or wipe from the previous shot, which continues meanwhile."""
         random = self._random
         span = int(random.integers(3, min(_MAX_MIX + 1, len(shot) - 4)))
         course = ((np.arange(span) + 1) / (span + 1)).astype(np.float32)
@@ -259,7 +259,7 @@ class _FilmComposer:
             shot[:span] = going[:span] * (1 - part) + shot[:span] * part
         else:
             for old, new, part in zip(going, shot, course, strict=False):
-                # The area [H, W] that already shows the new shot: from a side, along the diagonal, or from the middle.
+                # The area [H, W] that shows the new shot, growing from a side, along the diagonal or from the middle.
                 shape = new.shape[1:]
                 down = ((np.arange(shape[0]) + 0.5) / shape[0])[:, None]
                 across = ((np.arange(shape[1]) + 0.5) / shape[1])[None]
@@ -276,7 +276,7 @@ class _FilmComposer:
         self._joins.append(Join(kind, begin, begin + span - 1))
 
     def _fade(self, before: ShotPictures, after: ShotPictures, begin: int) -> None:
-        """Fade out to a plain background and in again; the background stays for a moment within the new shot.
+        """Fade out to a plain background and back in; the background holds for a moment at the start of the new shot.
 
         If too few frames of the previous shot are free of other transitions, this becomes a hard cut.
         """
@@ -296,7 +296,7 @@ class _FilmComposer:
         after[:hold] = ground
         course = (np.arange(into) / into).astype(np.float32)[:, None, None, None]
         after[hold : hold + into] = ground * (1 - course) + after[hold : hold + into] * course
-        # The background stays for less than a second, so that both fades are one transition.
+        # The background holds for less than a second, so both fades count as one transition.
         self._joins.append(Join("fade", begin - out, begin + hold + into - 1))
 
 

@@ -1,4 +1,4 @@
-"""Read footage for composing videos: real single-shot clips and photographs, at one small size."""
+"""Read footage for composing videos: real single-shot clips and photographs, scaled to one small size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PathLike = str | os.PathLike[str]
 
 _log = logging.getLogger(__name__)
 
-# Height of photographs relative to a frame, so that a camera can move over them.
+# Height of photographs relative to a frame; they are larger so that a camera can move over them.
 _PHOTOGRAPH = 2.25
 
 
@@ -43,19 +43,19 @@ class Clip:
         return len(self.luma)
 
     def pictures(self, numbers: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Luma and chroma [N, 3, H, W], 0 to 255, of the frames with these numbers."""
+        """Return luma and chroma [N, 3, H, W], 0 to 255, of the frames with these numbers."""
         chroma = self.chroma[numbers].repeat(2, 2).repeat(2, 3)
         return np.concatenate([self.luma[numbers][:, None], chroma], 1).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Footage:
-    """The footage to compose from.
+    """Footage for composing videos.
 
     Attributes:
         height: H of all clips.
         width: W of all clips.
-        clips: Single shots, each of at least two frames.
+        clips: Single shots with at least two frames each.
         photographs: [3, h, w] uint8 luma and chroma, at least twice as high as the clips; may be empty.
     """
 
@@ -66,11 +66,11 @@ class Footage:
 
     def __post_init__(self) -> None:
         if not self.clips:
-            raise InvalidArgumentError("clips must be at least one, got none")
+            raise InvalidArgumentError("clips must contain at least one clip, got none")
         for clip in self.clips:
             if clip.luma.shape[1:] != (self.height, self.width) or len(clip) < 2:
                 raise InvalidArgumentError(
-                    f"frames of {clip.name} must be [T, {self.height}, {self.width}] with at least two, got "
+                    f"frames of {clip.name} must be [T, {self.height}, {self.width}] with T at least 2, got "
                     f"{list(clip.luma.shape)}"
                 )
 
@@ -86,9 +86,9 @@ def read_footage(
     """Read clips and photographs into memory.
 
     Args:
-        clips: Videos of one shot each.
-        photographs: Images. A file that cannot be read is left out, with a warning in the log.
-        height, width: Size of the frames to compose, even numbers; frames of any shape are resized to it.
+        clips: Videos with a single shot each.
+        photographs: Images. Files that cannot be read are skipped with a warning in the log.
+        height, width: Size of the composed frames, even numbers; all footage is resized to it.
         on_progress: Callback that receives (files read, total number of files).
 
     Raises:
@@ -110,13 +110,13 @@ def read_footage(
             on_progress(len(read), total)
     pictures = []
     for number, path in enumerate(photographs, start=1):
-        # [3, h, w] luma and chroma with the requested shorter side.
+        # Luma and chroma [3, h, w] with the requested shorter side.
         side = round(_PHOTOGRAPH * height)
         try:
             with Image.open(path) as image:
                 picture = image.convert("YCbCr")
         except OSError as error:
-            _log.warning("%s is left out: not readable as an image: %s", path, error)
+            _log.warning("%s: skipped, not readable as an image: %s", path, error)
             continue
         scale = side / min(picture.size)
         size = (max(side, round(picture.width * scale)), max(side, round(picture.height * scale)))

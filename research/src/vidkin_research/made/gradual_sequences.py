@@ -1,4 +1,4 @@
-"""Compose training sequences with transitions of any length and shape, and with events that only look similar."""
+"""Compose training sequences with transitions of any length and shape, and with look-alike events."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _LONGEST = 125
 _KINDS = {"hard": 0.2, "dissolve": 0.3, "fade": 0.14, "wipe": 0.36}
 _DISTURBED = 0.06
 
-# Shares of shots in which a camera moves over an image, or rotates, and of wipes with a colored line at their edge.
+# Fraction of shots in which a camera moves over an image, or rotates, and of wipes with a colored line at the edge.
 _WANDERED, _TURNED, _LINED = 0.14, 0.06, 0.15
 
-# A transition begins with the first frame whose difference from the old shot is at least this share of the difference
+# A transition starts at the first frame whose difference from the old shot is at least this fraction of the difference
 # between the two shots.
 _MIN_VISIBLE = 0.01
 
 Field = NDArray[np.floating]
-"""[H, W] in 0..1: the progress at which each pixel changes."""
+"""[H, W] in [0, 1]: the progress at which each pixel changes."""
 
 WIPE_SHAPES: dict[str, Callable[[Field, Field], Field]] = {
     "left": lambda down, across: across,
@@ -48,7 +48,7 @@ WIPE_SHAPES: dict[str, Callable[[Field, Field], Field]] = {
     "waves": lambda down, across: (across + 0.12 * np.sin(9 * down) + 0.12) / np.float32(1.24),
     "steps": lambda down, across: (np.floor(down * 5) / 5 + across) / np.float32(1.8),
 }
-"""Shapes of wipes, from rows and columns in 0..1. They must not include shapes of held-back families
+"""Wipe shapes as functions of the row and column in [0, 1]. They must not include shapes of held-out families
 (`vidkin_research.made.transitions`): from the top, closing irises, clocks."""
 
 COURSES: dict[str, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {
@@ -57,21 +57,21 @@ COURSES: dict[str, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {
     "faster": lambda part: part**2,
     "slower": lambda part: 1 - (1 - part) ** 2,
 }
-"""Progress of a transition as a function of its elapsed share of time."""
+"""Progress of a transition as a function of the elapsed fraction of its duration."""
 
 
 def compose_gradual(footage: Footage, length: int, *, seed: int) -> Composition:
     """Compose a sequence: shots of 24 to 190 frames, three in four joined by a gradual transition.
 
-    Dissolves take 4 to 125 frames, half of them long; wipes of many shapes and speeds with hard and soft edges, slides,
-    covers, and shots that shrink or grow take 5 to 75; fades up to 50 each way. One sequence in six is a single shot.
-    Shots have the distractors of `ShotMaker`, disturbances, cameras that move over an image, rotate or whip, screens
-    with changing content, and letters and bands that appear or move.
+    Dissolves take 4 to 125 frames, and half of them are long. Wipes of many shapes and speeds with hard and soft edges,
+    slides, covers, and shots that shrink or grow take 5 to 75 frames; fades take up to 50 frames each way. One sequence
+    in six is a single shot. Shots have the distractors of `ShotMaker`, disturbances, cameras that move over an image,
+    rotate or whip, screens with changing content, and text and bands that appear or move.
 
     Args:
         footage: Footage to compose the sequence from.
         length: T, number of frames.
-        seed: The same seed gives the same sequence.
+        seed: Random seed; the same seed gives the same sequence.
     """
     composer = _GradualComposer(footage, np.random.default_rng(seed), length)
     while composer.end < length:
@@ -112,7 +112,7 @@ class _GradualComposer:
             self._mix(kind, whole, free)
 
     def finish(self) -> Composition:
-        """Return the sequence, cut to length and degraded as by encoding."""
+        """Return the sequence, trimmed to its length and degraded as if encoded."""
         pictures = degrade_pictures(self._pictures[: self._length], self._random)
         last = self._length - 1
         gradual = [(first, min(end, last), kind) for first, end, kind in self._gradual if first <= last]
@@ -156,7 +156,7 @@ class _GradualComposer:
         before = self._pictures[self.end - span : self.end]
         shot = self._shot(whole + span)
         if kind == "dissolve" and random.random() < 0.4:
-            # From a take to a slightly closer view of the same take.
+            # Join a take with a slightly closer view of the same take.
             shot = _zoom(self._pictures[max(0, self.end - whole - span) : self.end][::-1], random.uniform(0.6, 0.95))
             span = min(span, len(shot) - 4)
             before = self._pictures[self.end - span : self.end]
@@ -168,13 +168,13 @@ class _GradualComposer:
             before[:] = before + (shot[:span] - before) * course[:, None, None, None]
         else:
             self._cover(before, shot[:span], course)
-        first, last = _visible(before, old, shot[:span])
+        first, last = _visible_range(before, old, shot[:span])
         self._gradual.append((self.end - span + first, self.end - span + last, kind))
         self._free = self.end
         self._append(shot[span:])
 
     def _cover(self, before: ShotPictures, after: ShotPictures, course: NDArray[np.float32]) -> None:
-        """Cover the old shot with the new one by one of the wipes."""
+        """Cover the old shot with the new one in a random way: wipe, slide or resize."""
         shape = self._random.random()
         if shape < 0.6:
             self._wipe(before, after, course)
@@ -200,9 +200,9 @@ class _GradualComposer:
     def _slide(
         self, before: ShotPictures, after: ShotPictures, course: NDArray[np.float32], *, moves_out: bool
     ) -> None:
-        """Slide the new shot in from a side, so that it pushes the old one out or covers it."""
+        """Slide the new shot in from a side; it pushes the old one out or covers it."""
         axis = int(self._random.integers(1, 3))
-        # To the left and down, because the other directions are held back.
+        # Only to the left and down, because the other directions are held out.
         side, way = before.shape[1 + axis], 1 if axis == 1 else -1
         for frame, following, part in zip(before, after, course, strict=True):
             old, new = frame.copy(), following
@@ -217,7 +217,7 @@ class _GradualComposer:
             frame[:] = np.flip(joined, axis) if way < 0 else joined
 
     def _resize(self, before: ShotPictures, after: ShotPictures, course: NDArray[np.float32]) -> None:
-        """Shrink the old shot to a line over the new one, or grow the new one over the old one."""
+        """Shrink the old shot over the new one, or grow the new one over the old one."""
         random, (height, width) = self._random, before.shape[2:]
         shrinks, lines = random.random() < 0.6, random.random() < 0.7
         for frame, following, part in zip(before, after, course, strict=True):
@@ -288,12 +288,12 @@ class _GradualComposer:
             edge = int(random.integers(2, 25)) if random.random() < 0.4 else 0
             part = ((np.arange(len(shown)) + 1) / (edge + 1)).clip(0, 1).astype(np.float32)[:, None, None, None]
             if edge and random.random() < 0.5:
-                # Slides in instead of dissolving.
+                # Slide in instead of dissolving.
                 part = (np.linspace(0, 1, wide, dtype=np.float32)[None, None, None] <= part).astype(np.float32)
             screen[start:] += (shown - screen[start:]) * part
 
     def _wander(self, length: int) -> ShotPictures:
-        """Move a camera steadily over one image for the whole shot."""
+        """Move a camera smoothly over one image for the whole shot."""
         random, footage = self._random, self._footage
         height, width = footage.height, footage.width
         if footage.photographs and random.random() < 0.7:
@@ -320,7 +320,7 @@ class _GradualComposer:
         return frames
 
     def _rotate(self, shot: ShotPictures) -> ShotPictures:
-        """Rotate the camera around its optical axis; beyond the image is its mirror image."""
+        """Rotate the camera around its optical axis; the image is mirrored beyond its edges."""
         random, (height, width) = self._random, shot.shape[2:]
         angles = np.deg2rad(np.linspace(0, random.uniform(0.2, 2.0) * len(shot) * random.choice([-1, 1]), len(shot)))
         down, across = np.arange(height)[:, None] - height / 2, np.arange(width)[None] - width / 2
@@ -332,7 +332,7 @@ class _GradualComposer:
         return turned
 
     def _move_letters(self, shot: ShotPictures) -> None:
-        """Add lines of letters that roll or crawl through the frame, or a band that enters from a side and leaves."""
+        """Add lines of text that roll or crawl through the frame, or a band that enters from a side and leaves."""
         random, (height, width) = self._random, shot.shape[2:]
         span = int(random.integers(25, min(len(shot), 110)))
         start = int(random.integers(0, len(shot) - span + 1))
@@ -344,16 +344,16 @@ class _GradualComposer:
             ink = random.random((1, wide)) < 0.6 if random.random() < 0.7 else np.ones((1, wide), bool)
             layer[top : top + tall, left : left + wide] = np.repeat(ink, 3, 1)[:, :wide]
         edge, stays = int(random.integers(3, 15)), random.random() < 0.5
-        for place in range(span):
-            part = 1 - 2 * (place + 1) / (span + 1)
+        for step in range(span):
+            part = 1 - 2 * (step + 1) / (span + 1)
             if stays:
-                part = 1 - min(1.0, (place + 1) / edge, (span - place) / edge)
+                part = 1 - min(1.0, (step + 1) / edge, (span - step) / edge)
             shift = int(part * (width if crawls else height))
             area = np.roll(layer, shift, 1 if crawls else 0)[:height, :width]
-            shot[start + place, 0][area] = luma
+            shot[start + step, 0][area] = luma
 
     def _fade_letters(self, shot: ShotPictures) -> None:
-        """Add letters or a band that fade in, stay and fade out."""
+        """Add text or a band that fades in, holds and fades out."""
         random, (height, width) = self._random, shot.shape[2:]
         span = int(random.integers(15, min(len(shot), 80)))
         start, edge = int(random.integers(0, len(shot) - span + 1)), int(random.integers(1, 14))
@@ -364,9 +364,9 @@ class _GradualComposer:
             area[line] = True
         else:
             area[line, 10:-10] = np.repeat(random.random((1, width - 20)) < 0.6, line.stop - line.start, 0)
-        for place in range(span):
-            part = min(1.0, (place + 1) / edge, (span - place) / edge)
-            shot[start + place, 0][area] += (235 - shot[start + place, 0][area]) * part
+        for step in range(span):
+            part = min(1.0, (step + 1) / edge, (span - step) / edge)
+            shot[start + step, 0][area] += (235 - shot[start + step, 0][area]) * part
 
 
 def _zoom(pictures: ShotPictures, share: float) -> ShotPictures:
@@ -375,23 +375,23 @@ def _zoom(pictures: ShotPictures, share: float) -> ShotPictures:
     return pictures[:, :, rows[:, None], columns[None]].copy()
 
 
-def _visible(mixed: ShotPictures, one: ShotPictures, other: ShotPictures) -> tuple[int, int]:
-    """First and last frame that visibly differ from both shots, which is how composed videos are labeled."""
+def _visible_range(mixed: ShotPictures, one: ShotPictures, other: ShotPictures) -> tuple[int, int]:
+    """Return the first and last frame that visibly differ from both shots, as composed videos are labeled."""
     away, left = (abs(mixed[:, 0] - shot[:, 0]).mean((1, 2)) for shot in (one, other))
     least = np.maximum(_MIN_VISIBLE * abs(one[:, 0] - other[:, 0]).mean((1, 2)), 0.05)
     inside = np.flatnonzero((away > least) & (left > least))
     return (int(inside[0]), int(inside[-1])) if len(inside) else (0, len(mixed) - 1)
 
 
-def _make_curve(places: NDArray[np.float64], part: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A curve from the first of three positions to the last, bent toward the second."""
-    first, middle, last = places.tolist()
+def _make_curve(points: NDArray[np.float64], part: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return a curve from the first of three positions to the last, bent toward the second."""
+    first, middle, last = points.tolist()
     curve: NDArray[np.float64] = (1 - part) ** 2 * first + 2 * part * (1 - part) * middle + part**2 * last
     return curve
 
 
 def _interpolate(picture: NDArray[np.generic], rows: NDArray[np.float64], columns: NDArray[np.float64]) -> ShotPictures:
-    """Sample an image [3, h, w] between its pixels: [3, len(rows), len(columns)]."""
+    """Sample an image [3, h, w] with bilinear interpolation: [3, len(rows), len(columns)]."""
     row, column = rows.astype(int), columns.astype(int)
     down, across = (rows - row).astype(np.float32)[:, None], (columns - column).astype(np.float32)[None]
     below, right = (row + 1).clip(max=picture.shape[1] - 1), (column + 1).clip(max=picture.shape[2] - 1)

@@ -1,20 +1,20 @@
 """Compose highlight videos with critical shots from public recordings of real events.
 
-Three recordings of fixed cameras (intel-iot-devkit/sample-videos, CC BY 4.0) show long calm stretches and 22 changes of
+Three recordings from fixed cameras (intel-iot-devkit/sample-videos, CC BY 4.0) show long calm periods and 22 changes of
 activity: a person enters or leaves a room, cars drive through the frame, a hand takes away or puts down bottles.
-`ACTIVITIES` has the start and end of each, to a tenth of a second: where more than .2 % of the pixels (at 96 lines and
-10 frames per second) change by more than 25 levels out of 255 between two frames, with gaps under .55 s closed. Seven
-such moments in which a standing person only shifts do not count as changes of activity.
+`ACTIVITIES` lists the start and end of each change to a tenth of a second: where more than 0.2 % of the pixels (at 96
+lines and 10 frames per second) change by more than 25 levels out of 255 between two frames, with gaps under 0.55 s
+closed. Seven such moments in which a standing person only shifts do not count as changes of activity.
 
-A *critical* shot is a calm stretch that ends with one change, as in the sources: the event is at the end of the clip. A
-shot that is *not critical* is a calm stretch of the same locations, or a clip of a hand-held camera that circles and
+A *critical* shot is a calm period that ends with one change; as in the sources, the event is at the end of the clip. A
+*noncritical* shot is a calm period at one of the same locations, or a clip from a hand-held camera that circles and
 approaches a toy (mdn/learning-area, CC0): there is motion, but nothing happens. All shots are randomly cropped,
-mirrored, lit and slowly panned, and joined by hard cuts; neighbors come from different recordings. In two of five
-noncritical shots and one of five critical ones, the camera zooms in, swings, or drifts in exposure at the end of the
-shot: these changes are artificial, the events are real.
+mirrored, relit and slowly panned, and joined by hard cuts; neighbors come from different recordings. In two of five
+noncritical shots and one of five critical shots, the camera zooms in, swings, or drifts in exposure at the end of the
+shot: these changes are artificial, but the events are real.
 
-The training and test splits share no moment of any recording: recordings are divided in time, and the splits have
-different persons, cars, bottle movements and toys.
+The training and test splits share no moment of any recording: recordings are split in time, and the splits have
+different people, cars, bottle movements and toys.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class Activity:
     """A change of activity in a recording, in seconds.
 
     Attributes:
-        place: A key of `HIGHLIGHT_PLACES`.
+        place: Location, a key of `HIGHLIGHT_PLACES`.
         start: Time of the first motion.
         end: Time at which everything is calm again.
-        what: One-word description.
+        what: Short description.
     """
 
     place: str
@@ -64,8 +64,8 @@ class Activity:
     what: str
 
 
-def _activities(place: str, *moments: tuple[float, float, str]) -> tuple[Activity, ...]:
-    return tuple(Activity(place, start, end, what) for start, end, what in moments)
+def _activities(location: str, *moments: tuple[float, float, str]) -> tuple[Activity, ...]:
+    return tuple(Activity(location, start, end, what) for start, end, what in moments)
 
 
 ACTIVITIES = (
@@ -96,23 +96,23 @@ ACTIVITIES = (
         (34.7, 36.9, "put"),
     ),
 )
-"""The 22 changes of activity of the three recordings."""
+"""The 22 changes of activity in the three recordings."""
 
-# The calm moment at which each recording is divided, and its length, in seconds.
+# The calm moment at which each recording is split, and its length, in seconds.
 _DIVISIONS = {"room": (71.5, 139.0), "road": (11.5, 30.0), "bottles": (20.0, 39.5)}
 _TOYS: Mapping[Part, tuple[tuple[str, float], ...]] = {
     "train": (("crystal.mp4", 11.9), ("frog.mp4", 8.2), ("monster.mp4", 7.3)),
     "test": (("elf.mp4", 8.0), ("pig.mp4", 6.5), ("rabbit.mp4", 7.8)),
 }
 _SIZE = (240, 160)
-# Probability of a disturbance in noncritical and in critical shots.
-_DISTURBANCE_SHARES = {False: 0.4, True: 0.2}
+# Probability of a disturbance in noncritical and critical shots.
+_DISTURBANCE_PROBABILITIES = {False: 0.4, True: 0.2}
 _CALM_ALONE = (3.0, 6.0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Take:
-    """A stretch of a file in seconds, and the start of its critical part."""
+    """A segment of a file, in seconds, and the start of its critical part."""
 
     file: Path
     start: float
@@ -132,21 +132,21 @@ def build_highlights(
     places: Sequence[str] | None = None,
     calm_before: tuple[float, float] = (1.5, 3.5),
 ) -> list[VideoAnnotation]:
-    """Compose highlight videos; write them and their labels (``labels.json``) into a folder.
+    """Compose highlight videos and write them and their labels (``labels.json``) to a folder.
 
-    Every video has ``shots`` shots, of which a third (rounded) are critical, a sixth are toys and the rest calm.
+    Every video has ``shots`` shots, of which a third (rounded) are critical, a sixth show toys and the rest are calm.
     Changes of activity are dealt in rounds, so that all are equally frequent.
 
     Args:
-        recordings: Folder with the recordings, at any depth.
-        output: Where to write ``highlights-000.mp4``, ... and ``labels.json``.
+        recordings: Folder searched at any depth for the recordings.
+        output: Output folder for ``highlights-000.mp4``, ... and ``labels.json``.
         part: Part of the recordings to use.
         videos: Number of videos.
         shots: Number of shots per video, at least 3.
-        seed: Seed of all random choices. The parts differ for any seed.
+        seed: Random seed. The parts share no footage, even with the same seed.
         rate: Frames per second; the recording of the room has 10.
         places: Locations to use; default: all three.
-        calm_before: Minimum and maximum calm before a change, in seconds; less if the recording has less.
+        calm_before: Minimum and maximum length of calm before a change in seconds; shorter if the recording has less.
 
     Returns:
         The labels, as from `read_shot_annotations`.
@@ -165,15 +165,15 @@ def build_highlights(
             f"videos, shots and rate must be at least 1, 3 and 1, got {videos}, {shots} and {rate}"
         )
     if not 0 < calm_before[0] <= calm_before[1]:
-        raise InvalidArgumentError(f"calm_before must be two times above 0, shortest first, got {calm_before}")
-    names = [HIGHLIGHT_PLACES[place] for place in chosen] + [name for name, _ in _TOYS[part]]
-    place = Path(recordings)
-    present = {path.name: path for path in sorted(place.rglob("*.mp4"))}
+        raise InvalidArgumentError(f"calm_before must be two positive times in increasing order, got {calm_before}")
+    names = [HIGHLIGHT_PLACES[location] for location in chosen] + [name for name, _ in _TOYS[part]]
+    source = Path(recordings)
+    present = {path.name: path for path in sorted(source.rglob("*.mp4"))}
     missing = [name for name in names if name not in present]
     if missing:
         raise InvalidArgumentError(
-            f"{place} lacks {', '.join(missing)}: the recordings are intel-iot-devkit/sample-videos and "
-            "mdn/learning-area on GitHub; put them into this folder or below"
+            f"{source}: missing {', '.join(missing)}; get the recordings from intel-iot-devkit/sample-videos and "
+            "mdn/learning-area on GitHub and put them into this folder or a subfolder"
         )
     files = {name: present[name] for name in names}
     folder = Path(output)
@@ -206,16 +206,16 @@ def _inside(activity: Activity, part: Part) -> bool:
     return (activity.start < _DIVISIONS[activity.place][0]) == (part == "train")
 
 
-def _bounds(place: str, part: Part) -> tuple[float, float]:
-    middle, end = _DIVISIONS[place]
+def _bounds(location: str, part: Part) -> tuple[float, float]:
+    middle, end = _DIVISIONS[location]
     return (0.0, middle) if part == "train" else (middle, end)
 
 
-def _calm(place: str, part: Part) -> list[tuple[float, float]]:
-    """Calm stretches of this part of a recording."""
-    at, end = _bounds(place, part)
+def _calm(location: str, part: Part) -> list[tuple[float, float]]:
+    """Return the calm periods in this part of a recording."""
+    at, end = _bounds(location, part)
     stretches = []
-    for activity in (a for a in ACTIVITIES if a.place == place and _inside(a, part)):
+    for activity in (a for a in ACTIVITIES if a.place == location and _inside(a, part)):
         stretches.append((at, activity.start - 0.2))
         at = activity.end + 0.2
     stretches.append((at, end))
@@ -245,17 +245,17 @@ def _takes(
         length = min(generator.uniform(*_CALM_ALONE), seconds)
         start = generator.uniform(0.0, seconds - length)
         takes.append(_Take(files[name], start, start + length, None))
-    calm = [(place, stretch) for place in places for stretch in _calm(place, part)]
+    calm = [(location, stretch) for location in places for stretch in _calm(location, part)]
     for _ in range(count - critical - toys):
-        # Draw the location first, because the room has most of the stretches.
-        place = str(generator.choice(list(places)))
-        stretches = [stretch for name, stretch in calm if name == place]
+        # Choose the location first, because most calm periods are in the room.
+        location = str(generator.choice(list(places)))
+        stretches = [stretch for name, stretch in calm if name == location]
         lengths = np.array([high - low for low, high in stretches])
         low, high = stretches[generator.choice(len(stretches), p=lengths / lengths.sum())]
         length = min(generator.uniform(*_CALM_ALONE), high - low)
         start = generator.uniform(low, high - length)
-        takes.append(_Take(files[HIGHLIGHT_PLACES[place]], start, start + length, None))
-    # A random order in which neighbors come from different files if possible.
+        takes.append(_Take(files[HIGHLIGHT_PLACES[location]], start, start + length, None))
+    # Find a random order in which neighbors come from different files, if possible.
     best, fewest = takes, len(takes)
     for _ in range(200):
         order = [takes[n] for n in generator.permutation(len(takes))]
@@ -281,8 +281,8 @@ def _write(path: Path, takes: Sequence[_Take], rate: int, generator: np.random.G
                 critical = (at + min(first, count - 1), at + count)
             shots.append(ShotAnnotation(at, at + count, critical))
             at += count
-            chance = _DISTURBANCE_SHARES[take.critical is not None]
-            # Simulate another camera: a slowly panning crop, mirrored with probability 1/2, under different lighting.
+            chance = _DISTURBANCE_PROBABILITIES[take.critical is not None]
+            # Simulate another camera: a slowly panning crop, mirrored with probability 0.5, with different lighting.
             from PIL import Image as Picture
 
             height, width = read.images.shape[1:3]

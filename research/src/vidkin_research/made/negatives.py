@@ -1,4 +1,4 @@
-"""Compose takes with events that only look like transitions, by family; a detector should report nothing."""
+"""Compose takes with events that look like transitions, by family; a detector should report nothing."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ __all__ = ["NEGATIVE_FAMILIES", "MadeNegative", "make_negative"]
 _LENGTH = 130
 _EVENTS = (2, 5)
 
-# Calm frames at both ends.
+# Number of calm frames at each end.
 _CALM = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MadeNegative:
-    """A video of one take without a transition.
+    """A single-take video without transitions.
 
     Attributes:
-        family: Its family in `NEGATIVE_FAMILIES`.
+        family: Family in `NEGATIVE_FAMILIES`.
         pictures: [T, 180, 320, 3] RGB.
         events: Number of events that could be mistaken for a transition.
     """
@@ -35,12 +35,12 @@ class MadeNegative:
 
 
 def make_negative(takes: TakeReader, family: str, *, seed: int) -> MadeNegative:
-    """Compose a video of one take with events of this family; the same seed gives the same video.
+    """Compose a single-take video with events of this family; the same seed gives the same video.
 
     Args:
         takes: Takes to compose from.
         family: One of `NEGATIVE_FAMILIES`.
-        seed: Seed of all random choices.
+        seed: Random seed.
     """
     random = np.random.default_rng(seed)
     name, taken = takes.draw(random, fewest=60)
@@ -52,16 +52,16 @@ def make_negative(takes: TakeReader, family: str, *, seed: int) -> MadeNegative:
 
 
 def _moments(pictures: Pictures, random: np.random.Generator, span: int) -> list[int]:
-    """First frames of separate events with this number of frames."""
+    """Sample the first frames of non-overlapping events with this many frames."""
     count = int(random.integers(*_EVENTS))
     room = (len(pictures) - 2 * _CALM) // count
     if room <= span + 4:
         count, room = 1, len(pictures) - 2 * _CALM
-    return [_CALM + room * place + int(random.integers(0, max(1, room - span - 3))) for place in range(count)]
+    return [_CALM + room * number + int(random.integers(0, max(1, room - span - 3))) for number in range(count)]
 
 
-def _light(pictures: Pictures, place: int, part: float, level: float = 255.0) -> None:
-    pictures[place] = (pictures[place] * (1 - part) + level * part + 0.5).astype(np.uint8)
+def _light(pictures: Pictures, frame: int, part: float, level: float = 255.0) -> None:
+    pictures[frame] = (pictures[frame] * (1 - part) + level * part + 0.5).astype(np.uint8)
 
 
 def _flash(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
@@ -69,8 +69,8 @@ def _flash(pictures: Pictures, other: Pictures, random: np.random.Generator) -> 
     moments = _moments(pictures, random, span)
     for moment in moments:
         strength = random.uniform(0.6, 1.0)
-        for place in range(span):
-            _light(pictures, moment + place, strength * (1 - 0.15 * place))
+        for frame in range(span):
+            _light(pictures, moment + frame, strength * (1 - 0.15 * frame))
     return len(moments)
 
 
@@ -78,8 +78,8 @@ def _strobe(pictures: Pictures, other: Pictures, random: np.random.Generator) ->
     moments = _moments(pictures, random, 16)
     period, level = int(random.integers(2, 5)), float(random.choice([0, 255]))
     for moment in moments:
-        for place in range(0, 16, period):
-            _light(pictures, moment + place, 0.9, level)
+        for frame in range(0, 16, period):
+            _light(pictures, moment + frame, 0.9, level)
     return len(moments)
 
 
@@ -89,9 +89,9 @@ def _explosion(pictures: Pictures, other: Pictures, random: np.random.Generator)
     down, across = np.mgrid[-1 : 1 : HEIGHT * 1j, -1 : 1 : WIDTH * 1j]
     shape = np.exp(-2 * (down**2 + across**2) * random.uniform(0.2, 1.0))[..., None]
     for moment in moments:
-        for place in range(25):
-            part = shape * min(1.0, (place + 1) / 2) * np.exp(-place / 7)
-            frame = pictures[moment + place]
+        for step in range(25):
+            part = shape * min(1.0, (step + 1) / 2) * np.exp(-step / 7)
+            frame = pictures[moment + step]
             frame[:] = frame * (1 - part) + np.array([255, 225, 170]) * part
     return len(moments)
 
@@ -99,43 +99,43 @@ def _explosion(pictures: Pictures, other: Pictures, random: np.random.Generator)
 def _lightning(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
     moments = _moments(pictures, random, 9)
     for moment in moments:
-        for place in random.choice(9, 4, replace=False):
-            _light(pictures, moment + int(place), random.uniform(0.3, 0.85), 245)
+        for offset in random.choice(9, 4, replace=False):
+            _light(pictures, moment + int(offset), random.uniform(0.3, 0.85), 245)
     return len(moments)
 
 
 def _whip(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Swing the camera over a wide image, with blur, to another position."""
+    """Whip the camera over a wide image to another position, with motion blur."""
     wide = np.concatenate([pictures, pictures[:, :, ::-1], pictures[::-1]], 2)
     span = int(random.integers(6, 14))
     moment = int(random.integers(_CALM + 10, len(pictures) - span - _CALM - 10))
     course = ((np.arange(len(pictures)) - moment) / span).clip(0, 1)
     course = (course**2 * (3 - 2 * course)) * 2 * WIDTH * random.uniform(0.6, 1.0)
     speed = np.gradient(course)
-    for place, (left, blur) in enumerate(zip(course, speed, strict=True)):
+    for number, (left, blur) in enumerate(zip(course, speed, strict=True)):
         steps = [int(left + blur * share) for share in np.linspace(-0.25, 0.25, 6)] if blur > 2 else [int(left)]
-        views = [wide[place, :, max(0, step) : max(0, step) + WIDTH] for step in steps]
-        pictures[place] = np.mean(views, 0)
+        views = [wide[number, :, max(0, step) : max(0, step) + WIDTH] for step in steps]
+        pictures[number] = np.mean(views, 0)
     return 1
 
 
 def _passing(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Let something pass close to the camera and fill the frame for a moment."""
+    """Let an object pass close to the camera and fill the frame for a moment."""
     span = int(random.integers(10, 26))
     moments = _moments(pictures, random, span)
     wide = int(WIDTH * random.uniform(0.5, 1.2))
     thing = np.concatenate([other[0]] * 2, 1)[:, :wide] // 2
     way = 1 if random.random() < 0.5 else -1
     for moment in moments:
-        for place in range(span):
-            left = int(-wide + (WIDTH + wide) * (place + 1) / (span + 1))
+        for step in range(span):
+            left = int(-wide + (WIDTH + wide) * (step + 1) / (span + 1))
             first, last = max(0, left), min(WIDTH, left + wide)
-            pictures[moment + place][:, ::way][:, first:last] = thing[:, first - left : last - left]
+            pictures[moment + step][:, ::way][:, first:last] = thing[:, first - left : last - left]
     return len(moments)
 
 
 def _lower_third(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Add a band with lines of text that slides or fades in, stays and leaves."""
+    """Add a band with lines of text that slides or fades in, holds and leaves."""
     moments = _moments(pictures, random, 30)
     edge = int(random.integers(1, 12))
     band = np.full((HEIGHT // 4, WIDTH, 3), random.integers(0, 255, 3), np.uint8)
@@ -143,19 +143,19 @@ def _lower_third(pictures: Pictures, other: Pictures, random: np.random.Generato
         band[8 + 18 * line : 18 + 18 * line, 20 : 20 + int(random.uniform(0.3, 0.8) * WIDTH) : 3] = 255
     slides = random.random() < 0.5
     for moment in moments:
-        for place in range(30):
-            part = min(1.0, (place + 1) / edge, (30 - place) / edge)
+        for step in range(30):
+            part = min(1.0, (step + 1) / edge, (30 - step) / edge)
             rows = slice(HEIGHT * 2 // 3, HEIGHT * 2 // 3 + len(band))
             if slides:
-                pictures[moment + place, rows, : int(WIDTH * part)] = band[:, : int(WIDTH * part)]
+                pictures[moment + step, rows, : int(WIDTH * part)] = band[:, : int(WIDTH * part)]
             else:
-                frame = pictures[moment + place, rows]
+                frame = pictures[moment + step, rows]
                 frame[:] = frame * (1 - part) + band * part
     return len(moments)
 
 
 def _title(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Add large letters that fade in and out, or pass through the frame."""
+    """Add large text that fades in and out, or moves through the frame."""
     moments = _moments(pictures, random, 40)
     letters = np.zeros((HEIGHT, WIDTH), bool)
     for line in range(int(random.integers(1, 4))):
@@ -163,10 +163,10 @@ def _title(pictures: Pictures, other: Pictures, random: np.random.Generator) -> 
         letters[top : top + 28, 40:280] = np.repeat(random.random((1, 60)) < 0.6, 4, 1)
     moves = random.random() < 0.5
     for moment in moments:
-        for place in range(40):
-            part = 1.0 if moves else min(1.0, (place + 1) / 10, (40 - place) / 10)
-            area = np.roll(letters, WIDTH - WIDTH * place // 40, 1) if moves else letters
-            frame = pictures[moment + place]
+        for step in range(40):
+            part = 1.0 if moves else min(1.0, (step + 1) / 10, (40 - step) / 10)
+            area = np.roll(letters, WIDTH - WIDTH * step // 40, 1) if moves else letters
+            frame = pictures[moment + step]
             frame[area] = frame[area] * (1 - part) + 240 * part
     return len(moments)
 
@@ -177,17 +177,17 @@ def _screen(pictures: Pictures, other: Pictures, random: np.random.Generator) ->
     tall, wide = (int(side * random.uniform(0.3, 0.5)) for side in (HEIGHT, WIDTH))
     top, left = int(random.integers(0, HEIGHT - tall)), int(random.integers(0, WIDTH - wide))
     rows, columns = np.linspace(0, HEIGHT - 1, tall).astype(int), np.linspace(0, WIDTH - 1, wide).astype(int)
-    for place in range(len(pictures)):
-        shown = sum(moment <= place for moment in moments)
-        # Three clearly different images: unchanged, mirrored and darker, upside down with other colors.
-        small = other[(40 * shown + place) % len(other)][rows[:, None], columns[None]]
+    for number in range(len(pictures)):
+        shown = sum(moment <= number for moment in moments)
+        # Three clearly different images: unchanged; mirrored and darker; upside down with other colors.
+        small = other[(40 * shown + number) % len(other)][rows[:, None], columns[None]]
         views = (small, small[:, ::-1] // 2, 255 - small[::-1])
-        pictures[place, top : top + tall, left : left + wide] = views[shown % 3]
+        pictures[number, top : top + tall, left : left + wide] = views[shown % 3]
     return len(moments)
 
 
 def _archive(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Add scratches, dust, flicker and jitter of old film."""
+    """Add the scratches, dust, flicker and jitter of old film."""
     for frame in pictures:
         frame[:] = np.roll(frame, random.integers(-3, 4, 2), (0, 1)) * random.uniform(0.8, 1.0)
         for _ in range(int(random.integers(0, 4))):
@@ -199,18 +199,18 @@ def _archive(pictures: Pictures, other: Pictures, random: np.random.Generator) -
 
 
 def _pulses(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Lose detail from one key frame to the next; it returns at once."""
+    """Lose detail between key frames, and regain it at each key frame."""
     period = int(random.integers(10, 30))
-    for place, frame in enumerate(pictures):
-        part = 0.9 * (place % period) / period
-        # Blocks keep their means, as in encoders.
+    for number, frame in enumerate(pictures):
+        part = 0.9 * (number % period) / period
+        # As in encoders, blocks keep their means.
         coarse = frame.reshape(HEIGHT // 10, 10, WIDTH // 10, 10, 3).mean((1, 3)).repeat(10, 0).repeat(10, 1)
         frame[:] = frame * (1 - part) + coarse * part
     return len(pictures) // period
 
 
 def _repeated(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Repeat frames two to four times instead of the next ones."""
+    """Freeze on a frame for two to four frames."""
     moments = _moments(pictures, random, 5)
     for moment in moments:
         pictures[moment : moment + int(random.integers(2, 5))] = pictures[moment]
@@ -218,7 +218,7 @@ def _repeated(pictures: Pictures, other: Pictures, random: np.random.Generator) 
 
 
 def _dropped(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Drop one to three frames."""
+    """Drop one to three frames per event."""
     moments = _moments(pictures, random, 4)
     numbers = np.arange(len(pictures))
     for moment in moments:
@@ -228,7 +228,7 @@ def _dropped(pictures: Pictures, other: Pictures, random: np.random.Generator) -
 
 
 def _exposure(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Correct the exposure within several frames, once brighter, once darker."""
+    """Change the exposure over several frames, alternating between brighter and darker."""
     moments = _moments(pictures, random, 20)
     gain = np.zeros(len(pictures))
     for number, moment in enumerate(moments):
@@ -239,7 +239,7 @@ def _exposure(pictures: Pictures, other: Pictures, random: np.random.Generator) 
 
 
 def _wander(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
-    """Move a camera over one image, nearer and farther, as films show photographs, maps and textures."""
+    """Pan and zoom over one image, as films show photographs, maps and textures."""
     picture = Image.fromarray(pictures[0])
     boxes = []
     for _ in range(3):
@@ -257,14 +257,14 @@ def _turn(pictures: Pictures, other: Pictures, random: np.random.Generator) -> i
     """Rotate the camera around its optical axis, up to half a turn in four seconds."""
     turns = np.linspace(0, random.uniform(40, 140) * random.choice([-1, 1]), len(pictures))
     for frame, turn in zip(pictures, turns.tolist(), strict=True):
-        # Beyond the image is its mirror image.
+        # Mirror the image beyond its edges.
         wide = np.pad(frame, ((HEIGHT // 2,) * 2, (WIDTH // 8,) * 2, (0, 0)), "reflect")
         view = np.asarray(Image.fromarray(wide).rotate(turn, Image.Resampling.BILINEAR))
         frame[:] = view[HEIGHT // 2 : -HEIGHT // 2, WIDTH // 8 : -WIDTH // 8]
     return 1
 
 
-def _nothing(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
+def _do_nothing(pictures: Pictures, other: Pictures, random: np.random.Generator) -> int:
     return 1
 
 
@@ -285,6 +285,6 @@ NEGATIVE_FAMILIES: dict[str, Callable[[Pictures, Pictures, np.random.Generator],
     "exposure": _exposure,
     "camera over a picture": _wander,
     "turning camera": _turn,
-    "single take": _nothing,
+    "single take": _do_nothing,
 }
-"""Function of each family, in the order of tables; it changes the frames and returns the number of events."""
+"""Function for each family, in table order; it modifies the frames and returns the number of events."""

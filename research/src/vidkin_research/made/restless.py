@@ -1,4 +1,4 @@
-"""Takes of a hand-held camera that moves over photographs, clips and plain patterns."""
+"""Takes from a simulated hand-held camera that moves over photographs, clips and plain patterns."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["restless_takes"]
 def restless_takes(
     clips: Sequence[Path], photographs: Sequence[Path], folder: Path, count: int, seed: int, *, pans: bool = False
 ) -> list[Path]:
-    """Make takes of a hand-held camera that moves and rotates over photographs, clips and plain patterns, so that both
-    sides of a wipe change. With ``pans``, only long pans over photographs."""
+    """Create takes from a hand-held camera that moves and rotates over photographs, clips and plain patterns, so that
+    both sides of a wipe move. With ``pans``, create only long pans over photographs."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"restless-{seed}-{number:03d}.mp4" for number in range(count)]
     for number, path in enumerate(paths):
@@ -53,9 +53,10 @@ def _move_camera(
     shake = random.choice([0, 0.004]) * (not pans)
     down, across = ((0.5 + _wave(count, random, reach) + random.normal(0, shake, count)).clip(0.1, 0.9) for _ in "yx")
     for time, angle, share, row, column in zip(times.tolist(), turn, shares, down, across, strict=True):
-        place = time % (2 * len(scene) - 1)
-        picture = scene[place if place < len(scene) else 2 * len(scene) - 1 - place]
-        # Share of the shorter side that a frame of 320 x 180 shows.
+        # Play the clip forward and backward in turn.
+        position = time % (2 * len(scene) - 1)
+        picture = scene[position if position < len(scene) else 2 * len(scene) - 1 - position]
+        # Image pixels per pixel of a 320 x 180 frame, which shows about this fraction of the shorter side.
         step = share * min(tall / 180, wide / 320) * 1.2
         cos, sin = step * np.cos(angle), step * np.sin(angle)
         left, top = column * wide - cos * 160 + sin * 90, row * tall - sin * 160 - cos * 90
@@ -66,7 +67,7 @@ def _move_camera(
 
 
 def _wave(count: int, random: np.random.Generator, reach: float) -> NDArray[np.float64]:
-    """A smooth hand movement from 0 with about this amplitude."""
+    """Return a smooth hand movement that starts at 0, with about this amplitude."""
     phases, periods = random.uniform(0, 2 * np.pi, 3), random.uniform(20, 260, 3)
     angles = phases[:, None] + np.arange(count) / periods[:, None] * 2 * np.pi
     way = np.sin(angles).sum(0)
@@ -74,7 +75,7 @@ def _wave(count: int, random: np.random.Generator, reach: float) -> NDArray[np.f
 
 
 def _pattern(random: np.random.Generator) -> NDArray[np.uint8]:
-    """An image [360, 640, 3] of stripes, rings or a weave in two or three colors."""
+    """Create an image [360, 640, 3] of stripes, rings or a weave in two or three colors."""
     down, across = np.mgrid[:360, :640].astype(float)
     period = random.uniform(18, 90)
     field = {

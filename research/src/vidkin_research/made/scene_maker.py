@@ -1,4 +1,4 @@
-"""Draw random scenes and framings from footage."""
+"""Sample random scenes and framings from footage."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["SCENE_KINDS", "SceneMaker"]
 
 SCENE_KINDS = ("any", "fast", "walkers", "hand-held", "whip pan", "turntable", "people")
 
-"""Kinds of scenes; ``any`` draws among all kinds."""
+"""Kinds of scenes; ``any`` samples from all kinds."""
 
 _TURNTABLES = ("axis",)
 
 
 class SceneMaker:
-    """Draws scenes; the same generator gives the same scenes.
+    """Samples scenes; the same generator gives the same scenes.
 
-    Clips whose names start with ``axis`` are turntables, which are shown uncropped.
+    Clips whose names start with ``axis`` show turntables and are not cropped.
     """
 
     def __init__(self, footage: Footage, random: np.random.Generator) -> None:
@@ -32,7 +32,7 @@ class SceneMaker:
         self._clips = [clip for clip in footage.clips if not clip.name.startswith(_TURNTABLES)]
 
     def scene(self, kind: str = "any") -> Scene:
-        """Draw a scene of the kind, or of any kind if the footage has no such scene."""
+        """Sample a scene of this kind, or of any kind if the footage has no such scene."""
         random = self._random
         stage = bool(self._footage.photographs)
         if kind == "people" and stage:
@@ -50,7 +50,7 @@ class SceneMaker:
         return self._stage(kind)
 
     def framing(self, *, widest: float = 1.0, closest: float = 0.35) -> Framing:
-        """Draw a framing with random brightness and color."""
+        """Sample a framing with random brightness and color."""
         random = self._random
         dark = random.random() < 0.2
         return Framing(
@@ -63,7 +63,7 @@ class SceneMaker:
         )
 
     def reframe(self, framing: Framing) -> Framing:
-        """Draw the framing of another camera, or of the same a moment later: closer, shifted, perhaps slightly
+        """Sample the framing of another camera, or of the same one a moment later: closer, shifted and perhaps slightly
         brighter."""
         random = self._random
         factor = float(np.exp(random.uniform(np.log(0.45), np.log(1.6))))
@@ -114,14 +114,14 @@ class SceneMaker:
         left = int(random.integers(0, source.shape[2] - columns + 1))
         image = source[:, top : top + rows, left : left + columns]
         swaying = Course.draw(random, 0.08)
-        if random.random() < 0.5:  # crosses the frame, and comes back
+        if random.random() < 0.5:  # cross the frame and come back
             span = float(random.uniform(15, 60) if fast else random.uniform(40, 250))
             across = Course(drift=1.4, span=span, start=float(random.uniform(0, 2 * span)))
             across = replace(across, reach=(-0.4,), period=(1e9,), phase=(np.pi / 2,))
-        else:  # moves around its position
-            place = float(random.uniform(0, 0.7))
+        else:  # move around a fixed position
+            position = float(random.uniform(0, 0.7))
             waves = Course.draw(random, 0.3 if fast else 0.15, fastest=15 if fast else 30)
-            across = Course((*waves.reach, place), (*waves.period, 1e9), (*waves.phase, np.pi / 2))
+            across = Course((*waves.reach, position), (*waves.period, 1e9), (*waves.phase, np.pi / 2))
         base = float(random.uniform(0.1, 0.6))
         down = Course((*swaying.reach, base), (*swaying.period, 1e9), (*swaying.phase, np.pi / 2))
         y = (np.arange(rows) + 0.5) / rows * 2 - 1
@@ -133,19 +133,19 @@ class SceneMaker:
         return Course.draw(self._random, reach * self._random.uniform(0.3, 1), fastest=4, slowest=40)
 
 
-# A person in front of a fixed camera: a slightly swaying body, and a moving head and hands.
+# A person in front of a fixed camera: a slightly swaying body, with a moving head and hands.
 
 
 Photograph = NDArray[np.uint8]
 
 
 def draw_person(photographs: tuple[Photograph, ...], size: tuple[int, int], random: np.random.Generator) -> StageScene:
-    """Draw a scene of one or two people in front of a wall, in which a jump cut changes little of the frame.
+    """Create a scene of one or two people in front of a wall, where a jump cut changes little of the frame.
 
     Args:
-        photographs: [3, h, w] uint8, textures for background and people.
-        size: H and W of the frames.
-        random: Source of all random numbers.
+        photographs: [3, h, w] uint8 textures for the background and the people.
+        size: Height and width of the frames.
+        random: Random generator.
     """
     background = _soften(photographs[random.integers(len(photographs))], random, coarse=True)
     people: list[Sprite] = []
@@ -155,7 +155,7 @@ def draw_person(photographs: tuple[Photograph, ...], size: tuple[int, int], rand
 
 
 def _person(photographs: tuple[Photograph, ...], random: np.random.Generator) -> list[Sprite]:
-    """A body, a head and two hands, as shares of the background's height."""
+    """Create a body, a head and two hands, sized relative to the background's height."""
     height = float(random.uniform(0.35, 0.8))
     top, left = float(random.uniform(0.25, 0.75 - height / 3)), float(random.uniform(0.1, 0.8))
     width, sway = height * float(random.uniform(0.45, 0.8)), float(random.uniform(0, 0.04))
@@ -174,9 +174,9 @@ def _person(photographs: tuple[Photograph, ...], random: np.random.Generator) ->
     reach = float(random.uniform(0.02, 0.5)) * height
     for side in (-0.1, 0.75):
         moves = tuple(Course.draw(random, reach, fastest=12, slowest=90) for _ in range(2))
-        place = top + height * float(random.uniform(0.1, 0.7)), left + width * side
+        center = top + height * float(random.uniform(0.1, 0.7)), left + width * side
         long = hand * float(random.uniform(1, 2.5))
-        parts.append(_part(photographs, random, (long, hand), (moves[0], moves[1]), place))
+        parts.append(_part(photographs, random, (long, hand), (moves[0], moves[1]), center))
     return parts
 
 
@@ -185,7 +185,7 @@ def _part(
     random: np.random.Generator,
     sides: tuple[float, float],
     moves: tuple[Course, Course],
-    place: tuple[float, float],
+    center: tuple[float, float],
 ) -> Sprite:
     source = photographs[random.integers(len(photographs))]
     rows, columns = (
@@ -197,16 +197,16 @@ def _part(
     y = (np.arange(rows) + 0.5) / rows * 2 - 1
     x = (np.arange(columns) + 0.5) / columns * 2 - 1
     mask: NDArray[np.bool_] = np.abs(y[:, None]) ** 3 + np.abs(x[None]) ** 3 <= 1
-    # A wave with an infinite period adds the center of a course.
+    # A wave with an infinite period is a constant, which sets the center of a course.
     courses = [
         replace(move, reach=(*move.reach, at), period=(*move.period, 1e9), phase=(*move.phase, np.pi / 2))
-        for move, at in zip(moves, place, strict=True)
+        for move, at in zip(moves, center, strict=True)
     ]
     return Sprite(image, mask, *courses)
 
 
 def _soften(image: Photograph, random: np.random.Generator, *, coarse: bool = False) -> Photograph:
-    """Reduce contrast to that of cloth, skin and walls; with ``coarse`` also the detail."""
+    """Reduce the contrast to that of cloth, skin and walls; with ``coarse``, also reduce the detail."""
     values = image.astype(np.float32)
     if coarse and random.random() < 0.7:
         step = int(random.integers(4, 24))

@@ -1,4 +1,4 @@
-"""Scenes that can be shown at any moment and in any framing, for cuts within one scene."""
+"""Scenes that can be rendered at any time and with any framing, for cuts within a scene."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ClipScene", "Course", "Framing", "Scene", "ShotPictures", "Sprite", 
 ShotPictures = NDArray[np.float32]
 """[T, 3, H, W] luma and chroma, 0 to 255."""
 Times = NDArray[np.float64]
-"""[T] frames since the scene began; any numbers."""
+"""[T] times in frames since the start of the scene; any real numbers."""
 
 _NEUTRAL = 128.0
 
@@ -25,9 +25,9 @@ class Framing:
     """The visible part of a scene, and its brightness.
 
     Attributes:
-        scale: Share of the scene's height and width, in (0, 1].
-        down: Vertical position of the part: 0 is the top, 1 the bottom.
-        across: Horizontal position: 0 is the left, 1 the right.
+        scale: Visible fraction of the scene's height and width, in (0, 1].
+        down: Vertical position of the visible part, from 0 (top) to 1 (bottom).
+        across: Horizontal position, from 0 (left) to 1 (right).
         gain: Factor applied to luma.
         lift: Constant added to luma.
         tint: Constants added to the two chroma planes.
@@ -42,26 +42,26 @@ class Framing:
 
 
 class Scene(Protocol):
-    """An event that can be filmed."""
+    """A scene that can be filmed."""
 
     def pictures(self, times: Times, framing: Framing) -> ShotPictures:
-        """Frames [T, 3, H, W] at these moments, graded by the framing."""
+        """Render frames [T, 3, H, W] at these times, color-graded by the framing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A smooth course over time: a sum of waves, and a steady drift that reverses at its ends.
+    """A smooth motion over time: a sum of waves, a steady drift that reverses at its ends, and a quick move.
 
     Attributes:
         reach: Amplitude of each wave.
-        period: Frames of each wave.
+        period: Period of each wave in frames.
         phase: Phase of each wave in radians.
         drift: Distance of the drift before it reverses.
-        span: Number of frames of the drift in one direction.
+        span: Duration of the drift in one direction, in frames.
         start: Offset of the drift in frames.
         step: Distance of a single quick move.
-        step_at: Frame at which the quick move begins.
-        step_span: Number of frames of the quick move.
+        step_at: Frame at which the quick move starts.
+        step_span: Duration of the quick move in frames.
     """
 
     reach: tuple[float, ...] = ()
@@ -75,7 +75,7 @@ class Course:
     step_span: float = 1.0
 
     def at(self, times: Times) -> NDArray[np.float64]:
-        """Values at these moments."""
+        """Return the values at these times."""
         values = np.zeros(len(times))
         for reach, period, phase in zip(self.reach, self.period, self.phase, strict=True):
             values += reach * np.sin(2 * np.pi * times / period + phase)
@@ -87,10 +87,10 @@ class Course:
 
     @classmethod
     def draw(cls, random: np.random.Generator, reach: float, *, fastest: float = 20, slowest: float = 300) -> Course:
-        """Three waves of random periods whose reaches add up to at most ``reach``."""
+        """Sample three waves with random periods and amplitudes that add up to ``reach``."""
         periods = np.exp(random.uniform(np.log(fastest), np.log(slowest), 3))
-        shares = random.dirichlet(np.ones(3)) * reach
-        return cls(tuple(shares), tuple(periods), tuple(random.uniform(0, 2 * np.pi, 3)))
+        reaches = random.dirichlet(np.ones(3)) * reach
+        return cls(tuple(reaches), tuple(periods), tuple(random.uniform(0, 2 * np.pi, 3)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,8 +100,8 @@ class ClipScene:
     Attributes:
         clip: A clip without cuts.
         speed: Frames of the clip per frame of the scene.
-        mirrored: Whether left and right are exchanged.
-        shake: Camera shake as shares of the height: down and across.
+        mirrored: Whether the clip is mirrored horizontally.
+        shake: Camera shake (down, across) relative to the height.
     """
 
     clip: Clip
@@ -131,8 +131,8 @@ class Sprite:
     Attributes:
         image: [3, h, w] uint8 image of the sprite.
         mask: [h, w], where the sprite is visible.
-        down: Position of its top, as a share of the background's height.
-        across: Position of its left side, as a share of the width.
+        down: Position of its top edge, relative to the background's height.
+        across: Position of its left edge, relative to the background's width.
     """
 
     image: NDArray[np.uint8]
@@ -147,11 +147,11 @@ class StageScene:
 
     Attributes:
         background: [3, h, w] uint8.
-        size: H and W of the pictures.
+        size: Height and width of the frames.
         sprites: The sprites; later ones are in front.
-        camera: Movement as shares of the background's height: down and across.
+        camera: Camera movement (down, across) relative to the background's height.
         zoom: Logarithm of the zoom factor.
-        blur: Whether fast camera moves blur frames sideways.
+        blur: Whether fast camera moves blur the frames horizontally.
     """
 
     background: NDArray[np.uint8]
@@ -165,15 +165,15 @@ class StageScene:
         sides = self.background.shape[1:]
         rows, columns = _grid(times, framing, sides, self.size, self.camera, np.exp(-self.zoom.at(times)))
         seen = np.empty((len(times), 3, *self.size), np.float32)
-        for place, (row, column) in enumerate(zip(rows, columns, strict=True)):
-            seen[place] = self.background[:, row[:, None], column[None]]
+        for frame, (row, column) in enumerate(zip(rows, columns, strict=True)):
+            seen[frame] = self.background[:, row[:, None], column[None]]
         for sprite in self.sprites:
             tops = (sprite.down.at(times) * sides[0]).astype(np.int64)
             lefts = (sprite.across.at(times) * sides[1]).astype(np.int64)
-            for place, (top, left) in enumerate(zip(tops, lefts, strict=True)):
-                draw_sprite(seen[place], sprite, rows[place] - top, columns[place] - left)
+            for frame, (top, left) in enumerate(zip(tops, lefts, strict=True)):
+                draw_sprite(seen[frame], sprite, rows[frame] - top, columns[frame] - left)
         if self.blur:
-            # Blur each frame sideways by half of the camera's movement.
+            # Blur each frame horizontally by half of the camera's movement.
             step = np.abs(np.diff(columns, axis=1)).mean() + 1e-6
             shifts = np.abs(np.gradient(columns.mean(1))) if len(times) > 1 else np.zeros(1)
             for picture, moved in zip(seen, shifts, strict=True):
@@ -187,7 +187,7 @@ class StageScene:
 def draw_sprite(
     picture: NDArray[np.float32], sprite: Sprite, rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> None:
-    """Draw into an image [3, H, W], given the sprite's rows and columns at its pixels."""
+    """Draw a sprite into an image [3, H, W], given the sprite's row and column at each row and column of the image."""
     height, width = sprite.mask.shape
     down = np.flatnonzero((rows >= 0) & (rows < height))
     across = np.flatnonzero((columns >= 0) & (columns < width))
@@ -195,7 +195,7 @@ def draw_sprite(
         return
     area = slice(down[0], down[-1] + 1), slice(across[0], across[-1] + 1)
     taken = rows[area[0]].clip(0, height - 1)[:, None], columns[area[1]].clip(0, width - 1)[None]
-    # A mirrored background shows the sprite twice; the area between is not part of it.
+    # If the background is mirrored, the sprite appears twice; the area in between is not part of it.
     seen = (rows[area[0]] == taken[0][:, 0])[:, None] & (columns[area[1]] == taken[1][0])[None]
     part = picture[:, area[0], area[1]]
     np.copyto(part, sprite.image[:, taken[0], taken[1]], where=sprite.mask[taken] & seen)
@@ -209,18 +209,18 @@ def _grid(
     camera: tuple[Course, Course],
     factor: NDArray[np.float64] | float = 1.0,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Visible rows [T, H] and columns [T, W] of the source, which continues mirrored beyond its edges."""
-    places = []
+    """Return the visible rows [T, H] and columns [T, W] of the source, which is mirrored beyond its edges."""
+    grid = []
     # The visible part has the aspect ratio of the frame and fits into the source.
     step = min(sides[0] / size[0], sides[1] / size[1])
-    shares = np.broadcast_to(framing.scale * factor, times.shape)
+    scales = np.broadcast_to(framing.scale * factor, times.shape)
     for side, count, where, course in zip(sides, size, (framing.down, framing.across), camera, strict=True):
-        length = shares * step * count
+        length = scales * step * count
         start = (side - length) * where + course.at(times) * sides[0]
         indices = (start[:, None] + (np.arange(count) + 0.5) * (length / count)[:, None]).astype(np.int64)
         indices = np.abs(indices) % (2 * side)
-        places.append(np.where(indices >= side, 2 * side - 1 - indices, indices))
-    return places[0], places[1]
+        grid.append(np.where(indices >= side, 2 * side - 1 - indices, indices))
+    return grid[0], grid[1]
 
 
 def _grade(pictures: ShotPictures, framing: Framing) -> ShotPictures:

@@ -1,4 +1,4 @@
-"""Compose sequences of single shots with cuts, dissolves, fades and wipes whose frames are known exactly."""
+"""Compose sequences of single shots with cuts, dissolves, fades and wipes at exactly known frames."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["Composition", "compose"]
 
 _MAX_DISSOLVE = 30
 _MAX_FADE = 45
-# Extra frames of each shot, so that a transition has frames of both sides.
+# Extra frames per shot, so that a transition has frames from both sides.
 _SPARE = 35
-# A fade out and a fade in are one transition if the background between them lasts at most this many frames.
+# A fade-out and a fade-in are one transition if the background between them lasts at most this many frames.
 _ONE_FADE = 8
 
 
@@ -28,7 +28,7 @@ class Composition:
     Attributes:
         pictures: [T, 3, H, W] uint8, luma and chroma.
         hard: First frames of new shots after hard cuts.
-        gradual: First and last frames of gradual transitions.
+        gradual: First and last frame of each gradual transition.
         kinds: ``dissolve``, ``fade`` or ``wipe`` for each gradual transition.
     """
 
@@ -47,13 +47,13 @@ def compose(footage: Footage, length: int, *, seed: int, degrade: bool = True) -
     Args:
         footage: Footage to compose the sequence from.
         length: T, number of frames.
-        seed: The same seed gives the same sequence.
-        degrade: Add noise, bars, logos, limited range and loss of detail between key frames, as in encoded video; set
-            to False if the frames will be encoded.
+        seed: Random seed; the same seed gives the same sequence.
+        degrade: Whether to add noise, bars, logos, limited range and loss of detail between key frames, as in encoded
+            video; use False if the frames will be encoded.
 
     Returns:
-        The sequence. Dissolves and wipes take 2 to 30 frames, fades to and from black, white or another color up to 45
-        each way. Disturbances by `ShotMaker` (flashes, zooms, shake, crossing objects) are not transitions.
+        The sequence. Dissolves and wipes take 2 to 30 frames; fades to and from black, white or another color take up
+        to 45 frames each way. Disturbances from `ShotMaker` (flashes, zooms, shake, crossing objects) are not labeled.
     """
     if length < 2:
         raise InvalidArgumentError(f"length must be at least 2 frames, got {length}")
@@ -71,12 +71,12 @@ class _SequenceComposer:
         self._pictures = np.zeros((length + 300, 3, footage.height, footage.width), np.float32)
         self._hard: list[int] = []
         self._gradual: list[tuple[int, int]] = []
-        # First frame -> kind of transition, without fades.
+        # First frame -> kind of transition, except fades.
         self._mixed: dict[int, str] = {}
         self.end = 0
 
     def add_shot(self) -> None:
-        """Append a shot with the transition that leads to it."""
+        """Append a shot and the transition before it."""
         random = self._random
         length = int(random.integers(3, 14) if random.random() < 0.18 else random.integers(14, 110))
         shot = self._maker.draw(length + _SPARE)
@@ -108,7 +108,7 @@ class _SequenceComposer:
             self._fade_through(shot, length)
             return
         elif kind == "fade in":
-            self._hard.append(self.end)  # to the background from which the next shot fades in
+            self._hard.append(self.end)  # a cut to the background from which the next shot fades in
             self._append(self._make_background(int(random.integers(3, 25))))
             self._fade_in(shot, length)
             return
@@ -116,7 +116,7 @@ class _SequenceComposer:
         self._append(shot[:length])
 
     def finish(self, *, degrade: bool) -> Composition:
-        """Return the composed sequence, cut to length."""
+        """Return the composed sequence, trimmed to its length."""
         pictures = self._pictures[: self._length]
         if degrade:
             pictures = degrade_pictures(pictures, self._random)
@@ -129,7 +129,7 @@ class _SequenceComposer:
         )
 
     def _free(self) -> int:
-        """Number of frames at the end that no transition has touched, minus two."""
+        """Return the number of frames at the end that are not part of a transition, minus two."""
         touched = [*self._hard, *(last + 1 for _, last in self._gradual)]
         return self.end - max(touched, default=0) - 2
 
@@ -138,7 +138,7 @@ class _SequenceComposer:
         self.end += len(pictures)
 
     def _fade_through(self, shot: ShotPictures, length: int) -> None:
-        """Fade out to a plain background and in again, or cut from the background."""
+        """Fade out to a plain background, then fade in or cut to the shot."""
         random = self._random
         out = min(int(random.integers(3, _MAX_FADE)), self._free())
         if out < 2:
@@ -188,7 +188,7 @@ def _blend(one: ShotPictures, other: ShotPictures, course: NDArray[np.floating])
 
 
 def _wipe_area(shape: tuple[int, ...], way: int, part: float) -> NDArray[np.bool_]:
-    """The area [H, W] that already shows the new shot, from one of the four sides."""
+    """Return the area [H, W] that shows the new shot, growing from one of the four sides."""
     area = np.zeros(shape, np.bool_)
     rows, columns = round(part * shape[0]), round(part * shape[1])
     if way == 0:
@@ -203,7 +203,7 @@ def _wipe_area(shape: tuple[int, ...], way: int, part: float) -> NDArray[np.bool
 
 
 def degrade_pictures(pictures: ShotPictures, random: np.random.Generator) -> ShotPictures:
-    """Degrade a whole film: bars, a logo, limited range, noise, loss of detail between key frames."""
+    """Degrade a film with bars, a logo, limited range, noise, and loss of detail between key frames."""
     length, _, height, width = pictures.shape
     pictures = pictures.copy()
     if random.random() < 0.3:

@@ -1,4 +1,4 @@
-"""Draw shots for composition: excerpts of clips, camera moves over photographs and title cards, with distractors."""
+"""Sample shots for composition: clip excerpts, camera moves over photographs, and title cards, with distractors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NEUTRAL = 128.0
 
 @dataclass(frozen=True, slots=True)
 class _Chances:
-    """Shares of shots with each property; if the kinds do not add up to 1, the rest are title cards."""
+    """Probability of each property of a shot; if clips and photographs do not add up to 1, the rest are title cards."""
 
     again: float = 0.12
     clip: float = 0.55
@@ -34,11 +34,11 @@ class _Chances:
 
 
 class ShotMaker:
-    """Draws random shots; the same generator gives the same shots.
+    """Samples random shots; the same generator gives the same shots.
 
-    Shots contain events that look like cuts: flashes, sudden zooms, shake, pans, objects that cross the picture,
-    changes of exposure, fast motion (clips at up to five times their speed). One in eight follows a shot of the same
-    clip with another position and scale, so that not every cut changes the scene.
+    Shots contain events that look like cuts: flashes, sudden zooms, shake, pans, objects that cross the frame, exposure
+    changes and fast motion (clips at up to five times their speed). One in eight shots continues the previous clip with
+    another position and scale, so that not every cut changes the scene.
     """
 
     def __init__(self, footage: Footage, random: np.random.Generator) -> None:
@@ -48,7 +48,7 @@ class ShotMaker:
         self._chances = _Chances()
 
     def draw(self, length: int) -> ShotPictures:
-        """A shot of ``length`` frames."""
+        """Return a shot of ``length`` frames."""
         random, chances = self._random, self._chances
         kind = random.random()
         again = self._last is not None and random.random() < chances.again
@@ -74,7 +74,7 @@ class ShotMaker:
         self._last = clip
         speed = random.choice([0.5, 1.0, 2.0, 3.0, 5.0], p=[0.1, 0.65, 0.1, 0.1, 0.05])
         first = random.integers(0, max(1, len(clip) - int(length * speed) - 2))
-        # Frames of a clip that is played forward and backward.
+        # Frame numbers of a clip played forward and backward.
         whole = len(clip)
         around = (first + np.arange(length) * speed).astype(np.int64) % (2 * (whole - 1))
         numbers = np.where(around >= whole, 2 * (whole - 1) - around, around)
@@ -138,7 +138,7 @@ class ShotMaker:
                 frame[:, first:bottom, start:right] = thing[:, first - top : bottom - top, start - left : right - left]
 
     def _card(self, length: int) -> ShotPictures:
-        """Draw a still card: a plain background, often black, mostly with lines similar to text."""
+        """Draw a still card: a plain background, often black, usually with text-like lines."""
         random, height, width = self._random, self._footage.height, self._footage.width
         ground = float(random.choice(np.array([0, 0, 0, 255, random.integers(0, 255)])))
         card = np.full((3, height, width), _NEUTRAL, np.float32)
@@ -178,8 +178,8 @@ class ShotMaker:
                 random.uniform(0.3, 1),
             )
             course = np.linspace(1, 0, length + 3)[: length + 2] if random.random() < 0.5 else np.ones(length)
-            for place, part in enumerate(course * strength):
-                frame = pictures[start + place]
+            for number, part in enumerate(course * strength):
+                frame = pictures[start + number]
                 frame[0] = frame[0] * (1 - part) + 255 * part
                 frame[1:] = (frame[1:] - _NEUTRAL) * (1 - part) + _NEUTRAL
 
@@ -187,7 +187,7 @@ class ShotMaker:
         return self._random.normal(size=length) * self._random.uniform(0.007, 0.06) * self._footage.height
 
     def _walk(self, length: int, reach: float, span: float) -> NDArray[np.float64]:
-        """A smooth random course from 0 with amplitude ``reach``, smoothed over ``span`` frames."""
+        """Return a random walk from 0 with amplitude ``reach``, smoothed over ``span`` frames."""
         course = np.cumsum(self._random.normal(size=length))
         window = np.hanning(max(3, int(span)))
         padded = np.pad(course, len(window), mode="edge")
@@ -205,7 +205,7 @@ def _sample(pictures: NDArray[np.generic], rows: NDArray[np.int64], columns: NDA
     return np.stack(frames).astype(np.float32)
 
 
-def mirrored(places: NDArray[np.float64], length: int) -> NDArray[np.int64]:
-    """Map positions to an image that continues as its mirror image beyond its edges."""
-    around = np.abs(np.floor(places)).astype(np.int64) % (2 * length)
+def mirrored(positions: NDArray[np.float64], length: int) -> NDArray[np.int64]:
+    """Map positions to pixel indices of an image that is mirrored beyond its edges."""
+    around = np.abs(np.floor(positions)).astype(np.int64) % (2 * length)
     return np.where(around >= length, 2 * length - 1 - around, around)

@@ -1,4 +1,4 @@
-"""Compose videos of real takes with one transition of known extent and kind."""
+"""Compose videos from real takes with one transition of known extent and kind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PathLike = str | os.PathLike[str]
 
 HEIGHT, WIDTH = 180, 320
 
-# Maximum number of frames of a take, and limits of the frames of each shot outside the transition.
+# Maximum number of frames of a take, and minimum and maximum frames of each shot outside the transition.
 _LONGEST, _WHOLE = 320, (14, 40)
 _MIN_TAKE = 50
 
@@ -39,14 +39,14 @@ _MOVED = 160
 
 @dataclass(frozen=True, slots=True)
 class TransitionFamily:
-    """One family of composed transitions.
+    """A family of composed transitions.
 
     Attributes:
         kind: The kind that a detector should report.
-        seconds: Minimum and maximum length in seconds; (0, 0) for a change between two frames.
-        looks: Transitions of FFmpeg's filter ``xfade`` to draw from; empty for families composed here.
-        same: Whether both shots come from one take.
-        held_back: Whether the family is withheld from the development of detectors, to measure generalization.
+        seconds: Minimum and maximum length in seconds; (0, 0) for an abrupt change.
+        looks: Transitions of FFmpeg's ``xfade`` filter to sample from; empty for families composed here.
+        same: Whether both shots come from the same take.
+        held_back: Whether the family is held out from detector development, to measure generalization.
     """
 
     kind: Transition
@@ -88,7 +88,7 @@ TRANSITION_FAMILIES: dict[str, TransitionFamily] = {
     "soft dissolve": TransitionFamily("dissolve", _MIDDLE, ("hblur", "distance"), held_back=True),
     "fade of FFmpeg": TransitionFamily("fade", (0.8, 2.0), ("fadeblack", "fadewhite"), held_back=True),
 }
-"""All families, in the order of tables."""
+"""All families, in table order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,12 +96,11 @@ class MadeTransition:
     """A video with one transition.
 
     Attributes:
-        family: Its family in `TRANSITION_FAMILIES`.
-        kind: Its kind.
+        family: Family in `TRANSITION_FAMILIES`.
+        kind: Kind of the transition.
         pictures: [T, 180, 320, 3] RGB.
-        start, end: First and last frame that belong to the transition; for a cut, both are the first frame of the new
-            shot.
-        look: Details of how it was made.
+        start, end: First and last frame of the transition; for a cut, both are the first frame of the new shot.
+        look: Details of how it was composed.
     """
 
     family: str
@@ -116,30 +115,30 @@ class TakeReader:
     """Reads takes at 180 x 320: single-shot videos, and photographs over which a camera moves slowly.
 
     Args:
-        paths: Videos and photographs; takes with too few frames are skipped when drawn.
+        paths: Videos and photographs; takes with too few frames are skipped when sampled.
     """
 
     def __init__(self, paths: Sequence[PathLike]) -> None:
         if not paths:
-            raise InvalidArgumentError("paths must name at least one take, got none")
+            raise InvalidArgumentError("paths must contain at least one take, got none")
         self._paths = [os.fspath(path) for path in paths]
 
     def draw(self, random: np.random.Generator, *, fewest: int = _MIN_TAKE, exclude: str = "") -> tuple[str, Pictures]:
-        """Draw a take; return its name and a view of its frames.
+        """Sample a take; return its name and its frames.
 
         Raises:
             InvalidArgumentError: No take has enough frames.
         """
-        for place in random.permutation(len(self._paths)):
-            path = self._paths[place]
+        for number in random.permutation(len(self._paths)):
+            path = self._paths[number]
             if path != exclude and len(taken := read_take(path)) >= fewest:
                 return path, taken
-        raise InvalidArgumentError(f"takes must be at least one of {fewest} frames, got none")
+        raise InvalidArgumentError(f"at least one take must have {fewest} frames, got none")
 
 
 @lru_cache(64)
 def read_take(path: str) -> Pictures:
-    """Read up to 320 frames of a video at 180 x 320, or 160 frames of a camera that moves over a photograph."""
+    """Read up to 320 frames of a video at 180 x 320, or render 160 frames of a camera move over a photograph."""
     if Path(path).suffix.lower() in IMAGE_EXTENSIONS:
         return _move_over(path)
     taken: list[NDArray[Any]] = []
@@ -157,8 +156,8 @@ def _move_over(path: str) -> Pictures:
         picture = photograph.convert("RGB")
         width, height = picture.size
         side = min(width / WIDTH, height / HEIGHT)
-        zoom = _way(random, 0.6, 0.95)
-        down, across = (_way(random, 0.2, 0.8) for _ in range(2))
+        zoom = _random_path(random, 0.6, 0.95)
+        down, across = (_random_path(random, 0.2, 0.8) for _ in range(2))
         frames = []
         for share, row, column in zip(zoom, down, across, strict=True):
             wide, tall = side * WIDTH * share, side * HEIGHT * share
@@ -168,7 +167,7 @@ def _move_over(path: str) -> Pictures:
     return np.stack(frames)
 
 
-def _way(random: np.random.Generator, least: float, most: float) -> NDArray[np.float64]:
+def _random_path(random: np.random.Generator, least: float, most: float) -> NDArray[np.float64]:
     first, last = random.uniform(least, most, 2).tolist()
     return np.linspace(first, last, _MOVED)
 
@@ -179,7 +178,7 @@ def make_transition(takes: TakeReader, family: str, *, seed: int, rate: float = 
     Args:
         takes: Takes to compose from.
         family: One of `TRANSITION_FAMILIES`.
-        seed: Seed of what is drawn.
+        seed: Random seed.
         rate: Frames per second, to convert seconds to frames.
     """
     random = np.random.default_rng(seed)
@@ -194,7 +193,7 @@ def make_transition(takes: TakeReader, family: str, *, seed: int, rate: float = 
     start = int(random.integers(0, len(taken) - before - span + 1))
     one = taken[start : start + before + span]
     if entry.same:
-        # The same take at another time and slightly closer, like a second take of one camera.
+        # The same take at another time and slightly closer, like a second take with the same camera.
         other = _zoom(taken[::-1][: span + after], float(random.uniform(0.75, 0.95)))
     else:
         _, taken = takes.draw(random, fewest=min(_LONGEST, span + after), exclude=name)
@@ -207,13 +206,13 @@ def make_transition(takes: TakeReader, family: str, *, seed: int, rate: float = 
         return _fade_through(family, one, other, before, span, 0 if "black" in family else 255, random)
     look = str(random.choice(entry.looks))
     mixed = cross(one[before:], other[:span], look, rate)
-    first, last = _visible(mixed, one[before:], other[:span])
+    first, last = _visible_range(mixed, one[before:], other[:span])
     pictures = np.concatenate([one[:before], mixed, other[span:]])
     return MadeTransition(family, entry.kind, pictures, before + first, before + last, look)
 
 
 def cross(one: Pictures, other: Pictures, look: str, rate: float) -> Pictures:
-    """Apply a transition of FFmpeg's filter ``xfade`` over all frames of two stretches of the same length."""
+    """Apply a transition of FFmpeg's ``xfade`` filter over all frames of two clips of the same length."""
     base = Fraction(1, 1000)
     step = round(1000 / rate)
     graph = av.filter.Graph()
@@ -238,14 +237,14 @@ def cross(one: Pictures, other: Pictures, look: str, rate: float) -> Pictures:
             mixed.append(cast("av.VideoFrame", sink.pull()).to_ndarray(format="gbrp"))
         except (av.error.EOFError, av.error.BlockingIOError):
             break
-    # The filter ends a frame early if times do not divide evenly.
+    # The filter ends one frame early if the times do not divide evenly.
     return np.concatenate([np.stack(mixed), other[len(mixed) :]])
 
 
-def _visible(mixed: Pictures, one: Pictures, other: Pictures) -> tuple[int, int]:
-    """First and last frame that differ from both shots by more than a hundredth of their difference.
+def _visible_range(mixed: Pictures, one: Pictures, other: Pictures) -> tuple[int, int]:
+    """Return the first and last frame that differ from both shots by more than a hundredth of their difference.
 
-    Some FFmpeg transitions begin and end with frames of only one shot: a circle opens for two thirds of its time.
+    Some FFmpeg transitions begin and end with frames of only one shot: a circle opens for two thirds of the duration.
     """
     rows = [[np.abs(a.astype(np.int16) - b).mean() for a, b in zip(mixed, shot, strict=True)] for shot in (one, other)]
     apart = [np.abs(a.astype(np.int16) - b).mean() for a, b in zip(one, other, strict=True)]
@@ -254,7 +253,7 @@ def _visible(mixed: Pictures, one: Pictures, other: Pictures) -> tuple[int, int]
 
 
 def blend(one: Pictures, other: Pictures | NDArray[np.float32], course: Iterable[float]) -> Pictures:
-    """``one * (1 - part) + other * part`` frame by frame."""
+    """Return ``one * (1 - part) + other * part``, with one ``part`` per frame."""
     parts = np.array(list(course), np.float32)[:, None, None, None]
     mixed = one.astype(np.float32) * (1 - parts) + np.asarray(other, np.float32) * parts
     return (mixed + 0.5).clip(0, 255).astype(np.uint8)
@@ -268,7 +267,7 @@ def _zoom(taken: Pictures, share: float) -> Pictures:
 def _jump(
     takes: TakeReader, random: np.random.Generator, family: str, before: int, after: int, left_out: int
 ) -> MadeTransition:
-    """Leave out up to two seconds of a take."""
+    """Create a jump cut that skips up to two seconds of a take."""
     _, taken = takes.draw(random, fewest=_MIN_TAKE)
     left_out = min(left_out, len(taken) - 28)
     room = len(taken) - left_out
@@ -280,7 +279,7 @@ def _jump(
 
 
 def _fade_at_end(takes: TakeReader, random: np.random.Generator, family: str, span: int, whole: int) -> MadeTransition:
-    """Fade from black at the start, or to black at the end, with a few black frames."""
+    """Fade in from black at the start, or out to black at the end, with a few black frames."""
     _, taken = takes.draw(random, fewest=_MIN_TAKE)
     span = min(span, len(taken) - 20)
     taken = taken[: span + whole]
@@ -299,7 +298,7 @@ def _fade_at_end(takes: TakeReader, random: np.random.Generator, family: str, sp
 def _fade_through(
     family: str, one: Pictures, other: Pictures, before: int, span: int, level: int, random: np.random.Generator
 ) -> MadeTransition:
-    """Fade out to a plain background, stay for a moment, and fade in again."""
+    """Fade out to a plain background, hold for a moment, and fade back in."""
     hold = int(random.integers(0, 9))
     out = max(3, int(span * random.uniform(0.35, 0.65)))
     into = max(3, span - out)

@@ -1,1 +1,1 @@
-"""The comparison of losses for frame encoders and verifiers, on three levels of similarity and unseen footage."""
+"""Comparison of losses for frame encoders and verifiers, on three levels of similarity and unseen footage."""

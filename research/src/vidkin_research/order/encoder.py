@@ -20,20 +20,20 @@ __all__ = ["EncoderLoss", "Whitening", "encode", "measure_order", "train_encoder
 
 EncoderLoss = Literal["triplet", "quadlet", "radial", "radial, detached", "quad_linear", "logistic"]
 
-# Number of principal components, and length of a vector.
+# Number of principal components, and number of embedding dimensions.
 _COMPONENTS, _DIMENSION = 256, 128
 _STEPS, _RATE, _DECAY = 1500, 3e-3, 1e-2
-# Number of moments in a batch, with two views each; half of them come in pairs of one location.
+# Number of moments per batch, with two views each; half of them are paired within a location.
 _MOMENTS = 32
-# Scale of cosines for the logistic loss: 0 and 1 become odds of 1:150 and 150:1.
+# Scale of cosines for the logistic loss: cosines of 0 and 1 become odds of 1:150 and 150:1.
 _SLOPE = 10.0
 
 
 class Whitening:
-    """Principal components of features with unit variance, the input and the starting point of every encoder.
+    """Principal components of features, scaled to unit variance; input and starting point of every encoder.
 
     Args:
-        features: [N, F] to fit on.
+        features: [N, F] features to fit to.
         dimension: Number of components.
     """
 
@@ -45,7 +45,7 @@ class Whitening:
         self.weights = (vectors[:, chosen] / np.sqrt(np.maximum(values[chosen], 1e-9))).T.astype(np.float32)
 
     def __call__(self, features: Features) -> Features:
-        """The components [N, D]."""
+        """Compute the components [N, D]."""
         components: Features = ((features - self.mean) @ self.weights.T).astype(np.float32)
         return components
 
@@ -53,18 +53,18 @@ class Whitening:
 def train_encoder(
     frames: FrameSet, whitening: Whitening, loss: EncoderLoss, seed: int, *, steps: int = _STEPS
 ) -> Tensor:
-    """Train the weights [D, C] of a linear layer on components, starting with the first components unchanged.
+    """Train the weights [D, C] of a linear layer on the components, initialized to pass the first D through.
 
     Args:
         frames: Training frames.
         whitening: Whitening of their features.
-        loss: ``triplet``, ``quadlet`` and ``radial`` as published, on the quadlets of a batch, whose negative is the
-            nearest view of another location; ``radial, detached`` without the gradient through the radius;
+        loss: ``triplet``, ``quadlet`` and ``radial``: as published, on the quadlets of a batch, with the nearest view
+            of another location as the negative. ``radial, detached``: without the gradient through the radius.
             ``quad_linear``: QuadLinear-AP of the same moment before everything else, and of the same location before
-            others; ``logistic``: classifies every pair of a batch as the same moment or not, with equal weight of both
-            classes.
-        seed: Source of everything random.
-        steps: Number of steps of AdamW with a cosine schedule.
+            others. ``logistic``: classification of every pair in a batch as the same moment or not, with class-balanced
+            weights.
+        seed: Random seed.
+        steps: Number of AdamW steps, with a cosine schedule.
     """
     check_choice("loss", loss, get_args(EncoderLoss))
     random = np.random.default_rng(seed)
@@ -72,7 +72,7 @@ def train_encoder(
     weights = nn.Parameter(torch.eye(min(_DIMENSION, features.shape[1]), features.shape[1]))
     optimizer = torch.optim.AdamW([weights], _RATE, weight_decay=_DECAY)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
-    draw = _Draw(frames)
+    draw = _BatchSampler(frames)
     for _ in range(steps):
         chosen = draw(random)
         vectors = functional.normalize(features[chosen] @ weights.T, dim=1)
@@ -85,12 +85,12 @@ def train_encoder(
 
 
 def encode(frames: FrameSet, whitening: Whitening, weights: Tensor) -> Features:
-    """Unit vectors [N, D] of frames by trained weights."""
+    """Compute unit vectors [N, D] of frames with trained weights."""
     return unit_vectors(whitening(frames.features) @ weights.numpy().T)
 
 
-class _Draw:
-    """Draws two views each of random moments, half of which come in pairs of one location."""
+class _BatchSampler:
+    """Samples two views each of random moments, half of which are paired within a location."""
 
     def __init__(self, frames: FrameSet) -> None:
         views: dict[int, list[int]] = {}
@@ -133,11 +133,11 @@ def _loss(vectors: Tensor, moments: Tensor, places: Tensor, loss: EncoderLoss) -
 
 
 def measure_order(frames: FrameSet, vectors: Features) -> dict[str, float]:
-    """Measure how well vectors order the frames of the gallery for each frame of a query.
+    """Measure how well vectors order the gallery frames for each query frame.
 
     Returns:
-        ``moment``: micro-AP of the same moment before everything else; ``place``: micro-AP of the same location before
-        others, without the same moment; ``quadlets``: quadlet precision (QP).
+        ``moment``: micro-AP with the same moment as positive; ``place``: micro-AP with the same location as positive,
+        leaving out the same moment; ``quadlets``: quadlet precision (QP).
     """
     queries, gallery, levels = frames.relevance()
     scores = vectors[queries] @ vectors[gallery].T

@@ -1,2 +1,1 @@
-"""Public benchmarks of video retrieval: describe videos, score all pairs, and compare the results with published
-ones."""
+"""Public video retrieval benchmarks: extract features, score all pairs, and compare with published results."""

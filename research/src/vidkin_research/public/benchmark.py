@@ -1,4 +1,4 @@
-"""A benchmark of video retrieval: queries, database and labels."""
+"""A video retrieval benchmark: queries, database and labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SegmentBox = tuple[float, float, float, float]
 """Query start, reference start, query end, reference end, in seconds."""
 
 VideoPair = tuple[str, str]
-"""Ids of the query and of the reference."""
+"""IDs of the query and the reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,10 @@ class RetrievalTask:
     """One definition of relevance.
 
     Attributes:
-        name: Name of the figure that ranks the database for each query (mAP): ``DSVR``.
-        detection: Name of the figure over a single list of all pairs (micro-AP): ``DSVD``.
+        name: Name of the metric that ranks the database for each query (mAP), for example ``DSVR``.
+        detection: Name of the metric over a single list of all pairs (micro-AP), for example ``DSVD``.
         positives: Relevant videos by query, never the query itself.
-        candidates: Videos to rank by query; None: the whole database.
+        candidates: Videos to rank by query; None for the whole database.
     """
 
     name: str
@@ -35,17 +35,17 @@ class RetrievalTask:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalBenchmark:
-    """The annotations of a benchmark, with videos named by their ids.
+    """The annotations of a benchmark, with videos identified by ID.
 
     Attributes:
         name: Name as in :func:`open_benchmark`.
-        queries: Sorted ids of the queries.
-        database: Sorted ids of the videos to search; a query is never compared with itself.
-        tasks: The tasks, at least one unless the benchmark is only about segments.
-        segments: Stretches where the reference shows the query, by pair; empty if the benchmark does not provide them.
-        groups: Groups whose means are reported as well (the events of EVVE), by query; empty if there are none.
-        has_trapezoids: Whether AP is the area below straight lines between the points of the curve, as in EVVE's
-            program, rather than a sum of steps.
+        queries: Sorted IDs of the queries.
+        database: Sorted IDs of the videos to search; a query is never compared with itself.
+        tasks: The tasks; empty only if the benchmark evaluates segments alone.
+        segments: Segments that the query and the reference share, by pair; empty if the benchmark has none.
+        groups: Groups whose means are also reported (the events of EVVE), by query; empty if there are none.
+        has_trapezoids: Whether AP is the area under linearly interpolated precision and recall, as in EVVE's evaluation
+            program, instead of a sum of steps.
 
     Raises:
         InvalidArgumentError: There are no queries or no database.
@@ -62,11 +62,11 @@ class RetrievalBenchmark:
     def __post_init__(self) -> None:
         if not self.queries or not self.database:
             raise InvalidArgumentError(
-                f"benchmark {self.name} must have queries and a database, got {len(self.queries)} and "
-                f"{len(self.database)}; the annotation files are incomplete"
+                f"benchmark {self.name} must have queries and a database, got {len(self.queries)} queries and "
+                f"{len(self.database)} videos; the annotation files are incomplete"
             )
 
     @property
     def videos(self) -> tuple[str, ...]:
-        """Ids of all videos, sorted."""
+        """IDs of all videos, sorted."""
         return tuple(sorted({*self.queries, *self.database}))

@@ -1,4 +1,4 @@
-"""Compute a benchmark's figures from the scores of all pairs."""
+"""Compute a benchmark's metrics from the scores of all pairs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["BenchmarkScores", "Figure", "evaluate_benchmark", "evaluate_segments
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure of a benchmark.
+    """One metric of a benchmark.
 
     Attributes:
-        name: Name used by the benchmark: ``DSVR``, ``segment F``.
+        name: Name used by the benchmark, for example ``DSVR`` or ``segment F``.
         value: Value in [0, 1]; nan if it is undefined.
-        queries: Number of queries averaged, or in the list of all pairs.
+        queries: Number of queries that contribute.
         skipped: Number of queries that are missing, or whose relevant videos are all missing.
     """
 
@@ -34,11 +34,11 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BenchmarkScores:
-    """Scores of the videos that are available.
+    """Scores of the available videos.
 
     Attributes:
-        queries: Ids of the rows.
-        database: Ids of the columns.
+        queries: IDs of the rows.
+        database: IDs of the columns.
         scores: [Q, G], higher is more similar.
     """
 
@@ -54,10 +54,10 @@ class BenchmarkScores:
 
 
 def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -> list[Figure]:
-    """Compute the figures of all tasks like the benchmarks' own programs.
+    """Compute the metrics of all tasks as the benchmarks' evaluation programs do.
 
-    Missing videos are relevant to no query, and missing queries are left out; the caller counts both. A query is not
-    ranked in its own list.
+    Missing videos are not relevant to any query, and missing queries are left out; the caller counts both. A query is
+    not ranked in its own list.
 
     Args:
         benchmark: Labels of the benchmark.
@@ -79,12 +79,12 @@ def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -
                 valid[row, columns[query]] = False
         relevance &= valid
         if benchmark.has_trapezoids:
-            # [Q] areas below straight lines between the points of the precision-recall curve; nan without positives.
+            # [Q] areas under the linearly interpolated precision-recall curves; nan without positives.
             order = scores.scores.masked_fill(~valid, -torch.inf).argsort(dim=1, descending=True, stable=True)
             hits = relevance.gather(1, order).double()
-            place = torch.arange(1, scores.scores.shape[1] + 1, dtype=torch.float64)
-            after = hits.cumsum(1) / place
-            before = (hits.cumsum(1) - hits) / (place - 1).clamp(min=1)
+            rank = torch.arange(1, scores.scores.shape[1] + 1, dtype=torch.float64)
+            after = hits.cumsum(1) / rank
+            before = (hits.cumsum(1) - hits) / (rank - 1).clamp(min=1)
             before[:, 0] = 1.0
             values = (hits * (after + before) / 2).sum(1) / relevance.sum(1)
         else:
@@ -93,7 +93,7 @@ def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -
         queries, skipped = int(there.sum()), len(benchmark.queries) - int(there.sum())
         figures.append(Figure(task.name, float(values[there].mean()), queries, skipped))
         if benchmark.groups:
-            members: dict[str, list[int]] = {}  # group -> rows of its queries that have a figure
+            members: dict[str, list[int]] = {}  # group -> rows of its queries with a defined value
             for row, query in enumerate(scores.queries):
                 if query in benchmark.groups and bool(there[row]):
                     members.setdefault(benchmark.groups[query], []).append(row)
@@ -107,11 +107,11 @@ def evaluate_benchmark(benchmark: RetrievalBenchmark, scores: BenchmarkScores) -
 
 
 def evaluate_segments(benchmark: RetrievalBenchmark, segments: Mapping[VideoPair, Sequence[Segment]]) -> list[Figure]:
-    """Segment F (VCSL) over the labeled pairs, and segment AP (VSC2022) over all compared pairs.
+    """Compute segment F (VCSL) over the labeled pairs and segment AP (VSC2022) over all compared pairs.
 
     Args:
         benchmark: Labels of the benchmark.
-        segments: Segments of the compared pairs. A labeled pair not among them is left out.
+        segments: Segments of the compared pairs; other labeled pairs are left out.
     """
     pairs = [pair for pair in segments if segments[pair] or pair in benchmark.segments]
     predicted = [
@@ -120,13 +120,13 @@ def evaluate_segments(benchmark: RetrievalBenchmark, segments: Mapping[VideoPair
         )
         for pair in pairs
     ]
-    # A segment of a single frame has no duration.
+    # Drop segments of a single frame, which have no duration.
     real = [(boxes[:, 2:] > boxes[:, :2]).all(dim=1) for boxes in predicted]
     sure = [torch.tensor([segment.score for segment in segments[pair]]) for pair in pairs]
     predicted = [boxes[kept] for boxes, kept in zip(predicted, real, strict=True)]
     sure = [values[kept] for values, kept in zip(sure, real, strict=True)]
     truth = [torch.tensor(benchmark.segments.get(pair, ())).reshape(-1, 4) for pair in pairs]
-    labeled = [place for place, pair in enumerate(pairs) if pair in benchmark.segments]
+    labeled = [number for number, pair in enumerate(pairs) if pair in benchmark.segments]
     scores = measures.segment_scores([predicted[p] for p in labeled], [truth[p] for p in labeled])
     count, skipped = len(labeled), len(benchmark.segments) - len(labeled)
     return [

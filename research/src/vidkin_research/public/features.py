@@ -1,4 +1,4 @@
-"""Features of a benchmark's videos by id, read from files or computed and stored."""
+"""Features of a benchmark's videos by ID, read from files or computed and cached."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ _HDF5 = (".hdf5", ".h5")
 
 
 def has_features(folder: Path) -> bool:
-    """Whether there is a file of features in a folder, at any depth."""
+    """Whether a folder contains a feature file, at any depth."""
     return any(file.suffix in (".safetensors", *_HDF5) for file in folder.rglob("*"))
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFeatures:
-    """Features in the safetensors and HDF5 files of a folder, each read when needed.
+    """Features in a folder's safetensors and HDF5 files, each read when needed.
 
-    A safetensors file holds ``values`` [T, R, D], and optionally ``timestamps`` [T] in seconds (default: one frame per
-    second) and ``information`` [T]. Its name is the id of the video; a file of ``vidkin embed`` holds several videos,
-    whose ids are the names of their files. An HDF5 file, as ViSiL, DnS, S2VS and HAP-VR publish them, has a data set
-    [T, R, D] or [T, D] for each video, named by its id.
+    A safetensors file contains ``values`` [T, R, D], and optionally ``timestamps`` [T] in seconds (default: one frame
+    per second) and ``information`` [T]. Its name is the ID of the video; a file from ``vidkin embed`` contains several
+    videos, whose IDs are their file names. An HDF5 file, as published by ViSiL, DnS, S2VS and HAP-VR, has a data set
+    [T, R, D] or [T, D] for each video, named by its ID.
 
     Attributes:
-        places: File by id, with the first frame and number of frames in it, or the name of the data set; None for the
+        places: File by ID, with the first frame and number of frames in it, or the name of the data set; None for the
             whole file.
     """
 
@@ -52,17 +52,17 @@ class StoredFeatures:
 
     @classmethod
     def open(cls, folder: Path) -> StoredFeatures:
-        """Find the features in the files of a folder, at any depth.
+        """Find the feature files in a folder, at any depth.
 
         Raises:
-            InvalidArgumentError: There is no file of features, one is damaged, or two hold the same video.
+            InvalidArgumentError: There are no feature files, one is damaged, or two contain the same video.
             MissingPartError: There is an HDF5 file, but h5py is not installed.
         """
         places: dict[str, FeaturePlace] = {}
         files = sorted(file for file in folder.rglob("*") if file.suffix in (".safetensors", *_HDF5))
         if not files:
             raise InvalidArgumentError(
-                f"{folder}: has no safetensors or HDF5 files; make them with `vidkin embed`, or pass the videos "
+                f"{folder}: no safetensors or HDF5 files; create them with `vidkin embed`, or pass the videos "
                 "(--videos)"
             )
         for file in files:
@@ -109,14 +109,14 @@ class StoredFeatures:
             times = parts.get("timestamps", np.arange(length)).astype(np.float64)
             return FrameFeatures.of_whole(values, times, parts.get("information"))
         except (SafetensorError, KeyError, IndexError, InvalidArgumentError) as error:
-            raise InvalidArgumentError(f"{file}: must hold values [T, R, D] of {video}: {error}") from error
+            raise InvalidArgumentError(f"{file}: must contain values [T, R, D] of {video}: {error}") from error
 
 
 def _open_hdf5(file: Path) -> Any:
     """Open an HDF5 file.
 
     Raises:
-        InvalidArgumentError: It cannot be read.
+        InvalidArgumentError: The file cannot be read.
         MissingPartError: h5py is not installed.
     """
     try:
@@ -130,12 +130,12 @@ def _open_hdf5(file: Path) -> Any:
 
 
 def _names_in(file: Path) -> list[str]:
-    """Names of the data sets of features in an HDF5 file, at any depth."""
+    """Return the names of the feature data sets in an HDF5 file, at any depth."""
     with _open_hdf5(file) as opened:
         names: list[str] = []
         opened.visititems(lambda name, item: names.append(name) if len(getattr(item, "shape", ())) in (2, 3) else None)
     if not names:
-        raise InvalidArgumentError(f"{file}: has no data sets [T, R, D] or [T, D], one for each video")
+        raise InvalidArgumentError(f"{file}: must contain a data set [T, R, D] or [T, D] for each video")
     return names
 
 
@@ -146,11 +146,11 @@ def _read_hdf5(file: Path, name: str, video: str) -> FrameFeatures:
             values = values[:, None] if values.ndim == 2 else values
             return FrameFeatures.of_whole(values, np.arange(len(values), dtype=np.float64), None)
         except (KeyError, OSError, ValueError, InvalidArgumentError) as error:
-            raise InvalidArgumentError(f"{file}: must hold features [T, R, D] of {video}: {error}") from error
+            raise InvalidArgumentError(f"{file}: must contain features [T, R, D] of {video}: {error}") from error
 
 
 def find_videos(folder: Path, ids: Iterable[str]) -> dict[str, Path]:
-    """Map ids to the video files of a folder, at any depth; the id is the name of the file or of its folder."""
+    """Map IDs to video files in a folder, at any depth; the ID is the name of the file or of its folder."""
     wanted = set(ids)
     files: dict[str, Path] = {}
     for file in sorted(folder.rglob("*")):
@@ -170,25 +170,25 @@ def describe_videos(
     *,
     on_progress: Callable[[int, int, str], None] | None = None,
 ) -> tuple[StoredFeatures, dict[str, str]]:
-    """Describe videos like an index, but only full frames, and store the features.
+    """Extract features as for an index, but only of full frames, and cache them.
 
     Args:
-        videos: Id -> file.
-        extractor: Extractor of the features.
-        folder: Folder of the stored features, with a subfolder per extractor and weights.
-        on_progress: Callback that receives the videos done, the total number of videos, and the id of the next one.
+        videos: ID -> file.
+        extractor: The extractor.
+        folder: Folder for the cached features, with a subfolder per extractor and weights.
+        on_progress: Callback that receives the number of videos done, the total, and the ID of the next video.
 
     Returns:
-        The features, and id -> cause for videos that cannot be read.
+        The features, and ID -> cause for videos that cannot be read.
     """
-    kept = folder / "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in extractor.fingerprint)
-    kept.mkdir(parents=True, exist_ok=True)
+    cache = folder / "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in extractor.fingerprint)
+    cache.mkdir(parents=True, exist_ok=True)
     broken: dict[str, str] = {}
     places: dict[str, FeaturePlace] = {}
     for done, (video, path) in enumerate(videos.items()):
         if on_progress is not None:
             on_progress(done, len(videos), video)
-        target = kept / f"{video}.safetensors"
+        target = cache / f"{video}.safetensors"
         if not target.is_file():
             try:
                 duration = probe(path).duration
@@ -211,6 +211,6 @@ def describe_videos(
 def _add(places: dict[str, FeaturePlace], video: str, place: FeaturePlace) -> None:
     if video in places:
         raise InvalidArgumentError(
-            f"{video} is in {places[video][0]} and in {place[0]}; choose a folder with features of one extractor"
+            f"{video} is in both {places[video][0]} and {place[0]}; choose a folder with features from one extractor"
         )
     places[video] = place

@@ -18,21 +18,21 @@ from vidkin_research.public.benchmark import RetrievalBenchmark, RetrievalTask, 
 
 __all__ = ["available_benchmarks", "open_benchmark"]
 
-# FIVR and EVVE: videos of incidents and events.
+# FIVR and EVVE: incident and event videos.
 
 
 _FIVR = "https://github.com/MKLab-ITI/FIVR-200K"
 
 _EVVE = "http://pascal.inrialpes.fr/data/evve/ (as JSON with annotation, queries and database)"
 
-# Near duplicate, duplicate scene, complementary scene, incident scene: each task includes one more.
+# Near duplicate, duplicate scene, complementary scene, incident scene; each task adds one label.
 _LABELS = ("ND", "DS", "CS", "IS")
 
 _TASKS = {"DSVR": 2, "CSVR": 3, "ISVR": 4}
 
 
 def read_fivr_200k(folder: Path) -> RetrievalBenchmark:
-    """FIVR-200K: 100 queries, 225,960 videos.
+    """Read FIVR-200K: 100 queries, 225,960 videos.
 
     Args:
         folder: Folder with ``annotation.json`` and ``fivr-200k-ids.txt`` (or ``youtube_ids.txt``).
@@ -45,7 +45,7 @@ def read_fivr_200k(folder: Path) -> RetrievalBenchmark:
 
 
 def read_fivr_5k(folder: Path) -> RetrievalBenchmark:
-    """FIVR-5K: 50 of the queries, 5,000 of the videos.
+    """Read FIVR-5K: 50 of the queries and 5,000 of the videos of FIVR-200K.
 
     Args:
         folder: Folder with ``annotation.json``, ``fivr-5k-queries.txt`` and ``fivr-5k-database.txt``.
@@ -59,7 +59,7 @@ def read_fivr_5k(folder: Path) -> RetrievalBenchmark:
 
 
 def read_evve(folder: Path) -> RetrievalBenchmark:
-    """EVVE: 13 events, 620 queries, 2,373 videos.
+    """Read EVVE: 13 events, 620 queries, 2,373 videos.
 
     Args:
         folder: Folder with ``evve.json``: ``annotation`` (event -> queries, positives, null), ``queries``,
@@ -73,7 +73,7 @@ def read_evve(folder: Path) -> RetrievalBenchmark:
         events = {event: (set(parts[0]), set(parts[1])) for event, parts in document["annotation"].items()}
         queries, database = (sorted(set(document[name])) for name in ("queries", "database"))
     except (KeyError, TypeError, IndexError, AttributeError) as error:
-        raise InvalidArgumentError(f"{path}: must hold annotation, queries and database: {error!r}") from error
+        raise InvalidArgumentError(f"{path}: must contain annotation, queries and database: {error!r}") from error
     groups = {query: event for event, (asked, _) in events.items() for query in asked}
     positives = {query: frozenset(events[groups[query]][1] - {query}) for query in queries if query in groups}
     task = RetrievalTask("mAP", "micro-AP", positives)
@@ -83,7 +83,7 @@ def read_evve(folder: Path) -> RetrievalBenchmark:
 def _fivr(name: str, labels: dict[str, Any], queries: list[str], database: list[str]) -> RetrievalBenchmark:
     unknown = sorted(set(queries) - set(labels))
     if unknown:
-        raise InvalidArgumentError(f"{name}: annotation.json has no labels of query {unknown[0]}")
+        raise InvalidArgumentError(f"{name}: annotation.json has no labels for query {unknown[0]}")
     tasks = []
     for task, count in _TASKS.items():
         positives = {}
@@ -92,9 +92,9 @@ def _fivr(name: str, labels: dict[str, Any], queries: list[str], database: list[
                 videos = frozenset(video for label in _LABELS[:count] for video in labels[query].get(label, ()))
             except (AttributeError, TypeError) as error:
                 raise InvalidArgumentError(
-                    f"{name}: annotation.json must hold lists of videos by label, got something else of query {query}"
+                    f"{name}: annotation.json must contain lists of videos by label, but does not for query {query}"
                 ) from error
-            positives[query] = videos - {query}  # one published query is in its own list
+            positives[query] = videos - {query}  # one published query is listed as relevant to itself
         tasks.append(RetrievalTask(task, task[:-1] + "D", positives))
     return RetrievalBenchmark(name, tuple(sorted(queries)), tuple(sorted(set(database))), tuple(tasks))
 
@@ -110,11 +110,11 @@ _DUPLICATES = frozenset("ESVML")
 
 
 def read_svd(folder: Path) -> RetrievalBenchmark:
-    """SVD: 206 queries with labeled pairs, and unlabeled distractors.
+    """Read SVD: 206 queries with labeled pairs, and unlabeled distractors.
 
     Args:
-        folder: Folder with ``test_groundtruth`` (query, video, 1 or 0 in a line), and ``unlabeled-data-id`` to search
-            videos without labels as well.
+        folder: Folder with ``test_groundtruth`` (lines of query, video, and 1 or 0), and ``unlabeled-data-id`` to also
+            search videos without labels.
 
     Source: Jiang et al., "SVD: a large-scale short video dataset for near-duplicate video retrieval", ICCV 2019.
     """
@@ -138,13 +138,13 @@ def read_svd(folder: Path) -> RetrievalBenchmark:
 
 
 def read_cc_web_video(folder: Path) -> RetrievalBenchmark:
-    """CC_WEB_VIDEO: 24 queries, 13,129 videos.
+    """Read CC_WEB_VIDEO: 24 queries, 13,129 videos.
 
-    ``CC_WEB`` ranks the videos found for the query's words, ``CC_WEB*`` the videos of all queries. Labels E, S, V, M
-    and L (exact, similar, version, major change, long version) are relevant.
+    ``CC_WEB`` ranks the videos found with the query's keywords, ``CC_WEB*`` the videos of all queries. Labels E, S, V,
+    M and L (exact, similar, version, major change, long version) are relevant.
 
     Args:
-        folder: Folder with ``Video_List.txt``, ``Seed.txt`` and ``GT_1.rst`` to ``GT_24.rst``, the latter also in
+        folder: Folder with ``Video_List.txt``, ``Seed.txt`` and ``GT_1.rst`` to ``GT_24.rst``, which may also be in
             ``GT/``.
 
     Source: Wu et al., "Practical elimination of near-duplicates from web video search", ACM MM 2007.
@@ -162,7 +162,7 @@ def read_cc_web_video(folder: Path) -> RetrievalBenchmark:
             labeled = {names[row[0]]: row[1] for row in truth}
         except KeyError as error:
             raise InvalidArgumentError(
-                f"{folder}: query {number} names the video {error}, which Video_List.txt does not have"
+                f"{folder}: query {number} refers to video {error}, which is not in Video_List.txt"
             ) from error
         positives[query] = frozenset(name for name, label in labeled.items() if label in _DUPLICATES) - {query}
         candidates[query] = frozenset(name for name, label in labeled.items() if label != "-1")
@@ -174,7 +174,7 @@ def read_cc_web_video(folder: Path) -> RetrievalBenchmark:
     return RetrievalBenchmark("cc_web_video", tuple(sorted(positives)), database, tasks)
 
 
-# VCDB, VCSL and VSC2022: segments that one video shares with another.
+# VCDB, VCSL and VSC2022: segments that two videos share.
 
 
 _TRANSVCL = "https://github.com/transvcl/TransVCL (label_file.json)"
@@ -185,11 +185,11 @@ _TIMES = ("query_start", "ref_start", "query_end", "ref_end")
 
 
 def read_vcdb(folder: Path) -> RetrievalBenchmark:
-    """VCDB: 528 videos, each a query; pairs of videos with a copied segment are relevant to each other.
+    """Read VCDB: 528 videos, all of them queries; videos that share a copied segment are relevant to each other.
 
     Args:
         folder: Folder with ``label_file.json``: ``query-reference`` -> boxes (query start, reference start, query end,
-            reference end), seconds.
+            reference end) in seconds.
 
     Source: Jiang et al., "VCDB: a large-scale database for partial copy detection in videos", ECCV 2014.
     """
@@ -205,10 +205,10 @@ def read_vcdb(folder: Path) -> RetrievalBenchmark:
 
 
 def read_vcsl(folder: Path) -> RetrievalBenchmark:
-    """VCSL: labeled pairs of videos, evaluated by the segments of these pairs.
+    """Read VCSL: labeled pairs of videos, evaluated by their segments.
 
     Args:
-        folder: Folder with ``label_file.json`` as of :func:`read_vcdb`.
+        folder: Folder with ``label_file.json``, as for :func:`read_vcdb`.
 
     Source: He et al., "A large-scale comprehensive dataset and copy-overlap aware evaluation protocol for segment-level
     video copy detection", CVPR 2022.
@@ -219,7 +219,7 @@ def read_vcsl(folder: Path) -> RetrievalBenchmark:
 
 
 def read_vsc2022(folder: Path) -> RetrievalBenchmark:
-    """VSC2022, the Meta AI video similarity challenge: queries and references, most of them without a copy.
+    """Read VSC2022, the Meta AI video similarity challenge: queries and references, most of them without a copy.
 
     Args:
         folder: Folder with ``matching_ground_truth.csv`` (or ``train_...``, ``test_...``), and with
@@ -233,8 +233,8 @@ def read_vsc2022(folder: Path) -> RetrievalBenchmark:
     for number, row in enumerate(read_table(path, ("query_id", "ref_id", *_TIMES)), start=2):
         try:
             first, second, third, fourth = (float(row[name]) for name in _TIMES)
-        except (TypeError, ValueError) as error:  # a short line lacks values
-            raise InvalidArgumentError(f"{path}: line {number} must have numbers as times: {error}") from error
+        except (TypeError, ValueError) as error:  # None for a line with too few values
+            raise InvalidArgumentError(f"{path}: line {number}: times must be numbers: {error}") from error
         segments[row["query_id"], row["ref_id"]].append((first, second, third, fourth))
     ids = [{pair[side] for pair in segments} for side in (0, 1)]
     part = path.name.removesuffix("matching_ground_truth.csv")
@@ -261,8 +261,8 @@ def _label_file(folder: Path) -> dict[VideoPair, tuple[SegmentBox, ...]]:
         except (TypeError, ValueError):
             sides = None
         if ids is None or sides is None:
-            raise InvalidArgumentError(f"{path}: must hold query-reference: [[q0, r0, q1, r1], ...], got {pair!r}")
-        # A few published boxes have no extent.
+            raise InvalidArgumentError(f"{path}: must contain query-reference: [[q0, r0, q1, r1], ...], got {pair!r}")
+        # A few published boxes are empty.
         segments[ids[1], ids[2]] = tuple(box for box in sides if box[2] > box[0] and box[3] > box[1])
     return segments
 
@@ -280,7 +280,7 @@ _READERS: Mapping[str, Callable[[Path], RetrievalBenchmark]] = {
 
 
 def available_benchmarks() -> tuple[str, ...]:
-    """Names accepted by :func:`open_benchmark`, sorted."""
+    """Return the names that :func:`open_benchmark` accepts, sorted."""
     return tuple(sorted(_READERS))
 
 
@@ -289,32 +289,32 @@ def open_benchmark(name: str, folder: str | os.PathLike[str]) -> RetrievalBenchm
 
     Args:
         name: See :func:`available_benchmarks`.
-        folder: Folder of the files, or with a subfolder for each benchmark: ``fivr`` for both forms of FIVR, otherwise
-            its name.
+        folder: Folder with the files, or with a subfolder per benchmark: ``fivr`` for both versions of FIVR, otherwise
+            the benchmark's name.
 
     Raises:
         InvalidArgumentError: The benchmark is unknown, or a file is missing or damaged.
     """
     if name not in _READERS:
         raise InvalidArgumentError(f"dataset must be one of {', '.join(available_benchmarks())}, got {name!r}")
-    place = Path(folder).expanduser()
-    inner = place / name.partition("-")[0]
-    return _READERS[name](inner if inner.is_dir() else place)
+    root = Path(folder).expanduser()
+    inner = root / name.partition("-")[0]
+    return _READERS[name](inner if inner.is_dir() else root)
 
 
-# Read annotation files, with errors that name the file and its expected content.
+# Readers of annotation files, with errors that name the file and its expected content.
 
 
 def find_file(folder: Path, names: Sequence[str], source: str) -> Path:
-    """The first of these files that exists in the folder.
+    """Return the first of these files that exists in the folder.
 
     Raises:
-        InvalidArgumentError: None exists; the message names the source.
+        InvalidArgumentError: None of them exists; the message names the source.
     """
     for name in names:
         if (folder / name).is_file():
             return folder / name
-    raise InvalidArgumentError(f"{folder}: has no {' or '.join(names)}; download it from {source}")
+    raise InvalidArgumentError(f"{folder}: missing {' or '.join(names)}; download it from {source}")
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -324,7 +324,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise InvalidArgumentError(f"{path}: cannot be read as annotations: {error}") from error
     if not isinstance(value, dict):
-        raise InvalidArgumentError(f"{path}: must hold an object, got {type(value).__name__}")
+        raise InvalidArgumentError(f"{path}: must contain an object, got {type(value).__name__}")
     return value
 
 
@@ -343,7 +343,7 @@ def read_lines(path: Path, fields: int, *, separator: str | None = None) -> list
         row = [part.strip() for part in line.split(separator)]
         if len(row) < fields:
             raise InvalidArgumentError(
-                f"{path}: line {number} must have {fields} fields, got {len(row)}: {line.strip()[:60]!r}"
+                f"{path}: line {number}: must have {fields} fields, got {len(row)}: {line.strip()[:60]!r}"
             )
         rows.append(row)
     return rows
@@ -361,7 +361,7 @@ def read_table(path: Path, columns: Sequence[str]) -> list[Mapping[str, str]]:
         missing = set(columns) - set(reader.fieldnames or ())
         if missing:
             raise InvalidArgumentError(
-                f"{path}: must have the columns {', '.join(columns)}, lacks {', '.join(sorted(missing))}"
+                f"{path}: must have the columns {', '.join(columns)}; missing {', '.join(sorted(missing))}"
             )
         return list(reader)
     except (OSError, ValueError, csv.Error) as error:

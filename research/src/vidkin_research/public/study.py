@@ -1,4 +1,4 @@
-"""Run a public benchmark from features to figures."""
+"""Run a public benchmark, from features to metrics."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from vidkin_research.runs import OnStudyProgress
 
 __all__ = ["PUBLISHED", "BenchmarkReport", "estimate_hours", "run_benchmark"]
 
-# Number of videos whose features are in memory at a time, besides the queries.
+# Number of database videos whose features are in memory at a time.
 _BLOCK = 32
 
 
 @dataclass(frozen=True, kw_only=True)
 class BenchmarkReport:
-    """Figures of one system on one benchmark.
+    """Results of one system on one benchmark.
 
     Attributes:
         benchmark: Name of the benchmark.
         system: Name of the system that compared the videos.
-        machine: The machine it ran on.
+        machine: Description of the machine.
         minutes: Wall-clock time of the comparison.
         queries: Number of available queries.
-        videos: Number of available videos of the database.
-        missing_queries: Ids of queries without features.
-        missing_videos: Ids of videos of the database without features.
-        figures: The figures.
-        published: Published values: system -> figure -> value.
+        videos: Number of available database videos.
+        missing_queries: IDs of queries without features.
+        missing_videos: IDs of database videos without features.
+        figures: The metrics.
+        published: Published values: system -> metric -> value.
     """
 
     benchmark: str
@@ -59,27 +59,27 @@ def run_benchmark(
     *,
     on_progress: OnStudyProgress | None = None,
 ) -> BenchmarkReport:
-    """Compare every query with the whole database, and compute the figures.
+    """Compare every query with the whole database, and compute the metrics.
 
-    For a benchmark of segments, only labeled pairs are compared. Every video is prepared once, and all queries are
-    compared with a block of videos at a time. All queries are in memory, and one block of the database.
+    If the benchmark evaluates only segments, only labeled pairs are compared. Every video is prepared once, and all
+    queries are compared with one block of videos at a time; the queries and one block are in memory.
 
     Args:
         benchmark: Queries, videos and labels.
         features: Features of its videos; missing ones are reported.
         system: The system that compares them.
-        on_progress: Callback that receives the videos done, the total number of videos, and the current step.
+        on_progress: Callback that receives the number of videos done, the total, and the current step.
 
     Raises:
-        InvalidArgumentError: No query or no video of the database has features, or the system does not accept them.
+        InvalidArgumentError: No query or no database video has features, or the system rejects them.
     """
     begun = time.monotonic()
     queries = [video for video in benchmark.queries if video in features]
     database = [video for video in benchmark.database if video in features]
     if not queries or not database:
         raise InvalidArgumentError(
-            f"{benchmark.name}: there are features of {len(queries)} of {len(benchmark.queries)} queries and of "
-            f"{len(database)} of {len(benchmark.database)} videos; name files by the ids of the videos, such as "
+            f"{benchmark.name}: found features of {len(queries)} of {len(benchmark.queries)} queries and "
+            f"{len(database)} of {len(benchmark.database)} videos; name files by video ID, such as "
             f"{benchmark.queries[0]}.mp4"
         )
     asked = [system.prepare(features.read(query)) for query in queries]
@@ -97,7 +97,7 @@ def run_benchmark(
             )
             for row, result in zip(rows, results, strict=True):
                 for column, (score, places) in zip(columns, result, strict=True):
-                    # A query is not compared with itself.
+                    # Do not compare a query with itself.
                     if queries[row] != names[column]:
                         scores[row, start + column] = score
                         segments[queries[row], names[column]] = places
@@ -121,7 +121,7 @@ def run_benchmark(
 def _pairs_of(
     benchmark: RetrievalBenchmark, queries: Sequence[str], names: Sequence[str]
 ) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
-    """Numbers of queries and of videos of a block to compare all with all; without tasks only the labeled pairs."""
+    """Yield (query indices, video indices) of a block to compare all with all; without tasks, only labeled pairs."""
     if benchmark.tasks:
         yield range(len(queries)), range(len(names))
         return
@@ -130,15 +130,15 @@ def _pairs_of(
             yield [row], columns
 
 
-# Number of videos of the database compared to estimate the total time.
+# Number of database videos to compare when estimating the run time.
 _SAMPLE = 6
 
 
 def estimate_hours(benchmark: RetrievalBenchmark, features: StoredFeatures, system: PairSystem) -> float:
-    """Estimate the hours of a run by comparing all queries with a few videos spread over the database.
+    """Estimate the run time in hours by comparing all queries with a few evenly sampled database videos.
 
     Raises:
-        InvalidArgumentError: Features are damaged, or the system does not accept them.
+        InvalidArgumentError: The features are damaged, or the system rejects them.
     """
     queries = [video for video in benchmark.queries if video in features]
     database = [video for video in benchmark.database if video in features]
@@ -148,7 +148,7 @@ def estimate_hours(benchmark: RetrievalBenchmark, features: StoredFeatures, syst
     sample = database[step // 2 :: step][:_SAMPLE]
     with_segments = bool(benchmark.segments) and system.has_segments
     asked = [system.prepare(features.read(query)) for query in queries]
-    # The first comparison is not timed, because it also loads libraries.
+    # Do not time the first comparison, because it also loads libraries.
     system.compare(asked[:1], [system.prepare(features.read(sample[0]))], segments=with_segments)
     begun = time.perf_counter()
     videos = [system.prepare(features.read(name)) for name in sample]
@@ -161,7 +161,7 @@ def estimate_hours(benchmark: RetrievalBenchmark, features: StoredFeatures, syst
     return seconds * len(database) / 3600
 
 
-# Published figures of known systems, printed next to ours.
+# Published results of other systems, printed next to ours.
 
 
 _FIVR = ("DSVR", "CSVR", "ISVR", "DSVD", "CSVD", "ISVD")
@@ -237,7 +237,7 @@ PUBLISHED: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     ),
 }
 
-"""Benchmark -> system -> figure -> value in [0, 1].
+"""Benchmark -> system -> metric -> value in [0, 1].
 
-Source: HAP-VR (ACM MM 2024), table 1, and table 2 for ``fivr-5k``. SVD includes the videos without labels.
+Source: HAP-VR (ACM MM 2024), table 1, and table 2 for ``fivr-5k``. SVD includes the unlabeled videos.
 """

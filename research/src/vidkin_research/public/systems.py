@@ -1,4 +1,4 @@
-"""Systems that score the videos of a benchmark."""
+"""Systems that score the video pairs of a benchmark."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class PairSystem(Protocol):
 
     @property
     def has_segments(self) -> bool:
-        """Whether it finds matching segments."""
+        """Whether the system finds matching segments."""
         ...
 
     def prepare(self, features: FrameFeatures) -> Any:
@@ -44,17 +44,18 @@ class PairSystem(Protocol):
         ...
 
     def compare(self, queries: Sequence[Any], targets: Sequence[Any], *, segments: bool) -> list[list[Scored]]:
-        """Score each prepared query with each prepared target, with matching segments if ``segments``."""
+        """Score each prepared query against each prepared target, with matching segments if ``segments``."""
         ...
 
 
 class ChamferSystem:
-    """TopK-Chamfer similarity over regions and over times, without any calibration.
+    """TopK-Chamfer similarity over regions and frames, without calibration.
 
     Args:
-        spatial_share, temporal_share: k_s and k_t, a share in [0, 1] or a number of at least 2; None: only the largest.
+        spatial_share, temporal_share: k_s and k_t, a fraction in [0, 1] or a count of at least 2; None uses only the
+            maximum.
         symmetric: Whether to average both directions.
-        device: Device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
+        device: Device: ``cpu``, ``cuda``, ``cuda:1`` or ``auto``.
 
     Raises:
         InvalidArgumentError: A share is invalid.
@@ -77,7 +78,7 @@ class ChamferSystem:
         self.name = "Chamfer"
 
     def prepare(self, features: FrameFeatures) -> torch.Tensor:
-        """The features [T, R, D] on the device."""
+        """Move the features [T, R, D] to the device."""
         return torch.from_numpy(features.whole).to(self._device)
 
     def compare(
@@ -92,18 +93,18 @@ class ChamferSystem:
         return [[(value, ()) for value in row] for row in similarities.tolist()]
 
 
-# Number of frames from which a map is processed in blocks, to bound memory.
+# Maps with more frames than this are processed in blocks, to bound memory.
 _LONG = 1024
 
 
 class ComparatorSystem:
-    """A trained comparator as in its paper: the raw score of the query in the target.
+    """A trained comparator as in its paper, with raw scores of the query in the target.
 
     Args:
         comparator: A trained or imported comparator.
         scorer: Scorer that finds segments.
         calibration: Calibration for the scorer.
-        device: Device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
+        device: Device: ``cpu``, ``cuda``, ``cuda:1`` or ``auto``.
     """
 
     has_segments = True
@@ -117,7 +118,7 @@ class ComparatorSystem:
         self._finder = ScorerSystem(scorer, calibration)
 
     def prepare(self, features: FrameFeatures) -> tuple[torch.Tensor, FrameFeatures]:
-        """The weighed features on the device, and the features."""
+        """Return the weighted features on the device, and the original features."""
         device = next(self._network.parameters()).device
         with torch.no_grad():
             return self._network.weigh(torch.from_numpy(features.whole).to(device)), features
@@ -129,7 +130,7 @@ class ComparatorSystem:
         *,
         segments: bool,
     ) -> list[list[Scored]]:
-        """Raw scores in [-1, 1], with the segments of the scorer if requested."""
+        """Return raw scores in [-1, 1], with the scorer's segments if requested."""
         if segments:
             ready = [[self._finder.prepare(features) for _, features in part] for part in (queries, targets)]
             return self._finder.compare(ready[0], ready[1], segments=True)
@@ -137,20 +138,20 @@ class ComparatorSystem:
         return [[(column[row], ()) for column in columns] for row in range(len(queries))]
 
     def _scores(self, queries: Sequence[torch.Tensor], target: torch.Tensor) -> list[float]:
-        short = [place for place, query in enumerate(queries) if max(len(query), len(target)) <= _LONG]
+        short = [row for row, query in enumerate(queries) if max(len(query), len(target)) <= _LONG]
         scores = [0.0] * len(queries)
         if short:
-            values = self._network.score_queries([queries[place] for place in short], target).tolist()
-            for place, value in zip(short, values, strict=True):
-                scores[place] = value
-        for place in set(range(len(queries))) - set(short):
-            frame_map = self._network.frame_map(queries[place], target).cpu().numpy()
-            scores[place] = self._arrays.video_score(self._arrays.learned_map(frame_map))
+            values = self._network.score_queries([queries[row] for row in short], target).tolist()
+            for number, value in zip(short, values, strict=True):
+                scores[number] = value
+        for number in set(range(len(queries))) - set(short):
+            frame_map = self._network.frame_map(queries[number], target).cpu().numpy()
+            scores[number] = self._arrays.video_score(self._arrays.learned_map(frame_map))
         return scores
 
 
 class ScorerSystem:
-    """The scorer used by search.
+    """The scorer that search uses.
 
     Args:
         scorer: Scorer of the extractor.
@@ -164,13 +165,13 @@ class ScorerSystem:
         self._calibration = calibration
 
     def prepare(self, features: FrameFeatures) -> FrameFeatures:
-        """The calibrated features."""
+        """Return the calibrated features."""
         return self._calibration.calibrate(features)
 
     def compare(
         self, queries: Sequence[FrameFeatures], targets: Sequence[FrameFeatures], *, segments: bool
     ) -> list[list[Scored]]:
-        """Calibrated scores with their segments."""
+        """Return calibrated scores with their segments."""
         results: list[list[PairScore]] = [self._scorer.score(query, targets) for query in queries]
         return [[(result.score, result.segments) for result in row] for row in results]
 
@@ -183,23 +184,23 @@ def choose_system(
     temporal_share: float | None = None,
     device: str = "cpu",
 ) -> PairSystem:
-    """Choose the system for features.
+    """Choose the system that compares features.
 
     Args:
-        extractor: Their extractor; None if unknown, which only allows Chamfer similarity.
+        extractor: Extractor of the features; None if unknown, which only allows Chamfer similarity.
         scorer: ``own``: a trained comparator, or the scorer declared by the extractor. ``chamfer``: Chamfer similarity.
-        spatial_share, temporal_share: Shares of Chamfer similarity; a comparator's are part of its name.
-        device: Device of Chamfer similarity and comparators.
+        spatial_share, temporal_share: k_s and k_t of Chamfer similarity; those of a comparator are part of its name.
+        device: Device for Chamfer similarity and comparators.
 
     Raises:
-        InvalidArgumentError: Shares were passed for another scorer, or a share is invalid.
+        InvalidArgumentError: k_s or k_t is invalid, or was passed for another scorer.
     """
     if scorer == "chamfer" or extractor is None:
         return ChamferSystem(spatial_share=spatial_share, temporal_share=temporal_share, device=device)
     if spatial_share is not None or temporal_share is not None:
         raise InvalidArgumentError(
-            "shares must not be given for the scorer of an extractor; choose the scorer chamfer, or write them after "
-            "the name of a comparator, MODEL?spatial_share=.35"
+            "spatial_share and temporal_share require the scorer chamfer; for a comparator, append them to its name: "
+            "MODEL?spatial_share=0.35"
         )
     calibration = Calibration.of_extractor(extractor)
     if isinstance(extractor, ComparatorExtractor):

@@ -1,4 +1,4 @@
-"""Chamfer similarity of whole videos, one pair or many with many, on NumPy arrays or torch tensors."""
+"""Chamfer similarity of full videos, for one pair or many-to-many, on NumPy arrays or torch tensors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vidkin.similarity.frame_maps import AnyArray, namespace_of, split_targets
 
 __all__ = ["video_similarity", "video_similarity_pairwise"]
 
-# Maximum size of the maps of several queries with all targets that are computed together.
+# Maximum size of the similarity maps that are computed together, for several queries with all targets.
 _MAP_BYTES = 128 << 20
 
 
@@ -25,16 +25,16 @@ def video_similarity(
     precision: Any = None,
     block_bytes: int | None = None,
 ) -> AnyArray:
-    """Similarity of two videos: frame_similarity, then temporal_chamfer with the same ``symmetric``.
+    """Compute the similarity of two videos: frame_similarity, then temporal_chamfer with the same ``symmetric``.
 
     Args:
-        query: [Tq, Rq, D] descriptors.
-        target: [Tt, Rt, D] descriptors.
+        query: Features [Tq, Rq, D].
+        target: Features [Tt, Rt, D].
         spatial_share, precision, block_bytes: As in frame_similarity.
         temporal_share: As in temporal_chamfer.
 
     Returns:
-        A scalar array, in [-1, 1] for unit vectors, and 1 for a video with itself if both shares are None.
+        A scalar array; for unit vectors it is in [-1, 1], and 1 for a video with itself if both shares are None.
 
     Raises:
         InvalidArgumentError: frame_similarity or temporal_chamfer rejects an argument.
@@ -60,17 +60,17 @@ def video_similarity_pairwise(
     precision: Any = None,
     block_bytes: int | None = None,
 ) -> AnyArray:
-    """Similarity of every query with every target, [Q, G], for videos of any length.
+    """Compute the similarity of every query with every target, [Q, G], for videos of any length.
 
     Args:
-        queries: Q arrays [T_q, Rq, D].
-        targets: G arrays [T_g, Rt, D].
+        queries: Q feature arrays [T_q, Rq, D].
+        targets: G feature arrays [T_g, Rt, D].
         spatial_share, symmetric, precision, block_bytes: As in frame_similarity.
-        temporal_share: As in temporal_chamfer; k follows each target's own length.
+        temporal_share: As in temporal_chamfer; k depends on the length of each target.
 
     Returns:
-        [Q, G], each entry equal to video_similarity of its pair up to rounding; differentiable. Without gradients, maps
-        of only a few queries are in memory at a time: 128 MiB, or the maps of one query if they are larger.
+        [Q, G], each entry equal to video_similarity of its pair up to rounding; differentiable. Without gradients, only
+        the maps of a few queries are in memory at a time: 128 MiB, or the maps of one query if they are larger.
 
     Raises:
         InvalidArgumentError: There are no queries or no targets, or frame_similarity rejects an argument.
@@ -81,7 +81,7 @@ def video_similarity_pairwise(
     target_lengths = [part.shape[0] for part in parts]
     most_frames = max(1, _MAP_BYTES // (4 * sum(target_lengths)))
     rows = []
-    # Group neighboring queries with the same number of regions, up to ``most_frames`` in total if possible.
+    # Group neighboring queries with the same number of regions, up to ``most_frames`` in total where possible.
     groups: list[list[AnyArray]] = []
     size = 0
     for item in queries:
@@ -113,7 +113,7 @@ def _pairwise_chamfer(
     share: float | None,
     symmetric: bool,
 ) -> AnyArray:
-    """Scores [Q, G] from the map [sum of query lengths, sum of target lengths]; pairs of equal lengths are batched."""
+    """Compute scores [Q, G] from the map [all query frames, all target frames], batching pairs of equal lengths."""
     xp = namespace_of(whole)
     query_kinds = _group_by_length(query_lengths, whole)
     target_kinds = _group_by_length(target_lengths, whole)
@@ -132,8 +132,7 @@ def _pairwise_chamfer(
 
 
 def _group_by_length(lengths: Sequence[int], whole: AnyArray) -> list[tuple[int, AnyArray, AnyArray]]:
-    """For each distinct length, the positions of its videos in the concatenated frames, and the numbers of these
-    videos."""
+    """Return, for each distinct length, the positions of its videos in the concatenated frames, and their indices."""
     xp = namespace_of(whole)
     starts = [0]
     for length in lengths:

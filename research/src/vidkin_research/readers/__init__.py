@@ -1,1 +1,1 @@
-"""Readers of public sets of images, in their published layouts."""
+"""Readers for public image and video sets in their published layouts."""

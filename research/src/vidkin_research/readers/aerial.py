@@ -1,4 +1,4 @@
-"""Reader of clips of aircraft, birds, drones and helicopters in the sky, in visible and infrared light."""
+"""Reader for clips of aircraft, birds, drones and helicopters in the sky, in visible and infrared light."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _WHERE = (
 )
 _NAME = re.compile(r"(ir|v)_([a-z]+)_(\d+)$", re.IGNORECASE)
 
-# Clips of one recording, as ranges of numbers: clips at most three numbers apart whose first or last frames differ by
-# less than 3 out of 255 gray levels on average, at 64 pixels. A split by file would put the same sky, a second later,
-# into train and test.
+# Ranges of clip numbers from the same recording: clips at most three numbers apart whose first or last frames differ by
+# less than 3 out of 255 gray levels on average, at 64 pixels. A split by file would put the same sky, one second later,
+# into both train and test.
 _RECORDINGS = {
     "ir_airplane": "11-13 21-22 27-32 33-34 44-45 52-53 54-55 67-69",
     "ir_bird": "11-12 30-31 50-52 56-58",
@@ -38,20 +38,20 @@ _RECORDINGS = {
 def read_aerial(
     source: str | os.PathLike[str], *, test: float = 0.3, validation: float = 0.1, seed: int = 0
 ) -> LabelledSet:
-    """Open a folder ``object/sensor/<ir|v>_<object>_<number>.mp4``.
+    """Open a folder with ``object/sensor/<ir|v>_<object>_<number>.mp4``.
 
     The object (airplane, bird, drone, helicopter) is the category, the sensor (infrared, visible) the subcategory.
-    The published clips are ten-second cuts, often of one recording; consecutive clips are one group and stay on one
-    side of the split.
+    The published clips are ten-second excerpts, often from the same recording; the clips of a recording are one group
+    and stay in the same split.
 
     Args:
         source: The folder.
-        test: Share of the clips of each subcategory for the test; recordings stay whole.
-        validation: Share for validation.
-        seed: Seed of the division.
+        test: Fraction of the clips in each subcategory for testing; recordings are not split.
+        validation: Fraction for validation.
+        seed: Random seed for the split.
 
     Returns:
-        Kind ``"video"``; the group is the recording.
+        A set of kind ``"video"``; the group is the recording.
 
     Raises:
         DatasetError: The folder does not have this layout.
@@ -64,7 +64,7 @@ def read_aerial(
         for path in iter_files(sensor, VIDEO_EXTENSIONS)
     ]
     if not items:
-        raise DatasetError(f"{folder}: has no object/sensor/*.mp4; get them from {_WHERE}")
+        raise DatasetError(f"{folder}: no object/sensor/*.mp4; get them from {_WHERE}")
     labelled = LabelledSet("aerial", "video", tuple(items), folder)
     return make_split(labelled, test=test, validation=validation, seed=seed)
 
@@ -72,7 +72,7 @@ def read_aerial(
 def _recording(path: Path) -> str:
     match = _NAME.match(path.stem)
     if match is None:
-        raise DatasetError(f"{path}: is not named <ir|v>_<object>_<number>; get the clips from {_WHERE}")
+        raise DatasetError(f"{path}: must be named <ir|v>_<object>_<number>; get the clips from {_WHERE}")
     family, number = f"{match[1]}_{match[2]}".lower(), int(match[3])
     for span in _RECORDINGS.get(family, "").split():
         first, last = (int(value) for value in span.split("-"))

@@ -1,4 +1,4 @@
-"""Reader of FGVC-Aircraft."""
+"""Reader for FGVC-Aircraft."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def read_aircraft(
 
     Args:
         source: The folder.
-        level: The label: 100 variants (as in published figures), 70 families or 41 manufacturers.
+        level: Label level: 100 variants (as in published results), 70 families or 41 manufacturers.
 
     Returns:
-        One level of labels, ``/`` in names replaced by ``-``; the published split.
+        A set with one level of labels, with ``/`` in names replaced by ``-``, and the published split.
 
     Raises:
-        DatasetError: A part is missing or damaged; the message names it and where to get it.
+        DatasetError: A file is missing or damaged; the message says which and where to get it.
     """
     check_choice("level", level, _LEVELS)
     nested = os.path.join(source, "data")

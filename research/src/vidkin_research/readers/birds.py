@@ -1,4 +1,4 @@
-"""Reader of NABirds."""
+"""Reader for NABirds."""
 
 from __future__ import annotations
 
@@ -21,14 +21,16 @@ def read_nabirds(source: str | os.PathLike[str], *, validation: float = 0.0, see
 
     Args:
         source: The folder.
-        validation: Share of each class's training photographs used for validation; the set has no validation split.
-        seed: Seed of that choice.
+        validation: Fraction of each class's training photographs to use for validation; the set has no validation
+            split.
+        seed: Random seed for choosing them.
 
     Returns:
-        One level of labels, the classes that have photographs; classes with the same name get their number appended.
+        A set with one level of labels, the classes with photographs; classes that share a name get their number
+        appended.
 
     Raises:
-        DatasetError: A part is missing or damaged; the message names it and where to get it.
+        DatasetError: A file is missing or damaged; the message says which and where to get it.
     """
     folder = open_published(source, "NABirds", _WHERE, ["images", *_LISTS])
     paths, classes, names, splits = (

@@ -1,4 +1,4 @@
-"""Reader of Stanford Cars."""
+"""Reader for Stanford Cars."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ def read_cars(source: str | os.PathLike[str], *, validation: float = 0.0, seed: 
 
     Args:
         source: The folder.
-        validation: Share of each class's training photographs used for validation; the set has no validation split.
-        seed: Seed of that choice.
+        validation: Fraction of each class's training photographs to use for validation; the set has no validation
+            split.
+        seed: Random seed for choosing them.
 
     Returns:
-        One level of labels (make, model and year), ``/`` in names replaced by ``-``; the published split.
+        A set with one level of labels (make, model and year), with ``/`` in names replaced by ``-``, and the published
+        split.
 
     Raises:
-        DatasetError: A part is missing or damaged; the message names it and where to get it.
+        DatasetError: A file is missing or damaged; the message says which and where to get it.
     """
     needed = ["cars_train", "cars_test", "devkit/cars_meta.mat", f"devkit/{_LISTS['train']}"]
     folder = open_published(source, "Stanford Cars", _WHERE, needed)
@@ -37,7 +39,7 @@ def read_cars(source: str | os.PathLike[str], *, validation: float = 0.0, seed: 
         folder / _LISTS["test"],
     )
     if not lists["test"].is_file():
-        raise DatasetError(f"{folder}: lacks {_LISTS['test']}, the labels of the test; get it from {_WHERE}")
+        raise DatasetError(f"{folder}: missing {_LISTS['test']}, the test labels; get it from {_WHERE}")
     (names,) = read_matlab(folder / "devkit" / "cars_meta.mat", "class_names")
     items = []
     for split, path in lists.items():

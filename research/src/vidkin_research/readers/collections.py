@@ -1,4 +1,4 @@
-"""The public collections used in the publications: folder, published number of items, and source."""
+"""Public collections used in the publications, with folder, published number of items, and source."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class PublicCollection:
     """A public collection.
 
     Attributes:
-        name: Name of the collection, of its reader, and of its folder in the folder of the data.
+        name: Name of the collection, of its reader, and of its folder in the data folder.
         video: Whether its items are videos.
         items: Published number of items.
         classes: Published number of subcategories.
-        has_categories: Whether it has two levels of labels, as quadlets need.
+        has_categories: Whether it has two levels of labels, as quadlets require.
         where: Where to get it.
         options: Options of its reader.
         about: Short description.
@@ -46,7 +46,7 @@ PUBLIC_COLLECTIONS: tuple[PublicCollection, ...] = (
         has_categories=True,
         where="www.robots.ox.ac.uk/~vgg/data/pets",
         options=_HELD,
-        about="photographs of 25 breeds of dogs and 12 of cats (CnD)",
+        about="photographs of 25 dog breeds and 12 cat breeds (CnD)",
     ),
     PublicCollection(
         name="head_pose",
@@ -54,7 +54,7 @@ PUBLIC_COLLECTIONS: tuple[PublicCollection, ...] = (
         classes=270,
         has_categories=True,
         where="robotics.csie.ncku.edu.tw/Databases/FaceDetect_PoseEstimate.htm",
-        about="heads of 90 people who look to the front, the left or the right (FcP)",
+        about="heads of 90 people facing front, left or right (FcP)",
     ),
     PublicCollection(
         name="zappos",
@@ -62,7 +62,7 @@ PUBLIC_COLLECTIONS: tuple[PublicCollection, ...] = (
         classes=21,
         has_categories=True,
         where="vision.cs.utexas.edu/projects/finegrained/utzap50k",
-        about="shoes of a catalog, four categories and 21 types (FtW)",
+        about="catalog photographs of shoes in 4 categories and 21 types (FtW)",
     ),
     PublicCollection(
         name="vb100",
@@ -70,24 +70,24 @@ PUBLIC_COLLECTIONS: tuple[PublicCollection, ...] = (
         items=307,
         classes=21,
         has_categories=True,
-        where="VB100 (Ge et al. 2016) as birds/SPECIES/*.mp4, and your own videos of dogs as dogs/BREED/*.mp4, as "
+        where="VB100 (Ge et al. 2016) as birds/SPECIES/*.mp4, and your own dog videos as dogs/BREED/*.mp4, because "
         "those of the paper are not public",
         options={**_HELD, "species": 12},
-        about="videos of 12 species of birds and 9 breeds of dogs (Dog-Birds)",
+        about="videos of 12 bird species and 9 dog breeds (Dog-Birds)",
     ),
     PublicCollection(
         name="flowers102",
         items=8189,
         classes=102,
         where="www.robots.ox.ac.uk/~vgg/data/flowers/102",
-        about="photographs of 102 flowers",
+        about="photographs of 102 flower species",
     ),
     PublicCollection(
         name="aircraft",
         items=10000,
         classes=100,
         where="www.robots.ox.ac.uk/~vgg/data/fgvc-aircraft",
-        about="photographs of 100 variants of aircraft",
+        about="photographs of 100 aircraft variants",
     ),
     PublicCollection(
         name="nabirds",
@@ -108,21 +108,21 @@ PUBLIC_COLLECTIONS: tuple[PublicCollection, ...] = (
         items=20580,
         classes=120,
         where="vision.stanford.edu/aditya86/ImageNetDogs",
-        about="photographs of 120 breeds of dogs",
+        about="photographs of 120 dog breeds",
     ),
 )
-"""Sets of the Radial loss paper, then those of the two-head classifier."""
+"""The sets of the Radial loss paper, then those of the two-head classifier."""
 
 
 def public_collection(name: str) -> PublicCollection:
-    """Find the collection with this name.
+    """Find a collection by name.
 
     Raises:
-        InvalidArgumentError: The name is unknown; the message lists the names.
+        InvalidArgumentError: The name is unknown; the message lists the known names.
     """
     for collection in PUBLIC_COLLECTIONS:
         if collection.name == name:
             return collection
     raise InvalidArgumentError(
-        f"a public collection must be one of {', '.join(each.name for each in PUBLIC_COLLECTIONS)}; got {name!r}"
+        f"a public collection must be one of {', '.join(each.name for each in PUBLIC_COLLECTIONS)}, got {name!r}"
     )

@@ -1,4 +1,4 @@
-"""Reader of Stanford Dogs."""
+"""Reader for Stanford Dogs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ def read_dogs(source: str | os.PathLike[str], *, validation: float = 0.0, seed: 
 
     Args:
         source: The folder.
-        validation: Share of each breed's training photographs used for validation; the set has no validation split.
-        seed: Seed of that choice.
+        validation: Fraction of each breed's training photographs to use for validation; the set has no validation
+            split.
+        seed: Random seed for choosing them.
 
     Returns:
-        One level of labels, the breeds (``Chihuahua``); the published split.
+        A set with one level of labels, the breeds (``Chihuahua``), and the published split.
 
     Raises:
-        DatasetError: A part is missing or damaged; the message names it and where to get it.
+        DatasetError: A file is missing or damaged; the message says which and where to get it.
     """
     folder = open_published(source, "Stanford Dogs", _WHERE, ["Images", "train_list.mat", "test_list.mat"])
     items = []
@@ -35,7 +36,7 @@ def read_dogs(source: str | os.PathLike[str], *, validation: float = 0.0, seed: 
             breed = file.partition("/")[0].partition("-")[2].replace("_", " ")
             if not breed:
                 raise DatasetError(
-                    f"{folder / f'{split}_list.mat'}: {file[:60]!r} is not wordnet-breed/file; get it from {_WHERE}"
+                    f"{folder / f'{split}_list.mat'}: {file[:60]!r} must be wordnet-breed/file; get it from {_WHERE}"
                 )
             items.append(
                 LabelledItem(path=folder / "Images" / file, category=class_name(breed), group=file, split=split)

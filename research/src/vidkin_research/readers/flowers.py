@@ -1,4 +1,4 @@
-"""Reader of Oxford Flowers-102."""
+"""Reader for Oxford Flowers-102."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _SPLITS = {"trnid": "train", "valid": "validation", "tstid": "test"}
 def read_flowers102(source: str | os.PathLike[str]) -> LabelledSet:
     """Open a folder with ``jpg/image_00001.jpg``, ``imagelabels.mat`` and ``setid.mat``.
 
-    One level of labels, ``001`` to ``102``: the published files have no names. The published split.
+    The set has the published split and one level of labels, ``001`` to ``102``, because the published files contain no
+    names.
 
     Raises:
-        DatasetError: A part is missing or damaged; the message names it and where to get it.
+        DatasetError: A file is missing or damaged; the message says which and where to get it.
     """
     folder = open_published(source, "Flowers-102", _WHERE, ["jpg", "imagelabels.mat", "setid.mat"])
     (labels,) = read_matlab(folder / "imagelabels.mat", "labels")

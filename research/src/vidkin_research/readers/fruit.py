@@ -1,4 +1,4 @@
-"""Reader of turntable videos of fruit, made from Fruits-360."""
+"""Reader for turntable videos of fruit, made from Fruits-360."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _WHERE = "the images of Fruits-360, github.com/Horea94/Fruit-Images-Dataset, one
 
 
 def read_fruit(source: str | os.PathLike[str], *, validation: float = 0.0) -> LabelledSet:
-    """Open a folder ``category/variety/axis*.mp4``: one video per axis of rotation.
+    """Open a folder with ``category/variety/axis*.mp4``, one video per axis of rotation.
 
-    The first axis of each variety is train (and gallery), all others are test (and queries), so that no axis is on both
-    sides. A variety with one axis has no queries; each variety has a single train video, so positives are excerpts of
-    it.
+    The first axis of each variety is train (and gallery), all others are test (and queries), so that no axis is in both
+    splits. A variety with one axis has no queries; each variety has a single training video, whose excerpts are the
+    positives.
 
     Args:
         source: The folder.
-        validation: Share at the end of each train video that becomes an item of validation instead, as 0.25 for
-            the last quarter of a turn: unseen sides of the fruit, so that settings can be chosen without the test.
+        validation: Fraction at the end of each training video to use for validation, for example 0.25 for the last
+            quarter turn: unseen sides of the fruit, so that settings can be chosen without the test split.
 
     Returns:
-        Kind ``"video"``; the group is the variety and the axis (with a validation split: and the excerpt).
+        A set of kind ``"video"``; the group is the variety and the axis, and with a validation split also the excerpt.
 
     Raises:
         DatasetError: The folder does not have this layout.
@@ -40,15 +40,15 @@ def read_fruit(source: str | os.PathLike[str], *, validation: float = 0.0) -> La
     for category in list_folders(folder):
         for variety in list_folders(category):
             videos = list(iter_files(variety, {".mp4"}))
-            for place, path in enumerate(videos):
+            for axis, path in enumerate(videos):
                 item = LabelledItem(
                     path=path,
                     category=category.name,
                     subcategory=variety.name,
                     group=f"{variety.name}/{path.stem}",
-                    split="test" if place else "train",
+                    split="test" if axis else "train",
                 )
-                if place or not validation:
+                if axis or not validation:
                     items.append(item)
                     continue
                 info = probe(item.path)
@@ -57,14 +57,14 @@ def read_fruit(source: str | os.PathLike[str], *, validation: float = 0.0) -> La
                 if not 0 < count < frames:
                     raise InvalidArgumentError(
                         f"validation {validation} leaves {count} of the {frames} frames of {item.path} to train; "
-                        "choose a share that leaves frames on both sides"
+                        "choose a fraction that leaves frames in both splits"
                     )
-                # Halfway between two frames, so that rounding of times has no effect.
+                # Split halfway between two frames, so that rounding has no effect.
                 middle = (count - 0.5) / info.frame_rate
                 items += [
                     replace(item, end=middle, group=f"{item.group}/before"),
                     replace(item, start=middle, group=f"{item.group}/after", split="validation"),
                 ]
     if not items:
-        raise DatasetError(f"{folder}: has no category/variety/axis*.mp4; make it from {_WHERE}")
+        raise DatasetError(f"{folder}: no category/variety/axis*.mp4; make them from {_WHERE}")
     return LabelledSet("fruit", "video", tuple(items), folder)

@@ -1,4 +1,4 @@
-"""Reader of the Grocery Store data set: photographs of fruit, vegetables and packages in shops."""
+"""Reader for the Grocery Store data set: photographs of fruit, vegetables and packages in shops."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def read_grocery(
 ) -> LabelledSet:
     """Open a folder ``split/super/coarse/fine/*.jpg`` (or ``split/super/coarse/*.jpg``).
 
-    The splits ``train``, ``val`` and ``test`` are used as published.
+    The published splits ``train``, ``val`` and ``test`` are used.
 
-    Two of the three levels of labels become category and subcategory. With the default, super (fruit, vegetables,
-    packages) and fine, every category has several subcategories, as quadlets require. With coarse as category the
-    intermediates are closer (another brand of milk), but 31 of the 43 coarse classes of the published set have only one
-    fine class and so no intermediates; queries are then drawn from the other 12.
+    Two of the three label levels become category and subcategory. With the default, super (fruit, vegetables, packages)
+    and fine, every category has several subcategories, as quadlets require. With coarse as the category, the
+    intermediates are closer (another brand of milk), but 31 of the 43 published coarse classes have only one fine class
+    and thus no intermediates; queries then come from the other 12.
 
     Args:
         source: The folder.
@@ -38,7 +38,7 @@ def read_grocery(
         subcategory: Level of the subcategory, below that of the category.
 
     Returns:
-        Kind ``"image"``; every photograph is its own group.
+        A set of kind ``"image"``; every photograph is its own group.
 
     Raises:
         DatasetError: The folder does not have this layout.
@@ -51,18 +51,18 @@ def read_grocery(
     folder = require_folder(source, "the Grocery Store data set", _WHERE)
     missing = [name for name in _SPLITS if not (folder / name).is_dir()]
     if missing:
-        raise DatasetError(f"{folder}: lacks the folders {', '.join(missing)}; get the set from {_WHERE}")
+        raise DatasetError(f"{folder}: missing the folders {', '.join(missing)}; get the set from {_WHERE}")
     items = []
     coarse_of: dict[tuple[str, str], str] = {}
     for split, name in _SPLITS.items():
         for path in iter_files(folder / split, IMAGE_EXTENSIONS, deep=True):
             parts = path.relative_to(folder / split).parts
-            # In the published set, a coarse class with one fine class contains its photographs directly.
+            # In the published set, a coarse class with a single fine class contains its photographs directly.
             if len(parts) not in (3, 4):
-                raise DatasetError(f"{path}: is not at split/super/coarse/fine/*.jpg; get the set from {_WHERE}")
+                raise DatasetError(f"{path}: must be at split/super/coarse/fine/*.jpg; get the set from {_WHERE}")
             level = dict(zip(_LEVELS, (*parts[:-1], parts[-2]), strict=False))
-            # The published val folder has another name for the mushrooms' coarse class; the name in train, which comes
-            # first, is used.
+            # The published val folder uses another name for the mushrooms' coarse class; use the name in train,
+            # which comes first.
             level["coarse"] = coarse_of.setdefault((level["super"], level["fine"]), level["coarse"])
             items.append(
                 LabelledItem(
@@ -74,5 +74,5 @@ def read_grocery(
                 )
             )
     if not items:
-        raise DatasetError(f"{folder}: holds no photographs; get the set from {_WHERE}")
+        raise DatasetError(f"{folder}: no photographs; get the set from {_WHERE}")
     return LabelledSet("grocery", "image", tuple(items), folder)

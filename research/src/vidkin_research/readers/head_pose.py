@@ -1,4 +1,4 @@
-"""Reader of photographs of heads that face the front, the left and the right (FcP in the Radial loss paper)."""
+"""Reader for photographs of heads facing front, left and right (FcP in the Radial loss paper)."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _WHERE = (
 _POSES = ("front", "left", "right")
 
 NCKU = r"^A_(?P<subject>\d{2})_(?P<pan>[+-]?\d{1,2})$"
-"""Names of the set of the Robotics Lab of NCKU, which the paper used: ``Subject01/A_01_+15.jpg``, person and pan.
+"""File names of the NCKU Robotics Lab set, which the paper used: ``Subject01/A_01_+15.jpg``, with person and pan.
 
-Names of photographs begin with A; names with B are mirror images, which are left out.
+Names of photographs begin with A; those with B are mirror images, which are left out.
 """
 
 _MAX_ANGLE_NCKU = 50.0
 
 POINTING_04 = r"person(?:ne)?(?P<subject>\d{2})(?P<series>\d)\d{2}[+-]\d+(?P<pan>[+-]\d+)$"
-"""Names of Pointing'04: person, subject, series, number, tilt, pan."""
+"""File names of Pointing'04: person, subject, series, number, tilt, pan."""
 
 
 def read_head_pose(
@@ -46,29 +46,29 @@ def read_head_pose(
     validation: float = 0.1,
     seed: int = 0,
 ) -> LabelledSet:
-    """Open a set of faces; the pose is the category, the person in this pose the subcategory.
+    """Open a set of faces; the pose is the category, and the person in this pose the subcategory.
 
-    Two layouts: folders ``front/subject/*.jpg``, ``left/...``, ``right/...``; or files anywhere below the folder whose
+    There are two layouts: folders ``front/subject/*.jpg``, ``left/...``, ``right/...``; or files at any depth whose
     names contain the person and the angle. If names also contain a series, as in Pointing'04, the last series of each
-    person is the test and the rest train; otherwise photographs are divided one by one. The choice of left and right
-    only affects names, not figures.
+    person is used for testing and the rest for training; otherwise photographs are split individually. The choice of
+    left and right only affects names, not results.
 
     The paper used 1,890 photographs of the NCKU set (90 subjects, 37 photographs each, one every 5 degrees), which is
-    21 per subject, without saying which. Here they are the 21 from -50 to 50 degrees: with up to 15 degrees as the
-    front, seven of each pose.
+    21 per subject, without saying which. Here they are the 21 from -50 to 50 degrees: seven of each pose, with up to 15
+    degrees as the front.
 
     Args:
         source: The folder.
-        pattern: Regular expression, searched in the names without extension, with the groups ``subject`` and ``pan``
-            (degrees with sign), and ``series`` if there is one. None: `NCKU` if it matches any file, else
+        pattern: Regular expression to search for in names without extension, with the groups ``subject`` and ``pan``
+            (signed degrees), and ``series`` if there is one. Default: `NCKU` if it matches any file, else
             `POINTING_04`.
         front: Maximum angle in degrees that counts as the front.
-        widest: Maximum angle in degrees; other photographs are left out. None: 50 for the NCKU set, no limit for
+        widest: Maximum angle in degrees; other photographs are left out. Default: 50 for the NCKU set, no limit for
             others.
         negative: Direction of a negative pan.
-        test: Share of the photographs of each subcategory for the test, if there are no series.
-        validation: Share for validation; with series, it is taken from train.
-        seed: Seed of the division.
+        test: Fraction of the photographs in each subcategory for testing, if there are no series.
+        validation: Fraction for validation; with series, it is taken from the training photographs.
+        seed: Random seed for the split.
 
     Raises:
         DatasetError: The folder has neither layout.
@@ -85,7 +85,7 @@ def read_head_pose(
     lacking = sorted({"subject", "pan"} - set(names.groupindex))
     if lacking:
         raise InvalidArgumentError(
-            f"pattern {pattern!r} lacks the groups {', '.join(lacking)}; write them as "
+            f"pattern {pattern!r} must have the groups {', '.join(lacking)}; write them as "
             "(?P<subject>...) and (?P<pan>...)"
         )
     if not 0 <= front < 180:
@@ -97,7 +97,7 @@ def read_head_pose(
     there = sorted({path.name for path in list_folders(folder)} & set(_POSES))
     if there and len(there) < len(_POSES):
         missing = sorted(set(_POSES) - set(there))
-        raise DatasetError(f"{folder}: has {', '.join(there)} but lacks {', '.join(missing)}; get {_WHERE}")
+        raise DatasetError(f"{folder}: has {', '.join(there)} but not {', '.join(missing)}; get {_WHERE}")
     if there:
         items = [
             LabelledItem(
@@ -132,7 +132,7 @@ def _by_angle(
     latest: dict[str, str] = {}
     for path in iter_files(folder, IMAGE_EXTENSIONS, deep=True):
         match = names.search(path.stem)
-        # Pointing'04 repeats its frontal photographs in a folder of their own.
+        # Pointing'04 repeats its frontal photographs in a separate folder.
         if match is None or path.parent.name.lower() == "front":
             continue
         if widest is not None and abs(float(match["pan"])) > widest:

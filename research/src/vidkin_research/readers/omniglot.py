@@ -1,4 +1,4 @@
-"""Reader of Omniglot: characters of many alphabets, drawn once each by twenty people."""
+"""Reader for Omniglot: characters of many alphabets, each drawn by twenty people."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ def read_omniglot(
 
     Args:
         source: The folder.
-        kind: ``"images"`` of the finished characters, or ``"strokes"``: films of the writing.
+        kind: ``"images"`` of the finished characters, or ``"strokes"`` (videos of the drawing).
         split: ``"drawer"``: for all characters, the first ``train`` drawers are train, the next ``validation`` ones
-            validation, and the rest test, so that each person is in one split. ``"character"``: a share of the
-            characters of
-            each alphabet is held out, with all drawers, in the same proportions, so that test characters are unseen.
-        train: Number of the 20 drawers for training.
-        validation: Number of drawers for validation; the rest is the test.
-        seed: Seed of the choice of held-out characters; drawers are taken by number.
+            validation, and the rest test, so that each person is in one split. ``"character"``: characters of each
+            alphabet are held out with all drawers, in the same proportions, so that test characters are unseen.
+        train: Number of drawers (out of 20) for training.
+        validation: Number of drawers for validation; the rest are for testing.
+        seed: Random seed for choosing held-out characters; drawers are taken in order.
 
     Returns:
-        Kind ``"image"`` or ``"strokes"``; the group is the drawer, or the character if characters are held out.
+        A set of kind ``"image"`` or ``"strokes"``; the group is the drawer, or the character if characters are held
+        out.
 
     Raises:
         DatasetError: There are no archives or unpacked folders of this kind, or they contain something else.
@@ -61,7 +61,7 @@ def read_omniglot(
         raise InvalidArgumentError(f"split must be drawer or character, got {split!r}")
     if not (train >= 1 and validation >= 0 and train + validation < _DRAWERS):
         raise InvalidArgumentError(
-            f"train {train} and validation {validation} must leave drawers of the {_DRAWERS} for the test"
+            f"train {train} and validation {validation} must leave some of the {_DRAWERS} drawers for testing"
         )
     folder = require_folder(source, "Omniglot", _WHERE)
     drawings: dict[tuple[str, str, str], tuple[Path, str]] = {}
@@ -90,7 +90,7 @@ def read_omniglot(
 
 
 def _drawings(folder: Path, kind: str) -> Iterator[tuple[Path, str, re.Match[str]]]:
-    """(file or archive, member, parts of the name) of all drawings, unpacked files first."""
+    """Yield (file or archive, member, parsed name) of all drawings, unpacked files first."""
     for path in sorted(folder.glob(f"{kind}_*/*/*/*")):
         match = _MEMBER.search(path.as_posix())
         if match is not None:
@@ -100,7 +100,9 @@ def _drawings(folder: Path, kind: str) -> Iterator[tuple[Path, str, re.Match[str
             with zipfile.ZipFile(path) as archive:
                 names = archive.namelist()
         except zipfile.BadZipFile as error:
-            raise DatasetError(f"{path}: is not a whole zip archive ({error}); get it again: {_WHERE}") from error
+            raise DatasetError(
+                f"{path}: damaged or incomplete zip archive ({error}); get it again from {_WHERE}"
+            ) from error
         for name in names:
             match = _MEMBER.search(name)
             if match is not None and not name.startswith("__MACOSX"):

@@ -1,4 +1,4 @@
-"""Reader of Oxford-IIIT Pet: photographs of 25 breeds of dogs and 12 of cats (CnD in the Radial loss paper)."""
+"""Reader for Oxford-IIIT Pet: photographs of 25 dog breeds and 12 cat breeds (CnD in the Radial loss paper)."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def read_pet(source: str | os.PathLike[str], *, validation: float = 0.0, seed: i
 
     Args:
         source: The folder.
-        validation: Share of each breed's training photographs used for validation.
-        seed: Seed of that choice.
+        validation: Fraction of each breed's training photographs to use for validation.
+        seed: Random seed for choosing them.
 
     Raises:
-        DatasetError: Lists or photographs are missing, or a list is not in its format.
+        DatasetError: Lists or photographs are missing, or a list is malformed.
     """
     folder = require_folder(source, "Oxford-IIIT Pet", _WHERE)
     needed = [folder / "images", *(folder / "annotations" / name for name in _LISTS)]
     missing = [path.relative_to(folder).as_posix() for path in needed if not path.exists()]
     if missing:
-        raise DatasetError(f"{folder}: lacks {', '.join(missing)}; get {_WHERE}")
+        raise DatasetError(f"{folder}: missing {', '.join(missing)}; get {_WHERE}")
     items = tuple(
         replace(item, split=split)
         for name, split in _LISTS.items()
@@ -46,7 +46,7 @@ def read_pet(source: str | os.PathLike[str], *, validation: float = 0.0, seed: i
     absent = [item.path.name for item in items if not item.path.is_file()]
     if absent:
         raise DatasetError(
-            f"{folder / 'images'} lacks {len(absent)} of {len(items)} photographs, the first is {absent[0]}; "
+            f"{folder / 'images'}: missing {len(absent)} of {len(items)} photographs, the first is {absent[0]}; "
             f"get {_WHERE}"
         )
     labelled = LabelledSet("pet", "image", items, folder)
@@ -64,7 +64,7 @@ def _read_list(folder: Path, path: Path) -> Iterator[LabelledItem]:
         breed = cells[0].rpartition("_")[0]
         if len(cells) != 4 or cells[2] not in _SPECIES or not breed:
             raise DatasetError(
-                f"{path}, line {number}: {line[:60]!r} is not 'Breed_number class species breed' with species 1 (cat) "
+                f"{path}, line {number}: {line[:60]!r} must be 'Breed_number class species breed' with species 1 (cat) "
                 "or 2 (dog)"
             )
         yield LabelledItem(

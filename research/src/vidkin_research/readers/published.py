@@ -1,4 +1,4 @@
-"""Helpers for readers of published image sets: complete folders, MATLAB lists, names of classes."""
+"""Helpers for readers of published image sets: completeness checks, MATLAB lists and class names."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ __all__ = ["class_name", "finish", "open_published", "read_columns", "read_matla
 
 
 def open_published(source: str | os.PathLike[str], what: str, where: str, needed: Sequence[str]) -> Path:
-    """Return the folder of a set, checked to have all of these files and folders.
+    """Return the folder of a set after checking that it contains all of these files and folders.
 
     Raises:
-        DatasetError: The path is not a folder, or lacks some of them; the message lists them and says where to get the
+        DatasetError: The path is not a folder, or files are missing; the message lists them and says where to get the
             set.
     """
     folder = require_folder(source, what, where)
     missing = [name for name in needed if not (folder / name).exists()]
     if missing:
-        raise DatasetError(f"{folder}: lacks {', '.join(missing)} of {what}; get it from {where}")
+        raise DatasetError(f"{folder}: missing {', '.join(missing)} of {what}; get it from {where}")
     return folder
 
 
 def read_columns(path: Path, *, cells: int) -> list[list[str]]:
-    """Read the lines of a list, split at spaces into this many cells; the last cell may contain spaces.
+    """Read the lines of a list, split at whitespace into this many cells; the last cell may contain spaces.
 
     Raises:
         DatasetError: A line has fewer cells.
@@ -51,10 +51,10 @@ def read_columns(path: Path, *, cells: int) -> list[list[str]]:
 
 
 def read_matlab(path: Path, *names: str) -> list[NDArray[Any]]:
-    """Read flat arrays of a MATLAB file; nothing in it is executed.
+    """Read arrays from a MATLAB file, flattened; nothing in it is executed.
 
     Raises:
-        DatasetError: The file cannot be read, or lacks one of the names.
+        DatasetError: The file cannot be read, or one of the names is missing.
     """
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
@@ -62,28 +62,28 @@ def read_matlab(path: Path, *names: str) -> list[NDArray[Any]]:
     try:
         content = loadmat(path, squeeze_me=True)
         return [np.atleast_1d(content[name]) for name in names]
-    # scipy raises NotImplementedError for files of MATLAB 7.3, which are HDF5.
+    # scipy raises NotImplementedError for MATLAB 7.3 files, which are HDF5.
     except (OSError, ValueError, TypeError, NotImplementedError, KeyError, MatReadError) as error:
         raise DatasetError(f"{path}: cannot be read as a MATLAB file with {', '.join(names)}: {error}") from error
 
 
 def class_name(name: str) -> str:
-    """A published name as a label, in which ``/`` would divide levels: ``F/A-18`` becomes ``F-A-18``."""
+    """Convert a published name to a label, where ``/`` would separate levels: ``F/A-18`` becomes ``F-A-18``."""
     return " ".join(str(name).replace("/", "-").split())
 
 
 def finish(
     name: str, folder: Path, items: Sequence[LabelledItem], where: str, *, validation: float, seed: int
 ) -> LabelledSet:
-    """Make the set after checking that all photographs exist.
+    """Create the set after checking that all photographs exist.
 
     Args:
         name: Name of the set.
         folder: Folder of the set.
         items: Items with the published split.
         where: Where to get missing photographs.
-        validation: Share of each class's training items used for validation; 0: only the published split.
-        seed: Seed of that choice.
+        validation: Fraction of each class's training items to use for validation; 0 for the published split only.
+        seed: Random seed for choosing them.
 
     Raises:
         DatasetError: Photographs are missing.
@@ -91,7 +91,7 @@ def finish(
     absent = [item.path for item in items if not item.path.is_file()]
     if absent or not items:
         first = f", the first is {absent[0].relative_to(folder)}" if absent else ""
-        raise DatasetError(f"{folder}: lacks {len(absent)} of {len(items)} photographs{first}; get them from {where}")
+        raise DatasetError(f"{folder}: missing {len(absent)} of {len(items)} photographs{first}; get them from {where}")
     labelled = LabelledSet(name, "image", tuple(items), folder)
     if not validation:
         return labelled

@@ -1,4 +1,4 @@
-"""Convert labels of SoccerNet-v2 to labels of shots, for one half of a game or for every half below a folder."""
+"""Convert SoccerNet-v2 labels to shot labels, for one half of a game or for every half in a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vidkin.shots import ShotAnnotation, VideoAnnotation
 from vidkin.shots.labels import read_json_object
 
 SOCCERNET_EVENTS = ("Goal", "Penalty", "Shots off target", "Shots on target")
-"""SoccerNet-v2 actions in which the ball is hit toward the goal: critical events according to the sources."""
+"""SoccerNet-v2 actions in which the ball is kicked toward the goal: the critical events of the sources."""
 
 _SOCCERNET_ACTIONS = (
     *SOCCERNET_EVENTS,
@@ -49,10 +49,10 @@ def read_soccernet(
     events: Sequence[str] = SOCCERNET_EVENTS,
     before: float | None = None,
 ) -> VideoAnnotation:
-    """Labels of one half of a game from SoccerNet-v2's ``Labels-v2.json``.
+    """Read the labels of one half of a game from SoccerNet-v2's ``Labels-v2.json``.
 
-    An event makes the shot that contains it critical: its frames up to and including the frame of the event. Events
-    that the broadcast does not show are left out.
+    A shot that contains an event is critical up to and including the frame of the event. Events that the broadcast does
+    not show are left out.
 
     Args:
         labels: ``Labels-v2.json`` of the game.
@@ -60,19 +60,19 @@ def read_soccernet(
         fps: Frames per second of the video.
         frames: Number of frames of the video.
         half: Half of the game in the video: 1 or 2.
-        cameras: ``Labels-cameras.json`` of the same game, whose camera changes are the cuts. They are incomplete for
-            some games, so shots can be passed instead.
-        shots: [start, end) frames of the shots, for example from a detector. Exactly one of the two is required.
-        events: Labels of critical actions, out of the 17 in SoccerNet-v2.
-        before: Maximum critical seconds before the event; default: the whole shot up to the event. Set it (windows in
-            the sources last 2 s) to draw quadlets, which also need non-critical frames.
+        cameras: ``Labels-cameras.json`` of the same game, whose camera changes are the cuts. It is incomplete for some
+            games, so shots can be passed instead.
+        shots: [start, end) frames of the shots, for example from a detector. Pass either this or ``cameras``.
+        events: Critical actions, out of the 17 in SoccerNet-v2.
+        before: Maximum length in seconds of the critical part before the event; default: the whole shot up to the
+            event. Set it to sample quadlets, which also need non-critical frames (windows in the sources last 2 s).
 
     Raises:
         InvalidArgumentError: A file does not have SoccerNet's format, or an argument is out of range.
     """
     check_choice("half", half, (1, 2))
     if (cameras is None) == (shots is None):
-        raise InvalidArgumentError("exactly one of cameras (Labels-cameras.json) and shots must be given")
+        raise InvalidArgumentError("pass either cameras (Labels-cameras.json) or shots")
     if not 0 < fps < math.inf or frames < 1:
         raise InvalidArgumentError(f"fps and frames must be above 0, got {fps} and {frames}")
     if before is not None and not 0 < before < math.inf:
@@ -119,19 +119,19 @@ class SoccerNetHalf:
 
 
 def find_soccernet_halves(folder: PathLike) -> list[SoccerNetHalf]:
-    """Find every half below a folder ``league/season/game/``, the layout of SoccerNet-v2.
+    """Find every half in a folder with SoccerNet-v2's layout ``league/season/game/``.
 
-    A half is ``1_224p.mkv``, else ``1_720p.mkv``, else ``1.mkv`` or another video with these names. The untrimmed
-    ``1_HQ.mkv`` is not used: the labels count from the kick-off.
+    The video of a half is ``1_224p.mkv``, else ``1_720p.mkv``, else ``1.mkv``, or has one of these names with another
+    extension. The untrimmed ``1_HQ.mkv`` is not used, because the labels count from the kickoff.
 
     Raises:
-        DatasetError: There is no ``Labels-v2.json``, or none has a video next to it.
+        DatasetError: There is no ``Labels-v2.json``, or no video is next to one.
     """
     root = Path(folder).expanduser()
     games = sorted(root.rglob(_LABELS))
     if not games:
         raise DatasetError(
-            f"{root}: has no {_LABELS} at any depth; choose the folder of SoccerNet-v2 (soccer-net.org), or of a game"
+            f"{root}: no {_LABELS} at any depth; choose the SoccerNet-v2 folder (soccer-net.org) or a game's folder"
         )
     halves = []
     for labels in games:
@@ -147,7 +147,7 @@ def find_soccernet_halves(folder: PathLike) -> list[SoccerNetHalf]:
                 halves.append(SoccerNetHalf(videos[0], half, labels, cameras if cameras.is_file() else None))
     if not halves:
         raise DatasetError(
-            f"{games[0].parent}: has labels but no video; download 1_224p.mkv and 2_224p.mkv of the game as well"
+            f"{games[0].parent}: has labels but no video; download 1_224p.mkv and 2_224p.mkv of the game"
         )
     return halves
 
@@ -159,14 +159,14 @@ def read_soccernet_half(
     events: Sequence[str] = SOCCERNET_EVENTS,
     before: float | None = 2.0,
 ) -> VideoAnnotation:
-    """Read the labels of a half, with the number and rate of frames of its video.
+    """Read the labels of a half, with the frame count and frame rate of its video.
 
     Args:
         half: A half from `find_soccernet_halves`.
-        find_shots: Function that finds the [start, end) frames of the shots of a video; None uses the camera changes of
+        find_shots: Function that finds the [start, end) frames of the shots in a video; None uses the camera changes of
             the game.
         events: Events that make a shot critical, as in `read_soccernet`.
-        before: Seconds before an event, as in `read_soccernet`.
+        before: Maximum length in seconds of the critical part, as in `read_soccernet`.
 
     Raises:
         MediaError: The video cannot be read.
@@ -174,7 +174,7 @@ def read_soccernet_half(
     """
     if find_shots is None and half.cameras is None:
         raise InvalidArgumentError(
-            f"{half.labels.parent}: has no {_CAMERAS}, so its shots must be found by a detector (--detector cuts)"
+            f"{half.labels.parent}: no {_CAMERAS}; find the shots with a detector (--detector cuts)"
         )
     info = probe(half.video)
     return read_soccernet(
@@ -193,32 +193,32 @@ def read_soccernet_half(
 def _critical_part(
     start: int, end: int, moments: Sequence[int], fps: float, before: float | None
 ) -> tuple[int, int] | None:
-    """Frames up to the last event of the shot [start, end)."""
+    """Return the critical frames of the shot [start, end), which end at its last event; None without events."""
     inside = [moment for moment in moments if start <= moment < end]
     if not inside:
         return None
-    # With several events in one shot, all frames up to the last event are critical.
+    # With several events, all frames up to the last one are critical.
     first = start if before is None else max(start, min(inside) + 1 - round(before * fps))
     return first, inside[-1] + 1
 
 
 def _soccernet_moments(path: Path, half: int) -> list[tuple[float, Mapping[str, Any]]]:
-    """(seconds from the start of the half, annotation) of this half."""
+    """Read (seconds from the start of the half, annotation) for each event of this half."""
     items = read_json_object(path).get("annotations")
     if not isinstance(items, list):
-        raise InvalidArgumentError(f"{path}: has no list 'annotations', so it is not a label file of SoccerNet-v2")
+        raise InvalidArgumentError(f"{path}: not a SoccerNet-v2 label file; it must contain a list 'annotations'")
     moments = []
     for item in items:
         try:
             clock = str(item["gameTime"]).split(" - ")
             number = int(clock[0])
-            # `position` is in milliseconds and finer than the clock of the game; some files lack it.
+            # `position` is in milliseconds, so it is more precise than the game clock; some files lack it.
             minutes, seconds = clock[1].split(":")
             time = int(item["position"]) / 1000 if "position" in item else int(minutes) * 60 + int(seconds)
         except (KeyError, ValueError, IndexError, TypeError, AttributeError, OverflowError):
             raise InvalidArgumentError(
-                f"{path}: the annotation {item!r} has no 'gameTime' as '1 - 12:34' (half - minutes:seconds) "
-                "with a 'position' in milliseconds"
+                f"{path}: the annotation {item!r} must have a 'gameTime' such as '1 - 12:34' (half - minutes:seconds) "
+                "and a 'position' in milliseconds"
             ) from None
         if number == half:
             moments.append((float(time), item))

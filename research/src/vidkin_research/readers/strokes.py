@@ -1,4 +1,4 @@
-"""Films of pen movements: the kind ``strokes`` of labeled items."""
+"""Videos of pen strokes: the item kind ``strokes``."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from vidkin.errors import DatasetError, InvalidArgumentError
 __all__ = ["STROKES", "Drawing", "draw_strokes", "parse_strokes", "read_strokes"]
 
 STROKES = "strokes"
-"""The kind of items."""
+"""Name of the item kind."""
 
 # Omniglot was drawn on a canvas of 105 pixels.
 _FIELD = 105.0
 
-# Lines are drawn at twice the size and averaged down, which gives smooth edges at a quarter of the cost of four times.
+# Lines are drawn at twice the size and averaged down, which is smooth enough; four times would cost four times as much.
 _OVERSAMPLING = 2
 
 
@@ -29,9 +29,9 @@ class Drawing:
     """The movements of a pen.
 
     Attributes:
-        points: [P, 2] float64, x to the right and y down, as shares of the paper's side (0 to 1 inside it).
-        times: [P] float64, seconds from the first touch, not decreasing.
-        starts: Index in ``points`` at which each stroke (from pen down to pen up) begins, increasing from 0.
+        points: [P, 2] float64, x (right) and y (down) relative to the side of the paper, 0 to 1 within it.
+        times: [P] float64, seconds since the first touch, non-decreasing.
+        starts: Index in ``points`` at which each stroke (pen down to pen up) starts, increasing from 0.
     """
 
     points: NDArray[np.float64]
@@ -47,14 +47,14 @@ class Drawing:
 def parse_strokes(text: str, *, name: str = "strokes") -> Drawing:
     """Read pen movements in Omniglot's format: lines ``x,y,milliseconds`` with y up, ``START`` and ``BREAK``.
 
-    Times that run backwards, as in some recordings, are replaced by the latest time before.
+    Times that run backward, as in some recordings, are replaced with the latest earlier time.
 
     Args:
         text: Content of the file.
-        name: Its name, for errors.
+        name: Name of the file for error messages.
 
     Raises:
-        DatasetError: A line has another form, or there is no movement.
+        DatasetError: A line is malformed, or there is no movement.
     """
     rows: list[tuple[float, float, float]] = []
     starts: list[int] = []
@@ -70,32 +70,32 @@ def parse_strokes(text: str, *, name: str = "strokes") -> Drawing:
             x, y, time = (float(value) for value in line.split(","))
         except ValueError as error:
             raise DatasetError(
-                f"{name}, line {number}: {line[:40]!r} is not x,y,milliseconds, START or BREAK"
+                f"{name}, line {number}: {line[:40]!r} must be x,y,milliseconds, START or BREAK"
             ) from error
         if fresh:
             starts.append(len(rows))
             fresh = False
         rows.append((x, y, time))
     if not rows:
-        raise DatasetError(f"{name} contains no pen movement; it must have lines x,y,milliseconds")
+        raise DatasetError(f"{name}: no pen movement; the file must have lines x,y,milliseconds")
     table = np.array(rows, dtype=np.float64)
     if not np.isfinite(table).all():
-        raise DatasetError(f"{name} contains numbers that are not finite")
+        raise DatasetError(f"{name}: numbers must be finite")
     times = np.maximum.accumulate(table[:, 2] - table[0, 2]) / 1000.0
     return Drawing(table[:, :2] * [1.0, -1.0] / _FIELD, times, tuple(starts))
 
 
 def draw_strokes(drawing: Drawing, times: NDArray[np.float64], *, size: int, width: float = 4.0) -> NDArray[np.uint8]:
-    """Draw black ink on white paper at several moments.
+    """Draw the strokes at several times, as black ink on white paper.
 
     Args:
         drawing: The movements.
         times: [T] seconds, in order; each image shows the drawing up to its time.
         size: Side of the images in pixels.
-        width: Width of the line for a canvas of 105 pixels; about 4 in Omniglot's own images.
+        width: Line width for a canvas of 105 pixels; about 4 in Omniglot's own images.
 
     Returns:
-        [T, size, size, 3] uint8.
+        Images [T, size, size, 3] uint8.
     """
     if size < 1:
         raise InvalidArgumentError(f"size must be at least 1 pixel, got {size}")
@@ -109,11 +109,11 @@ def draw_strokes(drawing: Drawing, times: NDArray[np.float64], *, size: int, wid
     shown = 0
     for index, time in enumerate(times):
         count = int(np.searchsorted(drawing.times, time, side="right"))
-        for place in range(shown, count):
-            x, y = places[place]
+        for number in range(shown, count):
+            x, y = places[number]
             draw.ellipse((x - pen / 2, y - pen / 2, x + pen / 2, y + pen / 2), fill=0)
-            if place not in begins:
-                draw.line((places[place - 1], (x, y)), fill=0, width=pen)
+            if number not in begins:
+                draw.line((places[number - 1], (x, y)), fill=0, width=pen)
         if count > shown or index == 0:
             small = np.asarray(paper.reduce(_OVERSAMPLING))
             shown = max(count, shown)
@@ -122,17 +122,17 @@ def draw_strokes(drawing: Drawing, times: NDArray[np.float64], *, size: int, wid
 
 
 def read_strokes(item: LabelledItem, size: int, frames: int | None, rate: float | None) -> NDArray[np.uint8]:
-    """Read the film of an item, [T, size, size, 3], which ends with the finished drawing.
+    """Render the video of an item, [T, size, size, 3], which ends with the finished drawing.
 
     Args:
-        item: An item whose file or archive member contains movements in the format of :func:`parse_strokes`.
+        item: Item whose file or archive member contains movements in the format of :func:`parse_strokes`.
         size: Side of the images in pixels.
         frames: Number of frames, from the first touch to the finished drawing; with ``rate``, the maximum.
         rate: Frames per second; 10 if both are None.
 
     Raises:
         MediaError: The file cannot be read.
-        DatasetError: The archive lacks the member, or the movements are malformed.
+        DatasetError: The archive member is missing, or the movements are malformed.
     """
     drawing = parse_strokes(read_content(item).decode("utf-8", errors="replace"), name=item.key())
     if frames is not None and rate is None:

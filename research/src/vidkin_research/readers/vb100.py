@@ -1,4 +1,4 @@
-"""Reader of VB100 birds and other animals, in the layout of the Dog-Birds set of the Radial loss paper."""
+"""Reader for VB100 birds and other animals, in the layout of the Dog-Birds set of the Radial loss paper."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ def read_vb100(
     validation: float = 0.0,
     seed: int = 0,
 ) -> LabelledSet:
-    """Open VB100's folder ``species/*.mp4`` with a folder ``breed/*.mp4`` of dogs, or one folder of several classes.
+    """Open VB100's folder ``species/*.mp4`` with a dog folder ``breed/*.mp4``, or one folder with several classes.
 
-    The paper's Dog-Birds set consists of the first 12 species of VB100 in alphabetical order (``species=12``) and 9
-    breeds of dogs from the authors' own videos, with about 10 training and 5 test videos per subcategory. VB100 alone
-    has one category and so no negatives; add your own videos of dogs, or of anything else.
+    The paper's Dog-Birds set consists of the first 12 species of VB100 in alphabetical order (``species=12``) and 9 dog
+    breeds from the authors' own videos, with about 10 training and 5 test videos per subcategory. VB100 alone has one
+    category and thus no negatives; add your own videos of dogs, or of anything else.
 
     Args:
         source: VB100's folder; or a folder with ``birds/species/*.mp4`` and other classes next to it, such as
             ``dogs/breed/*.mp4``.
-        dogs: The folder of dogs with any name, if ``source`` is VB100's own folder.
-        species: Number of species to take, in alphabetical order; None takes all.
-        test: Share of the videos of each subcategory for the test.
-        validation: Share for validation.
-        seed: Seed of the choice of videos.
+        dogs: Folder of dog videos, if ``source`` is VB100's own folder.
+        species: Number of species to use, in alphabetical order; None uses all.
+        test: Fraction of the videos in each subcategory for testing.
+        validation: Fraction for validation.
+        seed: Random seed for the split.
 
     Raises:
         DatasetError: A folder does not have this layout.
@@ -47,7 +47,7 @@ def read_vb100(
     folder = require_folder(source, "birds, species/*.mp4", _WHERE)
     together = (folder / "birds").is_dir()
     if together and dogs is not None:
-        raise InvalidArgumentError(f"{folder}: has birds and other classes in it; leave out dogs")
+        raise InvalidArgumentError(f"{folder}: already contains birds and other classes; leave out dogs")
     classes = {path.name: path for path in list_folders(folder)} if together else {"birds": folder}
     if dogs is not None:
         classes["dogs"] = require_folder(dogs, "dogs, breed/*.mp4")
@@ -57,7 +57,7 @@ def read_vb100(
         for subcategory in folders[:species] if category == "birds" else folders:
             videos = list(iter_files(subcategory, VIDEO_EXTENSIONS, deep=True))
             if not videos:
-                raise DatasetError(f"{subcategory} contains no videos; expected {category}/{folders[0].name}/*.mp4")
+                raise DatasetError(f"{subcategory}: no videos; expected {category}/{folders[0].name}/*.mp4")
             items += [
                 LabelledItem(
                     path=path,
@@ -68,6 +68,6 @@ def read_vb100(
                 for path in videos
             ]
     if not items:
-        raise DatasetError(f"{folder}: has no species/*.mp4; get {_WHERE}")
+        raise DatasetError(f"{folder}: no species/*.mp4; get {_WHERE}")
     labelled = LabelledSet("vb100", "video", tuple(items), folder)
     return make_split(labelled, test=test, validation=validation, seed=seed)

@@ -18,14 +18,14 @@ class Method:
     """One row of the comparison.
 
     Attributes:
-        name: Short name, part of file names.
+        name: Short name, used in file names.
         title: Name in tables.
-        input: ``features``: an encoder's head on the frozen network's features. ``pixels``: C3D. ``frozen``: the
+        input: ``features``: an encoder's head on features from the frozen network. ``pixels``: C3D. ``frozen``: the
             features themselves.
-        objectives: Terms to minimize, with the published constants; none for a method without training.
-        published: Published QP in percent, on the videos and averaged over the three image sets of the source; None if
-            not published.
-        ours: Whether the method is not in the source.
+        objectives: Loss terms with the published constants; empty for a method without training.
+        published: Published QP in percent, on the videos and averaged over the source's three image sets; None if not
+            published.
+        ours: Whether the method is ours rather than from the source.
     """
 
     name: str
@@ -81,16 +81,16 @@ METHODS: tuple[Method, ...] = (
         ours=True,
     ),
 )
-"""All rows, in the order of the tables: untrained features, the source's methods, ours."""
+"""All methods in table order: untrained features, the source's methods, our methods."""
 
 
 def method_named(name: str) -> Method:
-    """Find the method with this name.
+    """Find a method by name.
 
     Raises:
-        InvalidArgumentError: The name is unknown; the message lists the names.
+        InvalidArgumentError: The name is unknown; the message lists the known names.
     """
     for method in METHODS:
         if method.name == name:
             return method
-    raise InvalidArgumentError(f"a method must be one of {', '.join(method.name for method in METHODS)}; got {name!r}")
+    raise InvalidArgumentError(f"a method must be one of {', '.join(method.name for method in METHODS)}, got {name!r}")

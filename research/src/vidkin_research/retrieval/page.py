@@ -1,4 +1,4 @@
-"""The page of a comparison: tables, their interpretation, and images of the top results of each method."""
+"""Page of a comparison: tables, their interpretation, and images of each method's top results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HEADINGS = (
     *("QP", "QP 15,000", "TP", "NDCG", "MAP", "MAP subcategory", "R@1"),
     *("QP gallery", "TP gallery"),
 )
-# Methods shown in the image in addition to our method chosen by validation.
+# Methods shown in the image, in addition to our method chosen on the validation split.
 _SHOWN_METHODS = ("triplet", "quadlet", "radial_detached")
 
 
@@ -39,7 +39,7 @@ def write_report(
     title: str,
     broken: Sequence[MediaError] = (),
 ) -> dict[str, Any]:
-    """Write ``name.json``, ``name.md`` and an image per collection; return the figures in the JSON file.
+    """Write ``name.json``, ``name.md`` and one image per collection; return the content of the JSON file.
 
     Args:
         name: Name of the files.
@@ -47,9 +47,9 @@ def write_report(
         data: Folder of the collections.
         runs: All runs.
         summaries: Means of the runs, from `summarize`.
-        output: Folder of the files.
+        output: Output folder.
         title: Title of the page.
-        broken: Items left out.
+        broken: Errors of the items that were left out.
     """
     machine = describe_machine()
     report = {
@@ -62,7 +62,7 @@ def write_report(
     figures: dict[str, Any] = as_json(report)
     write_text(output / f"{name}.json", json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
     page = as_page(summaries, plan, title=title, machine=machine)
-    # Draw one image per collection, and make the lines that include them in the page.
+    # Draw one image per collection, and collect the lines that show them on the page.
     lines = []
     for summary in summaries:
         pictured = [*_SHOWN_METHODS, *([summary.verdict.ours] if summary.verdict.ours else [])]
@@ -82,8 +82,8 @@ def write_report(
         draw_retrieval(open_set(comparison_set(summary.set), data), ranked, picture)
         lines += [
             "",
-            f"Retrieval on {summary.set}: queries on the left (evenly spaced test items, not picked), results of the "
-            "first seed; green: same subcategory, blue: same category, red: another category.",
+            f"Retrieval on {summary.set}: queries on the left (evenly sampled test items, not hand-picked), results of "
+            "the first seed on the right. Green: same subcategory; blue: same category; red: another category.",
             "",
             f"![Retrieval on {summary.set}]({picture.name})",
         ]
@@ -99,42 +99,42 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
         summaries: From `summarize`.
         plan: Settings of the comparison.
         title: Title of the page.
-        machine: The machine it ran on.
+        machine: Description of the machine.
     """
     rates = ", ".join(f"{rate:g}" for rate in plan.learning_rates)
     has_volume = any(method_named(name).input == "pixels" for name in plan.methods)
     volume, schedule = plan.volume, plan.schedule
     size = (
-        f"{volume.width:g} of the published width, {volume.size} pixels a side, {volume.items(schedule)} items a step "
-        f"(the other methods: {4 * schedule.quadlets}). It learns from pixels, starting from random weights."
+        f"{volume.width:g} of the published width, {volume.size} x {volume.size} pixels, {volume.items(schedule)} "
+        f"items per step (other methods: {4 * schedule.quadlets}). It learns from pixels, with random initial weights."
     )
     reduced = [
         "",
         f"3D-CNN: {size}"
         if volume.width >= 1
-        else "3D-CNN is reduced so that it can train on a CPU; its row does not measure the published network: " + size,
+        else "3D-CNN is reduced so that it can train on a CPU, so its row does not represent the published network: "
+        + size,
     ]
     network = f"Frozen `{plan.backbone}`"
     if plan.trainable == "all":
-        network = f"`{plan.backbone}` trained along, the layers after it {schedule.head_factor:g} times as fast"
+        network = f"`{plan.backbone}` also trained, with {schedule.head_factor:g} times its rate for the later layers"
     optimizer = {"adamw": "AdamW", "adam": "Adam"}[schedule.optimizer]
     clipped = f"gradient clipped at {schedule.clip:g}" if schedule.clip else "gradient not clipped"
     lines = [
         f"# {title}",
         "",
         f"Mean +- standard deviation over {len(plan.seeds)} seeds, percent. {schedule.steps} steps of "
-        f"{schedule.quadlets} quadlets (methods on batches see as many items), {optimizer}, weight decay "
+        f"{schedule.quadlets} quadlets (batch methods see the same number of items), {optimizer}, weight decay "
         f"{schedule.weight_decay:g}, {clipped}; published margins for "
         f"all. Learning rates tried for every method: {rates}. {network}, fully connected "
         f"{plan.hidden}, then {plan.units} units (LSTM over {plan.frames} frames; for images a second layer), L2.",
         "",
         "Two protocols for quadlets, named as in `vidkin evaluate`. *Test quadlets*, the protocol of the paper: all "
-        "four items are from the test split; QP and TP count all quadlets, QP 15,000 draws that many, as the paper "
-        "does. "
-        "*Gallery quadlets*: q is from the test split, p, i and n are from the training split, which contains other "
-        "recordings (columns QP gallery and TP gallery). NDCG, MAP and R@1 rank the training split for every item of "
-        "the test split: for MAP positives and intermediates are relevant, for MAP subcategory and R@1 only "
-        "positives. "
+        "four items are from the test split; QP and TP use all quadlets, QP 15,000 samples that many, as in the paper. "
+        "*Gallery quadlets* (columns QP gallery and TP gallery): q is from the test split; p, i and n are from the "
+        "training split, which contains other recordings. NDCG, MAP and R@1 rank the training split for every item of "
+        "the test split. For MAP, positives and intermediates are relevant; for MAP subcategory and R@1, only "
+        "positives are. "
         f"{machine}",
         *(reduced if has_volume and any(summary.video for summary in summaries) else []),
         "",
@@ -144,8 +144,8 @@ def as_page(summaries: Sequence[Summary], plan: ComparisonPlan, *, title: str, m
         rate = comparison_set(summary.set).rate
         if rate is not None:
             lines += [
-                f"Training clips move: each step takes {plan.frames} consecutive frames at {rate:g} a second, from a "
-                "new random position of the video. Evaluation does not change.",
+                f"Training clips are sampled anew: each step uses {plan.frames} consecutive frames at {rate:g} per "
+                "second, from a random position in the video. Evaluation clips are fixed.",
                 "",
             ]
         lines += [f"Every method at learning rate {plan.learning_rates[0]:g}:", ""]
@@ -168,29 +168,29 @@ def _sentences(summary: Summary) -> list[str]:
         )
     if verdict.ours is not None and verdict.ours_over_radial is not None:
         sentences.append(
-            f"* Ours, chosen on the validation split: {method_named(verdict.ours).title}; "
-            f"{verdict.ours_over_radial:+.1f} points of QP against Radial (no gradient through R)."
+            f"* Our best method on the validation split: {method_named(verdict.ours).title}; "
+            f"{verdict.ours_over_radial:+.1f} points of QP compared with Radial (no gradient through R)."
         )
     if verdict.claim is not None:
         claim = verdict.claim
-        missing = f"not tested, without {', '.join(claim.missing)}"
+        missing = f"not tested, because some losses did not run ({'; '.join(claim.missing)})"
         outcome = {True: "holds", False: "does not hold", None: missing}[claim.holds]
         sentences.append(
             f"* Claim: {method_named(CLAIMED_METHOD).title} is at least {CLAIMED:g} points of QP above every published "
-            f"loss. {claim.gain:+.1f} against {claim.best}, two standard deviations of the difference "
+            f"loss. {claim.gain:+.1f} points compared with {claim.best}; two standard deviations of the difference are "
             f"{claim.needed:.1f}: {outcome}."
         )
     if verdict.order is not None:
         pairs = "; ".join(f"{better} above {worse}" for better, worse in verdict.reversed_pairs) or "none"
         sentences.append(
-            f"* Order compared with the published one: Spearman {verdict.order:+.2f}; pairs in the opposite order by "
-            f"more than two standard deviations: {pairs}."
+            f"* Rank correlation with the published results: Spearman {verdict.order:+.2f}; pairs in the opposite "
+            f"order by more than two standard deviations: {pairs}."
         )
     for row in summary.common:
         if row.collapsed:
             sentences.append(
                 f"* Collapse warning: {row.title} at rate {row.learning_rate:g}, {row.collapsed} of {row.seeds} runs; "
-                f"mean distance of two embeddings at the end {row.distance:.2f}."
+                f"mean pairwise distance of embeddings at the end: {row.distance:.2f}."
             )
     return sentences
 
@@ -221,9 +221,9 @@ def _table(rows: Sequence[Row]) -> list[str]:
 
 def _geometry(rows: Sequence[Row]) -> list[str]:
     lines = [
-        "Details of QP (test quadlets; the same runs as the last table): how often each of its two orders holds, "
-        "mean squared distances, and the share of (q, p, i) in the training split for which no n on the unit sphere "
-        "can satisfy Radial's (3R)^2 <= d(n, X).",
+        "Details of QP (test quadlets; same runs as in the last table): how often each of its two orderings holds, "
+        "mean squared distances, and the percentage of (q, p, i) in the training split for which no n on the unit "
+        "sphere can satisfy Radial's (3R)^2 <= d(n, X).",
         "",
         "| method | QP | d(q,p) < d(q,i) | d(q,i) < d(q,n) | d(q,p) | d(q,i) | d(q,n) | unreachable |",
         "|---" * 8 + "|",

@@ -15,7 +15,7 @@ from vidkin_research.retrieval.training import RunSchedule, VolumeSettings
 
 __all__ = ["ComparisonPlan", "ComparisonRun"]
 
-# Part of the protocol, so that runs stored before a measurement was added are repeated.
+# Part of the protocol, so that runs stored before a metric was added are repeated.
 _MEASURED = "test and gallery quadlets"
 
 
@@ -23,29 +23,29 @@ _MEASURED = "test and gallery quadlets"
 class ComparisonPlan:
     """Settings of the comparison.
 
-    Every method gets the same steps and learning rates, and every method except 3D-CNN the same frame network, head and
-    number of items per step. 3D-CNN learns from pixels: by default with an eighth of its width, frames of 32 pixels and
-    an eighth of the items per step, because its clips cost about forty times as much.
+    Every method gets the same steps and learning rates; every method except 3D-CNN also gets the same frame network,
+    head and number of items per step. 3D-CNN learns from pixels, by default with an eighth of its width, 32 x 32 frames
+    and an eighth of the items per step, because its clips cost about forty times as much.
 
     Attributes:
         sets: Names of collections, see `COMPARISON_SETS`.
         methods: Names of methods, see `METHODS`; 3D-CNN is left out for images.
-        seeds: Seeds of weights and draws.
+        seeds: Random seeds for weights and sampling.
         schedule: Steps and other settings; its learning rate is ignored.
-        learning_rates: All seeds are run at the first. The first seed is also run at all other rates; then all seeds
-            are run at the rate with the best QP on the validation split.
+        learning_rates: All seeds run at the first rate. The first seed also runs at all other rates; then all seeds run
+            at the rate with the best QP on the validation split.
         backbone: The frame network.
-        trainable: ``head``: the frame network is frozen and its features are computed once. ``all``: it is trained as
-            well, as published, from pixels; ``schedule.head_factor`` is the factor by which the head learns faster.
-        hidden: Number of units of the fully connected layer.
-        units: Number of units of the LSTM (for images of a second layer), the length of an embedding.
-        frames: Number of frames in a clip.
-        size: Pixels along each side of the frame network's input; None: the set's default.
+        trainable: ``head``: the frame network is frozen and its features are computed once. ``all``: it is also trained
+            from pixels, as published; ``schedule.head_factor`` is the learning rate of the head relative to it.
+        hidden: Number of units in the fully connected layer.
+        units: Number of units in the LSTM (in a second layer for images), which is the embedding size.
+        frames: Number of frames per clip.
+        size: Side in pixels of the frame network's input; None for the set's default.
         volume: Size of 3D-CNN.
-        device: Device of networks: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``. Not part of the protocol.
+        device: Device for networks: ``cpu``, ``cuda``, ``cuda:1`` or ``auto``. Not part of the protocol.
 
     Raises:
-        InvalidArgumentError: A name is unknown or repeated, or there is no seed, set, method or learning rate.
+        InvalidArgumentError: A name is unknown or repeated, or there are no seeds, sets, methods or learning rates.
     """
 
     sets: tuple[str, ...]
@@ -72,14 +72,14 @@ class ComparisonPlan:
             if not values:
                 raise InvalidArgumentError(f"{what} must have at least one entry, got none")
             if len(set(values)) < len(values):
-                # Duplicates would count as additional trainings.
+                # Duplicates would count as additional runs.
                 raise InvalidArgumentError(f"{what} must be distinct, got {', '.join(map(str, values))}")
         for rate in self.learning_rates:
             if not (rate > 0 and math.isfinite(rate)):
                 raise InvalidArgumentError(f"a learning rate must be a number above 0, got {rate}")
 
     def protocol(self) -> str:
-        """Digest of all settings that affect the result of a run, so that other runs are not mixed in."""
+        """Return a digest of all settings that affect a run, so that runs with other settings are not reused."""
         schedule = asdict(replace(self.schedule, learning_rate=0.0))
         later = {name: schedule.pop(name) for name in ("optimizer", "head_factor")}
         later |= {"trainable": self.trainable, "size": self.size, "volume": asdict(self.volume)}
@@ -87,7 +87,7 @@ class ComparisonPlan:
         plain: dict[str, Any] = {"optimizer": usual.optimizer, "head_factor": usual.head_factor}
         plain |= {"trainable": "head", "size": None, "volume": asdict(VolumeSettings())}
         parts = [_MEASURED, schedule, self.backbone, self.hidden, self.units, self.frames]
-        # Later settings only count if they differ from the earlier fixed values, so that older runs remain valid.
+        # Settings added later only count if they differ from the earlier fixed values, so older runs remain valid.
         return short_digest(parts if later == plain else [*parts, later])
 
 
@@ -98,13 +98,13 @@ class ComparisonRun:
     Attributes:
         set: Name of the collection.
         method: Name of the method.
-        seed: Seed of weights and draws.
-        learning_rate: Learning rate of the training; 0 for a method that is not trained.
-        validation: ``qp`` and ``qp_gallery`` of the validation split, the only basis of choices.
-        test: Measures of the test split, from `score_retrieval`.
+        seed: Random seed for weights and sampling.
+        learning_rate: Learning rate of the run; 0 for a method that is not trained.
+        validation: ``qp`` and ``qp_gallery`` on the validation split, the only basis for choices.
+        test: Measures on the test split, from `score_retrieval`.
         training: The fields of `TrainedMethod`.
-        collapsed: Whether nearly all embeddings ended at one point.
-        ranked: Numbers of the nearest training items by number of the test item, for the image.
+        collapsed: Whether nearly all embeddings have collapsed to one point.
+        ranked: Indices of the nearest training items by index of the test item, for the image.
     """
 
     set: str
@@ -119,9 +119,10 @@ class ComparisonRun:
 
     @property
     def choice(self) -> float:
-        """The figure by which learning rates and methods are chosen: QP on the validation split.
+        """QP on the validation split, by which learning rates and methods are chosen.
 
-        Over test quadlets, whose items are all in the validation split; if there are none, over gallery quadlets.
+        Computed over test quadlets, whose items are all in the validation split; if there are none, over gallery
+        quadlets.
         """
         figure = self.validation["qp"]
         return self.validation["qp_gallery"] if math.isnan(figure) else figure

@@ -1,4 +1,4 @@
-"""Prepare a collection for training: encoder configuration, features, labels and splits."""
+"""Prepare a collection for training: encoder, features, labels and splits."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ __all__ = ["PreparedSet", "encoder_config", "read_pixels", "stored_frame_feature
 
 
 class PreparedSet:
-    """A collection ready for training; features and pixels are computed when first needed.
+    """A collection prepared for training; features and pixels are computed when first needed.
 
     Args:
-        plan: Encoder, frames and frame network.
+        plan: Settings of the encoder, frames and frame network.
         chosen: The collection.
         labelled: Items of the collection.
         weights: Safetensors file with the weights of the frame network; None downloads them from the hub.
-        folder: Folder of features and runs.
-        on_progress: Callback that receives the current step and the share done, in [0, 1].
+        folder: Folder for features and runs.
+        on_progress: Callback that receives the current step and its progress in [0, 1].
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class PreparedSet:
         self._on_progress = on_progress
         self._weights = weights
         self._device = resolve_device(plan.device)
-        # One frozen frame network serves all runs, each of which gets only a new head.
+        # All runs share one frozen frame network; each gets a new head.
         self._encoder = build_model(encoder_config(plan, chosen), weights=weights)
         self.key = collection_key(self._encoder, labelled)
         if chosen.rate is not None:
@@ -65,17 +65,17 @@ class PreparedSet:
         self._moving: dict[MethodInput, Inputs] = {}
 
     def takes_pixels(self, method: Method) -> bool:
-        """Whether a method learns from pixels: 3D-CNN, and all methods if the frame network is trained."""
+        """Whether a method learns from pixels: 3D-CNN always, the others if the frame network is trained."""
         return method.input == "pixels" or (method.input == "features" and self.plan.trainable == "all")
 
     def parts(self, method: Method) -> dict[str, Labelled]:
-        """Inputs and labels of train, validation and test for a method: frozen features, or pixels.
+        """Return the training, validation and test inputs and labels for a method: frozen features or pixels.
 
-        For a collection with a rate the training split also has whole videos, from which training takes moving clips.
+        For a collection with a frame rate, the training split also has the full videos, from which clips are sampled.
         """
         pixels, volume = self.takes_pixels(method), self.plan.volume
         kind: MethodInput = "features" if method.input == "frozen" else method.input
-        # Frozen features, for the row without an encoder, in addition to pixels.
+        # The row without an encoder needs frozen features even if all other methods learn from pixels.
         key: MethodInput = "frozen" if kind == "features" and not pixels else kind
         if key not in self._inputs and pixels:
             is_volume = kind == "pixels"
@@ -95,17 +95,17 @@ class PreparedSet:
         inputs = self._inputs[key]
         everything = Labelled(inputs, self._labels)
         parts = {
-            split: everything.part(torch.tensor([place for place, own in enumerate(self._splits) if own == split]))
+            split: everything.part(torch.tensor([number for number, own in enumerate(self._splits) if own == split]))
             for split in ("train", "validation", "test")
         }
         if self.chosen.rate is not None and method.objectives:
-            # The videos of the training split, each once, and the number of the video of each training item.
+            # Collect the distinct videos of the training split, and the video index of each training item.
             items = self.labelled.part("train").items
-            # Files in an archive share its path and are distinguished by their member names.
+            # Files in an archive share its path, so the key includes the member name.
             videos: dict[tuple[Path, str], LabelledItem] = {}
             for item in items:
                 videos.setdefault((item.path, item.member), replace(item, start=0.0, end=None))
-            numbers = {place: number for number, place in enumerate(videos)}
+            numbers = {video: number for number, video in enumerate(videos)}
             if key not in self._moving:
                 self._moving[key] = prepare_inputs(
                     self._new_volume(0) if kind == "pixels" else self._encoder,
@@ -113,7 +113,7 @@ class PreparedSet:
                     features=not pixels,
                     cache=None if pixels else self.folder / "features",
                     moving=True,
-                    on_item=lambda done, count: self.report("whole videos", done / count),
+                    on_item=lambda done, count: self.report("full videos", done / count),
                 )
             moving = self._moving[key]
             sources = torch.tensor([numbers[item.path, item.member] for item in items])
@@ -121,13 +121,13 @@ class PreparedSet:
         return parts
 
     def new_encoder(self, method: Method, seed: int) -> Encoder:
-        """Make a new C3D, a new network to train entirely, or the shared frame network with a new head."""
+        """Create a new C3D, a new network that is trained entirely, or the shared frame network with a new head."""
         if method.input == "pixels":
             return self._new_volume(seed).to(self._device)
         if self.takes_pixels(method):
             config = encoder_config(self.plan, self.chosen)
             return build_model(config, weights=self._weights, seed=seed).to(self._device)
-        # Initial weights of the head, as in `build_model`.
+        # Initialize the head as in `build_model`.
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             for name, part in self._encoder.named_children():
@@ -138,17 +138,17 @@ class PreparedSet:
                     part.reset_parameters()
         return self._encoder.train()
 
-    def report(self, text: str, share: float) -> None:
-        """Report the current step and its share done."""
+    def report(self, text: str, fraction: float) -> None:
+        """Report the current step and its progress in [0, 1]."""
         if self._on_progress is not None:
-            self._on_progress(f"{self.chosen.name}: {text}", share)
+            self._on_progress(f"{self.chosen.name}: {text}", fraction)
 
     def _new_volume(self, seed: int) -> Encoder:
         return build_model(volume_config(self.plan, self.chosen, len(self.labelled.subcategories())), seed=seed)
 
 
 def encoder_config(plan: ComparisonPlan, chosen: ComparisonSet) -> EncoderConfig:
-    """Configuration of the encoder of a plan for a collection."""
+    """Return the configuration of a plan's encoder for a collection."""
     return EncoderConfig(
         kind="clip" if chosen.video else "image",
         backbone=plan.backbone,
@@ -163,7 +163,7 @@ def encoder_config(plan: ComparisonPlan, chosen: ComparisonSet) -> EncoderConfig
 
 
 def volume_config(plan: ComparisonPlan, chosen: ComparisonSet, classes: int) -> EncoderConfig:
-    """Configuration of a plan's 3D-CNN for a collection with this number of subcategories."""
+    """Return the configuration of a plan's 3D-CNN for a collection with this number of subcategories."""
     return EncoderConfig(
         kind="c3d",
         width=plan.volume.width,
@@ -175,7 +175,7 @@ def volume_config(plan: ComparisonPlan, chosen: ComparisonSet, classes: int) -> 
     )
 
 
-# Inputs of the comparison: frozen features of every item, stored on disk, and pixels for C3D.
+# Inputs of the comparison: frozen features of every item, cached on disk, and pixels for C3D.
 
 
 OnItem = Callable[[int, int], None]
@@ -199,16 +199,16 @@ def read_pixels(labelled: LabelledSet, *, size: int, frames: int, on_item: OnIte
 def stored_frame_features(
     model: Encoder, labelled: LabelledSet, *, cache: Path, on_item: OnItem | None = None
 ) -> Tensor:
-    """Features of the frozen backbone: [N, T, F] for videos, [N, F] for images.
+    """Return features from the frozen backbone: [N, T, F] for videos, [N, F] for images.
 
-    They are stored in ``cache`` under a name derived from the weights, the input size, and the items with the sizes and
-    times of their files, so that stored features always belong to the same model and items.
+    They are stored in ``cache`` under a name derived from the weights, the input size, and the items with their file
+    sizes and modification times, so that cached features always belong to the same model and items.
 
     Args:
         model: An encoder with a backbone; its ``config`` sets frames, size and fit.
         labelled: The items.
-        cache: Folder of stored features, created if missing.
-        on_item: Callback after every batch of items.
+        cache: Folder for cached features; created if it does not exist.
+        on_item: Callback called after every batch of items.
     """
     config = model.config
     path = cache / f"{labelled.name}-{_features_key(model, labelled)}.safetensors"
@@ -243,7 +243,7 @@ def stored_frame_features(
 
 
 def collection_key(model: Encoder, labelled: LabelledSet) -> str:
-    """Digest of all inputs of a run: files, labels, split and frozen weights."""
+    """Return a digest of all inputs of a run: files, labels, split and frozen weights."""
     labels = [(item.label, item.split) for item in labelled.items]
     return hashlib.sha256(json.dumps([_features_key(model, labelled), labels]).encode()).hexdigest()[:16]
 
@@ -257,7 +257,7 @@ def _features_key(model: Encoder, labelled: LabelledSet) -> str:
         try:
             state = item.path.stat()
             items.append((item.key(labelled.root), state.st_size, state.st_mtime_ns))
-        except OSError:  # a missing file raises an error when it is read
+        except OSError:  # a missing file is reported when it is read
             items.append((item.key(labelled.root), 0, 0))
     parts = {
         "backbone": weights.hexdigest(),

@@ -1,4 +1,4 @@
-"""The labeled collections of the comparison, divided into train, validation and test."""
+"""The labeled collections of the comparison, split into train, validation and test."""
 
 from __future__ import annotations
 
@@ -24,19 +24,18 @@ _EXCERPT_FRAMES = 10
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonSet:
-    """A collection of the comparison.
+    """A labeled collection of the comparison.
 
     Attributes:
         name: Name on the command line.
         video: Whether items are videos (or strokes shown as video) rather than images.
-        folder: Folder of the collection inside the data folder; empty for the data folder itself.
+        folder: Path of the collection relative to the data folder; empty for the data folder itself.
         reader: Reader of :func:`vidkin.datasets.open_labelled`.
         options: Options of the reader.
-        size: Pixels along each side of the frame network's input.
-        rate: Frames per second of training clips, which then move: each step takes consecutive frames at a random
-            position of the whole video. None: a clip is spread evenly over its item and shows the same frames at
-            every step.
-        about: Categories, subcategories and split in one sentence.
+        size: Side in pixels of the frame network's input.
+        rate: Frames per second of training clips, which then consist of consecutive frames at a random position of the
+            video at each step. None samples the frames of a clip evenly from its item, always the same ones.
+        about: Categories, subcategories and split, in a few words.
     """
 
     name: str
@@ -56,9 +55,9 @@ COMPARISON_SETS: tuple[ComparisonSet, ...] = (
         folder="labelled/fruit",
         reader="fruit",
         rate=8.0,
-        about="turntable videos of 67 varieties of apple, cherry and tomato, three excerpts of ten frames a video; "
-        "the first axis of rotation is train and gallery, the second test, a third validation. The positives of test "
-        "quadlets are other excerpts of the query's own video, those of gallery quadlets are of another axis",
+        about="turntable videos of 67 varieties of apple, cherry and tomato, three excerpts of ten frames per video; "
+        "the first rotation axis is train and gallery, the second test, a third validation. The positives of test "
+        "quadlets are other excerpts of the query's video, those of gallery quadlets are of another axis",
     ),
     ComparisonSet(
         name="strokes",
@@ -68,7 +67,7 @@ COMPARISON_SETS: tuple[ComparisonSet, ...] = (
         options={"kind": "strokes"},
         size=96,
         rate=2.0,
-        about="videos of a hand writing 242 characters of 8 alphabets; drawers 1-12 train and gallery, 13-15 "
+        about="videos of 242 characters from 8 alphabets being drawn; drawers 1-12 train and gallery, 13-15 "
         "validation, 16-20 test",
     ),
     ComparisonSet(
@@ -76,22 +75,22 @@ COMPARISON_SETS: tuple[ComparisonSet, ...] = (
         video=True,
         folder="labelled/aerial",
         reader="aerial",
-        about="aircraft, birds, drones and helicopters in the sky, by visible light and infrared; whole recordings "
-        "in train, validation and test",
+        about="aircraft, birds, drones and helicopters in the sky, in visible and infrared light; train, "
+        "validation and test are split by recording",
     ),
     ComparisonSet(
         name="grocery",
         video=False,
         folder="labelled/grocery",
         reader="grocery",
-        about="photographs of 81 products in three departments of a shop; the published split",
+        about="photographs of 81 products in three store departments; published split",
     ),
     ComparisonSet(
         name="omniglot",
         video=False,
         folder="labelled/omniglot",
         reader="omniglot",
-        about="images of 242 characters of 8 alphabets; drawers 1-12 train and gallery, 13-15 validation, 16-20 test",
+        about="images of 242 characters from 8 alphabets; drawers 1-12 train and gallery, 13-15 validation, 16-20 test",
     ),
     *(
         ComparisonSet(
@@ -124,36 +123,36 @@ COMPARISON_SETS: tuple[ComparisonSet, ...] = (
 
 
 def comparison_set(name: str) -> ComparisonSet:
-    """Find the collection with this name.
+    """Find a collection by name.
 
     Raises:
-        InvalidArgumentError: The name is unknown; the message lists the names.
+        InvalidArgumentError: The name is unknown; the message lists the known names.
     """
     for known in COMPARISON_SETS:
         if known.name == name:
             return known
     raise InvalidArgumentError(
-        f"a set must be one of {', '.join(known.name for known in COMPARISON_SETS)}; got {name!r}"
+        f"a set must be one of {', '.join(known.name for known in COMPARISON_SETS)}, got {name!r}"
     )
 
 
 def open_set(
     chosen: ComparisonSet, data: PathLike, *, on_broken: Callable[[MediaError], None] | None = None
 ) -> LabelledSet:
-    """Open the items of a collection, divided into train, validation and test.
+    """Open the items of a collection, split into train, validation and test.
 
-    For fruit, the third axis, which 28 varieties have, is validation, so that choices do not depend on the test, and
-    every video gives three excerpts of ten frames. In your own collection (reader ``tree``) unreadable items are left
-    out; without a split it is divided 60 : 10 : 30, by group.
+    For fruit, the third axis (28 varieties have one) is validation, so that choices do not depend on the test split,
+    and every video provides three excerpts of ten frames. In your own collection (reader ``tree``), unreadable items
+    are left out; without a split, it is split 60 : 10 : 30 by group.
 
     Args:
         chosen: The collection.
         data: The folder that contains ``chosen.folder``.
-        on_broken: Callback that receives the error of each item left out.
+        on_broken: Callback that receives the error of each item that is left out.
 
     Raises:
         DatasetError: The collection is missing or incomplete, or none of its items can be read.
-        InvalidArgumentError: The set is for another kind of items, or a part is empty.
+        InvalidArgumentError: The set is for another kind of items, or a split is empty.
     """
     folder = Path(data)
     nested = folder / chosen.folder
@@ -162,7 +161,7 @@ def open_set(
     labelled = open_labelled(source, reader=chosen.reader, **chosen.options)
     if (labelled.kind != "image") is not chosen.video:
         raise InvalidArgumentError(
-            f"{source}: has items of kind {labelled.kind}, but set {chosen.name} is for "
+            f"{source}: contains items of kind {labelled.kind}, but set {chosen.name} is for "
             f"{'videos' if chosen.video else 'images'}"
         )
     if chosen.reader == "tree":
@@ -178,11 +177,11 @@ def open_set(
                 readable.append(item)
         if not readable:
             raise DatasetError(
-                f"{labelled.name}: none of {len(labelled)} items can be read; the last error was: {last}"
+                f"{labelled.name}: none of the {len(labelled)} items can be read; the last error was: {last}"
             )
         labelled = labelled.with_items(readable)
     if chosen.reader == "fruit":
-        # The first axis of a variety is train, the second test, the third validation.
+        # Per variety, the first axis is train, the second test, the third validation.
         axes: defaultdict[str, int] = defaultdict(int)
         items = []
         for item in labelled.items:

@@ -1,4 +1,4 @@
-"""Run a comparison on labeled collections: every method with several seeds, each run stored when it is done."""
+"""Run a comparison on labeled collections: every method with several seeds, each run saved when it finishes."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def run_comparison(
     on_progress: Callable[[str, float], None] | None = None,
     on_broken: Callable[[MediaError], None] | None = None,
 ) -> list[ComparisonRun]:
-    """Perform all runs of a plan. Stored runs are not repeated, so an interrupted comparison resumes where it stopped.
+    """Run everything in a plan. Stored runs are not repeated, so an interrupted comparison resumes where it stopped.
 
     Args:
         plan: Settings of the comparison.
         data: Folder of the collections.
         weights: Safetensors file with the weights of the frozen network; None downloads them from the hub.
-        output: Folder of features and runs; processes that work on different sets can share it.
-        on_progress: Callback that receives the current step and the share done, in [0, 1].
+        output: Folder for features and runs; processes that work on different sets can share it.
+        on_progress: Callback that receives the current step and its progress in [0, 1].
         on_broken: Callback that receives the error of each item of your own collection that is left out.
 
     Raises:
@@ -78,9 +78,9 @@ def run_comparison(
 
 
 def read_runs(plan: ComparisonPlan, output: PathLike) -> list[ComparisonRun]:
-    """Read the stored runs of a plan, in the order of its sets and methods; fewer if it is unfinished.
+    """Read the finished runs of a plan, in the order of its sets and methods.
 
-    If the data of a set changed, only runs on the latest data are returned.
+    If the data of a set has changed, only runs on the latest data are returned.
     """
     runs = []
     for name in plan.sets:
@@ -93,23 +93,23 @@ def read_runs(plan: ComparisonPlan, output: PathLike) -> list[ComparisonRun]:
         ]
         last = max(stored, key=lambda entry: entry[0])[1] if stored else None
         runs += [run for _, data, run in stored if data == last]
-    order = {name: place for place, name in enumerate(plan.methods)}
+    order = {name: number for number, name in enumerate(plan.methods)}
     return sorted(runs, key=lambda run: (plan.sets.index(run.set), order[run.method]))
 
 
 def choose_rate(runs: Sequence[ComparisonRun], plan: ComparisonPlan) -> float:
-    """The learning rate with the best QP of the first seed on the validation split; the earlier one on a tie."""
-    order = {rate: place for place, rate in enumerate(plan.learning_rates)}
+    """Return the learning rate with the best validation QP for the first seed; the earlier one on a tie."""
+    order = {rate: position for position, rate in enumerate(plan.learning_rates)}
     trials = [run for run in runs if run.seed == plan.seeds[0]]
     best = max(trials, key=lambda run: (run.choice, -order.get(run.learning_rate, 0)))
     return best.learning_rate
 
 
 def picture_queries(labelled: LabelledSet) -> list[int]:
-    """Numbers of the test items shown in the image, evenly spread to avoid selection."""
+    """Return the indices of the test items shown in the image, evenly sampled to avoid cherry-picking."""
     count = len(labelled.part("test"))
     step = count / _PICTURE_QUERIES
-    return sorted({int((place + 0.5) * step) for place in range(_PICTURE_QUERIES)})
+    return sorted({int((number + 0.5) * step) for number in range(_PICTURE_QUERIES)})
 
 
 def _run_method(prepared: PreparedSet, method: Method) -> Iterator[ComparisonRun]:
@@ -120,7 +120,7 @@ def _run_method(prepared: PreparedSet, method: Method) -> Iterator[ComparisonRun
         return
     first = [_stored_or_run(prepared, method, plan.seeds[0], rate) for rate in plan.learning_rates]
     yield from first
-    # The common rate, and the rate chosen on the validation split, which is often the same.
+    # Run the common rate and the rate chosen on the validation split, which is often the same.
     for rate in dict.fromkeys((plan.learning_rates[0], choose_rate(first, plan))):
         for seed in plan.seeds[1:]:
             yield _stored_or_run(prepared, method, seed, rate)
@@ -131,7 +131,7 @@ def _stored_or_run(prepared: PreparedSet, method: Method, seed: int, rate: float
 
     def is_current(stored: dict[str, Any]) -> bool:
         data = stored.get("data")
-        # Older runs on public collections were stored without a key of their data.
+        # Older runs on public collections were stored without a data key.
         same = data == prepared.key or (data is None and prepared.chosen.folder)
         return bool(stored["protocol"] == protocol and same)
 
@@ -143,7 +143,7 @@ def _stored_or_run(prepared: PreparedSet, method: Method, seed: int, rate: float
 
 
 def _parse_run(stored: dict[str, Any]) -> tuple[str, str | None, ComparisonRun]:
-    """(protocol, key of the data, run) of a stored run."""
+    """Parse a stored run into (protocol, data key, run)."""
     fields = dict(stored)
     return fields.pop("protocol"), fields.pop("data", None), ComparisonRun(**fields)
 
@@ -166,7 +166,7 @@ def _run(prepared: PreparedSet, method: Method, seed: int, rate: float) -> Compa
     is_frozen = method.input == "frozen"
     if training.collapsed and not is_frozen:
         _LOG.warning(
-            "%s: %s collapsed: the mean distance of embeddings fell from %.2f to %.2f",
+            "%s: %s collapsed: the mean pairwise distance of embeddings fell from %.2f to %.2f",
             prepared.chosen.name,
             what,
             training.distance_before,
@@ -195,14 +195,14 @@ def _run(prepared: PreparedSet, method: Method, seed: int, rate: float) -> Compa
     )
 
 
-# Figures of embeddings: the measures of `vidkin evaluate` in percent, and the nearest items of each query.
+# Metrics of embeddings: the measures of `vidkin evaluate` in percent, and the nearest items of each query.
 
 
 _RANKED = ("ndcg", "map", "map_subcategory", "recall_at_1")
 
 
 def score_retrieval(queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor) -> dict[str, float]:
-    """Figures of `vidkin.training.Evaluation` in percent, and the result of `order_and_distances`.
+    """Compute the measures of `vidkin.training.Evaluation` in percent, and the result of `order_and_distances`.
 
     Args:
         queries: Unit vectors [Q, D].
@@ -211,9 +211,9 @@ def score_retrieval(queries: Tensor, query_labels: Tensor, gallery: Tensor, labe
         labels: [G, 2] labels of the gallery.
 
     Returns:
-        ``qp``, ``tp`` and their sampled forms are over test quadlets, ``qp_gallery`` and ``tp_gallery`` over gallery
-        quadlets (`vidkin.training.embedding_measures`); of the figures that rank the gallery ``ndcg``, ``map``,
-        ``map_subcategory`` and ``recall_at_1``. The distances and ``quadlets`` are not percentages. Undefined figures
+        ``qp``, ``tp`` and their sampled versions over test quadlets, ``qp_gallery`` and ``tp_gallery`` over gallery
+        quadlets (`vidkin.training.embedding_measures`), and the ranking measures ``ndcg``, ``map``,
+        ``map_subcategory`` and ``recall_at_1``. The distances and ``quadlets`` are not percentages. Undefined values
         are NaN.
     """
     figures = measure_embeddings(queries, query_labels, gallery, labels, ranked=_RANKED)
@@ -223,7 +223,7 @@ def score_retrieval(queries: Tensor, query_labels: Tensor, gallery: Tensor, labe
 
 
 def score_validation(queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor) -> dict[str, float]:
-    """``qp`` and ``qp_gallery`` in percent, for choosing learning rates; arguments as in `score_retrieval`."""
+    """Compute ``qp`` and ``qp_gallery`` in percent for choosing learning rates; arguments as in `score_retrieval`."""
     inside = measure_one("qp", queries, query_labels, gallery, labels)
     relevance = measures.graded_relevance(query_labels, labels)
     crossed = measure_scores(queries @ gallery.T, relevance, names=["qp"])["qp"]
@@ -231,28 +231,28 @@ def score_validation(queries: Tensor, query_labels: Tensor, gallery: Tensor, lab
 
 
 def nearest_items(queries: Tensor, gallery: Tensor, *, count: int) -> list[list[int]]:
-    """Numbers of the ``count`` nearest items of the gallery [G, D] for each query [Q, D], nearest first."""
+    """Return the indices of the ``count`` nearest gallery items [G, D] for each query [Q, D], nearest first."""
     nearest = torch.cdist(queries, gallery).topk(min(count, len(gallery)), largest=False, sorted=True)
     return [[int(number) for number in row] for row in nearest.indices]
 
 
-# Details of QP: how often each of its two orders holds, and the distances of embeddings.
+# Details of QP: how often each of its two orderings holds, and the distances between embeddings.
 
 
-# c of the Radial loss in the source: the negative must be c times as far from the center as q, p and i.
+# c of the Radial loss in the source: the negative must be c times as far from the center as q, p and i are.
 _RADIAL = 3.0
 
 _QUADLETS = 5_000
 
 
 def order_and_distances(queries: Tensor, query_labels: Tensor, gallery: Tensor, labels: Tensor) -> dict[str, float]:
-    """The parts of QP over test quadlets, squared distances of unit vectors [Q, D], and one figure of a gallery [G, D].
+    """Compute both orderings of QP and squared distances over queries [Q, D], and reachability over a gallery [G, D].
 
     Returns:
-        ``order_inside``: percent of the (q, p, i) with d(q, p) < d(q, i). ``order_across``: percent of the (q, i, n)
-        with d(q, i) < d(q, n). ``distance_positive``, ``distance_intermediate``, ``distance_negative``: mean squared
-        distance of q to p, i and n, in [0, 4]; all of them queries. ``unreachable``: percent of 5,000 drawn (q, p, i)
-        of the gallery for which no unit vector n satisfies the constraint of the Radial loss,
+        ``order_inside``: percentage of (q, p, i) with d(q, p) < d(q, i). ``order_across``: percentage of (q, i, n) with
+        d(q, i) < d(q, n). ``distance_positive``, ``distance_intermediate``, ``distance_negative``: mean squared
+        distance from q to p, i and n, in [0, 4]; all of them are queries. ``unreachable``: percentage of 5,000 sampled
+        (q, p, i) from the gallery for which no unit vector n satisfies the constraint of the Radial loss,
         ``(3R)^2 <= ||n - X||^2 <= (1 + ||X||)^2``; NaN if the gallery has no such triplets.
     """
     squared = torch.cdist(queries, queries).square()

@@ -1,4 +1,4 @@
-"""Summarize the runs of a comparison: means over seeds, and the measured order compared with the published one."""
+"""Summarize the runs of a comparison: means over seeds, and the ranking compared with the published one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from vidkin_research.retrieval.study import choose_rate
 __all__ = ["CLAIMED", "CLAIMED_METHOD", "GEOMETRY", "MEASURES", "Claim", "Conclusion", "Row", "Summary", "summarize"]
 
 CLAIMED_METHOD, CLAIMED = "quadlets_and_ap", 3.0
-"""Our claim: all quadlets with hierarchical AP exceed every published loss by this many points of QP."""
+"""Our claim: all quadlets with hierarchical AP exceeds every published loss by at least this many points of QP."""
 
 MEASURES = (
     *("qp", "qp_sampled", "tp", "ndcg", "map", "map_subcategory", "recall_at_1"),
     *("qp_gallery", "tp_gallery"),
 )
-"""Measures in percent, in the order of the tables; see `vidkin.training.Evaluation`."""
+"""Measures in percent, in table order; see `vidkin.training.Evaluation`."""
 GEOMETRY = (
     "order_inside",
     "order_across",
@@ -34,19 +34,19 @@ GEOMETRY = (
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """One method on one collection, over the seeds.
+    """Results of one method on one collection, over the seeds.
 
     Attributes:
         method: Name of the method.
         title: Title of the method.
-        learning_rate: Learning rate of the training; 0 for a method that is not trained.
+        learning_rate: Learning rate of the runs; 0 for a method that is not trained.
         seeds: Number of runs.
         mean: Mean of every measure on the test split, in percent.
         deviation: Standard deviation over the seeds (n - 1); 0 for one run.
         validation: Mean of `ComparisonRun.choice`, QP on the validation split.
-        collapsed: Number of runs that ended with nearly all embeddings at one point.
-        distance: Mean distance of two embeddings at the end.
-        seconds: Mean processor time of a training.
+        collapsed: Number of runs in which nearly all embeddings collapsed to one point.
+        distance: Mean pairwise distance of embeddings at the end.
+        seconds: Mean CPU time per run.
     """
 
     method: str
@@ -66,10 +66,10 @@ class Claim:
     """`CLAIMED_METHOD` compared with the best published loss, on the test split.
 
     Attributes:
-        best: The published loss with the highest QP here.
+        best: The published loss with the highest measured QP.
         gain: QP of the method minus QP of that loss, in points.
-        needed: Two standard deviations of that difference.
-        missing: Published losses that were not run; if there are any, the claim is not tested.
+        needed: Two standard deviations of this difference.
+        missing: Published losses that did not run; if there are any, the claim is not tested.
     """
 
     best: str
@@ -79,7 +79,7 @@ class Claim:
 
     @property
     def holds(self) -> bool | None:
-        """Whether it is at least `CLAIMED` points above every published loss; None if some were not run."""
+        """Whether the gain is at least `CLAIMED` points over every published loss; None if some did not run."""
         return None if self.missing else self.gain >= CLAIMED
 
 
@@ -88,15 +88,15 @@ class Conclusion:
     """Comparison of the methods, in points of QP.
 
     Attributes:
-        radial_over_triplet: Radial without gradient through R minus Triplet.
-        needed: Two standard deviations of that difference.
+        radial_over_triplet: QP of Radial without gradient through R minus that of Triplet.
+        needed: Two standard deviations of this difference.
         ours: Our method with the best QP on the validation split.
         ours_over_radial: Its QP on the test split minus that of Radial without gradient through R.
-        order: Spearman's correlation of QP here with the published QP, over the methods that have both; None for
-            fewer than three.
-        reversed_pairs: (better here, better in the source) for pairs that are more than two standard
-            deviations apart here.
-        claim: Result of our claim; None if its method or all published losses were not run.
+        order: Spearman correlation between measured and published QP, over the methods that have both; None for fewer
+            than three.
+        reversed_pairs: (better here, better in the source) for pairs that are more than two standard deviations apart
+            here.
+        claim: Result of our claim; None if its method or all published losses did not run.
     """
 
     radial_over_triplet: float | None
@@ -110,14 +110,14 @@ class Conclusion:
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """The figures of one collection.
+    """Results on one collection.
 
     Attributes:
         set: Name of the collection.
         about: Description of the collection.
         video: Whether its items are videos.
-        common: Rows of every method at the first learning rate.
-        chosen: Rows of every method at the rate chosen by the validation split; empty if only one rate was tried.
+        common: Rows of all methods at the first learning rate.
+        chosen: Rows of all methods at the rate chosen on the validation split; empty if only one rate was tried.
         verdict: Conclusion about ``chosen``, or about ``common`` if that is empty.
     """
 
@@ -130,7 +130,7 @@ class Summary:
 
 
 def summarize(runs: Sequence[ComparisonRun], plan: ComparisonPlan) -> list[Summary]:
-    """Compute means and deviations over the seeds, one summary for every collection that has runs."""
+    """Compute means and standard deviations over the seeds; return one summary per collection that has runs."""
     summaries = []
     for name in plan.sets:
         own = [run for run in runs if run.set == name]
@@ -184,7 +184,7 @@ def _verdict(rows: Sequence[Row], *, video: bool) -> Conclusion:
     by_name = {row.method: row for row in rows}
     radial, triplet = by_name.get("radial_detached"), by_name.get("triplet")
     ours = max((row for row in rows if method_named(row.method).ours), key=lambda row: row.validation, default=None)
-    # The source has one Radial loss; it is compared with the form that does not collapse.
+    # The source has one Radial loss; it is compared with our version that does not collapse.
     known = [row for row in rows if _published(row, video) is not None and row.method != "radial"]
     reversed_pairs = [
         (better.title, worse.title)
@@ -205,7 +205,7 @@ def _verdict(rows: Sequence[Row], *, video: bool) -> Conclusion:
 
 
 def _claim(rows: Mapping[str, Row]) -> Claim | None:
-    # Losses of the source with the same training data as ours, including Angular in its form for quadlets.
+    # The source's losses with the same training data as ours, including Angular in its quadlet form.
     published = [method for method in METHODS if method.objectives and not method.ours and method.input == "features"]
     run = [rows[method.name] for method in published if method.name in rows]
     ours = rows.get(CLAIMED_METHOD)
@@ -227,7 +227,7 @@ def _two_deviations(one: Row, other: Row) -> float:
 
 
 def _rank_correlation(one: list[float], other: list[float]) -> float | None:
-    """Spearman's correlation; tied values share the mean of their ranks."""
+    """Compute the Spearman correlation; ties get the mean of their ranks."""
     if len(one) < 3:
         return None
     first, second = _ranks(one), _ranks(other)

@@ -24,10 +24,10 @@ __all__ = ["Labelled", "RunSchedule", "TrainedMethod", "VolumeSettings", "embed_
 
 OnStep = Callable[[int, float], None]
 
-# Share of the initial mean distance below which the model has collapsed.
-_COLLAPSED_SHARE = 1 / 3
+# The model has collapsed below this fraction of the initial mean distance.
+_COLLAPSED_RATIO = 1 / 3
 _MONITORED = 256
-# Images per pass.
+# Number of images per forward pass.
 _PIECE = 256
 _OPTIMIZERS = {"adamw": torch.optim.AdamW, "adam": torch.optim.Adam}
 
@@ -37,13 +37,13 @@ class RunSchedule:
     """Settings shared by all methods.
 
     Attributes:
-        steps: Number of steps of the optimizer.
-        quadlets: Number of tuples per step. Methods on batches get the same number of items, 3D-CNN a share of them.
+        steps: Number of optimizer steps.
+        quadlets: Number of tuples per step. Batch methods get the same number of items, 3D-CNN a fraction of them.
         learning_rate: Constant learning rate; if the frame network is trained, its rate.
-        weight_decay: Weight decay; with ``adam`` twice the lambda of a term lambda ||W||^2.
-        clip: Maximum gradient norm; 0: no limit.
-        optimizer: ``adamw``, or ``adam``, which adds the decay to the gradient, like a term of the loss.
-        head_factor: If the frame network is trained, factor of the learning rate of the layers after it.
+        weight_decay: Weight decay; with ``adam``, twice the lambda of a loss term lambda ||W||^2.
+        clip: Maximum gradient norm; 0 for no limit.
+        optimizer: ``adamw``, or ``adam``, which adds the decay to the gradient, like a loss term.
+        head_factor: If the frame network is trained, learning rate of the later layers relative to it.
     """
 
     steps: int = 500
@@ -60,10 +60,10 @@ class VolumeSettings:
     """Size of 3D-CNN.
 
     Attributes:
-        width: Width as a share of the published one.
-        size: Pixels along each side of its input; 112 as published.
-        frames: Maximum number of frames of its clips; 16 as published.
-        share: It gets one in this many items of a step.
+        width: Width relative to the published one.
+        size: Side of its input in pixels; 112 as published.
+        frames: Maximum number of frames per clip; 16 as published.
+        share: It is trained on one in this many items of a step.
     """
 
     width: float = 0.125
@@ -82,9 +82,9 @@ class Labelled:
 
     Attributes:
         inputs: [N, T, F] or [N, F] frame features; for C3D [N, T, 3, S, S] uint8.
-        labels: [N, 2] int64 (category, subcategory); subcategory numbers are unique across categories.
-        moving: Whole items, from which training takes clips at random positions instead of ``inputs``.
-        sources: [N] int64 number of the whole item each input comes from.
+        labels: [N, 2] int64 (category, subcategory); subcategory indices are unique across categories.
+        moving: Full items, from which training samples clips at random positions instead of ``inputs``.
+        sources: [N] int64 index of the full item that each input comes from.
     """
 
     inputs: Tensor
@@ -99,26 +99,26 @@ class Labelled:
             )
 
     def part(self, indices: Tensor) -> Labelled:
-        """The inputs and labels at these positions, without moving clips."""
+        """Return the inputs and labels at these rows, without ``moving``."""
         return Labelled(self.inputs[indices], self.labels[indices])
 
-    def draw(self, places: Tensor, generator: torch.Generator) -> Tensor:
-        """The inputs of a training step at these positions: features, or images from 0 to 1."""
+    def draw(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """Return the training inputs at these rows: features, or images with values from 0 to 1."""
         if self.moving is not None and self.sources is not None:
-            return self.moving.take(self.sources[places], device=torch.device("cpu"), generator=generator)[0]
-        inputs = self.inputs[places]
+            return self.moving.take(self.sources[rows], device=torch.device("cpu"), generator=generator)[0]
+        inputs = self.inputs[rows]
         return inputs.float() / 255.0 if inputs.dtype == torch.uint8 else inputs
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainedMethod:
-    """Loss, mean distances and time of a training.
+    """Loss, mean distances and time of a training run.
 
     Attributes:
         loss: Mean loss over the last tenth of the steps; None if nothing was trained.
-        distance_before: Mean distance of two training items before the first step, in [0, 2].
-        distance: Mean distance of two training items at the end.
-        seconds: Processor time.
+        distance_before: Mean pairwise distance of training items before the first step, in [0, 2].
+        distance: Mean pairwise distance of training items at the end.
+        seconds: CPU time.
     """
 
     loss: float | None
@@ -128,9 +128,9 @@ class TrainedMethod:
 
     @property
     def collapsed(self) -> bool:
-        """Whether the mean distance fell below a third of its initial value, so that nearly all items are at one
+        """Whether the mean distance fell below a third of its initial value, so that nearly all items are at the same
         point."""
-        return self.distance < collapse_threshold(self.distance_before, _COLLAPSED_SHARE)
+        return self.distance < collapse_threshold(self.distance_before, _COLLAPSED_RATIO)
 
 
 def train_method(
@@ -143,15 +143,15 @@ def train_method(
     items: int | None = None,
     on_step: OnStep | None = None,
 ) -> TrainedMethod:
-    """Train the parameters of an encoder that are not frozen, in place on its device, and leave it in eval mode.
+    """Train the unfrozen parameters of an encoder in place, on its device, and leave it in eval mode.
 
     Args:
-        model: An encoder whose ``head`` takes the inputs, or whose ``embed`` takes them if they are pixels.
-        method: The method to train with; one without objectives leaves the model unchanged.
+        model: Encoder whose ``head`` takes the inputs, or whose ``embed`` takes them if they are pixels.
+        method: Training method; one without objectives leaves the model unchanged.
         train: Inputs and labels of the training split.
         schedule: Steps, batches and learning rate.
-        seed: Seed of the draws.
-        items: Number of items per step for 3D-CNN; None: as many as the members of the tuples of other methods.
+        seed: Random seed for sampling.
+        items: Number of items per step, for 3D-CNN; default: four times the number of quadlets.
         on_step: Callback that receives the number and the loss of every step.
     """
     watched = torch.randperm(len(train.labels), generator=torch.Generator().manual_seed(seed))[:_MONITORED]
@@ -184,11 +184,11 @@ def train_method(
 
 @torch.inference_mode()
 def embed_inputs(model: Encoder, inputs: Tensor) -> Tensor:
-    """Compute unit vectors [N, D] of inputs as in `Labelled`, in pieces."""
+    """Compute unit vectors [N, D] of inputs as in `Labelled`, in chunks."""
     training = model.training
     model.eval()
     if inputs.dtype == torch.uint8:
-        # The number of clips with about as many frames as a piece of images.
+        # Use as many clips as have about the same number of frames as a chunk of images.
         pieces = torch.split(inputs, max(1, _PIECE // (inputs.shape[1] if inputs.ndim == 5 else 1)))
         vectors = [model.embed(piece.to(model.device).float() / 255.0).cpu() for piece in pieces]
     else:
@@ -206,7 +206,7 @@ def _batches(
     items: int,
     device: torch.device,
 ) -> Iterator[Batch]:
-    """Yield the batch of every step; methods with the same kind of draw get the same items."""
+    """Yield the batch of every step; methods with the same kind of sampling get the same items."""
     are_features = train.inputs.dtype != torch.uint8
     quadlets = items // 4
     streams = {

@@ -1,4 +1,4 @@
-"""Write composed transitions and negatives as encoded videos, and score detectors by family."""
+"""Encode composed transitions and negatives as videos, and score detectors by family."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class ComposedTransition:
     """A composed video with its label.
 
     Attributes:
-        path: The video.
-        family: Its family.
-        label: Its labeled transition; None for a negative.
-        seconds: Length in seconds.
+        path: Path of the video.
+        family: Family of the transition or negative.
+        label: The labeled transition; None for a negative.
+        seconds: Duration in seconds.
         events: Number of events in a negative that could be mistaken for a transition; 0 for a transition.
-        look: Details of how the transition was made.
-        held_back: Whether its family is withheld from the development of detectors.
+        look: Details of how the transition was composed.
+        held_back: Whether its family is held out from detector development.
     """
 
     path: Path
@@ -61,13 +61,13 @@ def build_transitions(
     families: Sequence[str] = (*TRANSITION_FAMILIES, *NEGATIVE_FAMILIES),
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[ComposedTransition]:
-    """Compose videos of families, H.264 at crf 18 to 32; videos of an earlier call with the same settings are reused.
+    """Compose videos of each family (H.264, CRF 18 to 32); videos from an earlier call with equal settings are reused.
 
     Args:
         takes: Single-shot videos, and photographs.
-        folder: Where to write.
+        folder: Output folder.
         count: Number of videos per family.
-        seed: Seed of all random choices.
+        seed: Random seed.
         families: Families of transitions and of negatives.
         on_progress: Callback that receives (videos written, total number of videos).
     """
@@ -101,7 +101,7 @@ def _compose(
 ) -> list[dict[str, Any]]:
     jobs = [(family, number) for family in families for number in range(count)]
     rows: list[dict[str, Any]] = []
-    for place, (family, number) in enumerate(jobs):
+    for done, (family, number) in enumerate(jobs, start=1):
         own = zlib.crc32(f"{seed}/{family}/{number}".encode())
         random = np.random.default_rng(own)
         rate, crf = float(random.choice(_RATES)), int(random.integers(18, 33))
@@ -116,14 +116,14 @@ def _compose(
             row["events"], pictures = negative.events, negative.pictures
         write_video(folder / file, pictures, rate=rate, crf=crf, made_of="composed transitions")
         rows.append({**row, "seconds": len(pictures) / rate})
-        on_progress(place + 1, len(jobs))
+        on_progress(done, len(jobs))
     return rows
 
 
 def score_families(
     videos: Sequence[ComposedTransition], cuts: Mapping[Path, Sequence[Cut | DetectedCut]]
 ) -> dict[str, Any]:
-    """Scores of every family and of all transitions, and false detections in negatives, as JSON values.
+    """Score every family, all transitions, and false detections in negatives; return JSON values.
 
     Args:
         videos: The composed videos.
@@ -158,8 +158,8 @@ def _rates(row: Mapping[str, float]) -> dict[str, float]:
 
 
 def summarize_families(scores: Mapping[str, Any]) -> list[tuple[str, str, str, str, str]]:
-    """Rows of a table: family, F1, correct / false / missed, extent, share of correct kinds; negatives with their
-    rate."""
+    """Return table rows: family, F1, correct / false / missed, extent and fraction of correct kinds; for negatives, the
+    false detections and their rate."""
     rows = []
     for name, row in {**scores["families"], "all transitions": scores["all"]}.items():
         if "f1" in row:
@@ -175,7 +175,7 @@ def summarize_families(scores: Mapping[str, Any]) -> list[tuple[str, str, str, s
 
 
 def summarize_kinds(scores: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Rows of a table, from `TransitionScores.to_dict`: a kind, its number of labels, and its F1."""
+    """Return table rows from `TransitionScores.to_dict`: a kind, its number of labels, and its F1."""
     labels: Counter[str] = Counter()
     for pair, count in scores["confusion"].items():
         labels[pair.partition(" as ")[0]] += count
@@ -185,7 +185,7 @@ def summarize_kinds(scores: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def summarize_confusion(scores: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Headings and rows of a table, from `TransitionScores.to_dict`: the detected kinds for each labeled kind."""
+    """Return table headings and rows from `TransitionScores.to_dict`: the detected kinds for each labeled kind."""
     pairs = {tuple(pair.split(" as ")): count for pair, count in scores["confusion"].items()}
     kinds = [kind for kind in TRANSITIONS if any(pair[0] == kind for pair in pairs)]
     found = [kind for kind in (*TRANSITIONS, MISSED) if any(pair[1] == kind for pair in pairs)]

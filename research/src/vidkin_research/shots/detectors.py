@@ -1,4 +1,4 @@
-"""Find cuts with each kind of detector: by name, learned from labeled shots, and DeepSBD."""
+"""Find cuts with each kind of detector: registered, learned from labeled shots, and DeepSBD."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ __all__ = [
     "train_and_detect_segments",
 ]
 
-# Some peers merge cuts closer than half a second, and would deliberately miss composed cuts.
+# Some detectors merge cuts closer than half a second by default, and would miss composed cuts.
 _KEEP_SHORT_SHOTS = "min_scene_len=1"
 _MERGING = ("content", "adaptive")
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedCuts:
-    """Cuts of every evaluated video, with the report of the training."""
+    """Cuts detected in every evaluated video, with the training report."""
 
     cuts: dict[Path, list[DetectedCut]]
     training: dict[str, Any]
 
 
 def detect_by_name(name: str, videos: Sequence[LabelledVideo]) -> dict[Path, list[DetectedCut]]:
-    """Find cuts with a registered detector; peers that merge close cuts are configured to keep them."""
+    """Find cuts with a registered detector; detectors that merge close cuts are configured to keep them."""
     address = f"{name}?{_KEEP_SHORT_SHOTS}" if name in _MERGING else name
     return {video.path: list(detect(video.path, address).cuts) for video in videos}  # type: ignore[arg-type]
 
@@ -60,17 +60,17 @@ def train_and_detect(
     save: Path | None,
     on_progress: OnStudyProgress,
 ) -> TrainedCuts:
-    """Find cuts of ``videos`` by the extended rule, trained on composed and highlight videos, and fitted on composed
+    """Find cuts in ``videos`` with the extended rule, trained on composed and highlight videos and fitted to composed
     videos.
 
     Args:
-        store: Store of features and heads.
+        store: Cached features and new heads.
         recipe: Loss, window, steps and seed.
         composed: Composed videos.
         highlights: Highlight videos.
         videos: The videos to evaluate.
-        save: Folder for the model, if it is to be saved.
-        on_progress: Callback while features are computed.
+        save: Folder to save the model in; None does not save it.
+        on_progress: Callback called while features are computed.
     """
     features = store.features([video.path for video in composed], on_progress=on_progress)
     labels = [annotation_of(video, len(rows)) for video, rows in zip(composed, features, strict=True)]
@@ -118,8 +118,12 @@ def train_and_detect_segments(
     steps: int,
     seed: int,
 ) -> tuple[TrainedCuts, TrainedCuts]:
-    """Find cuts of ``videos`` by DeepSBD with a share ``width`` of its channels, trained on composed videos: by its
-    softmax, and by the other published variant, a linear SVM on the hidden layer of the same network."""
+    """Find cuts in ``videos`` with DeepSBD, reduced to a fraction ``width`` of its channels and trained on composed
+    videos.
+
+    Returns the cuts of its softmax, and of the other published variant, a linear SVM on the hidden layer of the same
+    network.
+    """
     config = EncoderConfig(
         kind="deep_sbd", width=width, size=size, frames=16, classes=3, batch_norm=True, fit="stretch"
     )

@@ -1,4 +1,4 @@
-"""Measure how well detected transitions agree with labeled ones in extent and kind."""
+"""Measure how well detected transitions agree with labels in extent and kind."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LabeledTransition:
     """A labeled transition.
 
     Attributes:
-        kind: Its kind.
+        kind: Kind of the transition.
         start, end: First and last frame of the transition; for a cut, both are the first frame of the new shot.
     """
 
@@ -33,12 +33,12 @@ class LabeledTransition:
 
 @dataclass(frozen=True, slots=True)
 class TransitionScores:
-    """Scores over videos; sums pool the scores of several videos.
+    """Scores of transitions; adding them pools the scores of several videos.
 
     Attributes:
-        found: Detections that match a label, false detections and missed labels, regardless of kind.
-        overlaps: For each label its intersection over union with the matching detection, 0 if it was missed.
-        kinds: The same counts by kind, where only a detection of the same kind matches. Labels ``gradual`` leave the
+        found: Counts of correct detections, false detections and missed labels, regardless of kind.
+        overlaps: Intersection over union of each label with the matching detection; 0 if the label was missed.
+        kinds: The same counts by kind, where only detections of the same kind match. The label ``gradual`` leaves the
             kind open, so any gradual kind is correct.
         confusion: Number of labels by (labeled kind, detected kind or `MISSED`).
     """
@@ -65,13 +65,13 @@ class TransitionScores:
 
     @property
     def kinds_right(self) -> float:
-        """Share of the detected labels with the correct kind; nan if none was detected."""
+        """Fraction of the detected labels with the correct kind; nan if none was detected."""
         found = sum(count for (_, kind), count in self.confusion.items() if kind != MISSED)
         right = sum(count for (true, kind), count in self.confusion.items() if kind == true)
         return right / found if found else float("nan")
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures as plain values, for JSON."""
+        """Return the scores as JSON values."""
         return {
             "f1": self.found.f1,
             "right, false, missed": [
@@ -89,8 +89,8 @@ class TransitionScores:
 def extent_overlap(one: tuple[float, float], other: tuple[float, float]) -> float:
     """Intersection over union of two transitions, each given by its first and last frame.
 
-    A transition lasts from the last frame of the previous shot to the first frame of the next one, so a cut takes the
-    time between two frames: (start - 1, end + 1), and for a cut at frame f (f - 1, f). Range 0..1.
+    A transition lasts from the last frame of the previous shot to the first frame of the next one: (start - 1,
+    end + 1), or (f - 1, f) for a cut at frame f. The result is in [0, 1].
     """
     (first, last), (start, end) = ((a - 1, b + 1 if b > a else b) for a, b in (one, other))
     union = max(last, end) - min(first, start)
@@ -102,11 +102,11 @@ def score_transitions(
 ) -> TransitionScores:
     """Score the transitions detected in several videos.
 
-    A detection and a label can match if their frames overlap or are at most ``tolerance`` frames apart; they are paired
-    one to one, by greatest overlap, then by distance.
+    A detection and a label can match if their frames overlap or are at most ``tolerance`` frames apart. Matching is one
+    to one, by largest overlap, then by distance.
 
     Args:
-        videos: For each video its detected cuts and its labels.
+        videos: Detected cuts and labels of each video.
         tolerance: Maximum distance of a match in frames.
     """
     total = TransitionScores()
@@ -118,32 +118,32 @@ def score_transitions(
 def _score_one(cuts: list[Cut | DetectedCut], labels: list[LabeledTransition], tolerance: int) -> TransitionScores:
     spans = [_frames(cut) for cut in cuts]
     pairs = []
-    for place, label in enumerate(labels):
+    for row, label in enumerate(labels):
         for number, span in enumerate(spans):
             apart = max(span[0] - label.end, label.start - span[1], 0)
             if apart <= tolerance:
                 overlap = extent_overlap(span, (label.start, label.end))
-                pairs.append((-overlap, apart, place, number))
+                pairs.append((-overlap, apart, row, number))
     matched: dict[int, tuple[int, float]] = {}
     used: set[int] = set()
-    for negative, _, place, number in sorted(pairs):
-        if place not in matched and number not in used:
-            matched[place] = number, -negative
+    for negative, _, row, number in sorted(pairs):
+        if row not in matched and number not in used:
+            matched[row] = number, -negative
             used.add(number)
     found = DetectionScores(len(matched), len(cuts) - len(matched), len(labels) - len(matched))
     reported: list[str] = [cut.kind for cut in cuts]
-    for place, (number, _) in matched.items():
-        if labels[place].kind == "gradual" and reported[number] not in SUDDEN:
+    for row, (number, _) in matched.items():
+        if labels[row].kind == "gradual" and reported[number] not in SUDDEN:
             reported[number] = "gradual"
     confusion: Counter[tuple[str, str]] = Counter(
-        (label.kind, reported[matched[place][0]] if place in matched else MISSED) for place, label in enumerate(labels)
+        (label.kind, reported[matched[row][0]] if row in matched else MISSED) for row, label in enumerate(labels)
     )
     kinds = {}
     for kind in dict.fromkeys([*(label.kind for label in labels), *reported]):
         right = confusion[kind, kind]
         known = sum(label.kind == kind for label in labels)
         kinds[kind] = DetectionScores(right, reported.count(kind) - right, known - right)
-    overlaps = tuple(matched[place][1] if place in matched else 0.0 for place in range(len(labels)))
+    overlaps = tuple(matched[row][1] if row in matched else 0.0 for row in range(len(labels)))
     return TransitionScores(found, overlaps, kinds, dict(confusion))
 
 

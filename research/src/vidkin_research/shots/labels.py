@@ -1,4 +1,4 @@
-"""Read shot labels of public collections as transitions: ClipShots, BBC Planet Earth, RAI, SHOT, OmniShotCut."""
+"""Readers for the shot labels of public collections: ClipShots, BBC Planet Earth, RAI, SHOT and OmniShotCut."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["SHOT_COLLECTIONS", "ShotCollection", "labels_of_video", "read_shot_l
 logger = logging.getLogger(__name__)
 
 Labels = dict[str, tuple[LabeledTransition, ...]]
-"""Transitions in order of frames, by name of the video without extension."""
+"""Transitions in frame order, by video name without extension."""
 
 _MAX_FRAMES = 10_000_000
 
@@ -35,10 +35,11 @@ class ShotCollection:
         title: Name of the collection.
         read: Function that reads its labels from a file or folder.
         rule: Matching rule of its published F1, see :func:`vidkin.metric.measures.boundary_scores`; None if published
-            figures are computed in another way.
+            results are computed differently.
         tolerance: Maximum distance of a match in frames in that F1.
-        has_kinds: Whether its labels include kinds of transitions; otherwise jumps are labeled as cuts.
-        by_number: Whether names of videos and labels differ, so that they are matched by the first number in the name.
+        has_kinds: Whether its labels include the kind of transition; otherwise jumps are labeled as cuts.
+        by_number: Whether videos and labels have different names, so that they are matched by the first number in the
+            name.
     """
 
     title: str
@@ -58,18 +59,20 @@ def read_shot_labels(name: str, path: PathLike) -> Labels:
 
     Raises:
         InvalidArgumentError: The collection is unknown.
-        DatasetError: The labels cannot be read or have another form.
+        DatasetError: The labels cannot be read or have a different format.
     """
     if name not in SHOT_COLLECTIONS:
         raise InvalidArgumentError(f"labels must be one of {', '.join(SHOT_COLLECTIONS)}, got {name!r}")
     try:
         return SHOT_COLLECTIONS[name].read(Path(path))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, IndexError) as error:
-        raise DatasetError(f"{os.fspath(path)}: not labels of {SHOT_COLLECTIONS[name].title} ({error!r})") from error
+        raise DatasetError(
+            f"{os.fspath(path)}: not a label file of {SHOT_COLLECTIONS[name].title} ({error!r})"
+        ) from error
 
 
 def labels_of_video(name: str, labels: Labels, video: str) -> tuple[LabeledTransition, ...] | None:
-    """The labels of a collection for a video, given its name without extension; None if there are none."""
+    """Return a collection's labels for a video, given its name without extension; None if there are none."""
     if video in labels or not SHOT_COLLECTIONS[name].by_number:
         return labels.get(video)
     numbers = {_first_number(own): own for own in labels}
@@ -82,7 +85,7 @@ def _first_number(text: str) -> int | None:
 
 
 def transitions_between(shots: Iterable[Sequence[int]]) -> tuple[LabeledTransition, ...]:
-    """The transitions between shots, given by their first and last frames; frames between two shots are gradual.
+    """Return the transitions between shots, given as (first frame, last frame); frames between two shots are gradual.
 
     Raises:
         ValueError: The shots overlap or are not in order.
@@ -91,7 +94,7 @@ def transitions_between(shots: Iterable[Sequence[int]]) -> tuple[LabeledTransiti
     found = []
     for (begin, last), (first, _) in pairwise(ordered):
         if not begin <= last < first:
-            raise ValueError(f"shots must follow each other, got the end {last} before the start {first}")
+            raise ValueError(f"shots must be in order and not overlap, got end {last} before start {first}")
         if first == last + 1:
             found.append(LabeledTransition("hard", first, first))
         else:
@@ -102,12 +105,12 @@ def transitions_between(shots: Iterable[Sequence[int]]) -> tuple[LabeledTransiti
 def _frame(value: Any) -> int:
     frame = int(value)
     if frame != value or not 0 <= frame < _MAX_FRAMES:
-        raise ValueError(f"frames must be whole numbers of at least 0, got {value!r}")
+        raise ValueError(f"frames must be integers of at least 0, got {value!r}")
     return frame
 
 
 def _read_clipshots(path: Path) -> Labels:
-    """``{video: {"transitions": [[last frame before, first frame after], ...], "frame_num": N}}``."""
+    """Read ``{video: {"transitions": [[last frame before, first frame after], ...], "frame_num": N}}``."""
     labels = {}
     for video, entry in read_json(path).items():
         found: list[LabeledTransition] = []
@@ -119,7 +122,7 @@ def _read_clipshots(path: Path) -> Labels:
 
 
 def _read_ranges(path: Path, ending: str, later: int) -> Labels:
-    """Text files with the first and last frame of one shot per line."""
+    """Read text files with the first and last frame of one shot per line."""
     files = sorted(path.glob(f"*{ending}")) if path.is_dir() else [path]
     if not files:
         raise ValueError(f"there is no file *{ending}")
@@ -132,7 +135,7 @@ def _read_ranges(path: Path, ending: str, later: int) -> Labels:
 
 
 def _read_bbc(path: Path) -> Labels:
-    """BBC's labels count frames one lower than the decoded videos, as in published evaluations."""
+    """Read BBC's labels, whose frame numbers are one lower than in the decoded videos, as in published evaluations."""
     return _read_ranges(path, ".txt", 1)
 
 
@@ -141,10 +144,10 @@ def _read_rai(path: Path) -> Labels:
 
 
 def _read_shot(path: Path) -> Labels:
-    """``kuaishou_v2.txt``, or ``{video: [[first frame, last frame], ...]}`` from the authors' pickle as JSON.
+    """Read ``kuaishou_v2.txt``, or the authors' pickle as JSON: ``{video: [[first frame, last frame], ...]}``.
 
-    The text has a line ``VIDEO FRAMES`` per video, followed by a line ``LAST,FIRST`` per transition: the last frame
-    before it and the first frame after it.
+    The text file has a line ``VIDEO FRAMES`` per video, followed by a line ``LAST,FIRST`` per transition: the last
+    frame before it and the first frame after it.
     """
     if path.suffix.lower() != ".txt":
         return {Path(video).stem: transitions_between(shots) for video, shots in read_json(path).items()}
@@ -157,16 +160,18 @@ def _read_shot(path: Path) -> Labels:
             # A few lines have two commas, an extra comma at the end, or a dot instead.
             pair = re.fullmatch(r"\s*(\d+)\s*[,.]+\s*(\d+)\s*,*\s*", line)
             if pair is None or not labels:
-                raise ValueError(f"line {number} must be two frames after a line that names a video, got {line!r}")
+                raise ValueError(f"line {number} must have two frames and follow a video name, got {line!r}")
             last, first = _frame(int(pair[1])), _frame(int(pair[2]))
             if last >= first:
-                logger.warning("%s: line %d ends before it begins and is skipped: %s", path, number, line.strip())
+                logger.warning(
+                    "%s: line %d skipped, because the transition ends before it starts: %s", path, number, line.strip()
+                )
                 continue
             found += transitions_between([(last, last), (first, first)])
     return {video: tuple(sorted(own, key=lambda one: one.start)) for video, own in labels.items()}
 
 
-# OmniShotCut's labels for the content of a range, by number and by name; all other names are geometric transitions.
+# OmniShotCut's content labels of a range, by number and by name; all other names are geometric transitions.
 _OMNI_NUMBERS = ("general", "dissolve", "wipe", "push", "slide", "zoom", "fade", "doorway", "padding")
 _OMNI_SHOTS = ("general", "")
 _OMNI_GRADUAL: tuple[tuple[str, Transition], ...] = (
@@ -179,12 +184,13 @@ _OMNI_JUMP, _OMNI_JUMP_NUMBER, _OMNI_PADDING = "jump", 4, "padding"
 
 
 def _read_omnishotcut(path: Path) -> Labels:
-    """Ranges of shots and transitions, with labels of their content and of how each begins.
+    """Read ranges of shots and transitions, with labels for their content and for how each one begins.
 
-    A list of videos with ``video_path`` and ``ranges`` (or ``gt_ranges``) of [first frame, frame after the last], and
-    as many ``intra_labels`` and ``inter_labels``: the authors' pickle as JSON, and the output of their evaluation. Also
-    ``{video: {"shots": [[first, last], ...], "intra_labels": [...], "inter_labels": [...]}}``, and a list of videos
-    with ``video_name`` and ``shots`` of ``start_frame``, ``end_frame_exclusive``, ``intra_label`` and ``inter_label``.
+    Three formats are accepted. The authors' pickle as JSON and the output of their evaluation: a list of videos with
+    ``video_path`` and ``ranges`` (or ``gt_ranges``) of [first frame, frame after the last], and one entry per range in
+    ``intra_labels`` and ``inter_labels``. A mapping ``{video: {"shots": [[first, last], ...], "intra_labels": [...],
+    "inter_labels": [...]}}``. And a list of videos with ``video_name`` and ``shots`` of ``start_frame``,
+    ``end_frame_exclusive``, ``intra_label`` and ``inter_label``.
     """
     content = read_json(path)
     if isinstance(content, Mapping):
@@ -211,11 +217,11 @@ def _omni_entry(entry: Mapping[str, Any]) -> tuple[str, tuple[LabeledTransition,
 def _from_omni(ranges: Iterable[tuple[Sequence[int], str | int, str | int]]) -> tuple[LabeledTransition, ...]:
     found: list[LabeledTransition] = []
     end: int | None = None  # last frame of the previous range
-    after_transition = True  # nothing opens the first range
+    after_transition = True  # there is no cut before the first range
     for (begin, finish), intra, inter in ranges:
         first, last = _frame(begin), _frame(finish)
         if last < first or (end is not None and first <= end):
-            raise ValueError(f"ranges must follow each other, got {first} to {last} after {end}")
+            raise ValueError(f"ranges must be in order and not overlap, got {first} to {last} after {end}")
         content = (_OMNI_NUMBERS[intra] if isinstance(intra, int) else intra).lower()
         if content == _OMNI_PADDING:
             continue
@@ -242,4 +248,4 @@ SHOT_COLLECTIONS: dict[str, ShotCollection] = {
     "shot": ShotCollection("SHOT", _read_shot),
     "omnishotcut": ShotCollection("OmniShotCut", _read_omnishotcut, rule=None, has_kinds=True),
 }
-"""The collections by name. F1 of the first four is published for transitions that overlap within 2 frames."""
+"""The collections by name. Published F1 of the first four counts transitions that overlap within 2 frames."""

@@ -1,4 +1,4 @@
-"""Material for training and evaluating shot detectors: composed videos of two splits, and edited videos."""
+"""Data for training and evaluating shot detectors: composed videos in two splits, and edited videos."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ TEST_CLIPS = (
 )
 """Prefixes of clip names in the test split; the default detector was not trained on these clips."""
 
-# Recordings used in highlight videos are left out of both composed splits.
+# Recordings used in highlight videos are excluded from both composed splits.
 _HIGHLIGHTS = ("one-by-one-person-detection", "bottle-detection")
 _MAX_PHOTOGRAPHS = 300
 _MOVED_PHOTOGRAPHS = 30
 
-# Prefixes of the words for kinds in ``truth.json``.
+# Prefixes of the kinds in ``truth.json``, and the transition they stand for.
 _KINDS: tuple[tuple[str, Transition], ...] = (
     *(("fade", "fade"), ("through", "fade"), ("dissolve", "dissolve"), ("wipe", "wipe")),
 )
@@ -70,7 +70,7 @@ class LabelledVideo:
     """A video and its labeled cuts.
 
     Attributes:
-        path: The video.
+        path: Path of the video.
         labels: Cuts and gradual transitions.
         fps: Frames per second.
         kinds: Kinds of its gradual transitions, in the order of ``labels``; () if they are not labeled.
@@ -85,7 +85,7 @@ class LabelledVideo:
 
     @property
     def transitions(self) -> tuple[LabeledTransition, ...]:
-        """Its transitions with extents and kinds, in order of frames; ``gradual`` if the kind is unknown."""
+        """The transitions with extents and kinds, in frame order; the kind is ``gradual`` if unknown."""
         jumps = self.jumps or frozenset()
         kinds: Iterable[Transition] = self.kinds or repeat("gradual")
         return tuple(
@@ -100,16 +100,16 @@ class LabelledVideo:
 
 
 def edited_videos(folder: Path) -> list[LabelledVideo]:
-    """Open the videos of a folder with labels in its ``truth.json``; a gradual transition may have a ``kind`` in words.
+    """Open the videos in a folder with labels in ``truth.json``; a gradual transition may have a descriptive ``kind``.
 
-    Fades, to and from black or white, are ``fade``, and a transition of titles or logos is ``gradual``.
+    Fades to or from black or white become ``fade``, and transitions of titles or logos become ``gradual``.
 
     Raises:
         InvalidArgumentError: There are no labels, or a video is missing.
     """
     labels = read_boundary_labels(folder / "truth.json")
     if not labels:
-        raise InvalidArgumentError(f"{folder / 'truth.json'}: has no labels")
+        raise InvalidArgumentError(f"{folder / 'truth.json'}: no labels")
     missing = [name for name in labels if not (folder / name).is_file()]
     if missing:
         raise InvalidArgumentError(f"{folder}: labeled videos are missing: {', '.join(missing)}")
@@ -121,7 +121,7 @@ def edited_videos(folder: Path) -> list[LabelledVideo]:
 
 
 def _kind_of(label: Mapping[str, Any]) -> Transition:
-    """The kind of a gradual transition, from words such as ``fade-in`` or ``title overlay out``."""
+    """Parse the kind of a gradual transition from a description such as ``fade-in`` or ``title overlay out``."""
     words = str(label.get("kind", ""))
     return next((kind for begin, kind in _KINDS if words.startswith(begin)), "gradual")
 
@@ -137,20 +137,20 @@ def composed_part(
     size: tuple[int, int],
     on_progress: OnStudyProgress,
 ) -> list[LabelledVideo]:
-    """Compose the videos of the training or test split; videos of an earlier call with the same settings are reused.
+    """Compose the videos of the training or test split; videos from an earlier call with equal settings are reused.
 
     Clips with prefixes in `TEST_CLIPS` form the test split; all others, except recordings of highlight videos, form the
     training split. Every fifth photograph belongs to the test split.
 
     Args:
         clips: Folder of single-shot clips.
-        photographs: Folder of photographs that add scenes; None for none.
-        folder: Where the composed videos are stored.
+        photographs: Folder of photographs that add scenes; None adds no scenes.
+        folder: Folder for the composed videos.
         test: Whether to compose the test split.
         videos: Number of videos.
-        frames: Number of frames in each video.
-        size: Height and width.
-        on_progress: Callback while clips are read and videos are written.
+        frames: Number of frames per video.
+        size: Height and width in pixels.
+        on_progress: Callback called while clips are read and videos are written.
 
     Raises:
         InvalidArgumentError: There are no clips for this split.
@@ -162,9 +162,9 @@ def composed_part(
         chosen = [path for path in chosen if not path.name.startswith(_HIGHLIGHTS)]
         if not chosen:
             part = "test" if test else "training"
-            raise InvalidArgumentError(f"{clips}: has no single-shot clips for the {part} split")
+            raise InvalidArgumentError(f"{clips}: no single-shot clips for the {part} split")
         stills = _files(photographs, IMAGE_EXTENSIONS) if photographs is not None else []
-        own = [path for place, path in enumerate(stills) if (place % 5 == 0) == test]
+        own = [path for number, path in enumerate(stills) if (number % 5 == 0) == test]
         step = max(1, len(own) // _MAX_PHOTOGRAPHS)
         on_progress(0, len(chosen), "reading clips")
         footage = read_footage(
@@ -188,17 +188,17 @@ def composed_part(
 
 
 def labeled_collection(folder: Path, name: str, labels: Path) -> list[LabelledVideo]:
-    """Find the videos below a folder that have labels in a public collection, see `vidkin_research.shots.labels`.
+    """Find the videos in a folder that have labels in a public collection, see `vidkin_research.shots.labels`.
 
     Raises:
-        InvalidArgumentError: The collection is unknown, or the folder has none of its videos.
+        InvalidArgumentError: The collection is unknown, or the folder contains none of its videos.
     """
     known = read_shot_labels(name, labels)
     own = [(path, labels_of_video(name, known, path.stem)) for path in _files(folder, VIDEO_EXTENSIONS)]
     has_kinds = SHOT_COLLECTIONS[name].has_kinds
     videos = [_labeled(path, found, has_kinds=has_kinds) for path, found in own if found is not None]
     if not videos:
-        raise InvalidArgumentError(f"{folder}: has none of the videos that {labels} has labels for")
+        raise InvalidArgumentError(f"{folder}: contains none of the videos labeled in {labels}")
     return videos
 
 
@@ -214,8 +214,10 @@ def _labeled(path: Path, transitions: Sequence[LabeledTransition], *, has_kinds:
 
 
 def with_whole_fades(video: LabelledVideo) -> LabelledVideo:
-    """Merge the labels of a fade out and the following fade in, as the detector counts them: at most a second apart,
-    with a plain background between them."""
+    """Merge the labels of a fade-out and the following fade-in into one transition, as the detector does.
+
+    They are merged if they are at most a second apart with a plain background in between.
+    """
     blocks = list(iter_planes(video.path))
     if not blocks or len(video.labels.gradual) < 2:
         return video
@@ -244,14 +246,14 @@ def with_whole_fades(video: LabelledVideo) -> LabelledVideo:
 
 
 def test_takes(clips: Path, photographs: Path | None) -> list[Path]:
-    """Clips of the test split of `composed_part` and a few of its photographs, on which no detector was trained."""
+    """Return the test clips of `composed_part` and a few test photographs, on which no detector was trained."""
     takes = [path for path in _files(clips, VIDEO_EXTENSIONS) if path.name.startswith(TEST_CLIPS)]
     stills = _files(photographs, IMAGE_EXTENSIONS)[::5] if photographs is not None else []
     return takes + stills[:: max(1, len(stills) // _MOVED_PHOTOGRAPHS)]
 
 
 def annotation_of(video: LabelledVideo, frames: int) -> VideoAnnotation:
-    """The shots of a video with this number of frames: the stretches between its cuts and transitions."""
+    """Return the shots of a video with this number of frames: the intervals between its cuts and transitions."""
     edges = sorted(
         [(cut, cut) for cut in video.labels.hard] + [(first, last + 1) for first, last in video.labels.gradual]
     )

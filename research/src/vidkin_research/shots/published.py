@@ -1,4 +1,4 @@
-"""Train and evaluate the published rule for cuts, reduced so that it runs on a CPU."""
+"""Train and evaluate the published cut rule, reduced so that it runs on a CPU."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ __all__ = ["PublishedDetector", "train_and_detect_published"]
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedDetector:
-    """The published rule and training, reduced so that they run on a CPU.
+    """Settings of the published rule and training, reduced so that they run on a CPU.
 
     Attributes:
         network: The frame network, trained end to end; the paper uses AlexNet.
-        size: Pixels along each side of a frame; 224 with AlexNet.
-        units: Number of units of the fully connected layer and of the LSTM; the paper uses 512 for the first.
+        size: Side of the square frames in pixels; 224 with AlexNet.
+        units: Number of units in the fully connected layer and the LSTM; the paper uses 512 for the former.
         steps: Number of training steps.
         tuples: Number of quadlets, and of triplets, per step.
-        window: Number of frames in a clip, as in the paper.
+        window: Number of frames per clip, as in the paper.
         rate: Frames per second, as in the paper.
         loss: The loss, as in the paper.
-        learning_rate: Learning rate of the frame network; the layers after it learn ten times as fast, as in the
+        learning_rate: Learning rate of the frame network; that of the later layers is ten times as high, as in the
             paper.
     """
 
@@ -49,7 +49,7 @@ class PublishedDetector:
 
     @property
     def title(self) -> str:
-        """Name in tables: the rule and its reductions."""
+        """Name in tables: the rule and how it is reduced."""
         backbone = self.network.partition(":")[2].partition("?")[0] or self.network
         return (
             f"published rule, {self.loss}, {backbone} of {self.size} px trained along, {self.steps} steps of "
@@ -57,7 +57,7 @@ class PublishedDetector:
         )
 
     def plan(self, seed: int) -> ShotPlan:
-        """The recipe ``published`` with these settings."""
+        """Return the recipe ``published`` with these settings."""
         content = read_shot_recipe("published")
         content["shots"] |= {
             "loss": self.loss,
@@ -92,17 +92,17 @@ def train_and_detect_published(
     save: Path | None,
     on_progress: OnStudyProgress,
 ) -> TrainedCuts:
-    """Find cuts of ``videos`` by the published rule, after training the whole encoder on the same data as all methods.
+    """Train the full encoder on the same data as the other methods, and find cuts with the published rule.
 
     Args:
         detector: The reduced settings.
         weights: Safetensors file with the weights of the frame network; None downloads them from the hub.
-        composed: Composed videos, on which the threshold is also fitted.
+        composed: Composed videos, to which the threshold is also fitted.
         highlights: Highlight videos.
         videos: The videos to evaluate.
-        seed: Seed of weights and draws.
-        save: Folder for the detector, if it is to be saved.
-        on_progress: Callback while frames are read.
+        seed: Random seed for weights and sampling.
+        save: Folder to save the detector in; None does not save it.
+        on_progress: Callback called while frames are read.
     """
     plan = detector.plan(seed)
     model = build_model(plan.model, weights=weights, seed=seed)

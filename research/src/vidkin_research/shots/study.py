@@ -1,4 +1,4 @@
-"""Compare shot detectors: peers, the default detector, and detectors trained with each loss."""
+"""Compare shot detectors: published methods, the default detector, and detectors trained with each loss."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from vidkin_research.spread import spread
 __all__ = ["FAMILIES", "ShotStudy", "count_labels", "run_shot_study", "score_detector", "summarize_shots"]
 
 FAMILIES = "transitions"
-"""Name of the set of composed transitions and negatives, whose rows have their own figures."""
+"""Name of the set of composed transitions and negatives, whose rows have additional metrics."""
 
 _DEEP_SBD = "DeepSBD, 1/8 width"
 
@@ -59,21 +59,21 @@ class ShotStudy:
     Attributes:
         detectors: Registered detectors that need no training.
         losses: Losses used to train a detector.
-        seeds: Number of trainings with every loss and of DeepSBD; 0 evaluates only detectors that need no training.
-        steps: Number of steps of a training on shots.
-        segment_steps: Number of steps of a training of DeepSBD.
-        window: Number of frames in a clip.
+        seeds: Number of runs per loss and of DeepSBD; 0 evaluates only detectors that need no training.
+        steps: Training steps per run of the losses.
+        segment_steps: Training steps per run of DeepSBD.
+        window: Number of frames per clip.
         train_videos: Number of composed videos in the training split.
         test_videos: Number of composed videos in the test split.
-        frames: Number of frames in a composed video.
+        frames: Number of frames per composed video.
         size: Height and width of composed videos.
-        segment_size: Pixels along each side of DeepSBD's input.
-        highlight_videos: Number of highlight videos used in training as well.
+        segment_size: Side of DeepSBD's square input in pixels.
+        highlight_videos: Number of highlight videos that are also used in training.
         network: The frame network, frozen in the rows of the extended rule.
-        published: The published rule and training, reduced; None omits its row.
-        published_seeds: Number of its trainings.
-        family_videos: Number of composed videos per family of transitions and negatives, on which the extents, kinds
-            and false detections of detectors without training are evaluated; 0 omits them.
+        published: Settings of the reduced published rule and training; None omits its row.
+        published_seeds: Number of its runs.
+        family_videos: Number of composed videos per family of transitions and negatives, which measure the extents,
+            kinds and false detections of detectors that need no training; 0 omits them.
         families: The families to compose.
     """
 
@@ -98,7 +98,7 @@ class ShotStudy:
 
 @dataclass(frozen=True, slots=True)
 class _Material:
-    """The sets for evaluation, and the training data of the trained detectors."""
+    """The evaluation sets, and the data for training detectors."""
 
     sets: Mapping[str, Sequence[LabelledVideo]]
     composed: Sequence[LabelledVideo] = ()
@@ -107,7 +107,7 @@ class _Material:
 
     @property
     def videos(self) -> list[LabelledVideo]:
-        """All evaluated videos, each once."""
+        """All evaluated videos, without duplicates."""
         return list({video.path: video for videos in self.sets.values() for video in videos}.values())
 
 
@@ -129,21 +129,20 @@ def run_shot_study(
     Args:
         study: Settings of the comparison.
         data: Folder of edited videos with ``truth.json``.
-        videos: Folder of single-shot clips from which to compose videos; None evaluates only detectors without
+        videos: Folder of single-shot clips to compose videos from; None evaluates only detectors that need no
             training.
         photographs: Folder of photographs that add scenes to the composed videos.
         weights: Safetensors file with the weights of the frame network; None downloads them from the hub.
-        work: Folder of composed videos, features and runs.
-        save: Folder for the model of the extended rule trained with quadlets by the first seed; the model of the
-            published rule is saved next to it with ``-published`` appended. Stored runs are not saved again.
-        output: File to which the caller writes the figures; it is ignored if it is in the folder of the data.
+        work: Folder for composed videos, features and runs.
+        save: Folder for the model of the extended rule trained with quadlets and the first seed; the model of the
+            published rule is saved next to it with ``-published`` appended. Models of stored runs are not saved again.
+        output: File the caller will write the results to; not counted as data if it is in the data folder.
         labels: Name of a public collection and the path of its labels (`vidkin_research.shots.labels`), whose videos
-            are in ``data``; None reads ``truth.json`` there.
-        on_progress: Callback that receives the steps done, the total number of steps (0 if unknown) and the current
-            step.
+            are in ``data``; None uses ``truth.json`` in ``data``.
+        on_progress: Callback that receives the number of steps done, the total (0 if unknown) and the current step.
 
     Raises:
-        InvalidArgumentError: Labels or clips are missing, or ``work`` has results on other data.
+        InvalidArgumentError: Labels or clips are missing, or ``work`` contains results from other data.
     """
     began = time.monotonic()
     if videos is not None:
@@ -177,7 +176,7 @@ def run_shot_study(
 def _judge_families(
     study: ShotStudy, videos: Path, photographs: Path | None, work: Path, on_progress: OnStudyProgress
 ) -> Iterator[dict[str, Any]]:
-    """One row per detector without training: extents, kinds, and false detections in negatives by family."""
+    """Yield one row per detector that needs no training: extents, kinds, and false detections by family."""
     composed = build_transitions(
         test_takes(videos, photographs),
         work / "transitions",
@@ -221,7 +220,7 @@ def _gather(
     highlights = partial(_highlights, videos, study.highlight_videos, on_progress=on_progress)
     published: Sequence[VideoAnnotation] = ()
     if study.published is not None:
-        # Two different clips of 40 frames at 20 frames a second need more than two calm seconds before a change.
+        # Two different windows of 40 frames at 20 frames per second need more than two calm seconds before a change.
         rate = round(study.published.rate)
         published = highlights(work / "highlights-published" / "train", rate=rate, calm_before=(3.0, 6.0))
     return _Material(sets, train, highlights(work / "highlights" / "train"), published)
@@ -236,7 +235,7 @@ def _highlights(
     calm_before: tuple[float, float] = (1.5, 3.5),
     on_progress: OnStudyProgress,
 ) -> Sequence[VideoAnnotation]:
-    """Read the highlight videos in the folder, composing them if they are missing."""
+    """Read the labels of the highlight videos in the folder, composing the videos if they are missing."""
     if (folder / "labels.json").is_file():
         return read_shot_annotations(folder / "labels.json")
     on_progress(0, 0, "composing highlight videos")
@@ -251,7 +250,7 @@ def _train_all(
     save: Path | None,
     on_progress: OnStudyProgress,
 ) -> list[dict[str, Any]]:
-    """Rows of all trained detectors, for every seed."""
+    """Train every detector with every seed and return their rows."""
     store = HeadStore(weights, work / "features", window=study.window, network=study.network)
     rows: list[dict[str, Any]] = []
     fixed = (study.window, study.train_videos, study.test_videos, study.frames, study.segment_size)
@@ -260,7 +259,7 @@ def _train_all(
         for seed in range(study.seeds):
             on_progress(len(rows), 0, f"{name}, seed {seed}")
             settings: tuple[object, ...] = (name, seed, study.steps, study.segment_steps, *fixed)
-            # Stored runs without its second classifier are repeated.
+            # Repeat stored runs that lack the second classifier.
             settings += (_SVM,) if name == deep_sbd else CUT_NUMBERS
             keep = save if (name, seed) == (f"{_LEARNED}{_SAVED_LOSS}", 0) else None
             run = partial(_train_and_score, study, store, material, name, seed, keep, on_progress)
@@ -330,12 +329,12 @@ def _train_and_score(
     return as_json(list(score_detector(name, seed, material.sets, trained.cuts, trained.training)))
 
 
-# Figures of the comparison: a row for every detector, seed and set, and means over seeds.
+# Metrics of the comparison: one row per detector, seed and set, and means over seeds.
 
 
 TOLERANCES = (0, 1, 2)
 
-"""Maximum distances of a cut in frames."""
+"""Maximum distances in frames between a detected and a labeled cut."""
 
 RULES = ("nearest", "overlap")
 
@@ -349,16 +348,16 @@ def score_detector(
     cuts: Mapping[Path, Sequence[DetectedCut]],
     training: Mapping[str, Any] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """One row of JSON values per set: scores by matching rule and tolerance, and of extents and kinds.
+    """Yield one row of JSON values per set: scores by matching rule and tolerance, extents and kinds.
 
     If labels do not distinguish jumps, a detected jump counts as a cut.
 
     Args:
         name: Name of the detector.
-        seed: Seed of its training; None for a detector that needs none.
-        sets: Videos by name of the set.
+        seed: Seed of its training run; None for a detector that needs no training.
+        sets: Videos by set name.
         cuts: Detected cuts by video.
-        training: Report on the training.
+        training: Training report.
     """
     for which, videos in sets.items():
         pairs = [(cuts[video.path], video.labels) for video in videos]
@@ -402,7 +401,7 @@ def count_labels(videos: Iterable[LabelledVideo]) -> dict[str, int]:
 
 
 def counts_of_run(run: Mapping[str, Any]) -> dict[str, Any]:
-    """A run as published: only the counts for each rule and tolerance, from which shares follow."""
+    """Reduce a run to the counts per rule and tolerance, from which the rates follow, for publication."""
     counts = ("right", "false", "missed")
     short = {**run, "counts": ", ".join(counts)} if set(RULES) & run.keys() else dict(run)
     for rule in set(RULES) & run.keys():
@@ -417,7 +416,7 @@ def counts_of_run(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def summarize_shots(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Means and deviations over seeds, one entry per set and detector."""
+    """Compute means and standard deviations over seeds, one entry per set and detector."""
     summary = []
     rows = [row for row in rows if row["set"] != FAMILIES]
     for which in dict.fromkeys(row["set"] for row in rows):
@@ -431,7 +430,7 @@ def summarize_shots(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             for part in ("all", "hard"):
                 for figure in ("precision", "recall", "f1", "right", "false"):
                     line[f"{part}_{figure}"] = spread([run[part][figure] for run in two])
-            # Runs stored by an earlier version lack them, and without labels there are none.
+            # These are missing in runs stored by an earlier version, and undefined without labels.
             for figure in ("extent", "kinds_right"):
                 shares = [run.get("transitions", {}).get(figure) for run in runs]
                 known = [share for share in shares if share is not None and isfinite(share)]

@@ -1,4 +1,4 @@
-"""Published tables and figures at full size: their requirements, and one command to reproduce them."""
+"""Published tables and figures at full size: their requirements, and a command to reproduce each."""
 
 from vidkin.errors import InvalidArgumentError
 from vidkin_research.tables.comparators import COMPARATOR_TABLES
@@ -13,14 +13,14 @@ PAPER_TABLES: tuple[PaperTable, ...] = (*RETRIEVAL_TABLES, *IMAGE_TABLES, *COMPA
 
 
 def paper_table(name: str) -> PaperTable:
-    """Find the table with this name.
+    """Find a table by name.
 
     Raises:
-        InvalidArgumentError: The name is unknown; the message lists the names.
+        InvalidArgumentError: The name is unknown; the message lists the known names.
     """
     for table in PAPER_TABLES:
         if table.name == name:
             return table
     raise InvalidArgumentError(
-        f"a table must be one of {', '.join(table.name for table in PAPER_TABLES)}; got {name!r}"
+        f"a table must be one of {', '.join(table.name for table in PAPER_TABLES)}, got {name!r}"
     )

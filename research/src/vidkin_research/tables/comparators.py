@@ -1,4 +1,4 @@
-"""Tables of HAP-VR: losses, modules, k, and sweeps of settings, each trained with the published recipe."""
+"""Tables of HAP-VR: losses, modules, k, and sweeps over settings, each trained with the published recipe."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ from vidkin_research.tables.needs import StepCost, Workload, cost_of_forward
 __all__ = ["COMPARATOR_TABLES"]
 
 _DIFFERS = (
-    "the regularizer of the similarities (of S2VS) is part of the base objective; steps and share of the videos are "
-    "those of table 2 where the paper names none"
+    "the similarity regularizer (from S2VS) is part of the base objective; where the paper does not state the steps "
+    "and the fraction of videos, those of table 2 are used"
 )
 _REDUCED_STEPS = 60
-# Numbers of queries, all in memory, and of videos, whose features are on disk.
+# Number of queries, which are all in memory, and of videos, whose features are on disk.
 _QUERIES = {"fivr-5k": 50, "evve": 620, "svd": 206, "fivr-200k": 100}
 _VIDEOS = {"fivr-5k": 5_050, "evve": 2_993, "svd": 526_993, "fivr-200k": 225_960}
 _TRAINED = 100_000
-# Frames per video at one per second: VCDB's distractors have 2,000 hours, the other sets similar lengths.
+# Frames per video at one per second: VCDB's distractors last 2,000 hours, and the other sets have similar lengths.
 _FRAMES = 72
 _FRAME_GIB = 256 * 256 * 3 / 2**30
 _FEATURES_GIB = _FRAMES * 9 * 512 * 4 / 2**30
 _BENCHMARKS = {
-    "fivr-5k": "50 queries and 5,000 videos of FIVR-200K, or features of them (ID.safetensors)",
-    "evve": "620 queries and 2,373 videos, or features of them",
-    "svd": "206 queries and 526,787 videos, or features of them",
-    "fivr-200k": "100 queries and 225,960 videos, or features of them",
+    "fivr-5k": "50 queries and 5,000 videos of FIVR-200K, or their features (ID.safetensors)",
+    "evve": "620 queries and 2,373 videos, or their features",
+    "svd": "206 queries and 526,787 videos, or their features",
+    "fivr-200k": "100 queries and 225,960 videos, or their features",
 }
 _WHERE = {
     "fivr-5k": "ndd.iti.gr/fivr",
@@ -62,8 +62,8 @@ _WHERE = {
     "svd": "svdbase.github.io",
 }
 _PARTS = {method.name: method for method in ABLATION}
-# In the publication every row has attention, and TopK uses the recipe's k. For the short clips of --reduced this k is
-# 1, so TopK uses 2 of the times.
+# In the publication, every row has attention, and TopK uses the recipe's k. For the short clips of --reduced this k is
+# 1, so TopK uses 2 frames.
 _REDUCED_MODULES = tuple(_PARTS[name] for name in ("base", "base, top 2", "+ video AP", "+ frame AP"))
 _ONE = {"spatial_share": 0.0, "temporal_share": 0.0}
 _MODULES = (
@@ -93,8 +93,10 @@ def _table(
         fit = f"vidkin whiten DATA/{TRAIN_FOLDER} --kind pca --dimension 512 --extractor '{_extractor()}'"
         return [
             DataNeed(path=TRAIN_FOLDER, what="VCDB's 100,000 distractors", where="fvl.fudan.edu.cn/dataset/vcdb"),
-            DataNeed(path=WHITENING_FILE, what="the whitening to 512 values", where=f"{fit} -o DATA/{WHITENING_FILE}"),
-            DataNeed(path="annotations", what=f"annotations of {', '.join(benchmarks)}", where="the sites of the sets"),
+            DataNeed(path=WHITENING_FILE, what="whitening to 512 dimensions", where=f"{fit} -o DATA/{WHITENING_FILE}"),
+            DataNeed(
+                path="annotations", what=f"annotations of {', '.join(benchmarks)}", where="the websites of the sets"
+            ),
             *(DataNeed(path=each, what=_BENCHMARKS[each], where=_WHERE[each]) for each in benchmarks),
         ]
 
@@ -164,8 +166,8 @@ def _extractor() -> str:
 
 @cache
 def _step_cost() -> StepCost:
-    """Cost of both networks' forward passes on all frames of both views of 64 clips, and of the comparator on all
-    pairs."""
+    """Estimate the cost of both networks' forward passes on all frames of two views of 64 clips, and of the comparator
+    on all pairs."""
     recipe = load_recipe(RECIPE)
     settings, pairs = clip_settings(recipe.data.options), recipe.schedule.pairs
     frames = 2 * pairs * settings.length
@@ -180,7 +182,7 @@ def _step_cost() -> StepCost:
     assert network is not None
     maps = torch.empty((1, settings.length, settings.length), device="meta")
     own = cost_of_forward(network, lambda: network(maps), scale=(2 * pairs) ** 2)
-    # Activations of the network are recomputed a few pairs at a time, so only the maps and frames stay in memory.
+    # Activations are recomputed for a few pairs at a time, so only the maps and frames stay in memory.
     held = (2 * pairs) ** 2 * settings.length**2 * 4 * 4 + frames * 9 * recipe.comparator().dimension * 4 * 8
     return StepCost(operations=networks + own.operations, gib=4.0 + held / 2**30)
 
@@ -198,7 +200,7 @@ def _reduced_cost() -> StepCost:
 
 @cache
 def _editing_seconds() -> float:
-    """Seconds of CPU time for the strong views of a step, measured on one; weak views cost a fifth."""
+    """Estimate the CPU seconds for editing the views of a step, from one strong view; weak views cost a fifth."""
     recipe = load_recipe(RECIPE)
     settings = clip_settings(recipe.data.options)
     clip = torch.rand(settings.window, 3, settings.side, settings.side, generator=torch.Generator().manual_seed(0))
@@ -218,7 +220,7 @@ COMPARATOR_TABLES: tuple[PaperTable, ...] = (
         steps=30_000,
         every=1,
     ),
-    _table("hap-losses", "HAP-VR, table 2 and figures 6 and 7", "ten losses beside the base objective", LOSSES),
+    _table("hap-losses", "HAP-VR, table 2 and figures 6 and 7", "ten losses in addition to the base objective", LOSSES),
     _table(
         "hap-modules",
         "HAP-VR, table 3",
@@ -227,17 +229,17 @@ COMPARATOR_TABLES: tuple[PaperTable, ...] = (
         reduced=_REDUCED_MODULES,
         benchmarks=("evve", "fivr-5k"),
     ),
-    _table("hap-k", "HAP-VR, table 4", "k over times", _K, benchmarks=("evve", "fivr-5k")),
+    _table("hap-k", "HAP-VR, table 4", "k over frames", _K, benchmarks=("evve", "fivr-5k")),
     *(
         _table(name, f"HAP-VR, table {number}", about, SWEEPS[name])
         for number, (name, about) in enumerate(
             {
-                "hap-delta-video": "delta of the video part",
-                "hap-delta-frame": "delta of the frame part",
-                "hap-rho-video": "rho of the video part",
-                "hap-rho-frame": "rho of the frame part",
-                "hap-lambda-frame": "weight of the frame part",
-                "hap-rates": "shares of frames that are positive and negative",
+                "hap-delta-video": "delta of the video term",
+                "hap-delta-frame": "delta of the frame term",
+                "hap-rho-video": "rho of the video term",
+                "hap-rho-frame": "rho of the frame term",
+                "hap-lambda-frame": "weight of the frame term",
+                "hap-rates": "fractions of positive and negative frames",
             }.items(),
             start=7,
         )

@@ -1,4 +1,4 @@
-"""The contract of a published table: its source, its requirements, and the function that reproduces it."""
+"""Description of a published table: its source, its requirements, and the function that reproduces it."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class DataNeed:
     """A folder or file that a table reads.
 
     Attributes:
-        path: Path in the data folder; empty for the data folder itself.
-        what: Content, with its published number of items.
+        path: Path relative to the data folder; empty for the data folder itself.
+        what: Content, with the published number of items.
         where: Where to get it.
     """
 
@@ -36,13 +36,13 @@ class TableOptions:
 
     Attributes:
         data: Data folder; None if only requirements are computed.
-        output: Folder of runs and pages.
+        output: Folder for runs and pages.
         device: ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
-        backbone: Another backbone than the published one.
-        weights: A safetensors file with weights of the backbone; None downloads them from the hub.
-        sets: Other collections than the published ones, by name.
-        reduced: Use sizes, steps and seeds that a CPU can manage.
-        seeds: Number of runs of each row; None: as published, or 1 if reduced.
+        backbone: Backbone to use instead of the published one.
+        weights: Safetensors file with the backbone weights; None downloads them from the hub.
+        sets: Names of collections to use instead of the published ones.
+        reduced: Whether to use sizes, steps and seeds that a CPU can manage.
+        seeds: Number of runs per row; default: as published, or 1 if reduced.
     """
 
     data: Path | None = None
@@ -62,14 +62,14 @@ class PaperTable:
     Attributes:
         name: Name on the command line.
         source: Paper, and number of the table or figure.
-        about: Subject of the comparison.
-        differs: Differences from the published form; empty if there are none.
+        about: What is compared.
+        differs: Differences from the published version; empty if there are none.
         has_backbone: Whether another backbone can be chosen.
-        data: Function from the options to the required data.
-        workloads: Function from the options to the trainings.
-        gib: Function from the options to the GiB of memory for items.
-        disk: Function from the options to the GiB of disk for items in the output.
-        run: Function that makes the table and returns the files written.
+        data: Function that returns the required data for the options.
+        workloads: Function that returns the training runs for the options.
+        gib: Function that returns the memory for items in GiB.
+        disk: Function that returns the disk space for items in the output in GiB.
+        run: Function that creates the table and returns the paths of the written files.
     """
 
     name: str
@@ -91,15 +91,15 @@ class TableNeeds(Result):
     Attributes:
         table: Name of the table.
         source: Paper, and number of the table or figure.
-        differs: Differences from the published form.
+        differs: Differences from the published version.
         data: Required data.
         missing: Paths that do not exist; None without a data folder.
-        work: The trainings: description, number, and steps of each.
-        memory_gib: GiB of memory.
-        device_gib: GiB of device memory.
-        disk_gib: GiB of disk for the output.
-        hours: Estimated hours, without reading the items.
-        speed: Description of the speed assumed for the hours.
+        work: The training runs: description, number of runs, and steps per run.
+        memory_gib: Memory in GiB.
+        device_gib: Device memory in GiB.
+        disk_gib: Disk space for the output in GiB.
+        hours: Estimated time in hours, not counting the time to read the items.
+        speed: Description of the speed behind the estimate.
     """
 
     table: str
@@ -115,7 +115,7 @@ class TableNeeds(Result):
     speed: str
 
 
-# Memory of Python, torch and the network.
+# Memory for Python, torch and the network.
 _PROGRAM_GIB = 2.0
 
 
@@ -125,13 +125,13 @@ def table_needs(table: PaperTable, options: TableOptions, *, elsewhere: bool = F
     Args:
         table: The table.
         options: Settings for reproducing the table.
-        elsewhere: Assume a GPU even if there is none, unless the table is reduced or the device is set.
+        elsewhere: Whether to assume a GPU even if there is none, unless the table is reduced or the device is set.
 
     Raises:
-        InvalidArgumentError: A backbone was chosen for a table without one.
+        InvalidArgumentError: A backbone was chosen for a table that has no choice of backbone.
     """
     if options.backbone is not None and not table.has_backbone:
-        raise InvalidArgumentError(f"table {table.name} has no choice of backbone, got {options.backbone!r}")
+        raise InvalidArgumentError(f"the backbone of table {table.name} cannot be changed, got {options.backbone!r}")
     needed, workloads = tuple(table.data(options)), table.workloads(options)
     missing = None
     if options.data is not None:

@@ -1,4 +1,4 @@
-"""Tables and figures of the two-head classifier and of deep ranking, on public image sets."""
+"""Tables and figures of the two-head classifier and deep ranking, on public image sets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from vidkin_research.tables.retrieval import public_need
 __all__ = ["IMAGE_TABLES"]
 
 _SETS = ("cars", "flowers102", "dogs", "aircraft", "nabirds")
-# Published steps of each network; --backbone takes the first number.
+# Published number of steps per network; --backbone uses the first one.
 _NETWORKS = {
     "timm:resnet50.tv_in1k": 40_000,
     "timm:inception_v4.tf_in1k": 80_000,
@@ -49,7 +49,7 @@ _BATCH = 32
 
 
 def _networks(options: TableOptions, networks: dict[str, int]) -> dict[str, int]:
-    """Steps by backbone."""
+    """Return the number of steps by backbone."""
     if options.reduced:
         return {options.backbone or BACKBONE: _REDUCED_STEPS}
     if options.backbone is not None:
@@ -58,7 +58,7 @@ def _networks(options: TableOptions, networks: dict[str, int]) -> dict[str, int]
 
 
 def _shape(options: TableOptions, backbone: str, steps: int) -> ImageTask:
-    """The task of a table, as far as known without data."""
+    """Return the task of a table, as far as it is known without data."""
     part = ImagePart(LabelledSet("none", "image", (), Path()), _REDUCED_SIZE if options.reduced else 224)
     return ImageTask(
         "none",
@@ -68,7 +68,7 @@ def _shape(options: TableOptions, backbone: str, steps: int) -> ImageTask:
         steps,
         _REDUCED_RATE if options.reduced else _RATE,
         backbone,
-        # The starting network of --reduced has batch norms folded into its convolutions.
+        # The backbone of --reduced has its batch norms folded into its convolutions.
         backbone == BACKBONE,
         options.device,
     )
@@ -117,7 +117,7 @@ def _rows_table(
     rows: Sequence[ImageRow],
     differs: str = "",
 ) -> PaperTable:
-    """Make a table of rows on sets, for each network."""
+    """Create a table that compares rows on sets, for each network."""
 
     def workloads(options: TableOptions) -> Sequence[Workload]:
         loads = []
@@ -169,7 +169,7 @@ def _sweep_table(
     longer: int = 1,
     differs: str = "",
 ) -> PaperTable:
-    """Make a table from one part of the sweeps over settings, on validation images."""
+    """Create a table from one part of the sweeps over settings, on validation images."""
     trainings = {"settings": SETTINGS_SWEPT, "collapse": 2, "time": len(VARIANTS)}[part]
 
     def workloads(options: TableOptions) -> Sequence[Workload]:
@@ -223,16 +223,16 @@ IMAGE_TABLES: tuple[PaperTable, ...] = (
     _sweep_table(
         "two-heads-lambda",
         "two heads, figure 11",
-        "lambda and the length of the embedding on validation images of Flowers-102",
+        "lambda and embedding size on validation images of Flowers-102",
         part="settings",
         sets=("flowers102",),
         networks={"timm:resnet50.tv_in1k": 2000},
-        differs="semi-hard triplets; the paper does not name the loss of its figure",
+        differs="semi-hard triplets; the paper does not name the loss used for its figure",
     ),
     _sweep_table(
         "two-heads-time",
         "two heads, figure 12",
-        "time of a training step of every variant and network",
+        "training step time of every variant and network",
         part="time",
         sets=("flowers102",),
         networks=dict.fromkeys(_NETWORKS, 6),
@@ -240,20 +240,20 @@ IMAGE_TABLES: tuple[PaperTable, ...] = (
     _sweep_table(
         "two-heads-collapse",
         "two heads, figure S3",
-        "400,000 steps of hardest triplets with a soft and with a hard margin on Stanford Dogs",
+        "400,000 steps with the hardest triplets, with a soft and a hard margin, on Stanford Dogs",
         part="collapse",
         sets=("dogs",),
         networks={"timm:densenet161.tv_in1k": 40_000},
         longer=10,
-        differs="the mean distance of embeddings over tenths of the training, where the paper has accuracy",
+        differs="shows the mean pairwise distance of embeddings over tenths of the run instead of accuracy",
     ),
     _rows_table(
         "deep-ranking",
         "deep ranking supplement, figure 3",
-        "features of the network, OASIS, single-scale and deep ranking, with what each ranks first",
+        "network features, OASIS, single-scale and deep ranking, with the top results of each",
         sets=("pet",),
         networks={"torchvision:alexnet": 20_000},
         rows=[row for row in ROWS if row.name in _RANKED_ROWS],
-        differs="the photographs and the golden feature of the paper are not public: labels give the relevance",
+        differs="the paper's photographs and golden feature are not public, so relevance comes from labels",
     ),
 )

@@ -1,4 +1,4 @@
-"""Estimate operations, memory and hours of a training without data or weights."""
+"""Estimate operations, memory and hours of a training run without data or weights."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = [
 ]
 
 ASSUMED_SPEED = 1e13
-"""Floating-point operations per second assumed for a GPU: the sustained float32 speed of a card with 24 GB."""
+"""Floating-point operations per second assumed for a GPU: the sustained float32 speed of a 24 GB card."""
 
 _GIB = 2**30
-# Weights, gradients and two moments of each, in float32.
+# Bytes per weight: the weight, its gradient and two moments, in float32.
 _BYTES_OF_WEIGHT = 16
-# A forward pass, and a backward pass of about twice the cost.
+# A backward pass costs about twice as much as a forward pass.
 _PASSES = 3
 _MEASURED_SECONDS = 0.3
 
@@ -39,8 +39,8 @@ class StepCost:
     """The cost of a training step.
 
     Attributes:
-        operations: Floating-point operations; a multiply-add counts as two.
-        gib: GiB of device memory for weights, optimizer and activations.
+        operations: Number of floating-point operations; a multiply-add counts as two.
+        gib: Device memory for weights, optimizer and activations, in GiB.
     """
 
     operations: float
@@ -49,12 +49,12 @@ class StepCost:
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
-    """Steps of equal cost.
+    """Training runs with the same cost per step.
 
     Attributes:
-        what: Short description of the training.
-        runs: Number of trainings.
-        steps: Number of steps of each.
+        what: Short description of the runs.
+        runs: Number of runs.
+        steps: Number of steps per run.
         cost: Cost of a step.
         core_seconds: Additional CPU seconds per step, for decoding and editing.
     """
@@ -67,10 +67,10 @@ class Workload:
 
 
 def cost_of_step(config: EncoderConfig, *, items: int) -> StepCost:
-    """Cost of a step of an encoder, counted from shapes without computation or weights.
+    """Compute the cost of an encoder's training step from shapes alone.
 
     Args:
-        config: The encoder; a frozen backbone is counted once, forward.
+        config: The encoder; for a frozen backbone, only the forward pass is counted.
         items: Number of images or clips per step.
     """
     model = build_model(config, weights="random").to("meta")
@@ -80,7 +80,7 @@ def cost_of_step(config: EncoderConfig, *, items: int) -> StepCost:
 
 
 def cost_of_forward(model: nn.Module, forward: Callable[[], object], *, scale: float = 1.0) -> StepCost:
-    """Cost of a training step whose forward pass costs ``scale`` times this one, for a model on the device ``meta``."""
+    """Compute the cost of a training step whose forward pass costs ``scale`` times this one, on the ``meta`` device."""
     held = 0
 
     def pack(tensor: Tensor) -> Tensor:
@@ -99,30 +99,30 @@ def cost_of_forward(model: nn.Module, forward: Callable[[], object], *, scale: f
 
 
 def measure_speed(device: str) -> tuple[float, str]:
-    """Floating-point operations per second of a convolution on a device, and a description of the figure's origin.
+    """Measure the floating-point operations per second of a convolution on a device; return it with a description.
 
-    For a missing GPU it is `ASSUMED_SPEED`.
+    If there is no GPU, `ASSUMED_SPEED` is used.
     """
     if device.startswith("cuda") and not torch.cuda.is_available():
-        return ASSUMED_SPEED, f"assuming a GPU of {ASSUMED_SPEED / 1e12:g} teraflops, as this machine has none"
+        return ASSUMED_SPEED, f"assuming a GPU with {ASSUMED_SPEED / 1e12:g} teraflops, because this machine has none"
     where = torch.device(resolve_device(device))
     layer, images = nn.Conv2d(128, 128, 3, padding=1).to(where), torch.zeros(16, 128, 28, 28, device=where)
     operations = 2.0 * 128 * 128 * 9 * images.shape[0] * 28 * 28
     count, began = 0, 0.0
     with torch.no_grad():
         layer(images)
-        _wait(where)
+        _synchronize(where)
         began = time.perf_counter()
         while count < 2 or time.perf_counter() - began < _MEASURED_SECONDS:
             layer(images)
-            _wait(where)
+            _synchronize(where)
             count += 1
     speed = count * operations / (time.perf_counter() - began)
-    return speed, f"{where.type} of this machine, {speed / 1e9:.0f} gigaflops measured"
+    return speed, f"{where.type} of this machine, measured at {speed / 1e9:.0f} gigaflops"
 
 
 def hours_of(workloads: Sequence[Workload], *, speed: float, cores: int) -> float:
-    """Hours of all steps, on the device or on the CPU cores, whichever takes longer."""
+    """Estimate the hours for all steps, on the device or on the CPU cores, whichever takes longer."""
     seconds = 0.0
     for load in workloads:
         of_step = max(load.cost.operations / speed, load.core_seconds / max(1, cores))
@@ -131,10 +131,10 @@ def hours_of(workloads: Sequence[Workload], *, speed: float, cores: int) -> floa
 
 
 def _outputs(model: Encoder, inputs: Tensor) -> object:
-    # The logits of a classifier cost almost nothing more, and the same call works for two heads.
+    # Computing a classifier's logits as well costs almost nothing, and one call covers both heads.
     return model(inputs) if model.config.kind == "two_head" else model.embed(inputs)
 
 
-def _wait(device: torch.device) -> None:
+def _synchronize(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)

@@ -1,4 +1,4 @@
-"""Tables of the Radial loss paper: fine-grained retrieval of videos and images with every loss."""
+"""Tables of the Radial loss paper: fine-grained video and image retrieval with every loss."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from vidkin_research.tables.needs import Workload, cost_of_step
 __all__ = ["RETRIEVAL_TABLES"]
 
 _LOSSES = ("triplet", "quadruplet1", "quadruplet2a", "quadruplet2b", "quadlet", "radial", "radial_detached")
-_MODE = "Adam, 16 items a step, 2,000 steps and a rate of .00001 for AlexNet are ours: the paper names none of them"
-# As the recipe `published-clips`; what --reduced changes fits a CPU.
+_MODE = "Adam, 16 items per step, 2,000 steps and a rate of 0.00001 for AlexNet are ours: the paper states none of them"
+# As in the recipe `published-clips`; --reduced uses settings for a CPU.
 _PUBLISHED = RunSchedule(
     steps=2000, quadlets=4, learning_rate=1e-5, weight_decay=2e-3, clip=0.0, optimizer="adam", head_factor=10.0
 )
@@ -118,11 +118,11 @@ def _table(
 
 
 def public_need(name: str) -> DataNeed:
-    """The data requirement of a public collection, or of the user's own collection by name."""
+    """Return the data requirement of a public collection, or of the user's own collection with this name."""
     for public in PUBLIC_COLLECTIONS:
         if public.name == name:
             return DataNeed(path=name, what=f"{public.about}: {public.items:,} items", where=public.where)
-    return DataNeed(path="", what=f"the set {name!r}, or the folder above it", where="your own data")
+    return DataNeed(path="", what=f"the set {name!r}, or its parent folder", where="your own data")
 
 
 def _items(name: str) -> int:
@@ -137,7 +137,7 @@ RETRIEVAL_TABLES: tuple[PaperTable, ...] = (
     _table(
         "radial-videos",
         "Radial loss, table 2; ICIP form, table 2",
-        "fine-grained retrieval of videos by every loss, and 3D-CNN",
+        "fine-grained video retrieval with every loss, and 3D-CNN",
         command="fgvr",
         title="Fine-grained video retrieval",
         sets=("vb100",),
@@ -146,7 +146,7 @@ RETRIEVAL_TABLES: tuple[PaperTable, ...] = (
     _table(
         "radial-images",
         "Radial loss, table 3",
-        "fine-grained retrieval of images by every loss",
+        "fine-grained image retrieval with every loss",
         command="fgir",
         title="Fine-grained image retrieval",
         sets=("pet", "head_pose", "zappos"),

@@ -1,1 +1,1 @@
-"""The learned verifier of matches: material in three levels, training with order-preserving losses, calibration."""
+"""The learned match verifier: training pairs on three levels, order-preserving losses, and calibration."""

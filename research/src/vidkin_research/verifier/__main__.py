@@ -1,4 +1,4 @@
-"""Train a verifier on copies of footage in neither half of the copy benchmark: `python -m vidkin_research.verifier`."""
+"""Train a verifier on footage outside both halves of the copy benchmark: `python -m vidkin_research.verifier`."""
 
 from __future__ import annotations
 
@@ -35,24 +35,33 @@ from vidkin_research.verifier.train import (
 
 logger = logging.getLogger(__name__)
 
-# One in this many recordings is left out of training, to choose the loss.
+# One in this many recordings is held out, to choose the loss.
 _FOLD = 4
-# Steps between the stored frames used for queries and for the gallery, because an index may be sampled more coarsely
-# than a query; and whether queries run backwards.
+# (step between stored frames for queries, for the gallery, whether queries run backward). The steps differ because an
+# index may be sampled more coarsely than a query.
 _STEPS = ((1, 1, False), (2, 2, False), (1, 2, False), (1, 2, True))
 
 
 def main() -> None:
-    """Make the material, compare all pairs at several rates and with queries that run backwards, and train on them."""
+    """Create the data, compare all pairs at several frame rates and with reversed queries, and train on them."""
     parser = argparse.ArgumentParser(prog="python -m vidkin_research.verifier", description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="the measurement data")
-    parser.add_argument("--work", type=Path, required=True, help="folder for copies and vectors, outside of the tree")
+    parser.add_argument("--data", type=Path, required=True, help="folder with the measurement data")
+    parser.add_argument(
+        "--work", type=Path, required=True, help="folder for copies and vectors, outside the repository"
+    )
     parser.add_argument("--network", required=True, metavar="NAME=FILE@SIDE", help="ONNX file of the frame encoder")
-    parser.add_argument("--pictures", type=Path, required=True, help="work folder of the frame encoder, for the cohort")
+    parser.add_argument(
+        "--pictures", type=Path, required=True, help="work folder of the frame encoder, which provides the cohort"
+    )
     parser.add_argument("--losses", nargs="+", choices=get_args(Loss), default=["quad_linear"])
     parser.add_argument("--seeds", type=int, default=8)
-    parser.add_argument("--mixed", action="store_true", help="learn from copies in mixed edits, too")
-    parser.add_argument("--output", type=Path, required=True, help="JSON file of the verifier with its provenance")
+    parser.add_argument("--mixed", action="store_true", help="also train on copies with mixed edits")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        required=True,
+        help="path of the JSON file to write, with the verifier and its provenance",
+    )
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     network = parse_network(given.network)
@@ -64,12 +73,12 @@ def main() -> None:
         material = add_edited(material, pictures, given.work / "mixed")
     stills = encode_stills(store, pictures, given.work)
     sources = {step: FrameSource(store, cohort, given.work, step=step) for step in (1, 2)}
-    is_left = np.concatenate([_is_held(material), np.arange(len(stills.plain)) % _FOLD == 0])
+    is_left = np.concatenate([_is_held_out(material), np.arange(len(stills.plain)) % _FOLD == 0])
     parts, held = [], []
     for query_step, step, backwards in _STEPS:
         queries = FrameSource(store, cohort, given.work, step=query_step, crops=True, backwards=backwards)
         rates = STORED_RATE / query_step, STORED_RATE / step
-        # A still image is the same backwards.
+        # Stills are the same backward.
         asked = [] if backwards else stills.queries(rates[0], cohort)
         still = Stills(asked, stills.videos(rates[1], cohort), stills.is_copy()[: len(asked)])
         parts.append(measure_pairs(sources[step], material, queries_of=queries, stills=still))
@@ -77,9 +86,9 @@ def main() -> None:
         if not backwards:
             columns = parts[-1].levels.shape[1]
             parts.append(measure_shared_cards(store, cohort, material, queries, sources[step], columns=columns))
-            held.append(_is_held(material))
+            held.append(_is_held_out(material))
     pairs = join_pairs(parts)
-    logger.info("%d queries, %d videos, %d compared", *pairs.levels.shape, int(pairs.compared.sum()))
+    logger.info("%d queries, %d videos, %d pairs compared", *pairs.levels.shape, int(pairs.compared.sum()))
     document = train_document(pairs, np.concatenate(held), given.losses, given.seeds)
     document["trained"] |= {
         "network": network.key(),
@@ -92,16 +101,17 @@ def main() -> None:
 
 
 def train_document(pairs: Pairs, held: NDArray[np.bool_], losses: Sequence[Loss], seeds: int) -> dict[str, Any]:
-    """Train a verifier; returns it as JSON, with its training data and a comparison of the losses.
+    """Train a verifier and return it as JSON values, with its training data and a comparison of the losses.
 
     The networks of all losses and seeds are averaged, because a single network depends more on its seed than on its
     loss.
 
     Args:
-        pairs: The material.
-        held: [Q] queries held out to compare the losses and their average, with networks trained on the other queries.
-        losses: Losses.
-        seeds: Number of networks for each loss.
+        pairs: Training and validation pairs.
+        held: [Q], whether each query is held out. The losses and their average are compared on held-out queries, with
+            networks trained on the others.
+        losses: Losses to compare.
+        seeds: Number of networks per loss.
     """
     training, validation = pairs.of_queries(np.flatnonzero(~held)), pairs.of_queries(np.flatnonzero(held))
     rows: dict[str, dict[str, float]] = {}
@@ -127,13 +137,13 @@ def train_document(pairs: Pairs, held: NDArray[np.bool_], losses: Sequence[Loss]
 
 
 def _measure(networks: Sequence[Verifier], training: Pairs, validation: Pairs) -> dict[str, float]:
-    """Figures of the average of several networks on the held-out queries."""
+    """Evaluate the average of several networks on the held-out queries."""
     scores = score_pairs(calibrate(average_verifiers(networks), training), validation)
     return {**rank_copies(scores, validation.levels), **count_false(scores, validation.levels)}
 
 
-def _is_held(material: CopyMaterial) -> NDArray[np.bool_]:
-    """Whether each query is from a recording that is left out to choose the loss."""
+def _is_held_out(material: CopyMaterial) -> NDArray[np.bool_]:
+    """Return whether each query is from a recording that is held out to choose the loss."""
     recordings = sorted({query.recording.path for query in material.queries})
     held = set(recordings[::_FOLD])
     return np.array([query.recording.path in held for query in material.queries])

@@ -1,4 +1,4 @@
-"""Train the network that finds rectangles with an image in a video, on composed videos with known boxes.
+"""Train the network that recognizes boxes with an embedded video or image, on composed videos with known boxes.
 
 ``python -m vidkin_research.verifier.boxes --data DATA --output FILE`` writes it as JSON.
 """
@@ -49,39 +49,39 @@ COMPOSED = {
     "still page": 0.08,
     "screen in a still": 0.03,
 }
-"""Kinds of composed videos, and how often each is made."""
-# Frames read per second.
+"""Kinds of composed videos, with their probabilities."""
+# Frames per second to read.
 _RATE = 4.0
-# Steps to draw from: every frame, every second or every fourth frame is used.
+# Steps to sample from: every frame, every second or every fourth frame is used.
 _STEPS = (1, 2, 2, 4, 4)
-# Maximum number of seconds read of a recording.
+# Maximum number of seconds to read from a recording.
 _SECONDS = 12.0
 # Maximum number of frames of a composed video.
 _MAX_FRAMES = 24
 _SHORT_SIDE = 176
-# Minimum overlap of a candidate that counts as a box, maximum overlap of one that does not, and minimum overlap of a
-# found box.
+# Minimum overlap with a true box for a positive candidate, maximum overlap for a negative candidate, and minimum
+# overlap for a true box to count as found.
 _IS_BOX, _IS_NONE, _IS_FOUND = 0.86, 0.6, 0.7
 _UNITS, _TRAINING_STEPS, _BATCH, _LEARNING_RATE = 16, 600, 8192, 1e-2
-# One in this many recordings is left out of training, for measurement.
+# One in this many recordings is held out for evaluation.
 _FOLD = 4
 
 
 def compose(random: Random, clips: Sequence[Frames]) -> tuple[str, Frames, list[Box]]:
-    """A composed video: its kind, its frames [T, H, W, 3], and the boxes in it that hold a video or an image.
+    """Compose a video; return its kind, its frames [T, H, W, 3], and the boxes that contain a video or an image.
 
     Args:
         random: Random generator.
-        clips: [T, H, W, 3] frames of videos, `_RATE` per second.
+        clips: Frames [T, H, W, 3] of videos, at `_RATE` per second.
     """
     kind = str(random.choice(list(COMPOSED), p=list(COMPOSED.values())))
-    own = _draw(random, clips)[:_MAX_FRAMES]
+    own = _sample_frames(random, clips)[:_MAX_FRAMES]
     if len(own) < 2 or (kind.startswith("still") and random.random() < 0.6):
         own = np.repeat(own[:1], 2, axis=0)
     count = len(own)
 
     def another() -> Frames:
-        frames = _draw(random, clips)
+        frames = _sample_frames(random, clips)
         return np.concatenate([frames] * -(-count // len(frames)))[:count].copy()
 
     ground = another()
@@ -94,7 +94,7 @@ def compose(random: Random, clips: Sequence[Frames]) -> tuple[str, Frames, list[
     elif kind.startswith("inset"):
         share = random.uniform(0.28, 0.85)
         wide, tall = int(width * share), int(height * share)
-        if random.random() < 0.4:  # keeping its aspect ratio
+        if random.random() < 0.4:  # keep the aspect ratio
             wide = min(width, int(tall * own.shape[2] / own.shape[1]))
         left, top = int(random.integers(width - wide + 1)), int(random.integers(height - tall + 1))
         left = int(random.choice((0, width - wide))) if random.random() < 0.4 else left
@@ -146,8 +146,8 @@ def compose(random: Random, clips: Sequence[Frames]) -> tuple[str, Frames, list[
     return kind, np.clip(ground * light + drawn, 0, 255).astype(np.uint8), boxes
 
 
-def _draw(random: Random, clips: Sequence[Frames]) -> Frames:
-    """Frames of one of the clips, at one of several rates."""
+def _sample_frames(random: Random, clips: Sequence[Frames]) -> Frames:
+    """Sample a clip, and return its frames at one of several rates."""
     step = int(random.choice(_STEPS))
     frames = clips[int(random.integers(len(clips)))]
     chosen = frames[int(random.integers(step)) :: step]
@@ -155,7 +155,7 @@ def _draw(random: Random, clips: Sequence[Frames]) -> Frames:
 
 
 def _paste(ground: Frames, frames: Frames, part: tuple[int, int, int, int]) -> Box:
-    """Paste frames over a part of others; returns the part in shares."""
+    """Paste frames over a part of other frames; return the part as fractions of the frame size."""
     left, top, right, bottom = part
     for target, image in zip(ground, frames, strict=True):
         target[top:bottom, left:right] = resize(image, right - left, bottom - top)
@@ -164,7 +164,7 @@ def _paste(ground: Frames, frames: Frames, part: tuple[int, int, int, int]) -> B
 
 
 def _tilt(ground: Frames, frames: Frames, random: Random) -> Box:
-    """Paste frames over others as if seen from the side; returns the box around them in shares."""
+    """Paste frames over others in perspective; return the bounding box as fractions of the frame size."""
     height, width = ground.shape[1:3]
     share = random.uniform(0.35, 0.8, 2)
     left, top = random.uniform(0, 1 - share) * (width, height)
@@ -189,13 +189,14 @@ def _blur(image: Frames, width: int, height: int, radius: float) -> Frames:
 
 
 def train_boxes(clips: Sequence[Frames], *, videos: int, seed: int = 0) -> dict[str, Any]:
-    """Train the network by logistic regression on the candidates of composed videos; returns it as JSON. Each video is
-    weighted by the square root of its number of candidates.
+    """Train the network to classify the candidates of composed videos, and return it as JSON values.
+
+    Each video is weighted by the square root of its number of candidates.
 
     Args:
         clips: Frames of videos, see `compose`.
         videos: Number of composed videos.
-        seed: Seed of the videos and of the training.
+        seed: Random seed for the videos and the training.
     """
     random = np.random.default_rng([58, seed])
     numbers, truth, weights = [], [], []
@@ -230,16 +231,16 @@ def train_boxes(clips: Sequence[Frames], *, videos: int, seed: int = 0) -> dict[
     assert isinstance(first, torch.nn.Linear)
     assert isinstance(last, torch.nn.Linear)
 
-    def listed(values: torch.Tensor | NDArray[np.float32]) -> Any:
+    def to_list(values: torch.Tensor | NDArray[np.float32]) -> Any:
         return np.round(np.asarray(values.detach() if isinstance(values, torch.Tensor) else values), 5).tolist()
 
     return {
         "numbers": list(BOX_NUMBERS),
-        "mean": listed(mean),
+        "mean": to_list(mean),
         "deviation": [float(f"{value:.6g}") for value in deviation],
-        "hidden": listed(first.weight),
-        "hidden_bias": listed(first.bias),
-        "out": listed(last.weight[0]),
+        "hidden": to_list(first.weight),
+        "hidden_bias": to_list(first.bias),
+        "out": to_list(last.weight[0]),
         "out_bias": round(float(last.bias[0].detach()), 5),
         "trained": {"videos": videos, "candidates": len(inputs), "seed": seed, "loss": round(float(loss.detach()), 4)},
     }
@@ -248,12 +249,12 @@ def train_boxes(clips: Sequence[Frames], *, videos: int, seed: int = 0) -> dict[
 def measure_boxes(
     clips: Sequence[Frames], *, videos: int, find: Callable[[Frames], NDArray[np.float32]] = find_content_boxes
 ) -> dict[str, dict[str, float]]:
-    """For each kind of composed videos, the share of its boxes that are found, and the number of boxes.
+    """Measure, for each kind of composed video, the number of boxes found and the recall of true boxes.
 
     Args:
         clips: Frames of videos, see `compose`.
-        videos: Composed videos.
-        find: Finds boxes [N, 4] in frames.
+        videos: Number of composed videos.
+        find: Function that finds boxes [N, 4] in frames.
     """
     random = np.random.default_rng([58, 1000])
     rows: dict[str, list[tuple[int, int, int]]] = {}
@@ -271,16 +272,16 @@ def measure_boxes(
 
 
 def find_known(found: NDArray[np.float32], boxes: Sequence[Box]) -> int:
-    """Number of these boxes that were found with an overlap of at least .7."""
+    """Count the true boxes that were found with an overlap of at least 0.7."""
     return sum(any(overlap(tuple(one), box) >= _IS_FOUND for one in found.tolist()) for box in boxes)
 
 
 def main() -> None:
-    """Read clips of the training part, train on three quarters of their scenes, measure on the others, and write."""
+    """Read the training clips, train on three quarters of their scenes, evaluate on the rest, and write the result."""
     parser = argparse.ArgumentParser(prog="python -m vidkin_research.verifier.boxes", description=__doc__)
     parser.add_argument("--data", type=Path, required=True, help="the measurement data")
     parser.add_argument("--videos", type=int, default=4000)
-    parser.add_argument("--output", type=Path, required=True, help="JSON file of the network")
+    parser.add_argument("--output", type=Path, required=True, help="path of the JSON file to write")
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     sources, others = find_material(given.data, "training")

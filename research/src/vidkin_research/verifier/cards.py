@@ -1,4 +1,4 @@
-"""Unrelated videos that share only a card: a name or a sign on a plain background, shown for some seconds."""
+"""Unrelated videos that share only a card: a name or a sign on a plain background, shown for a few seconds."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from vidkin_research.verifier.stills import hold
 
 __all__ = ["draw_card", "measure_shared_cards"]
 
-# Size of a card in pixels, range of its duration in seconds, and number of videos per query with its card.
+# Size of a card in pixels, range of its duration in seconds, and number of unrelated videos that share it per query.
 _WIDTH, _HEIGHT, _SECONDS, _SHARING = 192, 128, (2.0, 6.0), 8
-# Numbers of copies of each query and of videos without the card that are compared with the query with a card.
+# Number of copies, and of videos without the card, that are compared with each query with a card.
 _COPIES, _OTHERS = 6, 8
 
 
@@ -39,8 +39,8 @@ def draw_card(random: np.random.Generator) -> NDArray[np.uint8]:
         shape = pen.ellipse if random.random() < 0.5 else pen.rectangle
         shape((x - radius, y - radius, x + radius, y + radius), fill=random_color(random))
     if kind != 0:
-        place = float(random.uniform(20, 70)), float(random.uniform(70, 95))
-        draw_text_line(pen, place, random_words(random, int(random.integers(1, 3))), 14, random_color(random))
+        position = float(random.uniform(20, 70)), float(random.uniform(70, 95))
+        draw_text_line(pen, position, random_words(random, int(random.integers(1, 3))), 14, random_color(random))
     return np.asarray(card)
 
 
@@ -53,15 +53,15 @@ def measure_shared_cards(
     *,
     columns: int,
 ) -> Pairs:
-    """Compare queries that begin or end with a card with their copies, and with unrelated videos that have the same
+    """Compare queries that start or end with a card with their copies, and with unrelated videos that have the same
     card.
 
     Args:
         store: Encodes the cards.
         cohort: [N, D] vectors of unrelated images.
         material: Queries and gallery.
-        queries_of, frames_of: Functions from a file to its frames.
-        columns: Number of videos of the pairs to join; videos beyond the gallery are not compared.
+        queries_of, frames_of: Functions that return the frames of a file.
+        columns: Number of columns of the pairs that these are joined with; those beyond the gallery are not compared.
     """
     random = np.random.default_rng(59)
     shape = len(material.queries), columns

@@ -1,5 +1,7 @@
-"""Copies of the training queries with mixed edits of all strengths, as in training the frame encoder. The copy
-benchmark has no such copies, because it applies one edit at a time."""
+"""Copies of the training queries with mixed edits of all strengths, as used to train the frame encoder.
+
+The copy benchmark has no such copies, because it applies one edit at a time.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +24,20 @@ __all__ = ["MIXED", "add_edited"]
 logger = logging.getLogger(__name__)
 
 MIXED = "mixed edits"
-"""The edit of these copies."""
-# Number of copies of each query, their frame rate and shorter side, and the minimum share of the query that one shows.
+"""Name of the edit of these copies."""
+# Copies per query, their frame rate and shorter side, and the minimum fraction of the query that a copy shows.
 _COPIES, _RATE, _SHORT_SIDE, _MIN_SHOWN = 6, 4.0, 240, 0.6
-# Maximum number of images overlaid on the frames of one copy.
+# Maximum number of images overlaid on the frames of a copy.
 _MAX_OVERLAYS = 12
 
 
 def add_edited(material: CopyMaterial, pictures: Material, work: Path) -> CopyMaterial:
-    """Add copies with mixed edits to the material; existing files are reused.
+    """Add copies with mixed edits to the material, reusing existing files.
 
     Args:
         material: Queries and gallery.
-        pictures: Supplies overlays.
-        work: Folder of the copies.
+        pictures: Images to overlay.
+        work: Folder for the copies.
     """
     work.mkdir(parents=True, exist_ok=True)
     copies = []
@@ -58,14 +60,14 @@ def _write_edited(query: QueryClip, path: Path, seed: list[int], pictures: Mater
     supply = [pictures.pictures[each].read(pictures.work) for each in chosen]
     edited = []
     for image in frames.images:
-        # The same seed for each frame, so that the whole copy has one edit.
-        changed, kinds = edit_picture(image, np.random.default_rng([*seed, 1]), _supplied(supply))
+        # Use the same seed for each frame, so that all frames of the copy have the same edit.
+        changed, kinds = edit_picture(image, np.random.default_rng([*seed, 1]), _picture_source(supply))
         edited.append(changed)
     logger.info("%s: %s", path.name, ", ".join(kinds))
     write_video(path, edited, rate=_RATE, crf=int(random.integers(18, 38)), threads=1)
 
 
-def _supplied(pictures: list[NDArray[np.uint8]]) -> Callable[[], NDArray[np.uint8]]:
-    """Function that returns these images in turn."""
-    places = iter(range(10**6))
-    return lambda: pictures[next(places) % len(pictures)]
+def _picture_source(pictures: list[NDArray[np.uint8]]) -> Callable[[], NDArray[np.uint8]]:
+    """Return a function that returns these images in turn."""
+    numbers = iter(range(10**6))
+    return lambda: pictures[next(numbers) % len(pictures)]

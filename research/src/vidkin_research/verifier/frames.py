@@ -1,4 +1,4 @@
-"""Frames for comparisons: stored vectors of a network at one or two per second, with levels against one cohort."""
+"""Frames for comparisons: cached vectors at one or two frames per second, with levels relative to a cohort."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from vidkin_research.frame_encoder.raw_vectors import Vectors, VectorStore
 __all__ = ["STORED_RATE", "FrameSource", "read_cohort", "sequence"]
 
 STORED_RATE = 2.0
-"""Frames per second in the store; lower rates use every n-th frame."""
+"""Frames per second in the cache; lower rates use every n-th frame."""
 _SHORT_SIDE = 176
-# Number of unrelated images for measuring levels, and number read together.
+# Number of unrelated images for measuring levels, and batch size for reading them.
 _COHORT, _AT_ONCE = 1000, 100
 
 
@@ -33,13 +33,13 @@ def sequence(
     box: Box = WHOLE,
     thumbnails: NDArray[np.uint8] | None = None,
 ) -> Sequenced:
-    """Frames for a comparison.
+    """Create the frame sequence for a comparison.
 
     Args:
         vectors: [T, D] unit vectors.
-        times: [T] seconds, increasing.
-        cohort: [N, D] vectors of unrelated frames by the same network.
-        information: [T] in [0, 1].
+        times: [T] increasing times in seconds.
+        cohort: [N, D] vectors of unrelated frames from the same network.
+        information: [T] information of the frames, in [0, 1].
         box: The part of each frame that the vectors describe.
         thumbnails: [T, 8, 8] luma of that part.
     """
@@ -49,15 +49,15 @@ def sequence(
 
 
 class FrameSource:
-    """Frames of videos.
+    """Provides the frames of videos for comparisons.
 
     Args:
         store: Vectors at `STORED_RATE`.
         cohort: [N, D] vectors of unrelated images.
-        folder: Folder of the thumbnails.
+        folder: Folder for the thumbnails.
         step: Step between frames: 2 for one frame per second.
-        crops: Whether crops are described, as in queries.
-        backwards: Whether the frames are reversed.
+        crops: Whether to include crops, as for queries.
+        backwards: Whether to reverse the frames.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class FrameSource:
         self._known: dict[Path, tuple[Sequenced, ...]] = {}
 
     def __call__(self, path: Path) -> tuple[Sequenced, ...]:
-        """The frames of a video, and of boxes in it that may contain another video."""
+        """Return the frames of a video, and of boxes in it that may contain another video."""
         if path not in self._known:
             vectors, times = self._store.vectors(path)
             information = self._store.information(path)[:: self._step][self._order]
@@ -93,7 +93,7 @@ class FrameSource:
         return self._known[path]
 
     def _thumbnails(self, path: Path, boxes: list[Box]) -> NDArray[np.uint8]:
-        """Thumbnails [T, V, 8, 8] of boxes in the frames of a video, cached."""
+        """Return thumbnails [T, V, 8, 8] of boxes in the frames of a video, from the cache if possible."""
         name = hashlib.sha256(repr((str(path.resolve()), path.stat().st_size, boxes)).encode()).hexdigest()[:16]
         file = self._folder / f"{name}.npy"
         if not file.exists():
@@ -107,12 +107,12 @@ class FrameSource:
 
 
 def read_cohort(pictures: Path, folder: Path, store: VectorStore) -> Vectors:
-    """Vectors of images that the frame encoder was trained on, computed once.
+    """Return the vectors of images that the frame encoder was trained on, computing them only once.
 
     Args:
         pictures: Work folder of the frame encoder.
-        folder: Folder of the vectors.
-        store: Computes them.
+        folder: Folder for the cached vectors.
+        store: Computes the vectors.
     """
     file = folder / f"cohort_{store.network.key()}.npy"
     if file.exists():

@@ -1,4 +1,4 @@
-"""Videos for the verifier: a separate training part, and the two halves of the copy benchmark for measurement."""
+"""Videos for the verifier: a separate training part, and both halves of the copy benchmark for evaluation."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ Part = Literal["training", "development", "held-back"]
 
 # One in this many clips of a half is a source of copies; the others are unrelated videos.
 _SOURCE_STEP = {"development": 5, "held-back": 3}
-# Minimum seconds of a recording for training copies, as in `choose_queries`.
+# Minimum length in seconds of a source of training copies, as in `choose_queries`.
 _SHORTEST_SOURCE = 3.8
-# Number of recordings of `clips` that are sources of training copies.
+# Number of recordings in `clips` that are sources of training copies.
 _TRAINING_SOURCES = 32
-# Each query gets a quarter of the kinds of edits, because more queries help more than more edits of each.
-_TRAINING_SHARES = 4
-# Two queries of a long recording are two moments of one camera: the middle level.
+# Each query gets a quarter of the edits, because more queries help more than more edits per query.
+_EDIT_GROUPS = 4
+# Two queries from a long recording are two moments from one camera, which form the middle level.
 _TRAINING_SIZE = ClipSize(seconds=4.0, clips=2, short_side=240, rate=4.0)
-# One in this many videos of `labeled` is unrelated footage in training, and the next one in development.
+# One in this many videos in `labelled` is unrelated footage for training, and the next one for development.
 _LABELED_STEP = 4
 MEASURED_SIZE = ClipSize(seconds=4.0, clips=1, short_side=240, rate=4.0, recordings=6)
-"""The copies on which the frame encoder is also measured."""
+"""Settings of the copies that the frame encoder is also evaluated on."""
 
 
 def find_material(data: Path, part: Part) -> tuple[list[Recording], list[Recording]]:
-    """Find the recordings for copies, and the unrelated videos of the gallery.
+    """Find the source recordings of copies, and the unrelated videos of the gallery.
 
-    No recording is in two parts. Copies are made of scenes of ``clips`` for training, and of the two halves of
-    `copy_halves.HALVES` to measure on. Unrelated are, in training, the other clips of these scenes and some
-    videos of ``labelled`` (skies and turntables, which resemble each other); on the development half other videos
-    of ``labelled``; on the held-back half the scenes of ``clips`` that training the frame encoder never saw, and the
+    No recording is in two parts. For training, copies are made from scenes in ``clips``; for evaluation, from the two
+    halves of `copies.halves.HALVES`. Unrelated videos are, for training, the other clips of these scenes and some
+    videos in ``labelled`` (skies and turntables, which resemble each other); for the development half, other videos in
+    ``labelled``; for the held-back half, the scenes in ``clips`` that the frame encoder was not trained on, and the
     edited films.
 
     Args:
-        data: The measurement data.
-        part: To train on, to develop on, or held back.
+        data: Folder with the measurement data.
+        part: Training, development or held-back part.
     """
     if part == "development":
         return find_divided_recordings(data / "videos", part), _labeled(data)[1::_LABELED_STEP]
@@ -58,19 +58,19 @@ def find_material(data: Path, part: Part) -> tuple[list[Recording], list[Recordi
 
 
 def make_material(data: Path, part: Part, work: Path) -> CopyMaterial:
-    """Make the queries, copies and unrelated videos of a part; existing files are reused.
+    """Create the queries, copies and unrelated videos of a part, reusing existing files.
 
     Args:
-        data: The measurement data.
-        part: To train on, to develop on, or held back.
-        work: Folder of the copies.
+        data: Folder with the measurement data.
+        part: Training, development or held-back part.
+        work: Folder for the copies.
     """
     sources, others = find_material(data, part)
     unrelated = tuple(GalleryVideo(each.path, each.family, each.scene, DISTRACTOR) for each in others)
     if part != "training":
         made = [make_copies(sources, work, MEASURED_SIZE)]
     else:
-        kinds, shares = list(EDITS), _TRAINING_SHARES
+        kinds, shares = list(EDITS), _EDIT_GROUPS
         made = [
             make_copies(sources[share::shares], work, _TRAINING_SIZE, edits=kinds[share::shares])
             for share in range(shares)
@@ -81,15 +81,15 @@ def make_material(data: Path, part: Part, work: Path) -> CopyMaterial:
 
 
 def find_halves(data: Path, half: Half) -> tuple[list[Recording], list[Recording]]:
-    """Find recordings and unrelated videos of halves that both include clips, for training on one half and measuring on
-    the other.
+    """Find recordings and unrelated videos of two halves that include clips, to train on one and evaluate on the other.
 
-    Sources are the half of `copy_halves.HALVES` and some of the scenes of ``clips``, which are held back by scene as in
-    training the frame encoder; unrelated videos are the other clips of these scenes, and, held back, the edited films.
+    Sources are the half of `copies.halves.HALVES` and some scenes in ``clips``, which are split by scene as for
+    training the frame encoder. Unrelated videos are the other clips of these scenes and, in the held-back half, the
+    edited films.
 
     Args:
-        data: The measurement data.
-        half: To develop on, or held back.
+        data: Folder with the measurement data.
+        half: Development or held-back half.
     """
     clips = _find_clips(data, is_held_back=half == "held-back")
     sources = find_divided_recordings(data / "videos", half) + clips[:: _SOURCE_STEP[half]]
@@ -101,7 +101,7 @@ def find_halves(data: Path, half: Half) -> tuple[list[Recording], list[Recording
 
 
 def _find_clips(data: Path, *, is_held_back: bool) -> list[Recording]:
-    """The clips of scenes that are held back, or of the other scenes."""
+    """Find the clips of scenes that are held out, or of the other scenes."""
     scenes = read_json(data / "clips" / "clips.json")
     clips = []
     for recording in find_recordings(data / "clips"):
@@ -112,7 +112,7 @@ def _find_clips(data: Path, *, is_held_back: bool) -> list[Recording]:
 
 
 def _labeled(data: Path) -> list[Recording]:
-    """Videos of skies and turntables; videos of one class and object may show the same place."""
+    """Find the videos of skies and turntables; videos of one class and object may show the same location."""
     return [
         Recording(each.path, str(each.path), "/".join(each.path.parts[-3:-1]), each.duration)
         for folder in ("aerial", "fruit")

@@ -1,4 +1,4 @@
-"""Numbers and levels of all pairs of a query and a video, for training and measuring the verifier."""
+"""Inputs and levels of all pairs of a query and a video, for training and evaluating the verifier."""
 
 from __future__ import annotations
 
@@ -31,14 +31,13 @@ __all__ = [
 ]
 
 COPY, SCENE, STRANGER = 2, 1, 0
-"""Levels: the same footage, another moment or recording of the same place, nothing in common."""
+"""Levels: the same footage, another moment or recording of the same location, and unrelated."""
 LEFT_OUT = -1
-"""Other recordings of the scene of a query, which may or may not contain its moments."""
+"""Level of other recordings of a query's scene, which may or may not contain its moments."""
 CANDIDATES = 250
-"""Maximum number of videos with which a query is compared: those with the most similar frames."""
+"""Maximum number of videos that a query is compared with: those with the most similar frames."""
 LEAST_ALIKE = 1e-6
-"""Minimum similarity of views that are compared; low, so that a verifier also learns from videos that a search would
-skip."""
+"""Minimum similarity of views to compare; low, so that a verifier also learns from videos that a search skips."""
 _EVIDENCE = NUMBERS.index("evidence")
 
 
@@ -47,10 +46,10 @@ class Pairs:
     """Pairs of Q queries and G videos.
 
     Attributes:
-        numbers: [Q, G, F] float32, `NUMBERS` of each pair that was compared, else 0.
-        compared: [Q, G] whether the video was compared.
+        numbers: [Q, G, F] float32, `NUMBERS` of each compared pair, 0 for other pairs.
+        compared: [Q, G], whether the pair was compared.
         levels: [Q, G] int8, `COPY`, `SCENE`, `STRANGER` or `LEFT_OUT`.
-        mean_of_best: [Q, G] the score without any rule, for comparison.
+        mean_of_best: [Q, G] mean of each query frame's best similarity, the baseline without a verifier.
     """
 
     numbers: NDArray[np.float32]
@@ -59,7 +58,7 @@ class Pairs:
     mean_of_best: NDArray[np.float32]
 
     def of_queries(self, rows: NDArray[np.intp]) -> Pairs:
-        """Select the pairs of some queries."""
+        """Select the pairs of these queries."""
         return Pairs(self.numbers[rows], self.compared[rows], self.levels[rows], self.mean_of_best[rows])
 
 
@@ -70,7 +69,7 @@ class Stills:
     Attributes:
         queries: Frames of Q queries.
         videos: Frames of G videos.
-        is_copy: [Q, G] whether a video is a copy of a query; all others are unrelated.
+        is_copy: [Q, G], whether the video is a copy of the query; all others are unrelated.
     """
 
     queries: Sequence[tuple[Sequenced, ...]]
@@ -89,11 +88,11 @@ def join_pairs(parts: Sequence[Pairs]) -> Pairs:
 
 
 def level_of(query: QueryClip, family: str, scene: str, source: QueryClip | None) -> int:
-    """Level of a video with this family, scene and source for a query."""
+    """Return the level of a video with this family, scene and source for a query."""
     if source is not None and source.name == query.name:
         return COPY
     if family == query.recording.family:
-        # A copy of another stretch shows another moment of the recording; an unedited recording shows all of it.
+        # A copy of another clip shows another moment of the recording; an unedited recording shows all of it.
         return LEFT_OUT if source is None else SCENE
     return SCENE if scene == query.recording.scene else STRANGER
 
@@ -110,12 +109,12 @@ def measure_pairs(
     """Compare every query with the videos that have the most similar frames, in both directions: 2 Q rows.
 
     Args:
-        frames_of: Function from a file to its frames, and to the frames of boxes in them.
+        frames_of: Function that returns a file's frames, and the frames of boxes in it.
         material: Queries and gallery.
-        queries_of: The same function for queries, if they are sampled at another rate.
-        stills: More queries and videos, which have nothing in common with the material.
-        candidates: Maximum number of videos with which a query is compared.
-        on_progress: Callback that receives the queries compared and their number.
+        queries_of: The same function for queries, if they are sampled at a different rate.
+        stills: Additional queries and videos that are unrelated to the material.
+        candidates: Maximum number of videos that a query is compared with.
+        on_progress: Callback that receives the number of queries compared, and the total.
     """
     queries = [(queries_of or frames_of)(query.path) for query in material.queries]
     videos = [frames_of(video.path) for video in material.gallery]
@@ -131,19 +130,19 @@ def measure_pairs(
         kinds[: len(queries), : len(videos)] = known
         kinds[len(queries) :, len(videos) :][stills.is_copy] = COPY
         queries, videos = [*queries, *stills.queries], [*videos, *stills.videos]
-    # Either of two copies may be the query in a search, so the second half of the rows has videos as queries.
+    # In a search, either of two copies may be the query, so the second half of the rows has the videos as queries.
     numbers = np.zeros((2, *kinds.shape, len(NUMBERS)), np.float32)
     compared, means = np.zeros((2, *kinds.shape), np.bool_), np.zeros(kinds.shape, np.float32)
     for row, sequences in enumerate(queries):
         means[row] = [mean_of_best(sequences[0].vectors, whole.vectors) for whole, *_ in videos]
-        # Boxes count as well, because a video may contain the query in a box while its whole frames differ.
+        # Include boxes, because a video may show the query in a box while its full frames differ.
         promise = [
             max(mean_of_best(one.vectors, other.vectors) for one in sequences for other in video) for video in videos
         ]
         for column in np.argsort(-np.array(promise), kind="stable")[:candidates].tolist():
             for way, sides in enumerate(((sequences, videos[column]), (videos[column], sequences))):
                 for measured, _, _ in compare_views(*sides, least_alike=LEAST_ALIKE):
-                    # Training uses the comparison with the most evidence among the boxes of a video.
+                    # Keep the comparison with the most evidence among the boxes of a video.
                     most = numbers[way, row, column, _EVIDENCE] if compared[way, row, column] else -1.0
                     if measured.numbers[_EVIDENCE] > most:
                         numbers[way, row, column], compared[way, row, column] = measured.numbers, True
@@ -153,7 +152,7 @@ def measure_pairs(
 
 
 def rank_copies(scores: NDArray[np.floating], levels: NDArray[np.int8]) -> dict[str, float]:
-    """mAP over the queries and micro-AP over all pairs; equal scores rank in the order of the videos."""
+    """Compute mAP over the queries and micro-AP over all pairs; ties are ranked in video order."""
     rows = [
         _average_precision(score[level != LEFT_OUT], level[level != LEFT_OUT] == COPY)
         for score, level in zip(scores, levels, strict=True)
@@ -167,7 +166,7 @@ def rank_copies(scores: NDArray[np.floating], levels: NDArray[np.int8]) -> dict[
 
 
 def count_false(scores: NDArray[np.floating], levels: NDArray[np.int8]) -> dict[str, int]:
-    """Number of unrelated videos that score at least .2, and of other moments of one place that score at least .7."""
+    """Count unrelated videos that score at least 0.2, and other moments of a location that score at least 0.7."""
     strangers, scenes, copies = (scores[levels == level] for level in (STRANGER, SCENE, COPY))
     return {
         "strangers": len(strangers),

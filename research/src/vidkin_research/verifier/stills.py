@@ -1,4 +1,4 @@
-"""Still pages and photographs with edited copies: footage that only its image content can identify."""
+"""Still pages and photographs with edited copies: footage that only image content can identify."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vidkin_research.verifier.frames import sequence
 
 __all__ = ["StillVectors", "encode_stills", "hold"]
 
-# Numbers of drawn pages, of photographs unseen in training the encoders, and of edited copies of each.
+# Number of synthetic pages, of photographs that the encoders were not trained on, and of edited copies per image.
 _PAGES, _PHOTOGRAPHS, _COPIES = 40, 40, 5
 # Range of the duration of a still in seconds.
 _SECONDS = (1.0, 6.0)
@@ -28,13 +28,13 @@ _SECONDS = (1.0, 6.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StillVectors:
-    """Vectors of stills and of their copies.
+    """Vectors of stills and their copies.
 
     Attributes:
-        plain: [N, D] vectors of the unchanged images.
+        plain: [N, D] vectors of the unedited images.
         copies: [N, C, D] vectors of edited copies of each image.
-        information: [N, 1 + C] of the images and of their copies.
-        thumbnails: [N, 1 + C, 8, 8] of the images and of their copies.
+        information: [N, 1 + C] information of the images and their copies.
+        thumbnails: [N, 1 + C, 8, 8] thumbnails of the images and their copies.
     """
 
     plain: Vectors
@@ -43,16 +43,18 @@ class StillVectors:
     thumbnails: NDArray[np.uint8]
 
     def queries(self, rate: float, cohort: Vectors) -> list[tuple[Sequenced]]:
-        """The images as videos of some seconds."""
-        return self._held(self.plain, self.information[:, 0], self.thumbnails[:, 0], self._lengths(0), rate, cohort)
+        """Return the images as videos of a few seconds."""
+        return self._described(
+            self.plain, self.information[:, 0], self.thumbnails[:, 0], self._lengths(0), rate, cohort
+        )
 
     def videos(self, rate: float, cohort: Vectors) -> list[tuple[Sequenced]]:
-        """The copies as videos, ordered by image."""
+        """Return the copies as videos, ordered by image."""
         vectors = self.copies.reshape(-1, self.copies.shape[-1])
         small = self.thumbnails[:, 1:].reshape(-1, *self.thumbnails.shape[2:])
-        return self._held(vectors, self.information[:, 1:].ravel(), small, self._lengths(1), rate, cohort)
+        return self._described(vectors, self.information[:, 1:].ravel(), small, self._lengths(1), rate, cohort)
 
-    def _held(
+    def _described(
         self,
         vectors: Vectors,
         information: Vectors,
@@ -65,7 +67,7 @@ class StillVectors:
         return [(hold(vector, seconds, rate, cohort, small, weight),) for vector, weight, small, seconds in every]
 
     def is_copy(self) -> NDArray[np.bool_]:
-        """Whether each copy was made from each image, [N, N C]."""
+        """Return whether each copy was made from each image, [N, N C]."""
         return np.repeat(np.eye(len(self.plain), dtype=np.bool_), self.copies.shape[1], axis=1)
 
     def _lengths(self, seed: int) -> NDArray[np.float64]:
@@ -81,7 +83,7 @@ def hold(
     thumbnail: NDArray[np.uint8],
     information: float = 1.0,
 ) -> Sequenced:
-    """A video of one image that is shown for some seconds."""
+    """Create a video that shows one image for this many seconds."""
     times = np.arange(max(1, round(seconds * rate))) / rate
     weights = np.full(len(times), information, np.float32)
     small = np.repeat(thumbnail[None], len(times), axis=0)
@@ -89,12 +91,12 @@ def hold(
 
 
 def encode_stills(store: VectorStore, pictures: Material, folder: Path) -> StillVectors:
-    """Draw and encode the stills, computed once.
+    """Create and encode the stills, only once.
 
     Args:
         store: Computes vectors.
-        pictures: Supplies validation photographs and overlays.
-        folder: Folder of the vectors.
+        pictures: Images that provide validation photographs and overlays.
+        folder: Folder for the cached vectors.
     """
     file = folder / f"stills_{store.network.key()}_shapes.npz"
     if not file.exists():
@@ -102,7 +104,7 @@ def encode_stills(store: VectorStore, pictures: Material, folder: Path) -> Still
         photographs = random.choice(pictures.validation, _PHOTOGRAPHS, replace=False).tolist()
         images = [draw_page(random) for _ in range(_PAGES)]
         images += [pictures.pictures[number].read(pictures.work) for number in photographs]
-        others = _supply(pictures, random)
+        others = _picture_source(pictures, random)
         copies = [edit_picture(image, random, others)[0] for image in images for _ in range(_COPIES)]
         plain, edited = store.encode(images), store.encode(copies)
         folder.mkdir(parents=True, exist_ok=True)
@@ -130,5 +132,5 @@ def encode_stills(store: VectorStore, pictures: Material, folder: Path) -> Still
         return StillVectors(stored["plain"], stored["copies"], stored["information"], stored["thumbnails"])
 
 
-def _supply(pictures: Material, random: np.random.Generator) -> Callable[[], NDArray[np.uint8]]:
+def _picture_source(pictures: Material, random: np.random.Generator) -> Callable[[], NDArray[np.uint8]]:
     return lambda: pictures.pictures[int(random.choice(pictures.training))].read(pictures.work)

@@ -1,4 +1,4 @@
-"""Training of the verifier: an order-preserving loss on three levels or a logistic one, and a monotone calibration."""
+"""Training of the verifier with an order-preserving loss on three levels or a logistic loss, and calibration."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ __all__ = ["Loss", "VerifierSettings", "average_verifiers", "calibrate", "score_
 
 Loss = Literal["quad_linear", "triplet", "quadlet", "radial", "logistic"]
 
-# Share of unrelated pairs that may exceed the minimum score of a reported pair.
+# Fraction of unrelated pairs that may exceed the minimum score of a reported pair.
 _FEW = 2e-4
-# Calibrated scores of the highest unrelated pairs, of the lowest certain copies, and of the median of these copies.
+# Calibrated scores of the highest unrelated pairs, the lowest certain copies, and the median of these copies.
 _UNRELATED, _SURE, _PLAIN = 0.2, 0.7, 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifierSettings:
-    """A training of the verifier.
+    """Settings of a training run.
 
     Attributes:
-        loss: ``quad_linear``: QuadLinear-AP of copies before all others and of the same place before unrelated videos,
-            within the list of each query and over all lists of a batch; ``triplet``, ``quadlet``, ``radial``: the
-            losses on tuples, see :func:`tuple_loss`; ``logistic``: copy or not, the baseline.
-        units: Number of units of the hidden layer.
-        steps, rate, decay: Settings of AdamW, with a cosine schedule.
-        queries: Number of queries in a batch.
-        copies, scenes, strangers: Number of videos of each level for each query in a batch; half of the unrelated
-            videos (``strangers``) are those most similar to it.
-        tie: Weight of the logistic loss added to the losses on ranks, which do not fix the zero point.
+        loss: ``quad_linear``: QuadLinear-AP of copies before all others and of the same location before unrelated
+            videos, within each query's list and over all lists of a batch. ``triplet``, ``quadlet``, ``radial``: tuple
+            losses, see :func:`tuple_loss`. ``logistic``: copy or not, the baseline.
+        units: Number of hidden units.
+        steps, rate, decay: Steps, learning rate and weight decay of AdamW, with a cosine schedule.
+        queries: Number of queries per batch.
+        copies, scenes, strangers: Number of videos of each level per query in a batch; half of the unrelated videos
+            (``strangers``) are the ones most similar to the query.
+        tie: Weight of the logistic loss added to ranking losses, which do not fix the zero point.
         seed: Random seed.
     """
 
@@ -65,13 +65,13 @@ class VerifierSettings:
 def train_verifier(
     pairs: Pairs, settings: VerifierSettings, *, on_step: Callable[[int, float], None] | None = None
 ) -> tuple[Verifier, dict[str, Any]]:
-    """Train on pairs in three levels; returns the verifier and its training settings.
+    """Train on pairs with three levels; return the verifier and its training settings.
 
-    Pairs that were not compared have no numbers, so they are not used in training; in calibration they score 0.
+    Pairs that were not compared are not used for training; in calibration they score 0.
 
     Args:
-        pairs: The material.
-        settings: Settings of the training.
+        pairs: The training pairs.
+        settings: Settings of the run.
         on_step: Callback that receives the number of each step and its loss.
 
     Raises:
@@ -87,7 +87,7 @@ def train_verifier(
     optimizer = torch.optim.AdamW(network.parameters(), settings.rate, weight_decay=settings.decay)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, settings.steps)
     random = np.random.default_rng(settings.seed)
-    draw = _Draw(pairs, settings)
+    draw = _BatchSampler(pairs, settings)
     curve = []
     for step in range(settings.steps):
         rows, columns = draw(random)
@@ -121,8 +121,8 @@ def train_verifier(
 _NAMES = {"copies": COPY, "same place": SCENE, "strangers": STRANGER}
 
 
-class _Draw:
-    """Draws batches: for each query some copies, some videos of the same place, and unrelated videos, half of them
+class _BatchSampler:
+    """Samples batches: for each query some copies, some videos of the same location, and unrelated videos, half of them
     hard."""
 
     def __init__(self, pairs: Pairs, settings: VerifierSettings) -> None:
@@ -130,7 +130,7 @@ class _Draw:
         levels = np.where(pairs.compared, pairs.levels, LEFT_OUT)
         self._of = [[np.flatnonzero(kinds == level) for level in range(3)] for kinds in levels]
         self._queries = [row for row, of in enumerate(self._of) if len(of[COPY]) and len(of[STRANGER])]
-        # Videos that look like copies are drawn more often, by plain similarity.
+        # Videos that look like copies are sampled more often, weighted by similarity.
         self._weights = []
         for kinds, similar in zip(self._of, pairs.mean_of_best, strict=True):
             weight = np.exp(6 * (similar[kinds[STRANGER]] - similar.max()))
@@ -156,12 +156,12 @@ class _Draw:
 
 
 def _loss(outputs: Tensor, kinds: Tensor, settings: VerifierSettings) -> Tensor:
-    """The loss of the lists of some queries, [Q, N] outputs and levels."""
+    """Compute the loss of the queries' lists, given [Q, N] outputs and levels."""
     is_copy = (kinds == COPY).float()
     logistic = nn.functional.binary_cross_entropy_with_logits(outputs, is_copy)
     if settings.loss == "logistic":
         return logistic
-    # Scores in [-1, 1], because the margins of the losses are meant for cosines and unit vectors.
+    # Map outputs to [-1, 1], because the margins of the losses are meant for cosines and unit vectors.
     scores = torch.tanh(outputs / SOFTNESS)
     if settings.loss != "quad_linear":
         return tuple_loss(scores, kinds, settings.loss) + settings.tie * logistic
@@ -171,17 +171,18 @@ def _loss(outputs: Tensor, kinds: Tensor, settings: VerifierSettings) -> Tensor:
         quad_linear_ap_loss(scores, is_copy)
         + quad_linear_ap_loss(together, is_copy.reshape(1, -1))
         + quad_linear_ap_loss(scores, relevant)
-        # Ranks do not fix the zero point; without this term, scores of two batches would not be comparable.
+        # Ranking losses do not fix the zero point; without this term, scores would not be comparable across batches.
         + settings.tie * logistic
     )
 
 
 def tuple_loss(scores: Tensor, kinds: Tensor, loss: Literal["triplet", "quadlet", "radial"]) -> Tensor:
-    """A loss on the tuples of a query (q), a copy (p), the same place (i) and an unrelated video (n), of scores [Q, N].
+    """Compute a loss on tuples of a query (q), a copy (p), the same location (i) and an unrelated video (n).
 
-    A verifier has no vectors: its members lie on a line, the query at 0 and the others at their distances 1 - s, so
-    that d(p, i) is the squared difference of two distances. Copies are combined with unrelated videos and with the same
-    place in the order in which they were drawn, repeating each list to the length of the longest.
+    Because a verifier outputs scores [Q, N] rather than vectors, the members are placed on a line, with the query at 0
+    and the others at distances 1 - s, so that d(p, i) is the squared difference of two distances. The tuples combine
+    copies, videos of the same location and unrelated videos in sampling order; shorter lists are repeated to the length
+    of the longest.
     """
     members = [[], [], []]  # type: list[list[Tensor]]
     for row, levels in zip(1.0 - scores, kinds, strict=True):
@@ -202,8 +203,7 @@ def tuple_loss(scores: Tensor, kinds: Tensor, loss: Literal["triplet", "quadlet"
 
 
 def average_verifiers(verifiers: Sequence[Verifier]) -> Verifier:
-    """Average several networks with the same scale of numbers into one, whose output is their mean; it is not
-    calibrated."""
+    """Combine several networks with the same input scale into one that outputs their mean, without calibration."""
     return replace(
         verifiers[0],
         hidden=np.concatenate([each.hidden for each in verifiers]),
@@ -215,10 +215,10 @@ def average_verifiers(verifiers: Sequence[Verifier]) -> Verifier:
 
 
 def calibrate(verifier: Verifier, pairs: Pairs) -> Verifier:
-    """Calibrate the scores: nearly all unrelated videos score below .2, and nine of ten videos at .7 are copies.
+    """Calibrate the scores: nearly all unrelated videos score below 0.2, and nine of ten videos at 0.7 are copies.
 
-    At most as few other moments of the same place score .7 or more; the median of the copies above is .95. The curve in
-    between is isotonic, so it never changes the order.
+    At most the same fraction of other moments of a location scores 0.7 or more; the median of the copies above is 0.95.
+    The curve in between is isotonic, so it never changes the order.
     """
     raw = score_pairs(verifier, pairs)
     copies, others = raw[pairs.levels == COPY], raw[(pairs.levels == STRANGER) | (pairs.levels == SCENE)]
@@ -227,15 +227,15 @@ def calibrate(verifier: Verifier, pairs: Pairs) -> Verifier:
     ceiling = float(np.quantile(scenes, 1 - _FEW)) if len(scenes) else low
     outputs = np.concatenate([copies, others])
     is_copy = np.concatenate([np.ones(len(copies)), np.zeros(len(others))])
-    # Copies and others have the same total weight, regardless of their numbers.
+    # Copies and others have the same total weight, regardless of how many there are.
     weights = np.where(is_copy == 1, 1 / len(copies), 1 / len(others))
     regression = IsotonicRegression(out_of_bounds="clip").fit(outputs, is_copy, sample_weight=weights)
     grid = np.linspace(0, 1, 2001)
     sure = grid[np.flatnonzero(regression.predict(grid) >= 0.9)[:1]]
-    # In a still scene, other moments look like copies, so they must not raise the bar above the median of the copies.
+    # In a still scene, other moments look like copies, so they must not raise the bar above the median copy.
     bar = min(ceiling, float(np.median(copies)))
     high = max(float(sure[0]) if len(sure) else 1.0, bar, low + 1e-3)
-    # Half of the certain copies are as clear as possible.
+    # Half of the certain copies get at least this calibrated score.
     plain = float(np.median(np.append(copies[copies >= high], high)))
     knots = [(0.0, 0.0), (min(low, 1 - 3e-3), _UNRELATED), (min(high, 1 - 2e-3), _SURE)]
     knots += [(min(max(plain, high + 1e-3), 1 - 1e-3), _PLAIN), (1.0, 1.0)]
@@ -243,5 +243,5 @@ def calibrate(verifier: Verifier, pairs: Pairs) -> Verifier:
 
 
 def score_pairs(verifier: Verifier, pairs: Pairs) -> NDArray[np.float64]:
-    """[Q, G] scores; 0 where a pair was not compared."""
+    """Compute scores [Q, G]; 0 for pairs that were not compared."""
     return np.where(pairs.compared, verifier.score_numbers(pairs.numbers), 0.0)
