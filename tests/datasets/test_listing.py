@@ -57,7 +57,7 @@ def test_rows_can_have_groups_and_excerpts(tmp_path: Path) -> None:
     assert shown(read_item(labelled.items[1], "video", size=16, frames=2)) == [12, 17]
 
 
-def test_paths_can_be_relative_to_another_folder_and_shares_make_a_split(tmp_path: Path) -> None:
+def test_paths_can_be_relative_to_another_folder_and_fractions_make_a_split(tmp_path: Path) -> None:
     for number in range(10):
         picture(tmp_path / "data" / f"{number}.png")
     lines = "".join(f"{number}.png,a,x\n" for number in range(10))
@@ -114,7 +114,7 @@ def test_invalid_files_are_rejected(tmp_path: Path, text: str, message: str) -> 
         open_labelled(listed(tmp_path, text), reader="manifest")
 
 
-def test_a_missing_file_and_a_folder_are_rejected(tmp_path: Path) -> None:
+def test_missing_file_and_folder_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"nowhere\.csv: does not exist; choose a CSV with path,category"):
         open_labelled(tmp_path / "nowhere.csv", reader="manifest")
     with pytest.raises(
@@ -129,7 +129,7 @@ def test_a_missing_file_and_a_folder_are_rejected(tmp_path: Path) -> None:
         open_labelled(listed(tmp_path, "path,category,subcategory\nä.png,d,x", encoding="latin-1"), reader="manifest")
 
 
-def test_shares_are_rejected_for_files_with_splits(tmp_path: Path) -> None:
+def test_fractions_are_rejected_for_files_with_splits(tmp_path: Path) -> None:
     picture(tmp_path / "a.png")
     path = listed(tmp_path, "path,category,subcategory,split\na.png,d,x,train\n")
     with pytest.raises(InvalidArgumentError, match=r"list\.csv: has splits; leave out test and validation"):

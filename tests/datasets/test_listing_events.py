@@ -26,7 +26,7 @@ def listed(folder: Path, text: str) -> Path:
     return path
 
 
-def test_events_are_excerpts_and_short_ones_are_left_out(folder: Path) -> None:
+def test_events_are_excerpts_and_short_ones_are_dropped(folder: Path) -> None:
     path = listed(
         folder,
         HEAD + "201702271017,0,2.5,left turn,goal,train\n"

@@ -1,4 +1,4 @@
-"""Edits of color and brightness against values by hand."""
+"""Color and brightness edits match hand-computed values."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def test_luminance_of_the_primary_colors() -> None:
     assert torch.allclose(degrade.luminance(torch.ones(1, 3, 1, 1)), torch.ones(1))
 
 
-def test_gray_images_have_three_equal_channels_of_their_luminance() -> None:
+def test_gray_images_have_their_luminance_in_all_channels() -> None:
     given = images()
     gray = degrade.to_gray(given, seeded(), share=1.0)
     assert torch.equal(gray, degrade.luminance(given).expand_as(given))
 
 
-def test_a_share_is_gray_and_the_others_are_unchanged() -> None:
+def test_a_fraction_of_the_images_is_gray_and_the_rest_is_unchanged() -> None:
     given = images(200, 1)
     gray = degrade.to_gray(given, seeded(), share=0.3)
     changed = (gray != given).flatten(1).any(1)
@@ -41,7 +41,7 @@ def test_a_share_is_gray_and_the_others_are_unchanged() -> None:
     assert torch.equal(gray[~changed], given[~changed])
 
 
-def test_contrast_zero_is_the_mean_and_two_doubles_the_distance_from_it() -> None:
+def test_contrast_scales_the_distance_from_the_mean() -> None:
     given = torch.tensor([0.3, 0.5, 0.7, 0.5]).expand(1, 3, 4).reshape(1, 3, 2, 2)
     assert torch.allclose(degrade.change_contrast(given, seeded(), factors=(0.0, 0.0)), torch.full_like(given, 0.5))
     doubled = degrade.change_contrast(given, seeded(), factors=(2.0, 2.0))
@@ -51,7 +51,7 @@ def test_contrast_zero_is_the_mean_and_two_doubles_the_distance_from_it() -> Non
     assert strong[0, 0].flatten().tolist() == [0.0, 0.5, 1.0, 0.5]
 
 
-def test_brightness_is_a_factor_and_a_shift() -> None:
+def test_brightness_scales_and_shifts() -> None:
     given = torch.full((1, 3, 1, 1), 0.4)
     assert torch.allclose(degrade.change_brightness(given, seeded(), factors=(1.5, 1.5)), given * 1.5)
     assert degrade.change_brightness(given, seeded(), factors=(3.0, 3.0)).max() == 1.0
@@ -60,20 +60,20 @@ def test_brightness_is_a_factor_and_a_shift() -> None:
     assert 0.58 < float(shifted.max()) <= 0.6
 
 
-def test_gamma_keeps_black_and_white_and_stays_between_its_limits() -> None:
+def test_gamma_keeps_black_and_white_and_stays_within_its_limits() -> None:
     given = torch.tensor([0.0, 0.25, 1.0]).view(1, 1, 1, 3).expand(400, 3, 1, 3)
     bent = degrade.change_gamma(given, seeded(), strength=1.0)
     assert torch.equal(bent[..., 0], given[..., 0])
     assert torch.equal(bent[..., 2], given[..., 2])
-    # Powers between 1/2 and 2: .25 becomes .5 to .0625.
+    # Exponents between 1/2 and 2 map 0.25 to values between 0.5 and 0.0625.
     assert 0.0625 <= float(bent[..., 1].min()) < 0.07
     assert 0.48 < float(bent[..., 1].max()) <= 0.5 + 1e-6
-    # Symmetric around 1 in the logarithm.
+    # The logarithms of the exponents are symmetric around 0.
     powers = bent[:, 0, 0, 1].log() / math.log(0.25)
     assert abs(float(powers.log().mean())) < 0.05
 
 
-def test_a_tint_multiplies_each_channel_by_one_factor() -> None:
+def test_tint_multiplies_each_channel_by_one_factor() -> None:
     given = torch.full((300, 3, 2, 2), 0.5)
     tinted = degrade.tint(given, seeded(), strength=0.4)
     assert torch.equal(tinted, tinted[:, :, :1, :1].expand_as(tinted))
@@ -82,7 +82,7 @@ def test_a_tint_multiplies_each_channel_by_one_factor() -> None:
     assert float((tinted[:, 0] - tinted[:, 1]).abs().mean()) > 0.05
 
 
-def test_the_share_of_tinted_images() -> None:
+def test_the_given_fraction_of_images_is_tinted() -> None:
     given = torch.full((400, 3, 1, 1), 0.5)
     changed = (degrade.tint(given, seeded(), strength=0.4, share=0.25) != given).flatten(1).any(1)
     assert 75 <= int(changed.sum()) <= 125
