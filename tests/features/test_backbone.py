@@ -1,4 +1,4 @@
-"""Networks as extractors. Small ones with weights written by the tests, and a real one on real photographs."""
+"""Networks as extractors: small ones with random weights, and a real one on real photographs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def some_frames(count: int = 6, name: str = "coffee", **size: int) -> Frames:
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weights of a tiny network; a given file, as random as it is."""
+    """File with seeded random weights of a tiny network."""
     path = tmp_path_factory.mktemp("weights") / "test_resnet.safetensors"
     with torch.random.fork_rng():
         torch.manual_seed(3)
@@ -66,7 +66,7 @@ def test_descriptors_are_pooled_maps_of_the_prepared_image(weights: Path) -> Non
     assert features.whole.shape == (2, 9, 368)
     assert features.timestamps.tolist() == [0, 1]
     assert features.information.tolist() == [1, 1]
-    # By hand: a picture that already has the right size is only scaled.
+    # Preprocessing by hand: an image of the right size is only scaled.
     images = torch.from_numpy(frames.images).permute(0, 3, 1, 2) / 127.5 - 1
     torch.testing.assert_close(extractor.prepare(frames.images), images)
     with torch.no_grad():
@@ -74,7 +74,7 @@ def test_descriptors_are_pooled_maps_of_the_prepared_image(weights: Path) -> Non
     np.testing.assert_allclose(features.whole, region_max_pool(maps).numpy(), atol=1e-5, rtol=0)
 
 
-def test_batch_size_does_not_change_a_bit(weights: Path) -> None:
+def test_batch_size_does_not_change_features(weights: Path) -> None:
     extractor = opened(weights)
     frames = some_frames(7)
     whole = extractor.extract(frames)
@@ -87,7 +87,7 @@ def test_batch_size_does_not_change_a_bit(weights: Path) -> None:
     assert empty.whole.shape == (0, 9, 368)
 
 
-def test_black_bars_are_cut_off_unless_kept(weights: Path) -> None:
+def test_black_bars_are_cropped_unless_kept(weights: Path) -> None:
     frames = some_frames(2)
     boxed = Frames(np.pad(frames.images, ((0, 0), (24, 24), (0, 0), (0, 0))), frames.timestamps)
     trimming = opened(weights)
@@ -98,7 +98,7 @@ def test_black_bars_are_cut_off_unless_kept(weights: Path) -> None:
 
 
 def corner(column: int) -> NDArray[np.uint8]:
-    """224 x 448 black with one white column."""
+    """A black frame of 224 x 448 pixels with one white column."""
     image = np.zeros((1, 224, 448, 3), dtype=np.uint8)
     image[:, :, column : column + 4] = 255
     return image
@@ -106,7 +106,7 @@ def corner(column: int) -> NDArray[np.uint8]:
 
 def test_whole_sees_content_that_crop_hides(weights: Path) -> None:
     whole, crop = opened(weights, "bars=keep"), opened(weights, "fit=crop")
-    # Crop: short side 183, width 366, of which the middle 160 are kept: columns 126 to 322 of the frame.
+    # With crop, the short side becomes 183 and the width 366; the center 160 show columns 126 to 322 of the frame.
     for column, seen in ((20, False), (100, False), (224, True), (300, True), (400, False)):
         assert bool((crop.prepare(corner(column)) > -1).any()) is seen
         assert bool((whole.prepare(corner(column)) > -1).any())
@@ -114,8 +114,8 @@ def test_whole_sees_content_that_crop_hides(weights: Path) -> None:
     assert crop.prepare(corner(0)).shape == (1, 3, 160, 160)
 
 
-def test_compatible_preparation_is_that_of_the_published_features(tmp_path: Path) -> None:
-    # 256 on the short side, center crop 224, /255, ImageNet mean and deviation; a frame of 256 needs no resizing.
+def test_compatible_preprocessing_matches_the_published_features(tmp_path: Path) -> None:
+    # Short side 256, center crop 224, /255, ImageNet mean and standard deviation. A frame with side 256 is not resized.
     path = tmp_path / "w.safetensors"
     save_file(import_timm().create_model("test_efficientnet").state_dict(), path)
     extractor = BackboneExtractor("timm:test_efficientnet?fit=crop&size=224", weights=path, device="cpu")
@@ -134,7 +134,7 @@ def test_input_settings_are_applied(weights: Path, tmp_path: Path) -> None:
     colored = opened(weights, "mean=0,0.5,1&std=1,0.5,2").prepare(image)
     assert colored.amax(dim=(0, 2, 3)).tolist() == [1, 1, 0]
     assert opened(weights, "size=96").prepare(image).shape == (1, 3, 96, 96)
-    # A file of weights may say how its input was normalized.
+    # A weights file may state its input normalization.
     with torch.random.fork_rng():
         state = import_timm().create_model("test_resnet").state_dict()
     path = tmp_path / "told.safetensors"
@@ -268,7 +268,7 @@ def test_real_weights_recognize_photographs(imagenet: BackboneExtractor, name: s
 
 
 @pytest.mark.data
-def test_real_features_know_copies_from_strangers(imagenet: BackboneExtractor) -> None:
+def test_real_features_distinguish_copies_from_unrelated_images(imagenet: BackboneExtractor) -> None:
     assert imagenet.channels == (24, 32, 96, 320)
     names = ("coffee", "chelsea", "astronaut", "rocket")
     photographs = [photograph(name)[:300, :400] for name in names]

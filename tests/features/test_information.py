@@ -1,4 +1,4 @@
-"""How much there is to see, and bars: made pictures a reader can imagine, real encoded ones, real videos."""
+"""Frame information and bars in synthetic images, encoded images and real videos."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def test_gradients_and_color_bars_have_no_information() -> None:
     assert information(bars) == 0
 
 
-def test_a_fade_between_flat_frames_has_no_information() -> None:
+def test_fade_between_flat_frames_has_no_information() -> None:
     fade = np.stack([plain((level, level, level)) for level in range(0, 256, 15)])
     assert frame_information(fade).max() == 0
 
 
-def test_text_and_logos_have_little_information_and_photographs_all() -> None:
+def test_text_and_logos_have_little_information_and_photographs_the_maximum() -> None:
     line = information(title(["A Film by Somebody Else"]))
     credits = information(title(["A Film by Somebody Else", "Second Line of Cast", "Third Line of Cast"]))
     assert 0 < line < 0.1 < credits < 0.5
@@ -73,8 +73,8 @@ def test_text_and_logos_have_little_information_and_photographs_all() -> None:
         assert information(photograph(name)) == 1
 
 
-def test_share_of_cells_matches_a_hand_computed_value() -> None:
-    # A checkerboard of single samples of the 128 x 128 grid in 32 of the 256 cells: (3 * 32 / 256)^2.
+def test_information_of_a_checkerboard_matches_a_hand_computed_value() -> None:
+    # A one-sample checkerboard in 32 of the 256 cells of the 128 x 128 grid: (3 * 32 / 256)^2.
     image = np.zeros((128, 128, 3), dtype=np.uint8)
     image[:16][np.indices((16, 128)).sum(axis=0) % 2 == 0] = 200
     assert information(image) == pytest.approx((3 / 8) ** 2)
@@ -92,7 +92,7 @@ def test_luma_samples_are_means_of_the_pixels_they_touch(size: tuple[int, int]) 
     np.testing.assert_allclose(small_luma(images), expected, atol=1e-3)
 
 
-def test_darkening_and_mirroring_keep_the_information() -> None:
+def test_darkening_and_mirroring_preserve_the_information() -> None:
     image = photograph("coffee")
     assert information((image * 0.25).astype(np.uint8)) == 1
     rocket = photograph("rocket")
@@ -117,7 +117,7 @@ def test_information_is_computed_per_frame(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.data
-def test_real_fades_to_flat_have_no_information(shared_data: Path) -> None:
+def test_real_fades_have_no_information(shared_data: Path) -> None:
     assert frame_information(decoded(shared_data / "shots" / "fades.mp4", every=20)).max() == 0
     assert frame_information(decoded(shared_data / "videos" / "mdn" / "elf.mp4", every=60)).min() == 1
 
@@ -157,7 +157,7 @@ def test_bars_survive_compression(tmp_path: Path, bars: dict[str, int], color: i
     ]
     boxes = bar_boxes(images)
     assert boxes.dtype == np.int64
-    # Ringing may leave a block of the bar; of the picture not more than two lines may be lost.
+    # Ringing may hide up to one block of the bar; at most two lines of content may be lost.
     inward = (boxes - truth) * np.array([1, -1, 1, -1])
     assert inward.max() <= 2
     assert inward.min() >= -8
@@ -179,7 +179,7 @@ def test_bars_are_exact_without_compression() -> None:
     ],
     ids=["an L of thirds", "another L", "all around", "above and below"],
 )
-def test_bars_need_not_be_symmetric(bars: dict[str, int], tmp_path: Path) -> None:
+def test_bars_may_be_asymmetric(bars: dict[str, int], tmp_path: Path) -> None:
     images = decoded(
         encode(tmp_path / "bars.mp4", [boxed(frame, **bars) for frame in pan("coffee", 3, width=192, height=128)])
     )
@@ -230,7 +230,7 @@ def test_flat_frames_have_no_bars() -> None:
 
 @pytest.mark.data
 def test_bars_are_detected_per_frame_in_a_batch() -> None:
-    """Frames whose outermost lines are of many colors are passed over; that changes nothing for their neighbors."""
+    """Frames with varied edge pixels are skipped early, without affecting their neighbors."""
     noise = np.random.default_rng(3).integers(0, 255, (3, 96, 128, 3), dtype=np.uint8)
     noise[1, :20] = noise[1, -20:] = 0
     noise[2, :, :16] = noise[2, :, -16:] = 200
@@ -264,7 +264,7 @@ def test_frames_are_analyzed_once() -> None:
     assert look_at(images.copy()) is not look
 
 
-def test_thumbnails_are_means_of_the_fields_of_a_box() -> None:
+def test_thumbnails_are_cell_means_of_a_box() -> None:
     luma = np.random.default_rng(0).uniform(0, 255, (2, 128, 128)).astype(np.float32)
     boxes = np.array([[0, 0, 1, 1], [0.25, 0.5, 0.75, 1]], np.float32)
     thumbnails = make_thumbnails(luma, boxes)
@@ -276,7 +276,7 @@ def test_thumbnails_are_means_of_the_fields_of_a_box() -> None:
     np.testing.assert_allclose(thumbnails[:, 1], part, atol=0.51)
 
 
-def test_thumbnail_of_a_box_without_an_area_is_that_of_a_pixel() -> None:
+def test_thumbnail_of_an_empty_box_shows_one_pixel() -> None:
     luma = np.arange(128 * 128, dtype=np.float32).reshape(1, 128, 128) / 100
     boxes = np.array([[0, 0, 0, 0], [1, 1, 1, 1]], np.float32)
     thumbnails = make_thumbnails(luma, boxes)

@@ -1,4 +1,4 @@
-"""ONNX files as extractors: every setting, on networks that can be followed by hand."""
+"""ONNX files as extractors: every setting, on networks whose output is easy to compute by hand."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def assert_close(actual: NDArray[np.floating], expected: object, atol: float = 1
         ("range=255&mean=55,51,100", (200, 0, -100)),
         ("range=2&mean=1", (1, -0.6, -1)),
         ("color=bgr", (0, 0.2, 1)),
-        # The mean is in the order of the network's channels: blue first.
+        # The means are in the channel order of the network, blue first.
         ("color=bgr&mean=0,.2,.5", (0, 0, 0.5)),
     ],
 )
@@ -80,7 +80,7 @@ def test_channels_last_and_integer_inputs_are_supported(tmp_path: Path) -> None:
         opened(path, "size=16&mean=.5")
 
 
-def test_map_output_becomes_nine_regions_or_their_mean(tmp_path: Path) -> None:
+def test_map_output_is_pooled_to_nine_regions_or_their_mean(tmp_path: Path) -> None:
     path = write_onnx(tmp_path / "map.onnx", [("Relu", "images", "map", {})], (1, 3, 33, 33))
     # Red on the left, green on the right.
     image = np.zeros((1, 33, 33, 3), dtype=np.uint8)
@@ -97,7 +97,7 @@ def test_map_output_becomes_nine_regions_or_their_mean(tmp_path: Path) -> None:
 
 
 def test_tokens_are_pooled_as_configured(tmp_path: Path) -> None:
-    # [B, 3, 16, 16] to [B, 3, 256]: three "tokens", one for each channel.
+    # Reshapes [B, 3, 16, 16] to [B, 3, 256]: three tokens, one per channel.
     shape = {"shape": np.array([0, 3, 256])}
     path = write_onnx(
         tmp_path / "tokens.onnx",
@@ -125,14 +125,14 @@ def test_fit_modes_produce_the_expected_squares(tmp_path: Path) -> None:
     assert opened(path, "fit=crop").prepare(image).min() == 1
     letterbox = opened(path, "fit=letterbox").prepare(image)[0, :, 16, 0]
     assert letterbox.tolist() == [0] * 8 + [1] * 16 + [0] * 8
-    # By default the black sides are no part of the picture.
+    # By default the black bars are cropped.
     noisy = image.copy()
     noisy[:, :, 20:60] = np.random.default_rng(0).integers(100, 256, (40, 40, 3))
     assert opened(path).prepare(noisy).min() > 0.3
     assert opened(path, "bars=keep").prepare(noisy).min() == 0
 
 
-def test_batch_size_does_not_matter_and_views_are_described(tmp_path: Path) -> None:
+def test_features_do_not_depend_on_batch_size_and_views_are_described(tmp_path: Path) -> None:
     extractor = opened(mean_colors(tmp_path / "colors.onnx"), "scorer=kinds")
     assert (extractor.describes_boxes, extractor.scorer) == (False, "kinds")
     images = np.random.default_rng(1).integers(0, 256, (7, 40, 60, 3), dtype=np.uint8)
@@ -157,7 +157,7 @@ def test_fingerprint_depends_on_file_and_settings(tmp_path: Path) -> None:
     assert len({plain, opened(other).fingerprint, *changed}) == 6
 
 
-def test_whitening_is_applied_and_must_fit(tmp_path: Path) -> None:
+def test_whitening_is_applied_and_must_match_the_dimension(tmp_path: Path) -> None:
     path = mean_colors(tmp_path / "colors.onnx")
     rows = np.random.default_rng(0).normal(size=(50, 3))
     whitening = Whitening.fit([rows], dimension=2)
@@ -170,7 +170,7 @@ def test_whitening_is_applied_and_must_fit(tmp_path: Path) -> None:
         open_extractor(f"onnx:{path}", whitening=tmp_path / "four.safetensors")
 
 
-def test_non_finite_outputs_are_refused_or_count_as_empty(tmp_path: Path) -> None:
+def test_non_finite_outputs_are_refused_or_treated_as_empty(tmp_path: Path) -> None:
     mean = ("ReduceMean", "logs", "means", {"axes": [2, 3], "keepdims": 0})
     shape = ("batch", 3, 32, 32)
     path = write_onnx(tmp_path / "log.onnx", [("Log", "images", "logs", {}), mean], shape)
@@ -200,7 +200,7 @@ def test_non_finite_outputs_are_refused_or_count_as_empty(tmp_path: Path) -> Non
         ("mean", "settings must have the form name=value&name=value, got 'mean'"),
     ],
 )
-def test_wrong_onnx_settings_are_named(settings: str, message: str, tmp_path: Path) -> None:
+def test_invalid_onnx_settings_are_rejected_by_name(settings: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         opened(mean_colors(tmp_path / "colors.onnx"), settings)
 

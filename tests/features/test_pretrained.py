@@ -1,4 +1,4 @@
-"""Weights: strict, from a file or the hub, never random. Nothing here reaches a network."""
+"""Pretrained weights are complete, and loaded from a file or the hub. No test accesses the internet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ State = dict[str, torch.Tensor]
 
 @pytest.fixture(autouse=True)
 def _offline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The hub is out of reach and its cache empty, whatever machine this runs on."""
+    """Make the hub unreachable and its cache empty on any machine."""
 
     def unreachable(*_: Any, **__: Any) -> Any:
         raise urllib.error.URLError("no network in tests")
@@ -81,7 +81,7 @@ def test_classifier_may_be_missing_or_different(tmp_path: Path, classes: int) ->
     if classes:
         state |= {"fc.weight": torch.zeros(classes, 96), "fc.bias": torch.zeros(classes)}
     network = open_timm(saved(tmp_path / "w.safetensors", state))
-    assert isinstance(network.module.fc, nn.Identity)  # not a random one
+    assert isinstance(network.module.fc, nn.Identity)  # instead of random initialization
     assert not {name for name in network.module.state_dict() if name.startswith("fc")}
 
 
@@ -137,7 +137,7 @@ def test_model_without_published_weights_is_refused() -> None:
         open_timm(None, "botnet50ts_256")
 
 
-def test_cached_weights_load_without_a_network_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_weights_are_loaded_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = timm_state()
     path = saved(tmp_path / "model.safetensors", state)
     asked = []
@@ -153,7 +153,7 @@ def test_cached_weights_load_without_a_network_connection(tmp_path: Path, monkey
 
 
 def answers(*_: Any, **__: Any) -> Any:
-    """A hub that refuses the question, but is there."""
+    """Simulate a reachable hub that rejects the request."""
     raise urllib.error.HTTPError("hub", 405, "method not allowed", None, None)  # type: ignore[arg-type]
 
 
@@ -202,7 +202,7 @@ def test_timm_stages_are_configurable(tmp_path: Path) -> None:
             open_timm_network("test_resnet", options={}, stages=(wrong,), weights=path)
 
 
-def test_transformers_have_maps(tmp_path: Path) -> None:
+def test_transformers_have_feature_maps(tmp_path: Path) -> None:
     path = saved(tmp_path / "w.safetensors", timm_state("test_vit"))
     maps = open_timm(path, "test_vit").stages(torch.zeros(1, 3, 160, 160))
     assert [tuple(stage.shape) for stage in maps] == [(1, 64, 10, 10)] * 4
@@ -216,7 +216,7 @@ def test_pooled_output_of_a_transformer_is_its_normalized_class_token(tmp_path: 
         tokens = network.module.forward_features(images)  # type: ignore[operator]
         (pooled,) = network.stages(images)
     assert pooled.shape == (2, 64, 1, 1)
-    # forward_features ends with the norm; the class token is the first.
+    # forward_features includes the final norm; the class token comes first.
     torch.testing.assert_close(pooled[:, :, 0, 0], tokens[:, 0])
 
 
