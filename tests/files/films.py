@@ -1,4 +1,4 @@
-"""Films made of photographs for proofs: moving shots, and typical changes to copies of them."""
+"""Synthetic films for proofs: moving shots of photographs, and typical edits of copies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PHOTOGRAPHS = ("astronaut", "coffee", "chelsea", "rocket")
 
 
 def film(seconds: float, *, seed: int = 0, rate: int = RATE, width: int = WIDTH, height: int = HEIGHT) -> list[Image]:
-    """Shots of two and a half seconds; each seed gives a different film."""
+    """Generate moving shots of two and a half seconds; each seed gives a different film."""
     frames: list[Image] = []
     count = round(seconds * rate)
     while len(frames) < count:
@@ -46,7 +46,7 @@ def scaled(frames: Iterable[Image], width: int, height: int) -> list[Image]:
 
 
 def written(frames: Sequence[Image], text: str, *, size: float, at: tuple[float, float] = (0.5, 0.9)) -> list[Image]:
-    """Draw white text with a black outline; its height and center are shares of the frame's sides."""
+    """Draw white text with a black outline; its height and center are fractions of the frame size."""
     font = ImageFont.load_default(size=size * len(frames[0]))
     result = []
     for frame in frames:
@@ -64,12 +64,14 @@ def gray(frames: Iterable[Image]) -> list[Image]:
 
 
 def bordered(frames: Iterable[Image], *, down: int = 0, across: int = 0) -> list[Image]:
-    """Add black bars of these widths in pixels on both sides."""
+    """Add black bars of these widths in pixels on opposite sides."""
     return [np.pad(frame, ((down, down), (across, across), (0, 0))) for frame in frames]
 
 
 def segment(length: float, offset: float = 0.0, *, start: float = 0.0, **more: object) -> Segment:
-    """Match ``length`` seconds of the removed file from ``start`` on, ``offset`` seconds later in the kept file."""
+    """Return a match of ``length`` seconds that begins at ``start`` in the removed and ``start + offset`` in the kept
+    file.
+    """
     speed = float(more.get("speed", 1.0))  # type: ignore[arg-type]
     begin = offset + speed * start
     return Segment(start, start + length, begin, begin + speed * length, 0.9, **more)  # type: ignore[arg-type]

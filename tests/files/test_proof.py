@@ -1,4 +1,4 @@
-"""Proofs of pairs of files: odd files, all kinds of findings, and storage."""
+"""Proofs of file pairs: unusual files, all kinds of findings, and storage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def copy(source: Path) -> Path:
     return write(source.with_name("copy.mp4"), FILM, 32)
 
 
-def test_a_copy_is_proven_and_the_proof_can_be_stored(source: Path, copy: Path) -> None:
+def test_copy_is_proven_and_the_proof_can_be_stored(source: Path, copy: Path) -> None:
     shares: list[float] = []
     proof = prove(source, copy, WHOLE, threads=1, on_progress=shares.append)
     assert proof.holds, says(proof.findings)
@@ -40,7 +40,7 @@ def test_a_copy_is_proven_and_the_proof_can_be_stored(source: Path, copy: Path) 
     assert Proof.from_dict(json.loads(json.dumps(proof.to_dict()))) == proof
 
 
-def test_the_same_bytes_need_no_match(source: Path, tmp_path: Path) -> None:
+def test_identical_files_need_no_match(source: Path, tmp_path: Path) -> None:
     assert prove(source, shutil.copy(source, tmp_path / "same.mp4"), [], threads=1).holds
 
 
@@ -52,14 +52,14 @@ def test_findings_of_a_kind_can_be_accepted(source: Path, tmp_path: Path) -> Non
     assert not proof.missing({"frame-rate"})
 
 
-def test_more_pixels_of_the_scene_are_not_in_a_smaller_copy(source: Path, tmp_path: Path) -> None:
+def test_smaller_copy_does_not_contain_more_pixels_of_the_scene(source: Path, tmp_path: Path) -> None:
     small = write(tmp_path / "small.mp4", scaled(FILM, 192, 108))
     proof = prove(small, source, WHOLE, threads=1)
     assert [finding.kind for finding in proof.findings] == ["resolution"], says(proof.findings)
     assert "320x180 pixels, the kept file has" in proof.findings[0].text
 
 
-def test_a_photograph_is_not_in_a_smaller_one(tmp_path: Path) -> None:
+def test_photograph_is_not_contained_in_a_smaller_one(tmp_path: Path) -> None:
     large = write(tmp_path / "large.mp4", FILM[:1], 20)
     small = write(tmp_path / "small.mp4", scaled(FILM[:1], 192, 108), 20)
     proof = prove(small, large, [Segment(0.0, 0.0, 0.0, 0.0, 0.9)], threads=1)
@@ -76,7 +76,7 @@ def test_animations_and_photographs_are_proven(tmp_path: Path, suffix: str) -> N
     assert not {finding.kind for finding in proof.findings} & {"picture", "ends", "unreadable"}, says(proof.findings)
 
 
-def test_a_copy_with_sound_is_not_in_a_silent_copy(source: Path, tmp_path: Path) -> None:
+def test_copy_with_sound_is_not_contained_in_a_silent_copy(source: Path, tmp_path: Path) -> None:
     kept, removed = tmp_path / "kept.mp4", tmp_path / "removed.mp4"
     write_sounds(removed, [tune(4.0, seed=1)], pictures="coffee")
     encode(kept, pan("coffee", 40), options={"crf": "18"})
@@ -85,7 +85,7 @@ def test_a_copy_with_sound_is_not_in_a_silent_copy(source: Path, tmp_path: Path)
     assert "picture" not in {finding.kind for finding in proof.findings}, says(proof.findings)
 
 
-def test_a_still_is_proven_with_its_music_but_never_alone(tmp_path: Path) -> None:
+def test_still_with_music_is_proven_but_never_without(tmp_path: Path) -> None:
     sounds = {
         "kept": tune(6.0, seed=1),
         "same": tune(6.0, seed=1),
@@ -109,10 +109,10 @@ def test_a_still_is_proven_with_its_music_but_never_alone(tmp_path: Path) -> Non
     assert "without motion or sound" in says(proof.findings)
 
 
-# Files that cannot be read
+# Unreadable files
 
 
-def test_a_damaged_kept_file_proves_nothing(source: Path, copy: Path, tmp_path: Path) -> None:
+def test_damaged_kept_file_proves_nothing(source: Path, copy: Path, tmp_path: Path) -> None:
     content = bytearray(source.read_bytes())
     for position in range(len(content) // 3, len(content) // 2):
         content[position] = 0
@@ -121,13 +121,13 @@ def test_a_damaged_kept_file_proves_nothing(source: Path, copy: Path, tmp_path: 
     assert not prove(damaged, copy, WHOLE, threads=1).holds
 
 
-def test_a_truncated_kept_file_lacks_the_end(source: Path, copy: Path, tmp_path: Path) -> None:
+def test_truncated_kept_file_lacks_the_end(source: Path, copy: Path, tmp_path: Path) -> None:
     proof = prove(broken_off(source, tmp_path / "broken.mp4"), copy, WHOLE, threads=1)
     assert {finding.kind for finding in proof.findings} & {"ends", "picture", "unreadable"}
 
 
 @pytest.mark.parametrize("which", ["missing", "empty", "text", "sound"])
-def test_a_file_that_is_not_a_video_is_a_finding(source: Path, tmp_path: Path, which: str) -> None:
+def test_file_that_is_not_a_video_is_a_finding(source: Path, tmp_path: Path, which: str) -> None:
     path = tmp_path / "odd.mp4"
     if which == "empty":
         path.touch()
@@ -141,7 +141,7 @@ def test_a_file_that_is_not_a_video_is_a_finding(source: Path, tmp_path: Path, w
         assert str(path) in proof.findings[0].text
 
 
-def test_a_file_that_changes_during_the_proof_is_a_finding(source: Path, copy: Path, tmp_path: Path) -> None:
+def test_file_that_changes_during_the_proof_is_a_finding(source: Path, copy: Path, tmp_path: Path) -> None:
     removed = Path(shutil.copy(copy, tmp_path / "changing.mp4"))
 
     def change(share: float) -> None:
@@ -152,18 +152,18 @@ def test_a_file_that_changes_during_the_proof_is_a_finding(source: Path, copy: P
     assert f"unreadable: {removed} changed while it was being read" in says(proof.findings)
 
 
-# More than one pair
+# Several pairs
 
 
-def test_a_prover_decodes_each_file_once(source: Path, copy: Path, tmp_path: Path) -> None:
+def test_prover_decodes_each_file_once(source: Path, copy: Path, tmp_path: Path) -> None:
     other = write(tmp_path / "other.mp4", FILM, 30)
     prover = Prover(threads=1)
     first = prover.prove(source, copy, WHOLE)
     assert first.holds
     reached: list[float] = []
     assert prover.prove(source, other, WHOLE, on_progress=reached.append).holds
-    assert min(reached) >= 0.3  # the kept file's share of the decoding is skipped
-    assert prover.prove(copy, source, WHOLE).findings  # the source has more data
+    assert min(reached) >= 0.3  # progress of the cached kept file is skipped
+    assert prover.prove(copy, source, WHOLE).findings  # the source has a higher quality
     prover.close()
     assert prover.prove(source, copy, WHOLE) == first
     prover.close()
