@@ -15,15 +15,15 @@ from tests.files.films import (
     RATE,
     WIDTH,
     Image,
-    bordered,
+    add_bars,
     compare,
+    draw_text,
     film,
-    gray,
-    says,
-    scaled,
+    scale,
     segment,
+    summarize,
+    to_gray,
     write,
-    written,
 )
 from tests.support.videos import encode, pan, photograph
 from vidkin.similarity import Segment
@@ -57,7 +57,7 @@ def test_replaced_footage_is_reported_with_its_times(
     for shift in (0.0, 0.5, -0.5):  # offsets of a match at one frame per second
         proof = compare(source, removed, [segment(LENGTH, shift)])
         found = [finding for finding in proof.findings if finding.start is not None]
-        assert len(found) == 1, says(proof.findings)
+        assert len(found) == 1, summarize(proof.findings)
         assert found[0].start == pytest.approx(start, abs=0.31)
         assert found[0].end == pytest.approx(start + seconds, abs=0.31)
         assert "shows something else" in found[0].text or found[0].kind == "ends"
@@ -77,7 +77,7 @@ def test_inserted_footage_is_found_even_if_the_match_is_coarse(
     proof = compare(source, removed, lines[edges])
     assert any(
         finding.start is None or finding.start < at + 0.4 < (finding.end or 0.0) for finding in proof.findings
-    ), says(proof.findings)
+    ), summarize(proof.findings)
 
 
 @pytest.mark.large
@@ -85,10 +85,10 @@ def test_inserted_footage_is_found_even_if_the_match_is_coarse(
 def test_extra_footage_at_the_ends_is_found(source: Path, tmp_path: Path, seconds: float) -> None:
     own = OWN[: number(seconds)]
     before = compare(source, write(tmp_path / "before.mp4", own + FILM), [segment(LENGTH, -seconds, start=seconds)])
-    assert [finding.kind for finding in before.findings] == ["ends"], says(before.findings)
+    assert [finding.kind for finding in before.findings] == ["ends"], summarize(before.findings)
     assert f"its first {before.findings[0].end:.1f} s are not in the kept file" == before.findings[0].text
     after = compare(source, write(tmp_path / "after.mp4", FILM + own), [segment(LENGTH)])
-    assert [finding.kind for finding in after.findings] == ["ends"], says(after.findings)
+    assert [finding.kind for finding in after.findings] == ["ends"], summarize(after.findings)
     assert after.findings[0].start == pytest.approx(LENGTH, abs=0.31)
     assert "are not in the kept file" in after.findings[0].text
 
@@ -123,7 +123,7 @@ def test_pair_without_a_match_is_not_proven(source: Path) -> None:
 
 def test_other_footage_does_not_align_with_the_kept_file(source: Path, tmp_path: Path) -> None:
     proof = compare(source, write(tmp_path / "other.mp4", OWN), [segment(LENGTH)])
-    assert "picture: its frames do not align with the kept file" in says(proof.findings)
+    assert "picture: its frames do not align with the kept file" in summarize(proof.findings)
 
 
 # Differences within frames
@@ -155,11 +155,11 @@ def with_cover(frames: Sequence[Image]) -> list[Image]:
 
 def subtitled(text: str, frames: Sequence[Image]) -> list[Image]:
     """Add a subtitle line from 3 to 5 s with 4 % of the frame height."""
-    return [*frames[:30], *written(frames[30:50], text, size=0.04), *frames[50:]]
+    return [*frames[:30], *draw_text(frames[30:50], text, size=0.04), *frames[50:]]
 
 
 MARKS: dict[str, Callable[[Sequence[Image]], list[Image]]] = {
-    "caption": partial(written, text="BREAKING NEWS", size=0.1),
+    "caption": partial(draw_text, text="BREAKING NEWS", size=0.1),
     "subtitles": partial(subtitled, "I never said that she was there."),
     "logo": with_logo,
     "face": with_face,
@@ -177,14 +177,14 @@ def test_overlay_on_one_of_two_copies_is_found_in_both_directions(source: Path, 
 
 
 def test_overlay_on_a_smaller_copy_is_found(source: Path, tmp_path: Path) -> None:
-    marked = scaled(MARKS["subtitles"](scaled(FILM, 2 * WIDTH, 2 * HEIGHT)), WIDTH // 2, HEIGHT // 2)
+    marked = scale(MARKS["subtitles"](scale(FILM, 2 * WIDTH, 2 * HEIGHT)), WIDTH // 2, HEIGHT // 2)
     assert compare(source, write(tmp_path / "marked.mp4", marked), [segment(LENGTH, 0.3)]).findings
 
 
 def test_same_film_with_subtitles_in_another_language_is_not_a_copy(tmp_path: Path) -> None:
     one = write(tmp_path / "one.mp4", subtitled("I never said that she was there.", FILM))
     two = write(tmp_path / "two.mp4", subtitled("Nunca dije que estuviera.", FILM))
-    assert "lower part differs" in says(compare(one, two, [segment(LENGTH)]).findings)
+    assert "lower part differs" in summarize(compare(one, two, [segment(LENGTH)]).findings)
 
 
 def test_karaoke_videos_with_the_same_background_are_not_copies(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_karaoke_videos_with_the_same_background_are_not_copies(tmp_path: Path) 
         frames = [
             frame
             for turn, line in enumerate(lines)
-            for frame in written(background[20 * turn : 20 * turn + 20], line, size=0.12, at=(0.5, 0.5))
+            for frame in draw_text(background[20 * turn : 20 * turn + 20], line, size=0.12, at=(0.5, 0.5))
         ]
         songs.append(write(tmp_path / f"{name}.mp4", frames))
     assert compare(*songs, [segment(8.0)]).findings
@@ -207,7 +207,7 @@ def test_karaoke_videos_with_the_same_background_are_not_copies(tmp_path: Path) 
 def test_reversed_copy_is_not_proven(tmp_path: Path) -> None:
     kept, removed = write(tmp_path / "kept.mp4", FILM), write(tmp_path / "removed.mp4", FILM[::-1])
     proof = compare(kept, removed, [segment(LENGTH, backwards=True)])
-    assert says(proof.findings) == "picture: the kept file shows it backwards"
+    assert summarize(proof.findings) == "picture: the kept file shows it backwards"
 
 
 # Lossless copies
@@ -220,14 +220,14 @@ def write_interlaced(path: Path, frames: Sequence[Image]) -> Path:
 UNEVEN = [frame for n, frame in enumerate(FILM) if n % 3]
 COPIES: dict[str, tuple[Callable[[Path], Path], Segment]] = {
     "mkv": (lambda path: write(path.with_suffix(".mkv"), FILM, 30), segment(LENGTH, 0.4)),
-    "small": (lambda path: write(path, scaled(FILM, 160, 90), 29), segment(LENGTH, -0.4)),
+    "small": (lambda path: write(path, scale(FILM, 160, 90), 29), segment(LENGTH, -0.4)),
     "hard compression": (lambda path: write(path, FILM, 40), segment(LENGTH)),
     "mpeg4": (lambda path: encode(path, FILM, rate=RATE, codec="mpeg4"), segment(LENGTH)),
-    "gray": (lambda path: write(path, gray(FILM)), segment(LENGTH, 0.2)),
+    "gray": (lambda path: write(path, to_gray(FILM)), segment(LENGTH, 0.2)),
     "mirrored": (lambda path: write(path, [f[:, ::-1] for f in FILM]), segment(LENGTH, mirrored=True)),
     "turned": (lambda path: write(path, [np.rot90(f) for f in FILM]), segment(LENGTH, turned=90)),
-    "letterboxed": (lambda path: write(path, bordered(FILM, down=30)), segment(LENGTH)),
-    "pillarboxed": (lambda path: write(path, bordered(FILM, across=60)), segment(LENGTH)),
+    "letterboxed": (lambda path: write(path, add_bars(FILM, down=30)), segment(LENGTH)),
+    "pillarboxed": (lambda path: write(path, add_bars(FILM, across=60)), segment(LENGTH)),
     "cropped": (lambda path: write(path, [f[8:-8, 16:-16] for f in FILM]), segment(LENGTH)),
     "brighter": (lambda path: write(path, [(f * 0.8 + 40).astype(np.uint8) for f in FILM]), segment(LENGTH)),
     "interlaced": (lambda path: write_interlaced(path, FILM), segment(LENGTH)),
@@ -254,7 +254,7 @@ COPIES: dict[str, tuple[Callable[[Path], Path], Segment]] = {
 def test_lossless_copy_is_proven(source: Path, tmp_path: Path, name: str) -> None:
     make, match = COPIES[name]
     proof = compare(source, make(tmp_path / "copy.mp4"), [match])
-    assert not proof.findings, says(proof.findings)
+    assert not proof.findings, summarize(proof.findings)
 
 
 def by_matrix_of_709(frames: Sequence[Image]) -> list[Image]:
@@ -282,16 +282,16 @@ def tinted(frames: Sequence[Image]) -> list[Image]:
 
 @pytest.mark.parametrize("kept_is_converted", [True, False])
 def test_copy_with_another_color_matrix_is_proven(tmp_path: Path, kept_is_converted: bool) -> None:
-    frames = tinted(gray(FILM[:50]))
+    frames = tinted(to_gray(FILM[:50]))
     plain = write(tmp_path / "plain.mp4", frames)
     converted = write(tmp_path / "converted.mp4", by_matrix_of_709(frames))
     pair = (converted, plain) if kept_is_converted else (plain, converted)
     proof = compare(*pair, [segment(5.0)])
-    assert not proof.findings, says(proof.findings)
+    assert not proof.findings, summarize(proof.findings)
 
 
 def test_copy_in_other_colors_is_not_mistaken_for_another_color_matrix(tmp_path: Path) -> None:
-    frames = tinted(gray(FILM[:50]))
+    frames = tinted(to_gray(FILM[:50]))
     other = [frame.copy() for frame in frames]
     for frame in other:
         frame[: HEIGHT // 4, : WIDTH // 4] = frame[: HEIGHT // 4, : WIDTH // 4, ::-1]
@@ -300,8 +300,8 @@ def test_copy_in_other_colors_is_not_mistaken_for_another_color_matrix(tmp_path:
 
 
 def test_gray_file_does_not_contain_the_film_in_color(source: Path, tmp_path: Path) -> None:
-    proof = compare(write(tmp_path / "gray.mp4", gray(FILM)), source, [segment(LENGTH)])
-    assert "picture: the kept file is gray, this one has color" in says(proof.findings)
+    proof = compare(write(tmp_path / "gray.mp4", to_gray(FILM)), source, [segment(LENGTH)])
+    assert "picture: the kept file is gray, this one has color" in summarize(proof.findings)
 
 
 @pytest.mark.large
@@ -312,12 +312,12 @@ def test_crop_does_not_contain_the_whole_frame(tmp_path: Path, share: float, wid
     down, across = (round(share * side / 2) * 2 for side in (HEIGHT, width))
     cropped = [frame[down:-down, across:-across] for frame in whole]
     pair = write(tmp_path / "crop.mp4", cropped), write(tmp_path / "whole.mp4", whole)
-    assert "more of the scene" in says(compare(*pair, [segment(4.0)]).findings)
+    assert "more of the scene" in summarize(compare(*pair, [segment(4.0)]).findings)
 
 
 def test_borders_around_the_kept_frame_are_reported(source: Path, tmp_path: Path) -> None:
-    proof = compare(write(tmp_path / "boxed.mp4", bordered(FILM, down=30)), source, [segment(LENGTH)])
-    assert says(proof.findings) == "borders: the kept file has borders around the frame"
+    proof = compare(write(tmp_path / "boxed.mp4", add_bars(FILM, down=30)), source, [segment(LENGTH)])
+    assert summarize(proof.findings) == "borders: the kept file has borders around the frame"
 
 
 def test_black_ends_and_frozen_frames_are_not_extra_footage(source: Path, tmp_path: Path) -> None:
@@ -404,7 +404,7 @@ def test_one_second_clip_is_proven_and_a_different_one_is_not(tmp_path: Path) ->
 def test_single_frame_is_found_only_in_the_film_that_contains_it(source: Path, tmp_path: Path) -> None:
     frame = write(tmp_path / "frame.mp4", FILM[33:34])
     proof = compare(source, frame, [Segment(0.0, 0.0, 3.3, 3.3, 0.9)])
-    assert not proof.findings, says(proof.findings)
+    assert not proof.findings, summarize(proof.findings)
     assert len(proof.stretches) == 1
     assert compare(source, write(tmp_path / "other.mp4", OWN[33:34]), [Segment(0.0, 0.0, 3.3, 3.3, 0.9)]).findings
     assert compare(frame, source, [Segment(3.3, 3.3, 0.0, 0.0, 0.9)]).findings

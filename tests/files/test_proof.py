@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.files.films import FILM_SECONDS, film, says, scaled, segment, write
+from tests.files.films import FILM_SECONDS, film, scale, segment, summarize, write
 from tests.support.sounds import noise, tune, write_sounds
 from tests.support.videos import broken_off, encode, pan
 from vidkin.files import PROOF_REVISION, Proof, Prover, prove
@@ -32,7 +32,7 @@ def copy(source: Path) -> Path:
 def test_copy_is_proven_and_the_proof_can_be_stored(source: Path, copy: Path) -> None:
     shares: list[float] = []
     proof = prove(source, copy, WHOLE, threads=1, on_progress=shares.append)
-    assert proof.holds, says(proof.findings)
+    assert proof.holds, summarize(proof.findings)
     assert (proof.kept, proof.removed, proof.revision) == (str(source), str(copy), PROOF_REVISION)
     assert proof.stretches[0].kept_start == pytest.approx(0.0, abs=0.1)
     assert shares == sorted(shares)
@@ -53,17 +53,17 @@ def test_findings_of_a_kind_can_be_accepted(source: Path, tmp_path: Path) -> Non
 
 
 def test_smaller_copy_does_not_contain_more_pixels_of_the_scene(source: Path, tmp_path: Path) -> None:
-    small = write(tmp_path / "small.mp4", scaled(FILM, 192, 108))
+    small = write(tmp_path / "small.mp4", scale(FILM, 192, 108))
     proof = prove(small, source, WHOLE, threads=1)
-    assert [finding.kind for finding in proof.findings] == ["resolution"], says(proof.findings)
+    assert [finding.kind for finding in proof.findings] == ["resolution"], summarize(proof.findings)
     assert "320x180 pixels, the kept file has" in proof.findings[0].text
 
 
 def test_photograph_is_not_contained_in_a_smaller_one(tmp_path: Path) -> None:
     large = write(tmp_path / "large.mp4", FILM[:1], 20)
-    small = write(tmp_path / "small.mp4", scaled(FILM[:1], 192, 108), 20)
+    small = write(tmp_path / "small.mp4", scale(FILM[:1], 192, 108), 20)
     proof = prove(small, large, [Segment(0.0, 0.0, 0.0, 0.0, 0.9)], threads=1)
-    assert [finding.kind for finding in proof.findings] == ["resolution"], says(proof.findings)
+    assert [finding.kind for finding in proof.findings] == ["resolution"], summarize(proof.findings)
 
 
 @pytest.mark.parametrize("suffix", ["gif", "png"])
@@ -73,7 +73,9 @@ def test_animations_and_photographs_are_proven(tmp_path: Path, suffix: str) -> N
     kept = encode(tmp_path / f"kept.{suffix}", frames, codec=codec, pixel_format=pixels)
     removed = write(tmp_path / "removed.mp4", frames, 18)
     proof = prove(kept, removed, [segment(2.0 if suffix == "gif" else 0.0)], threads=1)
-    assert not {finding.kind for finding in proof.findings} & {"picture", "ends", "unreadable"}, says(proof.findings)
+    assert not {finding.kind for finding in proof.findings} & {"picture", "ends", "unreadable"}, summarize(
+        proof.findings
+    )
 
 
 def test_copy_with_sound_is_not_contained_in_a_silent_copy(source: Path, tmp_path: Path) -> None:
@@ -82,7 +84,7 @@ def test_copy_with_sound_is_not_contained_in_a_silent_copy(source: Path, tmp_pat
     encode(kept, pan("coffee", 40), options={"crf": "18"})
     proof = prove(kept, removed, [segment(4.0)], threads=1)
     assert "sound" in {finding.kind for finding in proof.findings}
-    assert "picture" not in {finding.kind for finding in proof.findings}, says(proof.findings)
+    assert "picture" not in {finding.kind for finding in proof.findings}, summarize(proof.findings)
 
 
 def test_still_with_music_is_proven_but_never_without(tmp_path: Path) -> None:
@@ -102,11 +104,11 @@ def test_still_with_music_is_proven_but_never_without(tmp_path: Path) -> None:
     still = [next(pan("coffee", 1))] * 40
     silent = write(tmp_path / "silent.mp4", still, 20), write(tmp_path / "silent copy.mp4", still, 30)
     proof = prove(*silent, [segment(4.0)], threads=1)
-    assert "without motion or sound, it may be another recording" in says(proof.findings)
+    assert "without motion or sound, it may be another recording" in summarize(proof.findings)
     for name, rate in (("kept", 96_000), ("same", 48_000)):
         write_sounds(files[name], [0 * sounds[name]], pictures="coffee", is_still=True, bit_rate=rate)
     proof = prove(files["kept"], files["same"], [segment(6.0)], threads=1)
-    assert "without motion or sound" in says(proof.findings)
+    assert "without motion or sound" in summarize(proof.findings)
 
 
 # Unreadable files
@@ -149,7 +151,7 @@ def test_file_that_changes_during_the_proof_is_a_finding(source: Path, copy: Pat
             removed.write_bytes(copy.read_bytes() + bytes(100))
 
     proof = prove(source, removed, WHOLE, threads=1, on_progress=change)
-    assert f"unreadable: {removed} changed while it was being read" in says(proof.findings)
+    assert f"unreadable: {removed} changed while it was being read" in summarize(proof.findings)
 
 
 # Several pairs
@@ -176,5 +178,5 @@ def test_one_replaced_second_is_found_in_a_long_film(tmp_path: Path) -> None:
     kept = write(tmp_path / "kept.mp4", frames)
     removed = write(tmp_path / "removed.mp4", frames[:300] + own + frames[310:])
     proof = prove(kept, removed, [segment(60.0, 0.5)], threads=1)
-    assert "0:30.0-0:31.0 shows something else" in says(proof.findings)
+    assert "0:30.0-0:31.0 shows something else" in summarize(proof.findings)
     assert np.isclose(sum(one.removed_end - one.removed_start for one in proof.stretches), 60.0, atol=0.2)
