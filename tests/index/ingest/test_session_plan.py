@@ -1,4 +1,4 @@
-"""The step that each file needs, for files on disk and records that were made of them."""
+"""Which step each file needs, given the files on disk and their records."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_renamed_file_is_moved_once_and_its_duplicate_copied(tmp_path: Path) -> 
     move, copy = Plan([record]).steps([file_of(new), file_of(twin)])
     assert isinstance(move, Move)
     assert (move.old_path, move.record.path, move.record.id) == (str(old), str(new), 1)
-    # By then, the features belong to the file under its new name.
+    # By then, the features belong to the file with the new name.
     assert copy == Copy(file_of(twin), record.content_hash, str(new), known=False)
 
 

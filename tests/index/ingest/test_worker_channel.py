@@ -1,4 +1,4 @@
-"""Messages that come in parts, and an other side that is gone."""
+"""Messages that arrive in parts, and a closed connection."""
 
 from __future__ import annotations
 
