@@ -1,4 +1,4 @@
-"""Image edits give the expected samples."""
+"""Frame edits produce the expected values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def edited(edit: picture_edits.PictureEdit, *images: np.ndarray, seed: int = SEE
     return list(edit(iter(images), seed))
 
 
-def test_a_curve_is_applied_to_every_sample_and_clipped() -> None:
+def test_tone_curve_is_applied_to_every_sample_and_clipped() -> None:
     brighter = picture_edits.edit_values(lambda value: value * 2 - 10)
     image = np.array([[[0, 4, 5], [100, 132, 255]]], np.uint8)
     assert edited(brighter, image)[0].tolist() == [[[0, 0, 0], [190, 254, 255]]]
@@ -62,7 +62,7 @@ def test_bars_are_black_and_the_image_between_them_is_unchanged() -> None:
     image = picture(38, 20)
     image[image == 0] = 1
     boxed = picture_edits.add_bars(image, across=True)
-    # 38 / .76 = 50 lines, of which 12 % are 6 lines.
+    # 38 / 0.76 = 50 lines, 12 % of which are 6 lines.
     assert boxed.shape == (50, 20, 3)
     assert not boxed[:6].any()
     assert not boxed[-6:].any()
@@ -77,7 +77,7 @@ def test_gray_sepia_and_mirror_have_the_expected_values() -> None:
     assert abs(int(gray[0, 0, 0]) - float(image[0, 0] @ [0.299, 0.587, 0.114])) <= 1
     white = np.full((2, 2, 3), 200, np.uint8)
     red, green, blue = picture_edits.to_sepia(white)[0, 0].tolist()
-    # The rows of the matrix sum to 1.351, 1.203 and .937.
+    # The rows of the matrix sum to 1.351, 1.203 and 0.937.
     assert (red, green, blue) == (255, pytest.approx(241, abs=1), pytest.approx(187, abs=1))
     assert np.array_equal(picture_edits.mirror(picture_edits.mirror(image)), image)
     assert np.array_equal(picture_edits.mirror(image)[:, 0], image[:, -1])
@@ -118,7 +118,7 @@ def test_a_caption_covers_the_lower_22_percent() -> None:
     white = np.full((100, 160, 3), 255, np.uint8)
     (captioned,) = edited(picture_edits.add_caption, white)
     assert np.array_equal(captioned[:78], white[:78])
-    # A band with an opacity of 200 / 255, with white letters.
+    # A band with an opacity of 200 / 255 and white letters.
     assert float(captioned[80:, :4].mean()) == pytest.approx(55, abs=2)
     assert int(captioned[78:].max()) > 150
 
