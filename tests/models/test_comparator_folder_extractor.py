@@ -1,4 +1,4 @@
-"""A comparator's folder as an extractor."""
+"""A comparator folder as an extractor."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_features_equal_those_of_its_extractor(folder: Path) -> None:
     assert extractor.short_side == plain.short_side
 
 
-def test_shares_can_be_set_in_the_name(folder: Path) -> None:
+def test_top_k_settings_can_be_given_in_the_name(folder: Path) -> None:
     plain, shared = (
         opened(folder),
         opened(f"model:{folder}?spatial_share=.35&temporal_share=.1&temporal_span=7"),
     )
     config = shared.comparator.config
     assert (config.spatial_share, config.temporal_share, config.temporal_span) == (0.35, 0.1, 7)
-    # Features are the same, scores are not.
+    # The features are the same, the scores are not.
     assert shared.fingerprint == plain.fingerprint
     assert repr(shared.open_scorer()) != repr(plain.open_scorer())
     with pytest.raises(InvalidArgumentError, match="has no setting 'share'"):
@@ -57,7 +57,7 @@ def test_shares_can_be_set_in_the_name(folder: Path) -> None:
 def test_scores_of_unrelated_videos_are_measured_if_not_stored(folder: Path) -> None:
     assert opened(folder).open_scorer().unrelated == (0.0, 0.5)
     measured = measure_unrelated(passing().on_arrays(), open_extractor("squares"))
-    # The best of 4 x 4 cosines of photographs, times two minus one.
+    # Twice the best of 4 x 4 cosines of photographs, minus one.
     assert -0.6 < measured[0] < measured[1] < 0.7
 
 

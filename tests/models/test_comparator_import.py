@@ -1,4 +1,4 @@
-"""Importing checkpoints with the names and shapes of the published checkpoints."""
+"""Import of checkpoints with the parameter names and shapes of the published ones."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ NETWORK = {"conv1": (32, 1, 3, 3), "conv2": (64, 32, 3, 3), "conv3": (128, 64, 3
 
 
 def made(prefix: str, **others: tuple[int, ...]) -> State:
-    """A checkpoint with random weights: the map network under this prefix, and other weights."""
+    """A checkpoint with random weights: a map network under this prefix, and other parameters."""
     generator = torch.Generator().manual_seed(len(prefix))
     sizes: dict[str, tuple[int, ...]] = {name.replace("__", "."): size for name, size in others.items()}
     for layer, size in NETWORK.items():
         sizes |= {f"{prefix}{layer}.weight": size, f"{prefix}{layer}.bias": size[:1]}
-    # Small enough that the scores stay between -1 and 1.
+    # Weights small enough for scores between -1 and 1.
     return {name: torch.randn(size, generator=generator) * 0.05 for name, size in sizes.items()}
 
 
@@ -61,7 +61,7 @@ def stored(tmp_path: Path, content: Any) -> Path:
 
 
 def published_score(state: State, prefix: str, query: torch.Tensor, target: torch.Tensor, layout: str) -> float:
-    """The score by the formula of the published code."""
+    """The score according to the formula in the published code."""
     weighed = []
     for values in (query, target):
         context = state["attention.context_vector.weight"]
@@ -140,7 +140,7 @@ def test_settings_come_from_the_stored_training_arguments(tmp_path: Path, whiten
     assert (config.spatial_share, config.temporal_share, config.symmetric) == (0.35, 0.2, True)
 
 
-def test_the_frame_network_of_a_visil_model_is_ignored(tmp_path: Path, whitening: Path) -> None:
+def test_frame_network_of_a_visil_model_is_ignored(tmp_path: Path, whitening: Path) -> None:
     state = {f"visil_head.{name}": value for name, value in LAYOUTS["visil"].items()}
     path = stored(tmp_path, {**state, "cnn.cnn.conv1.weight": torch.zeros(64, 3, 7, 7)})
     config = import_comparator(path, tmp_path / "model", layout="visil", whitening=whitening)
@@ -155,7 +155,7 @@ def test_a_published_whitening_is_converted(tmp_path: Path) -> None:
     import_comparator(path, tmp_path / "model", layout="visil", whitening=white)
     file = read_comparator_info(tmp_path / "model").whitening
     assert file is not None
-    # The two largest eigenvalues: x1 / 2 and x2 / sqrt 2, then length 1.
+    # The two largest eigenvalues give x1 / 2 and x2 / sqrt 2, normalized to length 1.
     whitened = Whitening.load(file).apply(np.array([[5.0, 6.0, 4 * 2**0.5]]))
     np.testing.assert_allclose(whitened, [[0.6, 0.8]], atol=1e-5)
 
@@ -207,11 +207,11 @@ def test_a_configuration_is_restored_from_its_file() -> None:
     assert ComparatorConfig.from_mapping(config.to_mapping()) == config
 
 
-# Files that would take far more memory than their size.
+# Files that would expand to far more memory than their size
 
 
 def repacked(source: Path, path: Path, compression: int, extra: bytes = b"") -> Path:
-    """A copy of a zip file with an additional part."""
+    """A copy of a zip file with an additional entry."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(path, "w", compression) as new:
         for part in old.infolist():
             new.writestr(part.filename, old.read(part))
@@ -221,7 +221,7 @@ def repacked(source: Path, path: Path, compression: int, extra: bytes = b"") -> 
 
 
 def bombs(tmp_path: Path) -> dict[str, tuple[Path, str]]:
-    """Files with the reason why each is rejected."""
+    """Files with the reason for which each one is rejected."""
     plain = stored(tmp_path, {"a": torch.zeros(30_000_000)})
     compressed = repacked(plain, tmp_path / "compressed.pt", zipfile.ZIP_DEFLATED)
     tiny = tmp_path / "tiny.pt"

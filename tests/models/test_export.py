@@ -1,4 +1,4 @@
-"""Exported models give the same results."""
+"""Exported models give the same results as the original ones."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_torch_program_gives_the_same_results(kind: str, tmp_path: Path) -> No
     model = made(kind).train()
     model.class_names = ("a", "b")
     path = export_model(model, tmp_path / "model.pt2", format="torch")
-    assert model.training  # left as it was
+    assert model.training  # unchanged by the export
     model.eval()
     extra = {"vidkin.json": ""}
     program = torch.export.load(path, extra_files=extra).module()
@@ -141,7 +141,7 @@ def test_an_exported_model_of_clips_cannot_be_opened_as_an_extractor(tmp_path: P
 def test_alexnet_for_small_images_can_be_exported(
     kind: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its pool of 6 x 6 cells is larger than the map of 64 pixels, which ONNX does not support."""
+    """Its 6 x 6 pooling is larger than the feature map of a 64-pixel image, which ONNX does not support."""
     config = EncoderConfig(kind=kind, backbone="torchvision:alexnet", size=64, hidden=8, lstm=8, frames=2)
     model = build_model(config, weights="random", seed=0).eval()
     folder = save_model(model, tmp_path / "model")

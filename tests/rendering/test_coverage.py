@@ -1,4 +1,4 @@
-"""Coverage in words, as a table and as an edit decision list."""
+"""Coverage as text, as a table and as an edit decision list."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_strip_covers_the_video_exactly_once() -> None:
     assert strip_of(Coverage("/v/empty.mp4", 0.0)) == []
 
 
-def test_coverage_table_has_a_row_for_each_stretch() -> None:
+def test_coverage_table_has_a_row_per_segment() -> None:
     quote = SharedStretch(10, 20, "/v/quote.mp4", 0, 10, 0.5)
     headings, *rows = coverage_cells(Coverage("/v/film.mp4", 100.0, (*FILM, quote)))
     values = [dict(zip(headings, row, strict=True)) for row in rows]
