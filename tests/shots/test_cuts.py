@@ -1,4 +1,4 @@
-"""The default detector: cuts anywhere in films of any length, events that are no cut, thresholds, other networks."""
+"""The default detector: cuts anywhere in films of any length, events that are not cuts, thresholds, other networks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def opened(name: str = "cuts") -> PlanesDetector:
 
 
 def planes(count: int, *, seed: int = 0) -> FramePlanes:
-    """A still, random image."""
+    """A random still image, repeated."""
     height, width = opened().grid
     random = np.random.default_rng(seed)
     blocks = random.integers(16, 236, (1, height // 4, width // 4), np.uint8)
@@ -55,10 +55,10 @@ def test_cut_is_found_anywhere_in_a_film_of_any_length(length: int, cut: int) ->
     film = joined(planes(cut, seed=1), planes(length - cut, seed=2))
     ((frame, kind),) = cuts_of(film)
     assert frame == cut
-    assert kind == "hard" or (kind == "jump" and length < 7)  # two or three frames do not tell one from the other
+    assert kind == "hard" or (kind == "jump" and length < 7)  # two or three frames are too few to tell the kinds apart
 
 
-def test_no_cuts_in_one_frame_or_none_or_a_still() -> None:
+def test_still_or_missing_frames_have_no_cuts() -> None:
     assert cuts_of(planes(1)) == []
     assert opened().finish().cuts == ()
     assert cuts_of(planes(150)) == []
@@ -76,26 +76,26 @@ def test_size_of_pushed_blocks_does_not_matter() -> None:
 
 
 def test_name_of_the_curve_differs_from_the_other_columns() -> None:
-    """`vidkin shots --stats` writes it beside the columns frame, time, cut and transition."""
+    """`vidkin shots --stats` writes it next to the columns frame, time, cut and transition."""
     curve = detect_in(planes(3)).curve
     assert curve is not None
     assert curve.name == "change"
 
 
-def test_fading_plain_color_is_no_transition() -> None:
+def test_fading_plain_color_is_not_a_transition() -> None:
     film = planes(250)
     film.luma[:] = (126 + 110 * np.cos(np.arange(250) * 2 * np.pi / 84)).astype(np.uint8)[:, None, None]
     assert cuts_of(film) == []
 
 
-def test_flash_is_no_cut() -> None:
+def test_flash_is_not_a_cut() -> None:
     film = planes(80)
     film.luma[40] = 235
     assert cuts_of(film) == []
 
 
-def test_types_can_be_chosen(tmp_path: Path) -> None:
-    """Cut at 40; a fade through black from about 70 to 100."""
+def test_transition_types_can_be_selected(tmp_path: Path) -> None:
+    """A cut at frame 40, and a fade through black from about frame 70 to 100."""
     images = [*pan("coffee", 40), *pan("rocket", 50), *pan("chelsea", 50)]
     for place in range(20):
         for frame, part in ((70 + place, 1 - place / 19), (109 - place, 1 - place / 19)):
@@ -119,7 +119,7 @@ def test_threshold_must_be_a_probability() -> None:
         open_detector("cuts?hard=1")
 
 
-def test_another_network_file_can_be_opened(tmp_path: Path) -> None:
+def test_another_network_file_can_be_used(tmp_path: Path) -> None:
     shipped = Path(vidkin.__file__).parent / "shots" / "data"
     for ending in ("onnx", "json"):
         shutil.copy(shipped / f"shots.{ending}", tmp_path / f"other.{ending}")
@@ -143,13 +143,13 @@ def test_another_network_file_can_be_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["coffee", "astronaut"])
-def test_camera_move_over_a_photograph_is_no_transition(tmp_path: Path, name: str) -> None:
+def test_camera_move_over_a_photograph_is_not_a_transition(tmp_path: Path, name: str) -> None:
     path = encode(tmp_path / "pan.mp4", pan(name, 250, width=160, height=120), rate=25)
     assert detect(path).cuts == ()
 
 
 def test_cuts_between_the_fields_of_interlaced_video_are_found(tmp_path: Path) -> None:
-    """A scene has 51 fields: every second cut is between the two fields of a frame."""
+    """Each scene has 51 fields, so every second cut is between the two fields of a frame."""
     scenes = ("coffee", "chelsea", "rocket", "astronaut", "brick", "grass", "coffee", "gravel")
     fields = [image for seed, name in enumerate(scenes) for image in pan(name, 51, seed=seed)]
 
@@ -165,7 +165,7 @@ def test_cuts_between_the_fields_of_interlaced_video_are_found(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_six_black_frames_within_a_take_are_no_cut(seed: int, tmp_path: Path) -> None:
+def test_six_black_frames_within_a_take_are_not_a_cut(seed: int, tmp_path: Path) -> None:
     frames = list(pan("coffee", 120, seed=seed))
     frames[60:66] = [np.zeros_like(frames[0])] * 6
     found = detect(encode(tmp_path / "film.mp4", frames, rate=25))
@@ -173,7 +173,7 @@ def test_six_black_frames_within_a_take_are_no_cut(seed: int, tmp_path: Path) ->
     assert [(one.start_frame, one.end_frame) for one in found.black] == [(60, 66)]
 
 
-def test_slides_with_the_same_layout_and_other_text_are_cut(tmp_path: Path) -> None:
+def test_slides_with_the_same_layout_and_other_text_are_separated_by_a_cut(tmp_path: Path) -> None:
     frames: list[Image] = []
     for number in range(5):
         slide = PILImage.new("RGB", (320, 180), (250, 250, 250))

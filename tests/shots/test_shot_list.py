@@ -1,4 +1,4 @@
-"""The shots of a video as a list: from any source, still a list of shots when cut down, and written to files."""
+"""The shot list of a video: from any source, still a shot list when sliced, and exported to files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def known() -> KnownCutsDetector:
     return KnownCutsDetector([DetectedCut(15), DetectedCut(30)])
 
 
-def test_frames_in_memory_have_the_shots_of_their_file(film: Path) -> None:
+def test_in_memory_frames_have_the_shots_of_their_file(film: Path) -> None:
     frames, rate = read_frames(film, rate=None), probe(film).frame_rate
     expected = vidkin.detect_shots(film)
     assert len(expected) > 1
@@ -72,7 +72,7 @@ def test_images_pieces_and_lists_contain_only_remaining_shots(film: Path, tmp_pa
         shots.export(tmp_path / "film.unknown")
 
 
-def test_error_for_frames_in_memory_names_the_methods_that_need_a_file(tmp_path: Path) -> None:
+def test_error_for_in_memory_frames_names_the_methods_that_need_a_file(tmp_path: Path) -> None:
     shots = vidkin.detect_shots(np.zeros((5, 32, 48, 3), np.uint8), frame_rate=5)
     for write in (shots.save_images, shots.split, shots.export):
         with pytest.raises(InvalidArgumentError, match="needs shots of a file"):
