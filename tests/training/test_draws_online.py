@@ -1,4 +1,4 @@
-"""Online triplets: relevance by labels of one or two levels, a matrix, a classical feature, or a file."""
+"""Online triplets with relevance from one or two levels of labels, a matrix, a classical feature, or a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.training import index_stream
 from vidkin.training.draws import OnlineSettings, online_triplets, read_relevance
 
-# Two categories of two subcategories of four items.
+# Two categories with two subcategories of four items.
 TWO_LEVELS = torch.tensor([[row // 8, row // 4] for row in range(16)])
 ONE_LEVEL = torch.tensor([[row // 8, row // 8] for row in range(16)])
 
@@ -20,7 +20,7 @@ ONE_LEVEL = torch.tensor([[row // 8, row // 8] for row in range(16)])
 def drawn(
     labels: torch.Tensor, relevance: torch.Tensor | None = None, *, seed: int = 0, **settings: float
 ) -> torch.Tensor:
-    """[300, 3] triplets of thirty steps."""
+    """Triplets sampled in thirty steps, [300, 3]."""
     stream = online_triplets(labels, relevance, steps=30, triplets=10, settings=OnlineSettings(**settings), seed=seed)
     return torch.cat([rows.reshape(3, 10).T for rows in stream])
 
@@ -33,7 +33,7 @@ def test_positives_share_more_levels_than_negatives() -> None:
         assert levels[0] > levels[1]
         assert query != positive
         seen.add(tuple(levels))
-    # Both kinds: the same category with another subcategory as a negative, and as a positive.
+    # Items of the same category in another subcategory occur both as positives and as negatives.
     assert seen == {(2, 1), (2, 0), (1, 0)}
 
 
@@ -53,7 +53,7 @@ def test_a_relevance_matrix_orders_items_of_one_category() -> None:
     assert float(gaps.min()) >= 0.3 - 1e-6
 
 
-def test_a_stream_continues_from_a_later_step() -> None:
+def test_stream_continues_from_a_later_step() -> None:
     def stream(start: int) -> list[list[int]]:
         found = index_stream("online_triplets", TWO_LEVELS, steps=6, start=start, quadlets=3, seed=5)
         return [rows.tolist() for rows in found]

@@ -1,4 +1,4 @@
-"""Figures of embeddings against enumerated quadlets."""
+"""Measures of embeddings match enumerated quadlets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vidkin.training.embedding_measures import RANKED, TUPLES, measure_scores
 
 
 def unit(*angles: float) -> Tensor:
-    """Unit vectors in the plane at these degrees."""
+    """Two-dimensional unit vectors at these angles in degrees."""
     radians = torch.tensor([math.radians(angle) for angle in angles], dtype=torch.float64)
     return torch.stack([radians.cos(), radians.sin()], dim=1)
 
@@ -27,7 +27,7 @@ def made(count: int, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def listed(queries: Tensor, labels: Tensor, gallery: Tensor, others: Tensor, *, same: bool) -> tuple[float, float, int]:
-    """(QP, TP, quadlets) by listing every quadlet."""
+    """(QP, TP, number of quadlets), computed by enumerating every quadlet."""
     distances = (queries[:, None] - gallery[None]).square().sum(-1).tolist()
     in_order = triplets = count = 0
     for query in range(len(queries)):
@@ -57,7 +57,7 @@ def test_precision_equals_that_of_enumerated_quadlets(seed: int) -> None:
     qp_gallery, tp_gallery, _ = listed(queries, labels, gallery, others, same=False)
     assert figures["qp_gallery"] == pytest.approx(qp_gallery)
     assert figures["tp_gallery"] == pytest.approx(tp_gallery)
-    # Drawn quadlets are off by chance: 4,000 draws have a deviation of .008 at most.
+    # The estimate from 4,000 samples has a standard deviation of at most 0.008.
     assert figures["qp_sampled"] == pytest.approx(qp, abs=0.04)
     assert figures["tp_sampled"] == pytest.approx(tp, abs=0.04)
     assert set(figures) == {*TUPLES, *RANKED, "quadlets", "qp_gallery", "tp_gallery"}
@@ -71,8 +71,8 @@ def test_without_a_gallery_queries_rank_each_other() -> None:
     assert figures["recall_at_1"] < 1
 
 
-def test_perfectly_ordered_items_have_the_best_figures() -> None:
-    """Two pairs of neighbors in each of two categories that lie apart."""
+def test_perfectly_ordered_items_have_the_best_results() -> None:
+    """Two well-separated categories, each with two pairs of neighbors."""
     vectors = unit(0, 1, 10, 11, 90, 91, 100, 101)
     labels = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2], [1, 2], [1, 3], [1, 3]])
     figures = measure_embeddings(vectors, labels, None, None, samples=100)
@@ -82,7 +82,7 @@ def test_perfectly_ordered_items_have_the_best_figures() -> None:
     assert all(value == pytest.approx(1.0) for value in figures.values()), figures
 
 
-def test_measure_one_equals_the_figure_of_measure_embeddings() -> None:
+def test_measure_one_equals_the_result_of_measure_embeddings() -> None:
     queries, labels = made(10, 3)
     gallery, others = made(14, 4)
     figures = measure_embeddings(queries, labels, gallery, others)
@@ -90,7 +90,7 @@ def test_measure_one_equals_the_figure_of_measure_embeddings() -> None:
         assert measure_one(name, queries, labels, gallery, others) == pytest.approx(figures[name]), name
 
 
-def test_the_seed_determines_the_drawn_quadlets() -> None:
+def test_seed_determines_the_sampled_quadlets() -> None:
     queries, labels = made(12, 1)
     scores = queries @ queries.T
     relevance = (labels[:, None] == labels[None]).long().cumprod(-1).sum(-1)
@@ -103,7 +103,7 @@ def test_the_seed_determines_the_drawn_quadlets() -> None:
     assert len({drawn(seed) for seed in range(8)}) > 1
 
 
-def test_undefined_figures_are_nan() -> None:
+def test_undefined_measures_are_nan() -> None:
     labels = torch.tensor([[0, 0], [1, 1], [2, 2]])
     figures = measure_embeddings(unit(0, 90, 180), labels, None, None)
     assert figures["quadlets"] == 0

@@ -1,4 +1,4 @@
-"""Objectives: losses receive the items and arguments they need."""
+"""Objectives pass the items and arguments that each loss needs."""
 
 from __future__ import annotations
 
@@ -140,12 +140,12 @@ def test_the_loss_is_the_weighted_sum_and_repeated_terms_are_numbered() -> None:
     assert bool(terms["radial 2"] > terms["radial"])
 
 
-def test_the_distance_is_the_mean_over_all_pairs() -> None:
+def test_distance_term_is_the_mean_over_all_pairs() -> None:
     objective, model = objective_of(made("batch_hard"))
     rows = torch.tensor([[1.0, 0.0]] * 3 + [[-1.0, 0.0]])
     labels = torch.tensor([[0, 0], [0, 1], [1, 2], [1, 3]])
     terms = objective(model, Batch({"batches": DrawnItems(rows, None, labels, True)}))
-    # 3 of 6 pairs are opposite, 2 apart.
+    # 3 of 6 pairs are opposite, with a distance of 2.
     assert float(terms["distance"]) == pytest.approx(1.0)
 
 
@@ -191,7 +191,7 @@ def test_classification_uses_the_items_of_another_term() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        # Cosines of the two views: .6 and .8 for the images themselves, 0 between them.
+        # Cosines of the two views are 0.6 and 0.8 for the same image, and 0 for different ones.
         ("mae", (0.4 + 0.2) / 4),
         ("mse", (0.16 + 0.04) / 4),
         ("score_triplet", 0.0),
