@@ -36,7 +36,7 @@ def test_each_name_has_its_description_without_markup() -> None:
     assert describe_settings(Pan) == {
         "size": "Diameter in centimeters, see `measure`; `auto` asks.",
         "lid": "Extra parts.",
-        "handle": "What it has besides.",
+        "handle": "Extra parts.",
     }
     assert describe_settings(fry) == {"pan": "A `Pan`.", "heat": "From 1 to 6: high is hot."}
 
