@@ -233,7 +233,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 3000, 10000], help="numbers of videos")
     parser.add_argument("--workers", type=int, nargs="+", help="numbers of workers of a Ray cluster; 0 is none")
     parser.add_argument("--work", type=Path, help="folder for the indexes; composed videos are kept")
-    parser.add_argument("--output", type=Path, help="JSON file for the figures")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     given = parser.parse_args()
     work = given.work or Path(tempfile.mkdtemp(prefix="vidkin-duplicates-growth-"))
     sizes = {

@@ -141,11 +141,16 @@ def film_of(name: str) -> str:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("VIDKIN_DATA"),
+        help="folder with the measurement data (default: $VIDKIN_DATA)",
+    )
     parser.add_argument("--shared", action="store_true", help="films that share footage")
     parser.add_argument("--work", type=Path, help="folder for the library and the indexes; kept")
     parser.add_argument("--python", action="append", default=[], metavar="NAME=PYTHON", help="an environment")
-    parser.add_argument("--output", type=Path, help="JSON file for the figures")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     given = parser.parse_args()
     if given.data is None:
         parser.error("the measurement data is not there: set VIDKIN_DATA or name its folder with --data")

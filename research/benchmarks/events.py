@@ -89,7 +89,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--work", type=Path, help="folder of models; a second call goes on with them")
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
     data = options.data.resolve()
     with tempfile.TemporaryDirectory() as temporary:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from _halves import data_parser, half_of, resolve_data, write_figures
+from _halves import data_parser, half_of, resolve_data, write_results
 from vidkin import compare
 from vidkin.index.query.exact_times import refine_segments
 from vidkin.media import probe, steady_frames
@@ -81,7 +81,7 @@ def main() -> None:
         rough.append(errors(found, truth))
         exact.append({**errors(refined, truth), "source": number})
         print(f"{source.name}, speed {truth.speed:.3f}: {exact[-1]}", flush=True)
-    write_figures(
+    write_results(
         given,
         {
             "copies": len(cases),

@@ -349,7 +349,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first library")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="smaller and shorter films, encoded faster")
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     wish = parser.parse_args()
     wish.out.mkdir(parents=True, exist_ok=True)
     footage = find_footage(wish.folders, wish.out / "footage.json")

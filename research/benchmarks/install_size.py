@@ -29,7 +29,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--extras", default="", help="comma-separated extras, such as web,train")
     parser.add_argument("--python", default=sys.executable, help="interpreter of the environment")
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         sizes = install(Path(folder), arguments.python, arguments.extras)

@@ -88,7 +88,7 @@ def main() -> int:
     parser.add_argument("work", type=Path)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("VIDKIN_DATA", "../shared/data")))
     parser.add_argument("--hours", type=float, default=4.0, help="length of each of the two files")
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     parser.add_argument("--alone", type=Path, nargs=2, help=argparse.SUPPRESS)
     wish = parser.parse_args()
     if wish.alone:

@@ -57,7 +57,7 @@ class _Whitened:
 def main() -> None:
     """Make the material, train by each loss with each seed, measure on the held-back half, and print both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="the measurement data")
+    parser.add_argument("--data", type=Path, required=True, help="folder with the measurement data")
     parser.add_argument("--work", type=Path, required=True, help="folder for copies and features")
     parser.add_argument("--weights", type=Path, help="safetensors file of MobileNetV2; default: those of the hub")
     parser.add_argument("--seeds", type=int, default=5)

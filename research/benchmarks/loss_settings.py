@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, required=True)
     parser.add_argument("--set", nargs="+", choices=list(SETTINGS), default=list(SETTINGS))
     parser.add_argument("--work", type=Path, default=Path("vidkin-benchmark/loss_settings"))
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     given = parser.parse_args()
     torch.set_num_threads(1)
     found = {name: measured(name, given.data, given.weights, given.work) for name in given.set}

@@ -41,11 +41,11 @@ _CANDIDATES = 100
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the measurement data")
+    parser.add_argument("--data", type=Path, required=True, help="folder with the measurement data")
     parser.add_argument("--half", choices=("development", "held-back"), default="development")
     parser.add_argument("--work", type=Path, required=True, help="folder for the copies, outside of the tree")
     parser.add_argument("--copies", type=Path, help="folder of the copies; default: in the work folder")
-    parser.add_argument("--output", type=Path, help="JSON file for the figures")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     given = parser.parse_args()
     material = make_material(given.data, given.half, given.copies or given.work / given.half)
     with tempfile.TemporaryDirectory(dir=given.work) as folder:

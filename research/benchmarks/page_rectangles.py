@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from _halves import data_parser, half_of, resolve_data, write_figures
+from _halves import data_parser, half_of, resolve_data, write_results
 from unrelated_pairs import HEIGHT, WIDTH, Picture, slide
 from vidkin.features import find_content_boxes
 from vidkin.features.views import overlap
@@ -59,7 +59,7 @@ def main() -> None:
                 )
                 row[f"{'dark' if dark else 'light'}, {what}"] = f"{count} of {len(pages)}"
         print(share, row, flush=True)
-    write_figures(given, {"rectangles found": rows})
+    write_results(given, {"rectangles found": rows})
 
 
 if __name__ == "__main__":

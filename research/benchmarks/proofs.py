@@ -127,7 +127,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("VIDKIN_DATA", "../shared/data")))
     parser.add_argument("--half", choices=("develop", "held-out"), default="held-out")
     parser.add_argument("--sources", type=int, default=18)
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     wish = parser.parse_args()
     wish.work.mkdir(parents=True, exist_ok=True)
     usable = half_of(wish.data, wish.half)

@@ -246,12 +246,17 @@ def largest(groups: list[RecurringGroup], kind: str) -> int:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("VIDKIN_DATA"),
+        help="folder with the measurement data (default: $VIDKIN_DATA)",
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[12, 100, 500], help="numbers of episodes")
     parser.add_argument("--minutes", type=float, default=25.0, help="length of an episode")
     parser.add_argument("--features-only", action="store_true", help="no files, and no ends looked for in them")
     parser.add_argument("--work", type=Path, help="folder for files and indexes; new")
-    parser.add_argument("--output", type=Path, help="JSON file for the figures")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     given = parser.parse_args()
     if given.data is None:
         parser.error("name the measurement data with --data FOLDER or VIDKIN_DATA")

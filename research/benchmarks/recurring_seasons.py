@@ -459,12 +459,17 @@ def processor_seconds() -> float:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("VIDKIN_DATA"),
+        help="folder with the measurement data (default: $VIDKIN_DATA)",
+    )
     parser.add_argument("--half", choices=HALVES, default=HALVES[0], help="of the sources")
     parser.add_argument("--seasons", nargs="+", default=SEASONS, metavar="EPISODESxSECONDS", help="or fades")
     parser.add_argument("--work", type=Path, help="folder for the seasons and their indexes; kept")
     parser.add_argument("--tell", action="store_true", help="print what was missed, off by more than .1 s, or false")
-    parser.add_argument("--output", type=Path, help="JSON file for the figures")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     given = parser.parse_args()
     if given.data is None:
         parser.error("name the measurement data with --data FOLDER or VIDKIN_DATA")

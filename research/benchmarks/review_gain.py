@@ -165,7 +165,7 @@ def main() -> None:
     parser.add_argument("--verdicts", type=int, default=30, help="of each review")
     parser.add_argument("--reviews", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
     report: dict[str, object] = {"machine": describe_machine(), "judge": options.judge, "seed": options.seed}
     for extractor in options.extractor:

@@ -412,7 +412,12 @@ def parse_arguments() -> argparse.Namespace:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--write", type=Path, metavar="FILE", help="write the answers as JSON")
     what.add_argument("--compare", type=Path, metavar="FILE", help="compare the answers with those of this file")
-    parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("VIDKIN_DATA"),
+        help="folder with the measurement data (default: $VIDKIN_DATA)",
+    )
     parser.add_argument("--tolerance", type=float, default=1e-6, help="largest difference of two numbers")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at the same time")
     given = parser.parse_args()

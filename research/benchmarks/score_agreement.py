@@ -131,7 +131,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = material_parser(__doc__, work="folder of copies and the index")
     parser.add_argument("--size", choices=SIZES, default="small", help="of the copies")
     parser.add_argument("--pairs", type=int, default=40, help="copies that are compared")
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     return parser.parse_args()
 
 

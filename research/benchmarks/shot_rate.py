@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument("--detector", default="default", help="as vidkin shots --detector takes it")
     parser.add_argument("--repetitions", type=int, default=7, help="measurements of each, taking turns")
     parser.add_argument("--clock", choices=CLOCKS, default="wall", help="what is measured")
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     arguments = parser.parse_args()
     files = readable_videos(arguments.folder)
     if not files:

@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--tracks", type=int, default=0)
     parser.add_argument("--spoken", nargs="+", type=Path, action="append", default=[])
     parser.add_argument("--pieces", nargs="+", type=Path, default=[])
-    parser.add_argument("--output", type=Path, help="Also write the figures to this JSON file.")
+    parser.add_argument("--output", type=Path, help="Also write the results to this JSON file.")
     options = parser.parse_args()
     files = sorted(file for folder in options.folders for file in folder.rglob("*") if file.is_file())
     random.Random(0).shuffle(files)

@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--cameras", nargs="+", type=Path, required=True)
     parser.add_argument("--sounds", type=Path, required=True)
     parser.add_argument("--takes", type=int, default=6)
-    parser.add_argument("--output", type=Path, help="Also write the figures to this JSON file.")
+    parser.add_argument("--output", type=Path, help="Also write the results to this JSON file.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         takes = make_takes(options.cameras, options.sounds, options.takes, Path(work))

@@ -399,12 +399,17 @@ def elapsed(begun: float, before: os.times_result) -> Run:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", nargs="+", action="extend", help="NAME=INTERPRETER of each environment")
-    parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("VIDKIN_DATA"),
+        help="folder with the measurement data (default: $VIDKIN_DATA)",
+    )
     parser.add_argument("--work", type=Path, help="folder of clips and indexes, kept; default a temporary one")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--clips", type=int, default=CLIPS, help="fewer are only a test of this script")
     parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS))
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     given = parser.parse_args()
     if given.data is None:
         parser.error("the measurement data is not there: set VIDKIN_DATA, or name its folder with --data")
