@@ -1,9 +1,10 @@
-"""Other constants and sums of losses, on the validation split alone: what research/comparison.md says of them.
+"""Other constants and combinations of losses, evaluated on the validation split: the data of research/comparison.md.
 
     python research/benchmarks/loss_settings.py DATA --weights FILE [--set omniglot grocery] [--work FOLDER] \
         [--output FILE.json]
 
-The encoder, steps and learning rate of `vidkin benchmark fgir` (its common rate). The test split is never looked at.
+The encoder, number of steps and learning rate are those of `vidkin benchmark fgir` (its common rate). The test split is
+never used.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ SETTINGS: dict[str, dict[str, tuple[ObjectiveRecipe, ...]]] = {
 
 
 def measured(name: str, data: Path, weights: Path, work: Path) -> dict[str, list[float]]:
-    """QP over gallery quadlets (p, i, n of the training split) of the validation split, of every setting and seed."""
+    """QP over gallery quadlets (p, i, n of the training split) on the validation split, for every setting and seed."""
     plan, known = ComparisonPlan(sets=(name,)), comparison_set(name)
     config = EncoderConfig(
         kind="image", backbone=plan.backbone, trainable="head", hidden=plan.hidden, lstm=plan.units,
