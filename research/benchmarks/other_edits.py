@@ -304,7 +304,7 @@ def make_all(given: argparse.Namespace) -> tuple[list[Path], Path]:
 
 
 def measure(extractor: str, queries: list[Path], gallery: Path, work: Path) -> dict[str, Any]:
-    """Return, per edit, copies found at the threshold, median score, and mean reciprocal rank among the wrong videos."""
+    """Return, per edit, copies above the threshold, median score, and mean reciprocal rank among wrong videos."""
     with Index.open(work / f"{extractor}.vidkin", create=True, extractor=extractor) as index:
         index.add([gallery])
         scores: dict[str, list[float]] = {}

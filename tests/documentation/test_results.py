@@ -71,8 +71,8 @@ def test_placeholders_in_commands_are_filled_in(run_all: ModuleType, tmp_path: P
     for name in ("a.mp4", "b.mp4", "c.mp4"):
         (data / "videos" / "x").mkdir(parents=True, exist_ok=True)
         (data / "videos" / "x" / name).touch()
-    values = run_all.words_of(data, tmp_path / "work")
-    command = run_all.filled(["walk.py", "{videos}/x", "{test_clips...}", "--work", "{work}/here"], values)
+    values = run_all.placeholder_values(data, tmp_path / "work")
+    command = run_all.fill_placeholders(["walk.py", "{videos}/x", "{test_clips...}", "--work", "{work}/here"], values)
     assert command[1:] == [
         str(ROOT / "research" / "benchmarks" / "walk.py"),
         str(data / "videos" / "x"),
@@ -118,6 +118,6 @@ def test_figures_of_a_clone_are_replaced_by_commands_of_vidkin(
     (tmp_path / "README.md").write_text(f"before\n{run_all.START}{run_all.END}after\n")
     for name, path in (("RESULTS", tmp_path), ("TABLE", tmp_path / "results.toml"), ("PAGE", tmp_path / "README.md")):
         monkeypatch.setattr(run_all, name, path)
-    assert run_all.run(run_all.read_results()[0], run_all.words_of(None, tmp_path))
+    assert run_all.run(run_all.read_results()[0], run_all.placeholder_values(None, tmp_path))
     assert "film.mp4" in (tmp_path / "cuts.csv").read_text()
     assert run_all.read_results()[0].minutes == 1
