@@ -1,4 +1,4 @@
-"""A work folder with pictures and vectors of a teacher that the tests make up."""
+"""A working folder with images and vectors of a synthetic teacher."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vidkin_research.frame_encoder.teacher import teach
 
 
 def means_of_cells(images: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """A teacher of 512 numbers: the mean gray of 16 by 32 cells, as unit vectors."""
+    """A synthetic teacher with 512 dimensions: the mean gray values of 16 by 32 cells, as unit vectors."""
     count, side = images.shape[:2]
     cells = images.mean(axis=3).reshape(count, 16, side // 16, 32, side // 32).mean(axis=(2, 4))
     flat = cells.reshape(count, -1).astype(np.float32) - 128
@@ -27,7 +27,7 @@ def means_of_cells(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 @pytest.fixture(scope="session")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six drawn pages, and three scenes of three moments each."""
+    """Six synthetic pages, and three scenes of three moments each."""
     folder = tmp_path_factory.mktemp("work")
     rows = []
     (folder / "pictures").mkdir()

@@ -1,4 +1,4 @@
-"""The teacher folded into a narrower student by least squares."""
+"""Least-squares reduction of the teacher to a narrower student."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vidkin_research.frame_encoder.fold import Normal, channels_to_keep, fold_te
 from vidkin_research.frame_encoder.material import to_input
 from vidkin_research.frame_encoder.network import Student, StudentSettings
 
-# A teacher with as many blocks as the public one, and few channels inside of them.
+# A teacher with as many blocks as the published one, but few channels in them.
 WHOLE = StudentSettings(side=64, inside=(16, 16, 16, 16), outside=64)
 
 
@@ -64,7 +64,7 @@ def test_products_of_bfloat16_maps_are_summed_exactly() -> None:
 def test_replaceable_channels_are_removed_first(taps: int) -> None:
     generator = torch.Generator().manual_seed(1)
     own = torch.randn(4000, 4 * taps, generator=generator)
-    # Channels 4 and 5 are sums of the first two and of the last two, with large weights; 6 is of its own but unused.
+    # Channels 4 and 5 are sums of the first two and of the last two, with large weights; 6 is independent but unused.
     first, second, third, fourth = own.split(taps, dim=1)
     rows = torch.cat([own, first + second, third - fourth, torch.randn(4000, taps, generator=generator)], dim=1)
     weights = torch.randn(3 * taps, 7 * taps, generator=generator)
@@ -74,7 +74,7 @@ def test_replaceable_channels_are_removed_first(taps: int) -> None:
     assert len(kept) == 4
     assert kept == sorted(kept)
     assert 6 not in kept
-    # Each of the two sums and its parts hold two channels' worth.
+    # Each of the two sums with its parts has the information of two channels.
     assert len({0, 1, 4} & set(kept)) == len({2, 3, 5} & set(kept)) == 2
 
 
