@@ -17,9 +17,7 @@ from vidkin_research.detectors.deep_sbd_detector import DeepSbdBaseline
 
 
 class ByDifference:
-    """Predicts a sharp transition if two adjacent frames differ by more than 10 %, a gradual one if only the ends
-    differ.
-    """
+    """Sharp if two adjacent frames differ by more than 10 %, gradual if only the ends do."""
 
     def __init__(self) -> None:
         self.segments = 0

@@ -1,4 +1,4 @@
-"""Wavelet signatures: hand-computed transforms, and comparisons of transform and published distance with plain loops."""
+"""Wavelet signatures: hand-computed transforms, and plain loops for the transform and the published distance."""
 
 from __future__ import annotations
 

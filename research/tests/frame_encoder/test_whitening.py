@@ -11,9 +11,7 @@ from vidkin_research.frame_encoder.whitening import fit_whitening
 
 
 def sample(seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Sample features of images that differ in the first 4 of 12 dimensions, and of two views that differ in the last
-    4.
-    """
+    """Sample features whose first 4 of 12 dimensions vary by image, and the last 4 by view."""
     random = np.random.default_rng(seed)
     plain = random.standard_normal((400, 12)) * ([1.0] * 4 + [0.1] * 4 + [0.3] * 4)
     edited = plain + random.standard_normal((2, 400, 12)) * ([0.1] * 4 + [0.1] * 4 + [4.0] * 4)

@@ -1,4 +1,4 @@
-"""Classical features in the image comparison: fitted to the training images only, OASIS to triplets from their labels."""
+"""Classical features in the image comparison, fitted to training images only (OASIS to triplets from labels)."""
 
 from __future__ import annotations
 

@@ -45,9 +45,7 @@ def test_trend_equals_scipy_on_noise() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_trend_equals_scipy_with_ties(seed: int) -> None:
-    """The integer S can be recovered from SciPy's tau-b, which is S divided by the root of the product of the two
-    numbers of untied pairs.
-    """
+    """Recover the integer S from tau-b, which SciPy divides by the geometric mean of the untied pair counts."""
     generator = np.random.default_rng(seed)
     values = generator.integers(0, 9, 50 + 30 * seed).astype(float)
     ties = np.unique(values, return_counts=True)[1]

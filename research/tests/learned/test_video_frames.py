@@ -52,9 +52,7 @@ def test_file_replaced_during_reading_is_rejected(tmp_path: Path) -> None:
 
 
 def test_detector_uses_the_same_frames_as_training(clip: Path) -> None:
-    """The rule is fitted on the frames of `read_video_frames`; the detector receives all frames and samples them
-    itself.
-    """
+    """The rule is fitted on sampled frames; the detector receives all frames and samples them itself."""
 
     class Counting:
         def frame_features(self, frames: object) -> object:

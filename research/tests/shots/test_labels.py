@@ -1,4 +1,4 @@
-"""Labels of public collections, in the forms in which they are published."""
+"""Labels of public collections, in their published formats."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_labels_of_shot_are_grouped_by_video(tmp_path: Path) -> None:
     assert read_shot_labels("shot", file) == {"123": (HARD, GRADUAL)}
 
 
-def test_bbc_videos_are_found_by_the_number_in_their_names(tmp_path: Path) -> None:
+def test_bbc_videos_are_matched_by_the_number_in_their_names(tmp_path: Path) -> None:
     """The videos are bbc_01.mp4 ..., their labels 01_From_Pole_to_Pole.txt ..."""
     for name in ("01_From_Pole_to_Pole.txt", "10_Seasonal_Forests.txt"):
         written(tmp_path / name, "0 29\n30 59\n")
@@ -46,8 +46,10 @@ def test_bbc_videos_are_found_by_the_number_in_their_names(tmp_path: Path) -> No
     assert labels_of_video("rai", labels, "bbc_10") is None
 
 
-def test_mistakes_in_the_published_labels_of_shot_are_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Two commas, one at the end, a dot and blank lines are read; a transition that ends before it begins is not."""
+def test_format_errors_in_the_published_labels_of_shot_are_tolerated(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Stray commas, a dot and blank lines are accepted, but not a transition that ends before it starts."""
     text = "31602670982.mp4 99\n30,31\n60,71\n\n\n39672724739.mp4  574\n30,,31\n60.71\n722,57\n\n5.mp4 9\n30,31,\n \n"
     file = written(tmp_path / "kuaishou_v2.txt", text)
     expected = {"31602670982": (HARD, GRADUAL), "39672724739": (HARD, GRADUAL), "5": (HARD,)}
@@ -58,7 +60,7 @@ def test_mistakes_in_the_published_labels_of_shot_are_read(tmp_path: Path, caplo
 
 
 def test_evaluation_ranges_of_omnishotcut_exclude_their_end(tmp_path: Path) -> None:
-    """Content by the names and the numbers of the published tables: a dip to black is a fade, cross blur a dissolve."""
+    """Kinds are mapped as in the published tables: a dip to black is a fade, cross blur a dissolve."""
     entry = {
         "video_path": "videos/a.mp4",
         "ranges": [[0, 31], [31, 61], [61, 71], [71, 81], [81, 91], [91, 96], [96, 100], [100, 104]],
@@ -90,8 +92,8 @@ def test_evaluation_ranges_of_omnishotcut_exclude_their_end(tmp_path: Path) -> N
     assert read_shot_labels("omnishotcut", written(tmp_path / "b.json", [numbers])) == {"a": expected}
 
 
-def test_omnishotcut_labels_ranges_and_the_transitions_into_them(tmp_path: Path) -> None:
-    """A shot, after a cut another, a dissolve, a shot after a jump, a slide, a shot."""
+def test_omnishotcut_has_label_ranges_and_transitions_into_them(tmp_path: Path) -> None:
+    """A shot; another after a cut; a dissolve; a shot after a jump; a slide; a shot."""
     ranges = [[0, 30], [31, 60], [61, 70], [71, 80], [81, 90], [91, 95], [96, 99]]
     intra = ["General", "General", "Dissolve", "General", "General", "Slide_Left", "General"]
     inter = ["New_Start", "Hard_Cut", "Transition", "Transition", "Sudden_Jump", "Transition", "Transition"]
@@ -109,7 +111,7 @@ def test_omnishotcut_labels_ranges_and_the_transitions_into_them(tmp_path: Path)
     ]
     listed = [{"video_name": "a.mp4", "shots": shots}]
     assert read_shot_labels("omnishotcut", written(tmp_path / "b.json", listed)) == {"a": expected}
-    # Without ranges of transitions, frames between two shots are gradual.
+    # Without transition ranges, frames between two shots are gradual.
     gap = [{"video_name": "a.mp4", "shots": [shots[0], {**shots[3], "start_frame": 41}]}]
     assert read_shot_labels("omnishotcut", written(tmp_path / "c.json", gap)) == {
         "a": (LabeledTransition("gradual", 31, 40),)
