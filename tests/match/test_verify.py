@@ -124,7 +124,7 @@ def test_every_kind_of_evidence_is_lower_for_unrelated_videos() -> None:
         assert copy[name] > stranger[name]
 
 
-def test_frames_without_information_are_no_evidence() -> None:
+def test_frames_without_information_are_not_evidence() -> None:
     one = footage(1, 20)
     black = Sequenced(one.vectors, one.times, one.levels, np.zeros(20, np.float32))
     assert compare(black, black).lines == ()

@@ -188,8 +188,8 @@ def test_slides_with_the_same_layout_and_other_text_are_separated_by_a_cut(tmp_p
     assert [cut.frame for cut in found.cuts] == [40, 80, 120, 160]
 
 
-def test_whip_pans_with_motion_blur_are_no_transition(tmp_path: Path) -> None:
-    """The camera rests on a panorama of photographs and whips on within five frames, six times."""
+def test_whip_pans_with_motion_blur_are_not_transitions(tmp_path: Path) -> None:
+    """The camera alternates six times between resting on a panorama of photographs and a whip pan of five frames."""
     scene = np.concatenate(
         [
             np.asarray(PILImage.fromarray(photograph(name)).convert("RGB").resize((320, 180)), np.float32)
@@ -206,7 +206,7 @@ def test_whip_pans_with_motion_blur_are_no_transition(tmp_path: Path) -> None:
     assert detect(encode(tmp_path / "film.mp4", frames, rate=25)).cuts == ()
 
 
-def test_colored_lights_that_blink_are_no_cut(tmp_path: Path) -> None:
+def test_blinking_colored_lights_are_not_cuts(tmp_path: Path) -> None:
     frames = []
     for number, frame in enumerate(pan("coffee", 150)):
         values = np.array(PILImage.fromarray(frame).convert("YCbCr"))
@@ -217,7 +217,7 @@ def test_colored_lights_that_blink_are_no_cut(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("edge", [1, 10], ids=["at once", "faded"])
-def test_titles_over_a_take_are_no_transition(edge: int, tmp_path: Path) -> None:
+def test_titles_over_a_take_are_not_transitions(edge: int, tmp_path: Path) -> None:
     title = PILImage.new("L", (192, 128))
     drawing = ImageDraw.Draw(title)
     for line, words in enumerate(("DIRECTED BY", "NOBODY", "IN PARTICULAR")):
