@@ -125,19 +125,19 @@ def _imports(node: ast.AST, package: str, *, late: bool) -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import):
             for alias in child.names:
-                yield Import(_known(alias.name), child.lineno, late)
+                yield Import(_nearest_module(alias.name), child.lineno, late)
         elif isinstance(child, ast.ImportFrom):
             parents = package.split(".")[: len(package.split(".")) - child.level + 1]
             base = ".".join([*(parents if child.level else []), *([child.module] if child.module else [])])
             for alias in child.names:
-                yield Import(_known(f"{base}.{alias.name}"), child.lineno, late)
+                yield Import(_nearest_module(f"{base}.{alias.name}"), child.lineno, late)
         else:
             is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
             is_typing = _checks_types(child)
             yield from _imports(child, package, late=late or is_function or is_typing)
 
 
-def _known(name: str) -> str:
+def _nearest_module(name: str) -> str:
     if name.partition(".")[0] != "vidkin":
         return name.partition(".")[0]
     while name not in MODULES:
@@ -254,16 +254,18 @@ def test_there_are_no_import_cycles_between_folders() -> None:
     graph: dict[str, set[str]] = {_folder(name): set() for name in MODULES}
     for name in MODULES:
         if not _is_package(name):
-            graph[_folder(name)] |= {_folder(target) for target in _named(name)} - {_folder(name), "vidkin"}
+            graph[_folder(name)] |= {_folder(target) for target in _named_modules(name)} - {_folder(name), "vidkin"}
     assert [" <-> ".join(sorted(circle)) for circle in _circles(graph)] == []
 
 
 @cache
-def _named(name: str) -> set[str]:
+def _named_modules(name: str) -> set[str]:
     """Modules of vidkin that a module imports or names in a string: ``"vidkin.shots.registry:open_detector"``."""
     strings = (node.value for node in nodes(name) if isinstance(node, ast.Constant))
     pattern = re.compile(r"vidkin(\.\w+)+(:\w+)?")
-    targets = {_known(text.partition(":")[0]) for text in strings if isinstance(text, str) and pattern.fullmatch(text)}
+    targets = {
+        _nearest_module(text.partition(":")[0]) for text in strings if isinstance(text, str) and pattern.fullmatch(text)
+    }
     return {*targets, *(found.module for found in imports(name) if found.module in MODULES)} - {
         name,
         "vidkin",
@@ -412,7 +414,7 @@ def inner_modules(tree: ast.Module) -> Iterator[str]:
             texts = (part.value for part in node.args[:1] if isinstance(part, ast.Constant))
             named = [text.rpartition(".")[::2] for text in texts if isinstance(text, str)]
         for base, name in named:
-            module = _known(f"{base}.{name}".rstrip("."))
+            module = _nearest_module(f"{base}.{name}".rstrip("."))
             is_ground = not module.startswith("vidkin.") or module.split(".")[1] in GROUND
             is_exported = base in MODULES and name in exports(base)
             if not (is_ground or is_exported or exports(module) or module in PUBLIC_MODULES or module.count(".") == 1):
@@ -476,7 +478,7 @@ def test_classes_and_functions_named_on_the_architecture_page_exist() -> None:
     named = set(re.findall(r"`((?:[A-Z]\w*[a-z]\w*\.)?(?:[A-Z]\w*[a-z]\w*|\w*_\w*))(?:\([^`]*\))?`", page))
     named |= {name for pair in re.findall(r"`([A-Z]\w*[a-z]\w*)\.(\w+)(?:\([^`]*\))?`", page) for name in pair}
     assert len(named) > 40
-    defined = set().union(*(_defined(name) for name in MODULES))
+    defined = set().union(*(_defined_names(name) for name in MODULES))
     everything = (node for name in MODULES for node in nodes(name))
     defined |= {node.attr for node in everything if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
     assert {name for name in named if name.rpartition(".")[2] not in defined} == set()
@@ -500,12 +502,12 @@ def test_each_module_defines_its_exports_once() -> None:
         assert len(lists) <= 1, name
         exported = Counter(entry for entries in lists for entry in entries)
         assert set(exported.values()) <= {1}, name
-        if "__getattr__" not in _defined(name):  # names provided by __getattr__ are not defined here
-            assert set(exported) <= _defined(name), f"{name} exports what it does not have"
+        if "__getattr__" not in _defined_names(name):  # names provided by __getattr__ are not defined here
+            assert set(exported) <= _defined_names(name), f"{name} exports what it does not have"
 
 
 @cache
-def _defined(name: str) -> frozenset[str]:
+def _defined_names(name: str) -> frozenset[str]:
     names: set[str] = set()
     for node in nodes(name):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

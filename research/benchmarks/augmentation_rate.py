@@ -112,7 +112,7 @@ def describe(clip: Tensor, resnet: bool) -> Run:
 def edits(clip: Tensor, donors: Tensor) -> dict[str, Run]:
     """Return every edit as a function of its own."""
 
-    def seeded(edit: Callable[[torch.Generator], object]) -> Run:
+    def run_with_seed(edit: Callable[[torch.Generator], object]) -> Run:
         return lambda seed: edit(torch.Generator().manual_seed(seed))
 
     caption = partial(add_caption, height=(0.1, 0.3), share=1.0)
@@ -132,7 +132,7 @@ def edits(clip: Tensor, donors: Tensor) -> dict[str, Run]:
         "filmed screen": lambda g: film_screen(clip, g),
         "compression": lambda g: compress(clip, g, quality=(10.0, 10.0), share=1.0),
     }
-    return {name: seeded(edit) for name, edit in made.items()}
+    return {name: run_with_seed(edit) for name, edit in made.items()}
 
 
 if __name__ == "__main__":

@@ -68,13 +68,15 @@ def spare_files(groups: list[dict[str, Any]]) -> set[str]:
 def words_of(groups: list[dict[str, Any]]) -> dict[str, str]:
     """Kind of copy and doubts of each file."""
     return {
-        member["path"]: ", ".join([*(str(each) for each in said(member)), *filter(None, [member["doubt"]])])
+        member["path"]: ", ".join(
+            [*(str(each) for each in format_differences(member)), *filter(None, [member["doubt"]])]
+        )
         for group in groups
         for member in group["members"]
     }
 
 
-def said(member: dict[str, Any]) -> list[str]:
+def format_differences(member: dict[str, Any]) -> list[str]:
     """Format the differences of a file."""
     return [describe_difference(Difference(**each)) for each in member.get("differences", [])]
 

@@ -54,7 +54,7 @@ SETTINGS: dict[str, dict[str, tuple[ObjectiveRecipe, ...]]] = {
 }
 
 
-def measured(name: str, data: Path, weights: Path, work: Path) -> dict[str, list[float]]:
+def evaluate_settings(name: str, data: Path, weights: Path, work: Path) -> dict[str, list[float]]:
     """QP over gallery quadlets (p, i, n of the training split) on the validation split, for every setting and seed."""
     plan, known = ComparisonPlan(sets=(name,)), comparison_set(name)
     config = EncoderConfig(
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    found = {name: measured(name, given.data, given.weights, given.work) for name in given.set}
+    found = {name: evaluate_settings(name, given.data, given.weights, given.work) for name in given.set}
     if given.output:
         result = {"machine": describe_machine(), "seeds": SEEDS, "validation QP gallery": found}
         given.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

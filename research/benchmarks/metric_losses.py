@@ -209,7 +209,7 @@ def compare_with_package(size: int = 512) -> dict[str, dict[str, Measurement]]:
     }
 
 
-def missed(name: str, pair: dict[str, Any]) -> list[str]:
+def missed_targets(name: str, pair: dict[str, Any]) -> list[str]:
     """List the targets that a comparison missed."""
     found = []
     if "batch-all" in name and pair["faster"] < 3:
@@ -226,7 +226,7 @@ def main() -> int:
     print(f"forward and backward from embeddings [N, 128], classes of 4 in categories of 16, N = {given.sizes}")
     rows = measure_losses(given.sizes)
     pairs = {} if given.skip_package else compare_with_package()
-    return finish(rows, pairs, missed, given.output)
+    return finish(rows, pairs, missed_targets, given.output)
 
 
 if __name__ == "__main__":

@@ -217,7 +217,7 @@ def print_row(row: dict[str, Any], sizes: list[int]) -> None:
     print(f"{row['loss']:26s} {row['source']:22s} {row['complexity']:11s} {figures}", flush=True)
 
 
-def missed(name: str, pair: dict[str, Any]) -> list[str]:
+def missed_targets(name: str, pair: dict[str, Any]) -> list[str]:
     """List the targets that a comparison missed."""
     found = []
     if pair["smaller"] < 20:
@@ -236,7 +236,7 @@ def main() -> int:
     rows = measure_losses(given.sizes)
     pairs = {} if given.skip_package else compare_with_package()
     pairs["frame-level QuadLinear-AP, 64 clips of 28 frames (values equal)"] = compare_frames()
-    return finish(rows, pairs, missed, given.output)
+    return finish(rows, pairs, missed_targets, given.output)
 
 
 if __name__ == "__main__":

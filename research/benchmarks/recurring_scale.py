@@ -83,10 +83,10 @@ def measure(folder: Path, size: int, seconds: int, data: Path, files: Files | No
             if number < size:
                 index.store.append_many([entry])
         figures: dict[str, Any] = {}
-        groups = timed(index, "first", figures)
-        timed(index, "again", figures)
+        groups = time_search(index, "first", figures)
+        time_search(index, "again", figures)
         index.store.append_many([entry])
-        with_new = timed(index, "with one more", figures)
+        with_new = time_search(index, "with one more", figures)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     figures |= {
         "in the opening": largest(groups, "opening"),
@@ -234,7 +234,7 @@ def episode(
     return Entry(record, features, windows)
 
 
-def timed(index: Index, name: str, figures: dict[str, Any]) -> list[RecurringGroup]:
+def time_search(index: Index, name: str, figures: dict[str, Any]) -> list[RecurringGroup]:
     """Search for recurring segments; add CPU seconds and wall time to the results."""
     began, before = time.perf_counter(), processor_seconds()
     groups = index.recurring()

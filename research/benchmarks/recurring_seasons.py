@@ -364,8 +364,8 @@ def judge(groups: Sequence[RecurringGroup], truth: dict[str, Any], tell: bool) -
     found = 0
     for name, label, start, end in expected:
         near = [one for group in groups for one in group.occurrences if Path(one.path).name == name]
-        best = max(near, key=lambda one: shared(one.start, one.end, start, end), default=None)
-        is_found = best is not None and shared(best.start, best.end, start, end) >= LEAST_OVERLAP
+        best = max(near, key=lambda one: overlap(one.start, one.end, start, end), default=None)
+        is_found = best is not None and overlap(best.start, best.end, start, end) >= LEAST_OVERLAP
         found += is_found
         errors = [abs(best.start - start), abs(best.end - end)] if best is not None and is_found else []
         seconds += errors
@@ -385,7 +385,7 @@ def judge(groups: Sequence[RecurringGroup], truth: dict[str, Any], tell: bool) -
     if tell:
         print("    false:", false)
     kinds = sum(
-        kind_of(group.kind) == label and shared(occurrence.start, occurrence.end, start, end) >= LEAST_OVERLAP
+        kind_of(group.kind) == label and overlap(occurrence.start, occurrence.end, start, end) >= LEAST_OVERLAP
         for name, label, start, end in expected
         for group in groups
         for occurrence in group.occurrences
@@ -401,7 +401,7 @@ def kind_of(kind: str) -> str:
     return {"inside": "bumper"}.get(kind, kind)
 
 
-def shared(start: float, end: float, other_start: float, other_end: float) -> float:
+def overlap(start: float, end: float, other_start: float, other_end: float) -> float:
     """Intersection over union of two intervals."""
     common = min(end, other_end) - max(start, other_start)
     return max(0.0, common) / (max(end, other_end) - min(start, other_start))

@@ -73,14 +73,16 @@ def table(results: Sequence[Result]) -> str:
     for result in results:
         files = ", ".join(f"`{name}`" for name in result.files)
         command = (
-            f"`--only {result.name}`" if result.by_hand is None else f"{_shown(result)}; by hand: {result.by_hand}"
+            f"`--only {result.name}`"
+            if result.by_hand is None
+            else f"{_format_commands(result)}; by hand: {result.by_hand}"
         )
         last = result.last or "not run"
         lines.append(f"| {files} | {result.what} | {result.minutes} | {result.seeds or '-'} | {last} | {command} |")
     return "\n".join(lines) + "\n"
 
 
-def _shown(result: Result) -> str:
+def _format_commands(result: Result) -> str:
     """Format the commands as typed by a person, with machine-specific arguments in capital letters."""
     words = [[word.replace("{", "").replace("}", "").replace("...", "") for word in each] for each in result.commands]
     for command in words:

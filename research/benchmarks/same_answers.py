@@ -102,10 +102,10 @@ def collect(data: Path, work: Path, jobs: int) -> Values:
 
 def make_index(extractor: str, data: Path, work: Path) -> None:
     with vidkin.Index.open(work / f"{extractor}.vidkin", extractor=extractor, create=True) as index:
-        index.add(indexed(data), workers=1)
+        index.add(select_videos(data), workers=1)
 
 
-def indexed(data: Path) -> list[str]:
+def select_videos(data: Path) -> list[str]:
     """Return 74 videos: real copies, toys, sign language, small objects in the sky, turntables and edited films."""
     files = [*sorted((data / "videos/tmk").iterdir()), *sorted((data / "videos/mdn").iterdir())]
     files += sorted((data / "videos/intel").glob("*.mkv"))[:16]

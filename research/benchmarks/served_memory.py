@@ -24,7 +24,7 @@ import psutil
 from _measure import machine
 from vidkin.index import Entry, Index, VideoRecord, window_vectors
 from vidkin.similarity import FrameFeatures
-from web_load import served
+from web_load import start_server
 
 _NOISE = 0.85
 
@@ -79,7 +79,7 @@ def main() -> None:
             info = index.info()
         size = f"{info.windows:,} windows, {info.frames:,} frames, {info.bytes / 2**20:.0f} MiB on disk"
         print(f"{info.videos:,} videos, {size}")
-        with served(place) as port:
+        with start_server(place) as port:
             process = next(
                 each
                 for each in psutil.Process().children()

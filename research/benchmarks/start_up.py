@@ -282,16 +282,16 @@ def sizes(environment: Environment, media: Media) -> Figures:
 
 def helping(environment: Environment, media: Media) -> Figures:
     del media
-    return named("vidkin --help", run(environment.vidkin("--help")))
+    return name_results("vidkin --help", run(environment.vidkin("--help")))
 
 
 def infos(environment: Environment, media: Media) -> Figures:
-    return named("vidkin info", run(environment.vidkin("info", "--index", media.index_of(environment))))
+    return name_results("vidkin info", run(environment.vidkin("info", "--index", media.index_of(environment))))
 
 
 def search(environment: Environment, media: Media) -> Figures:
     found = run(environment.vidkin("search", media.query, "--index", media.index_of(environment)))
-    return {**named("vidkin search", found), "vidkin search, peak MiB": found.peak}
+    return {**name_results("vidkin search", found), "vidkin search, peak MiB": found.peak}
 
 
 def searches(environment: Environment, media: Media) -> Figures:
@@ -316,13 +316,13 @@ def index(environment: Environment, media: Media) -> Figures:
         found = run(environment.vidkin("index", *media.videos, "--index", f"{folder}/long.vidkin"))
     begun, before = time.perf_counter(), os.times()
     for path in media.videos:
-        sampled(path)
+        decode_sampled(path)
     theirs = elapsed(begun, before)
     name = "vidkin index, share of ffmpeg's speed"
     return {
-        **named("vidkin index", found),
-        **named("vidkin index of one tiny file", start),
-        **named("ffmpeg fps=1", theirs),
+        **name_results("vidkin index", found),
+        **name_results("vidkin index of one tiny file", start),
+        **name_results("ffmpeg fps=1", theirs),
         name: theirs.wall / found.wall,
         f"{name}, without start-up": theirs.wall / (found.wall - start.wall),
         f"{name}, processor time": theirs.processor / found.processor,
@@ -337,12 +337,12 @@ def clips(environment: Environment, media: Media) -> Figures:
         found = run(environment.vidkin(*words))
     begun, before = time.perf_counter(), os.times()
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(sampled, paths))
+        list(pool.map(decode_sampled, paths))
     theirs = elapsed(begun, before)
     name = f"{len(paths)} clips, two workers"
     return {
-        **named(name, found),
-        **named(f"{len(paths)} clips, two ffmpegs", theirs),
+        **name_results(name, found),
+        **name_results(f"{len(paths)} clips, two ffmpegs", theirs),
         f"{name}, share of two ffmpegs' speed": theirs.wall / found.wall,
         f"{name}, share of two ffmpegs' speed, processor time": theirs.processor / found.processor,
         "a worker, peak MiB": found.worker,
@@ -352,11 +352,11 @@ def clips(environment: Environment, media: Media) -> Figures:
 
 def worker(environment: Environment, media: Media) -> Figures:
     del media
-    return named("a worker until it is ready", run([environment.python, "-c", _WORKER]))
+    return name_results("a worker until it is ready", run([environment.python, "-c", _WORKER]))
 
 
 def cuts(environment: Environment, media: Media) -> Figures:
-    return named("vidkin shots of a film", run(environment.vidkin("shots", media.films[0])))
+    return name_results("vidkin shots of a film", run(environment.vidkin("shots", media.films[0])))
 
 
 def shots(environment: Environment, media: Media) -> Figures:
@@ -384,11 +384,11 @@ MEASUREMENTS: dict[str, Callable[[Environment, Media], Figures]] = {
 _ONCE, _SELDOM = {"size"}, {"clips", "index", "shots"}
 
 
-def named(name: str, found: Run) -> Figures:
+def name_results(name: str, found: Run) -> Figures:
     return {f"{name}, processor s": found.processor, f"{name}, s": found.wall}
 
 
-def sampled(path: Path) -> None:
+def decode_sampled(path: Path) -> None:
     """Decode at one frame per second."""
     command = [FFMPEG, "-v", "error", "-i", str(path), "-vf", "fps=1", "-f", "null", "-"]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)

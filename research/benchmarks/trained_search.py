@@ -55,7 +55,9 @@ def recipe(source: Path, weights: Path, steps: int) -> dict[str, Any]:
     }
 
 
-def measured(labelled: LabelledSet, folder: Path, extractor: str, weights: Path | None = None) -> dict[str, Any]:
+def evaluate_extractor(
+    labelled: LabelledSet, folder: Path, extractor: str, weights: Path | None = None
+) -> dict[str, Any]:
     """QP over gallery quadlets, mAP and times of an extractor."""
     gallery, queries = labelled.part("train"), labelled.part("test")
     place = {str(item.path): column for column, item in enumerate(gallery.items)}
@@ -106,7 +108,7 @@ def main() -> None:
         ("classical, as copies", "classical", None),
     ):
         with tempfile.TemporaryDirectory(dir=work) as folder:
-            rows[name] = measured(labelled, Path(folder) / "c.vidkin", extractor, weights)
+            rows[name] = evaluate_extractor(labelled, Path(folder) / "c.vidkin", extractor, weights)
         print(f"{name:24} {rows[name]}", flush=True)
     print(f"training: {report.seconds:.0f} s, {options.steps} steps")
     if options.output:

@@ -68,7 +68,7 @@ def main() -> None:
         with Index.open(index) as collection:
             collection.add(video, executor=SerialExecutor(collection.worker_spec))
             number = next(record.id for record in collection.videos() if record.path == str(video))
-        with served(index) as port:
+        with start_server(index) as port:
             rows = measure(port, number, options.requests)
             alone = measure_alone(port, number, options.requests)
     text = page(rows, alone, options.videos)
@@ -151,7 +151,7 @@ def stuck(port: int, number: int) -> Iterator[None]:
 
 
 @contextmanager
-def served(index: Path) -> Iterator[int]:
+def start_server(index: Path) -> Iterator[int]:
     """Port of a server in a separate process."""
     command = [sys.executable, "-m", "vidkin", "serve", str(index), "--port", "0", "--no-token"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:

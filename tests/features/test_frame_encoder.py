@@ -11,7 +11,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.features import FrameEncoder, FrameEncoderSettings
 
 
-def trained(settings: FrameEncoderSettings | None = None) -> FrameEncoder:
+def make_network(settings: FrameEncoderSettings | None = None) -> FrameEncoder:
     """A network whose batch-norm statistics are not the initial ones."""
     torch.manual_seed(0)
     network = FrameEncoder(settings)
@@ -20,7 +20,7 @@ def trained(settings: FrameEncoderSettings | None = None) -> FrameEncoder:
 
 
 def test_embeddings_have_unit_length() -> None:
-    vectors = trained()(torch.rand(3, 3, 64, 64))
+    vectors = make_network()(torch.rand(3, 3, 64, 64))
     assert vectors.shape == (3, 128)
     torch.testing.assert_close(vectors.norm(dim=1), torch.ones(3))
 
@@ -31,7 +31,7 @@ def test_default_network_has_474_thousand_parameters() -> None:
 
 @pytest.mark.parametrize("normalization", ["fixed", "image"])
 def test_folding_preserves_the_embeddings_and_the_network(normalization: str) -> None:
-    network = trained(FrameEncoderSettings(normalization=normalization))
+    network = make_network(FrameEncoderSettings(normalization=normalization))
     images = torch.rand(4, 3, 64, 64)
     with torch.inference_mode():
         before = network(images)
@@ -42,7 +42,7 @@ def test_folding_preserves_the_embeddings_and_the_network(normalization: str) ->
 
 
 def test_image_normalization_removes_brightness_and_most_contrast() -> None:
-    network = trained()
+    network = make_network()
     images = torch.rand(4, 3, 64, 64)
     with torch.inference_mode():
         same = (network(images) * network(0.8 * images + 0.2)).sum(1)
@@ -50,12 +50,12 @@ def test_image_normalization_removes_brightness_and_most_contrast() -> None:
 
 
 def test_uniform_image_has_a_finite_embedding() -> None:
-    assert bool(torch.isfinite(trained()(torch.full((1, 3, 64, 64), 0.3))).all())
+    assert bool(torch.isfinite(make_network()(torch.full((1, 3, 64, 64), 0.3))).all())
 
 
 def test_other_sizes_and_small_networks_work() -> None:
     settings = FrameEncoderSettings(side=48, widths=(8, 16, 16), strides=(2, 2), grid=3, dimension=32)
-    assert trained(settings)(torch.rand(2, 3, 48, 48)).shape == (2, 32)
+    assert make_network(settings)(torch.rand(2, 3, 48, 48)).shape == (2, 32)
 
 
 def test_settings_round_trip_through_json() -> None:

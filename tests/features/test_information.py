@@ -22,7 +22,7 @@ def information(image: Picture) -> float:
     return float(frame_information(image[None])[0])
 
 
-def decoded(path: Path, *, every: int = 1) -> Picture:
+def decode_frames(path: Path, *, every: int = 1) -> Picture:
     with av.open(str(path)) as container:
         frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
     return np.stack(frames[::every]).astype(np.uint8)
@@ -102,12 +102,12 @@ def test_darkening_and_mirroring_preserve_the_information() -> None:
 def test_compression_noise_adds_no_information(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     noisy = [np.clip(generator.normal(60, 4, (144, 256, 3)), 0, 255).astype(np.uint8) for _ in range(5)]
-    images = decoded(encode(tmp_path / "noise.mp4", noisy, options={"crf": "23"}))
+    images = decode_frames(encode(tmp_path / "noise.mp4", noisy, options={"crf": "23"}))
     assert frame_information(images).max() < 0.01
 
 
 def test_information_is_computed_per_frame(tmp_path: Path) -> None:
-    images = decoded(encode(tmp_path / "a.mp4", [*pan("coffee", 3), *[plain(height=128, width=192)] * 2]))
+    images = decode_frames(encode(tmp_path / "a.mp4", [*pan("coffee", 3), *[plain(height=128, width=192)] * 2]))
     whole = frame_information(images)
     assert whole.dtype == np.float32
     assert whole.tolist() == [1, 1, 1, 0, 0]
@@ -118,14 +118,16 @@ def test_information_is_computed_per_frame(tmp_path: Path) -> None:
 @pytest.mark.thorough
 @pytest.mark.data
 def test_real_fades_have_no_information(shared_data: Path) -> None:
-    assert frame_information(decoded(shared_data / "shots" / "fades.mp4", every=20)).max() == 0
-    assert frame_information(decoded(shared_data / "videos" / "mdn" / "elf.mp4", every=60)).min() == 1
+    assert frame_information(decode_frames(shared_data / "shots" / "fades.mp4", every=20)).max() == 0
+    assert frame_information(decode_frames(shared_data / "videos" / "mdn" / "elf.mp4", every=60)).min() == 1
 
 
 # ---------------------------------------------------------------------------------------------- bars
 
 
-def boxed(image: Picture, *, top: int = 0, bottom: int = 0, left: int = 0, right: int = 0, color: int = 0) -> Picture:
+def add_bars(
+    image: Picture, *, top: int = 0, bottom: int = 0, left: int = 0, right: int = 0, color: int = 0
+) -> Picture:
     widths = ((top, bottom), (left, right), (0, 0))
     return np.pad(image, widths, constant_values=color).astype(np.uint8)
 
@@ -146,8 +148,8 @@ def scene(height: int = 128, width: int = 192, gain: float = 1.0) -> Picture:
     ],
 )
 def test_bars_survive_compression(tmp_path: Path, bars: dict[str, int], color: int) -> None:
-    frames = [boxed(frame, **bars, color=color) for frame in pan("coffee", 5, width=192, height=128)]
-    images = decoded(encode(tmp_path / "bars.mp4", frames, options={"crf": "30"}))
+    frames = [add_bars(frame, **bars, color=color) for frame in pan("coffee", 5, width=192, height=128)]
+    images = decode_frames(encode(tmp_path / "bars.mp4", frames, options={"crf": "30"}))
     height, width = images.shape[1:3]
     truth = [
         bars.get("top", 0),
@@ -164,7 +166,7 @@ def test_bars_survive_compression(tmp_path: Path, bars: dict[str, int], color: i
 
 
 def test_bars_are_exact_without_compression() -> None:
-    image = boxed(scene(), top=30, bottom=30)
+    image = add_bars(scene(), top=30, bottom=30)
     assert bar_boxes(image[None]).tolist() == [[30, 158, 0, 192]]
     assert bar_boxes(np.ascontiguousarray(image.transpose(1, 0, 2))[None]).tolist() == [[0, 192, 30, 158]]
 
@@ -180,8 +182,8 @@ def test_bars_are_exact_without_compression() -> None:
     ids=["an L of thirds", "another L", "all around", "above and below"],
 )
 def test_bars_may_be_asymmetric(bars: dict[str, int], tmp_path: Path) -> None:
-    images = decoded(
-        encode(tmp_path / "bars.mp4", [boxed(frame, **bars) for frame in pan("coffee", 3, width=192, height=128)])
+    images = decode_frames(
+        encode(tmp_path / "bars.mp4", [add_bars(frame, **bars) for frame in pan("coffee", 3, width=192, height=128)])
     )
     height, width = images.shape[1:3]
     sides = [bars.get(side, 0) for side in ("top", "bottom", "left", "right")]
@@ -192,7 +194,7 @@ def test_bars_may_be_asymmetric(bars: dict[str, int], tmp_path: Path) -> None:
 
 
 def test_gray_corner_belongs_to_the_content() -> None:
-    assert bar_boxes(boxed(scene(), top=40, left=60, color=90)[None]).tolist() == [[0, 168, 0, 252]]
+    assert bar_boxes(add_bars(scene(), top=40, left=60, color=90)[None]).tolist() == [[0, 168, 0, 252]]
 
 
 def test_dark_scenes_are_not_cropped() -> None:
@@ -216,10 +218,10 @@ def test_skies_and_gradients_are_not_cropped() -> None:
 
 
 def test_bars_must_be_uniform_and_not_too_large() -> None:
-    image = boxed(scene(), top=30, bottom=30, color=90)
+    image = add_bars(scene(), top=30, bottom=30, color=90)
     image[-30:] = (10, 200, 10)
     assert bar_boxes(image[None]).tolist() == [[0, 188, 0, 192]]
-    assert bar_boxes(boxed(scene(height=30), top=90, bottom=90)[None]).tolist() == [[0, 210, 0, 192]]
+    assert bar_boxes(add_bars(scene(height=30), top=90, bottom=90)[None]).tolist() == [[0, 210, 0, 192]]
 
 
 def test_flat_frames_have_no_bars() -> None:
@@ -240,9 +242,9 @@ def test_bars_are_detected_per_frame_in_a_batch() -> None:
 
 @pytest.mark.large
 def test_bars_are_detected_in_encoded_video(shared_data: Path) -> None:
-    images = decoded(shared_data / "videos" / "tmk" / "chair-22-sd-grey-bar.mp4", every=60)
+    images = decode_frames(shared_data / "videos" / "tmk" / "chair-22-sd-grey-bar.mp4", every=60)
     assert np.unique(bar_boxes(images), axis=0).tolist() == [[0, 720, 32, 448]]
-    images = decoded(shared_data / "shots" / "sintel_trailer.mp4", every=30)
+    images = decode_frames(shared_data / "shots" / "sintel_trailer.mp4", every=30)
     assert np.unique(bar_boxes(images), axis=0).tolist() == [[0, 204, 0, 480]]
 
 

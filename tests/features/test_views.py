@@ -119,7 +119,7 @@ def test_crops_of_a_file_are_described_at_the_requested_rate(tmp_path: Path) -> 
     assert whole.values.shape[1] == 1
 
 
-def barred(count: int) -> NDArray[np.uint8]:
+def make_pillarboxed(count: int) -> NDArray[np.uint8]:
     """Frames with 20-pixel pillars; the content is a still image with noise from (60, 60) to (108, 108)."""
     images = np.zeros((count, 120, 160, 3), np.uint8)
     images[:, :, 20:140] = noise(1, 120, 120, seed=5) // 8 + 90
@@ -128,7 +128,7 @@ def barred(count: int) -> NDArray[np.uint8]:
 
 
 def test_boxes_of_a_video_with_black_bars_are_fractions_of_the_whole_frame() -> None:
-    boxes = ViewPlan().boxes(barred(16))
+    boxes = ViewPlan().boxes(make_pillarboxed(16))
     found = [box for box in boxes[1:].tolist() if any(box)]
     assert any(box == pytest.approx([0.5, 0.5, 0.8, 0.9], abs=0.03) for box in found)
     # The content between the bars.

@@ -17,7 +17,7 @@ from vidkin.similarity import FrameFeatures
 Array = NDArray[np.floating]
 
 
-def correlated(count: int = 4000, seed: int = 0) -> NDArray[np.float32]:
+def make_samples(count: int = 4000, seed: int = 0) -> NDArray[np.float32]:
     """Samples with mean (1, 2, 3) and a strongly correlated covariance, [count, 3]."""
     mixing = np.array([[3.0, 0.0, 0.0], [1.0, 0.5, 0.0], [0.2, 0.1, 0.1]])
     values = np.random.default_rng(seed).normal(size=(count, 3)) @ mixing.T + np.array([1.0, 2.0, 3.0])
@@ -34,7 +34,7 @@ def linear(whitening: Whitening, values: Array) -> Array:
 
 
 def test_covariance_becomes_the_identity() -> None:
-    values = correlated()
+    values = make_samples()
     whitening = Whitening.fit([values], dimension=3)
     np.testing.assert_allclose(np.cov(linear(whitening, values).T, bias=True), np.eye(3), atol=2e-3, rtol=0)
     assert (whitening.eigenvalues[:-1] >= whitening.eigenvalues[1:]).all()
@@ -49,7 +49,7 @@ def test_components_of_a_diagonal_covariance_are_the_axes() -> None:
 
 
 def test_streaming_equals_one_shot() -> None:
-    values = correlated() + 1000.0  # a large mean would reveal cancellation
+    values = make_samples() + 1000.0  # a large mean would reveal cancellation
     whole = Whitening.fit([values], dimension=2)
     streamed = Whitening.fit(iter(values.reshape(400, 2, 5, 3)), dimension=2)
     np.testing.assert_allclose(streamed.mean, whole.mean, rtol=1e-6)
@@ -58,8 +58,8 @@ def test_streaming_equals_one_shot() -> None:
 
 
 def test_apply_returns_unit_vectors_and_keeps_empty_ones() -> None:
-    whitening = Whitening.fit([correlated()], dimension=2)
-    values = np.stack([correlated(5, seed=1), np.zeros((5, 3), np.float32)])
+    whitening = Whitening.fit([make_samples()], dimension=2)
+    values = np.stack([make_samples(5, seed=1), np.zeros((5, 3), np.float32)])
     result = whitening.apply(values)
     assert result.shape == (2, 5, 2)
     np.testing.assert_allclose(np.linalg.norm(result[0], axis=-1), 1, rtol=1e-6)
@@ -71,20 +71,20 @@ def test_apply_returns_unit_vectors_and_keeps_empty_ones() -> None:
 
 
 def test_empty_vectors_are_ignored_in_the_fit() -> None:
-    values = correlated()
+    values = make_samples()
     padded = np.concatenate([values, np.zeros((1000, 3))])
     np.testing.assert_allclose(Whitening.fit([padded], dimension=2).mean, Whitening.fit([values], dimension=2).mean)
 
 
 def test_scatter_and_covariance_give_the_same_whitening() -> None:
-    values = correlated(500).astype(np.float64)
+    values = make_samples(500).astype(np.float64)
     centered = values - values.mean(0)
     scatter = centered.T @ centered
     eigenvalues, vectors = (array[..., ::-1] for array in np.linalg.eigh(scatter))
     theirs = Whitening.from_eigen(values.mean(0), vectors, eigenvalues, count=500)
     ours = Whitening.from_eigen(values.mean(0), vectors, eigenvalues / 500, epsilon=1e-7 / 500)
     np.testing.assert_allclose(theirs.eigenvalues, ours.eigenvalues)
-    probe = correlated(7, seed=3)
+    probe = make_samples(7, seed=3)
     np.testing.assert_allclose(theirs.apply(probe), ours.apply(probe), atol=1e-6)
     # The published formula, applied to the eigenvalues of the scatter matrix.
     published = (probe - values.mean(0)) @ (np.diag((eigenvalues + 1e-7) ** -0.5) @ vectors.T).T
@@ -190,7 +190,7 @@ def test_invalid_whitening_files_are_refused_with_the_cause(tmp_path: Path) -> N
 
 
 def test_data_that_cannot_be_whitened_is_refused() -> None:
-    values = correlated(10)
+    values = make_samples(10)
     with pytest.raises(InvalidArgumentError, match=r"dimension must be from 1 to 3, got 4"):
         Whitening.fit([values], dimension=4)
     with pytest.raises(
@@ -209,7 +209,7 @@ def test_data_that_cannot_be_whitened_is_refused() -> None:
 
 
 def test_invalid_pairs_are_refused() -> None:
-    values = correlated(10)
+    values = make_samples(10)
     with pytest.raises(InvalidArgumentError, match="the arrays of every pair are equal"):
         Whitening.fit_pairs([(values, values)], dimension=1)
     with pytest.raises(InvalidArgumentError, match=r"the same shape, got \[10, 3\] and \[5, 3\]"):

@@ -59,7 +59,7 @@ def state(folder: Path) -> dict[str, tuple[bytes, int, bool]]:
     }
 
 
-def moved(folder: Path, plan: DuplicatePlan, tmp_path: Path, **options: object) -> Journal:
+def move_files(folder: Path, plan: DuplicatePlan, tmp_path: Path, **options: object) -> Journal:
     journal = Journal(tmp_path / "log")
     actions = carry_out(plan, journal, folder=tmp_path / "away", **options)  # type: ignore[arg-type]
     assert [action.outcome for action in actions] == ["removed"]
@@ -70,7 +70,7 @@ def moved(folder: Path, plan: DuplicatePlan, tmp_path: Path, **options: object) 
 @pytest.mark.parametrize("link", ["", "hard", "symbolic"])
 def test_files_are_moved_and_restored(folder: Path, plan: DuplicatePlan, tmp_path: Path, link: str) -> None:
     before = state(folder)
-    journal = moved(folder, plan, tmp_path, link=link)
+    journal = move_files(folder, plan, tmp_path, link=link)
     spare = folder / "spare.mp4"
     if link:
         assert spare.read_bytes() == b"the best" * 9
@@ -195,7 +195,7 @@ def test_plan_file_can_be_edited_by_hand(plan: DuplicatePlan, tmp_path: Path) ->
 
 def test_truncated_log_is_read_up_to_the_truncated_line(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     before = state(folder)
-    journal = moved(folder, plan, tmp_path)
+    journal = move_files(folder, plan, tmp_path)
     lines = journal.path.read_text().splitlines()
     assert [json.loads(line)["state"] for line in lines] == ["begun", "done"]
     # The power failed after the move, while the second line was being written.
@@ -208,7 +208,7 @@ def test_truncated_log_is_read_up_to_the_truncated_line(folder: Path, plan: Dupl
 
 
 def test_undo_does_not_overwrite_a_new_file_at_the_old_path(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
-    journal = moved(folder, plan, tmp_path)
+    journal = move_files(folder, plan, tmp_path)
     (folder / "spare.mp4").write_bytes(b"new")
     (action,) = undo_plan(journal)
     assert (action.outcome, action.cause) == ("skipped", "there is another file in its place")
@@ -321,7 +321,7 @@ def test_file_in_the_way_is_kept_even_if_its_content_is_the_same(
 def test_file_that_cannot_be_restored_stays_in_its_new_folder(
     folder: Path, plan: DuplicatePlan, tmp_path: Path
 ) -> None:
-    journal = moved(folder, plan, tmp_path)
+    journal = move_files(folder, plan, tmp_path)
     folder.rename(tmp_path / "renamed")
     folder.write_bytes(b"a file where the folder was")
     (action,) = undo_plan(journal)

@@ -151,7 +151,7 @@ def test_plan_cannot_name_a_companion_of_another_file(
         read_plan(tmp_path / "plan.json")
 
 
-def planned(folder: Path, *others: str) -> DuplicatePlan:
+def make_plan(folder: Path, *others: str) -> DuplicatePlan:
     members = [
         DuplicateMember(str(folder / name), 0.9, 8, 8, 20.0, 9, name == "best.mp4") for name in ("best.mp4", *others)
     ]
@@ -162,7 +162,7 @@ def test_concurrent_plans_cannot_move_files_that_the_other_plan_keeps(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two users: while one process has read both files of a pair, the other process moves neither."""
-    one = planned(folder, "spare.mp4")
+    one = make_plan(folder, "spare.mp4")
     members = [DuplicateMember(str(folder / name), 0.9, 8, 8, 20.0, 9, name[0] == "s") for name in NAMES[:2]]
     other = plan_removal([proven_group(tuple(members))])
     seen: list[list[FileAction]] = []

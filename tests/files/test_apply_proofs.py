@@ -49,7 +49,7 @@ def plan(members: tuple[DuplicateMember, ...]) -> DuplicatePlan:
     return plan_removal([proven_group(members[:2], "best frames")])
 
 
-def applied(plan: DuplicatePlan, folder: Path, **options: Any) -> FileAction:
+def apply_plan(plan: DuplicatePlan, folder: Path, **options: Any) -> FileAction:
     (action,) = carry_out(plan, Journal(folder.parent / "log"), folder=folder.parent / "away", **options)
     assert (folder / "spare.mp4").exists() == (action.outcome != "removed")
     return action
@@ -108,7 +108,7 @@ def test_accepted_findings_are_stored_in_the_plan_file(tmp_path: Path, folder: P
     read = read_plan(tmp_path / "plan.json")
     assert read == plan
     assert read.groups[0].remove[0].accepted == ("50 frames a second, the kept file has 25",)
-    assert applied(read, folder, prove=lambda kept, removed: proof).outcome == "removed"
+    assert apply_plan(read, folder, prove=lambda kept, removed: proof).outcome == "removed"
 
 
 def test_apply_repeats_the_proof_of_each_file_in_a_plan_file(plan: DuplicatePlan, folder: Path) -> None:
@@ -117,7 +117,7 @@ def test_apply_repeats_the_proof_of_each_file_in_a_plan_file(plan: DuplicatePlan
     def prove(kept: str, removed: str) -> Proof:
         return replace(proof_of(kept, removed), findings=(finding,))
 
-    action = applied(plan, folder, prove=prove)
+    action = apply_plan(plan, folder, prove=prove)
     assert (action.outcome, action.cause) == ("skipped", finding.text)
 
 
@@ -131,7 +131,7 @@ def test_plan_can_accept_a_property_but_not_lost_frames(plan: DuplicatePlan, fol
     def prove(kept: str, removed: str) -> Proof:
         return replace(proof_of(kept, removed), findings=(finding,))
 
-    action = applied(replace(plan, groups=(replace(group, remove=(listed,)),)), folder, prove=prove)
+    action = apply_plan(replace(plan, groups=(replace(group, remove=(listed,)),)), folder, prove=prove)
     assert action.outcome == ("removed" if kind == "frame-rate" else "skipped")
 
 
@@ -142,7 +142,7 @@ def test_identical_files_are_not_decoded(plan: DuplicatePlan, folder: Path) -> N
     (folder / "spare.mp4").write_bytes((folder / "best.mp4").read_bytes())
     keep, same = (FileState.of(str(folder / f"{name}.mp4")) for name in ("best", "spare"))
     same_plan = DuplicatePlan((PlannedGroup(keep, "", (same,)),))
-    assert applied(same_plan, folder, prove=refuse).outcome == "removed"
+    assert apply_plan(same_plan, folder, prove=refuse).outcome == "removed"
 
 
 def test_each_pair_is_proven_before_its_file_is_moved(plan: DuplicatePlan, folder: Path) -> None:
@@ -152,7 +152,7 @@ def test_each_pair_is_proven_before_its_file_is_moved(plan: DuplicatePlan, folde
         asked.append((kept, removed))
         return proof_of(kept, removed)
 
-    assert applied(plan, folder, prove=prove).outcome == "removed"
+    assert apply_plan(plan, folder, prove=prove).outcome == "removed"
     assert asked == [(str(folder / "best.mp4"), str(folder / "spare.mp4"))]
 
 
@@ -175,5 +175,5 @@ def test_each_pair_is_proven_before_its_file_is_moved(plan: DuplicatePlan, folde
 def test_file_stays_if_its_proof_fails(
     plan: DuplicatePlan, folder: Path, prove: Callable[[str, str], Proof], cause: str
 ) -> None:
-    action = applied(plan, folder, prove=prove)
+    action = apply_plan(plan, folder, prove=prove)
     assert (action.outcome, action.cause) == ("skipped", cause)

@@ -22,14 +22,14 @@ def gray(image: NDArray[np.uint8]) -> Images:
     return np.asarray(PILImage.fromarray(image).convert("L"), np.float32)
 
 
-def resized(images: Images, width: int, height: int) -> Images:
+def resize_images(images: Images, width: int, height: int) -> Images:
     return np.stack([
         np.asarray(PILImage.fromarray(image).resize((width, height), PILImage.Resampling.BOX)) for image in images
     ])  # fmt: skip
 
 
 WHOLE = frames()
-SMALL = resized(WHOLE, 96, 54)
+SMALL = resize_images(WHOLE, 96, 54)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ SMALL = resized(WHOLE, 96, 54)
 )
 def test_crop_is_found_at_its_position(box: tuple[int, int, int, int], scale: float) -> None:
     left, top, right, bottom = box
-    cut = resized(WHOLE[:, top:bottom, left:right], 96, 54)
+    cut = resize_images(WHOLE[:, top:bottom, left:right], 96, 54)
     alignment, agreement = align_frames(cut, SMALL)
     assert agreement > 0.95
     assert alignment.scale == pytest.approx((scale, (bottom - top) / 108), abs=0.015)

@@ -153,14 +153,14 @@ def with_cover(frames: Sequence[Image]) -> list[Image]:
     return result
 
 
-def subtitled(text: str, frames: Sequence[Image]) -> list[Image]:
+def add_subtitle(text: str, frames: Sequence[Image]) -> list[Image]:
     """Add a subtitle line from 3 to 5 s with 4 % of the frame height."""
     return [*frames[:30], *draw_text(frames[30:50], text, size=0.04), *frames[50:]]
 
 
 MARKS: dict[str, Callable[[Sequence[Image]], list[Image]]] = {
     "caption": partial(draw_text, text="BREAKING NEWS", size=0.1),
-    "subtitles": partial(subtitled, "I never said that she was there."),
+    "subtitles": partial(add_subtitle, "I never said that she was there."),
     "logo": with_logo,
     "face": with_face,
     "cover": with_cover,
@@ -182,8 +182,8 @@ def test_overlay_on_a_smaller_copy_is_found(source: Path, tmp_path: Path) -> Non
 
 
 def test_same_film_with_subtitles_in_another_language_is_not_a_copy(tmp_path: Path) -> None:
-    one = write(tmp_path / "one.mp4", subtitled("I never said that she was there.", FILM))
-    two = write(tmp_path / "two.mp4", subtitled("Nunca dije que estuviera.", FILM))
+    one = write(tmp_path / "one.mp4", add_subtitle("I never said that she was there.", FILM))
+    two = write(tmp_path / "two.mp4", add_subtitle("Nunca dije que estuviera.", FILM))
     assert "lower part differs" in summarize(compare(one, two, [segment(LENGTH)]).findings)
 
 
@@ -271,7 +271,7 @@ def by_matrix_of_709(frames: Sequence[Image]) -> list[Image]:
     return [np.clip(np.rint(frame @ matrix.T), 0, 255).astype(np.uint8) for frame in frames]
 
 
-def tinted(frames: Sequence[Image]) -> list[Image]:
+def tint(frames: Sequence[Image]) -> list[Image]:
     """Tint parts of the frames red and green with equal brightness, which tone curves cannot undo."""
     copies = [frame.copy() for frame in frames]
     for frame in copies:
@@ -282,7 +282,7 @@ def tinted(frames: Sequence[Image]) -> list[Image]:
 
 @pytest.mark.parametrize("kept_is_converted", [True, False])
 def test_copy_with_another_color_matrix_is_proven(tmp_path: Path, kept_is_converted: bool) -> None:
-    frames = tinted(to_gray(FILM[:50]))
+    frames = tint(to_gray(FILM[:50]))
     plain = write(tmp_path / "plain.mp4", frames)
     converted = write(tmp_path / "converted.mp4", by_matrix_of_709(frames))
     pair = (converted, plain) if kept_is_converted else (plain, converted)
@@ -291,7 +291,7 @@ def test_copy_with_another_color_matrix_is_proven(tmp_path: Path, kept_is_conver
 
 
 def test_copy_in_other_colors_is_not_mistaken_for_another_color_matrix(tmp_path: Path) -> None:
-    frames = tinted(to_gray(FILM[:50]))
+    frames = tint(to_gray(FILM[:50]))
     other = [frame.copy() for frame in frames]
     for frame in other:
         frame[: HEIGHT // 4, : WIDTH // 4] = frame[: HEIGHT // 4, : WIDTH // 4, ::-1]

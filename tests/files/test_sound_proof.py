@@ -46,7 +46,7 @@ def write(path: Path, *tracks: Samples, codec: str = "aac", bit_rate: int = 64_0
     return write_sounds(path, tracks, pictures="coffee", is_still=True, codec=codec, bit_rate=bit_rate, **more)  # type: ignore[arg-type]
 
 
-def replaced(samples: Samples, start: float, end: float, other: Samples | float) -> Samples:
+def replace_samples(samples: Samples, start: float, end: float, other: Samples | float) -> Samples:
     """Replace the samples between two times with other sound."""
     changed = samples.copy()
     part = slice(round(start * RATE), round(end * RATE))
@@ -94,7 +94,7 @@ def test_noticeable_delay_is_a_loss(tmp_path: Path, original: Path) -> None:
 @pytest.mark.parametrize("length", [0.5, 1.0, 2.0, 5.0])
 @pytest.mark.parametrize("start", [0.0, 4.3])
 def test_replaced_sound_is_found(tmp_path: Path, original: Path, length: float, start: float) -> None:
-    kept = write(tmp_path / "kept.mkv", replaced(MUSIC, start, start + length, tune(SECONDS, seed=2)))
+    kept = write(tmp_path / "kept.mkv", replace_samples(MUSIC, start, start + length, tune(SECONDS, seed=2)))
     (finding,) = prove_sound(kept, original, WHOLE)
     assert "its sound is different" in finding.text
     assert finding.start == pytest.approx(start, abs=0.3)
@@ -103,14 +103,14 @@ def test_replaced_sound_is_found(tmp_path: Path, original: Path, length: float, 
 
 @pytest.mark.parametrize("length", [0.5, 2.0])
 def test_muted_segment_is_found(tmp_path: Path, original: Path, length: float) -> None:
-    kept = write(tmp_path / "kept.mkv", replaced(MUSIC, 5.1, 5.1 + length, 0.0))
+    kept = write(tmp_path / "kept.mkv", replace_samples(MUSIC, 5.1, 5.1 + length, 0.0))
     (finding,) = prove_sound(kept, original, WHOLE)
     assert "is silent in the kept file" in finding.text
     assert finding.start == pytest.approx(5.1, abs=0.3)
 
 
 def test_voice_over_music_is_found(tmp_path: Path, original: Path) -> None:
-    spoken = MUSIC + replaced(np.zeros_like(MUSIC), 3.0, 5.0, voice(SECONDS, seed=1))
+    spoken = MUSIC + replace_samples(np.zeros_like(MUSIC), 3.0, 5.0, voice(SECONDS, seed=1))
     kept = write(tmp_path / "kept.mkv", spoken)
     (finding,) = prove_sound(kept, original, WHOLE)
     # The voice pauses here.
@@ -199,7 +199,8 @@ def test_sound_sped_up_together_with_its_pitch_is_proven(tmp_path: Path, origina
 def test_sound_before_the_first_frame_is_compared(tmp_path: Path) -> None:
     """In both files, the frames begin 2 s after the sound."""
     early = [
-        late_frames(tmp_path / f"{n}.mkv", samples) for n, samples in enumerate((MUSIC, replaced(MUSIC, 0, 1.5, 0.0)))
+        late_frames(tmp_path / f"{n}.mkv", samples)
+        for n, samples in enumerate((MUSIC, replace_samples(MUSIC, 0, 1.5, 0.0)))
     ]
     time_map = [TimeStretch(0.0, SECONDS - 2, 0.0)]
     assert prove_sound(early[0], early[1], time_map) == ()

@@ -20,7 +20,7 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [video(folder / f"{seed}.mp4", seed=seed) for seed in range(5)]
 
 
-def opened(tmp_path: Path) -> Index:
+def open_index(tmp_path: Path) -> Index:
     return Index.open(tmp_path / "i", extractor="classical", create=True)
 
 
@@ -54,7 +54,7 @@ USES: dict[str, Callable[[Index, Path], object]] = {
 
 
 def test_every_use_of_a_closed_index_raises_an_error(tmp_path: Path, clips: list[Path]) -> None:
-    index = opened(tmp_path)
+    index = open_index(tmp_path)
     index.add(clips[:2], executor=SerialExecutor(index.worker_spec))
     assert index.search(clips[0])[0].path == str(clips[0])
     store = index.store
@@ -68,12 +68,12 @@ def test_every_use_of_a_closed_index_raises_an_error(tmp_path: Path, clips: list
         store.recover()
     assert repr(index) == f"Index({str(tmp_path / 'i')!r}, extractor='classical', closed)"
     index.close()
-    with opened(tmp_path) as again:
+    with open_index(tmp_path) as again:
         assert len(again) == 2
 
 
 def test_closing_stops_an_add_in_another_thread_and_keeps_complete_videos(tmp_path: Path, clips: list[Path]) -> None:
-    index = opened(tmp_path)
+    index = open_index(tmp_path)
     first, raised = threading.Event(), []
 
     def note(progress: Progress) -> None:
@@ -92,7 +92,7 @@ def test_closing_stops_an_add_in_another_thread_and_keeps_complete_videos(tmp_pa
     index.close()
     thread.join(60)
     assert not thread.is_alive()
-    with opened(tmp_path) as again:
+    with open_index(tmp_path) as again:
         assert raised or len(again) == 5  # it may have finished before
         assert len(again) >= 1
         again.add(clips, executor=SerialExecutor(again.worker_spec))
@@ -101,16 +101,16 @@ def test_closing_stops_an_add_in_another_thread_and_keeps_complete_videos(tmp_pa
 
 
 def test_add_stops_if_its_progress_callback_closes_the_index(tmp_path: Path, clips: list[Path]) -> None:
-    index = opened(tmp_path)
+    index = open_index(tmp_path)
     with pytest.raises(IndexClosedError, match="was closed"):
         index.add(clips, executor=SerialExecutor(index.worker_spec), on_progress=lambda _: index.close())
-    with opened(tmp_path) as again:
+    with open_index(tmp_path) as again:
         assert again.add(clips, executor=SerialExecutor(again.worker_spec)).broken == ()
         assert len(again) == 5
 
 
 def test_adds_in_two_threads_run_one_after_the_other(tmp_path: Path, clips: list[Path]) -> None:
-    with opened(tmp_path) as index:
+    with open_index(tmp_path) as index:
         reports = []
 
         def add(files: list[Path]) -> None:
@@ -126,12 +126,15 @@ def test_adds_in_two_threads_run_one_after_the_other(tmp_path: Path, clips: list
 
 
 def test_error_for_a_lock_held_by_this_process_says_so(tmp_path: Path, clips: list[Path]) -> None:
-    with opened(tmp_path) as index, index.place.exclusive():
-        other = opened(tmp_path)
+    with open_index(tmp_path) as index, index.place.exclusive():
+        other = open_index(tmp_path)
         with pytest.raises(CollectionLockedError, match="is being written to by this process since"):
             other.remove(clips[0])
 
 
 def test_pickling_an_index_says_how_to_open_it_in_another_process(tmp_path: Path) -> None:
-    with opened(tmp_path) as index, pytest.raises(InvalidArgumentError, match=r"open it there: vidkin\.Index\.open\("):
+    with (
+        open_index(tmp_path) as index,
+        pytest.raises(InvalidArgumentError, match=r"open it there: vidkin\.Index\.open\("),
+    ):
         pickle.dumps(index)

@@ -103,7 +103,7 @@ class Watching:
 
 
 @contextmanager
-def watched(index: Path, folder: Path, *, prune: bool = False) -> Iterator[Watching]:
+def watch_folder(index: Path, folder: Path, *, prune: bool = False) -> Iterator[Watching]:
     watching, stop = Watching(), threading.Event()
     errors: list[BaseException] = []
 
@@ -139,7 +139,7 @@ def test_added_growing_moved_and_deleted_files_are_followed(index: Path, tmp_pat
     first = video(tmp_path / "first.mp4", seed=1)
     content = video(tmp_path.parent / f"{tmp_path.name}-source.mp4", seed=2).read_bytes()
     (tmp_path / "broken.mp4").write_bytes(b"\0" * 1000)
-    with watched(index, tmp_path) as watching:
+    with watch_folder(index, tmp_path) as watching:
         watching.wait_for(lambda reports: reports)
         assert (watching.paths("added"), watching.paths("broken")) == (["first.mp4"], ["broken.mp4"])
         # Copying takes longer than the settling period.
@@ -177,7 +177,7 @@ def test_watch_with_prune_removes_deleted_files_and_waits_for_the_lock(
     monkeypatch.setattr("vidkin.index.watch._LOCKED_PAUSE", 0.2)
     folder = tmp_path / "videos"
     paths = [video(folder / f"{seed}.mp4", seed=seed) for seed in range(2)]
-    with watched(index, folder, prune=True) as watching:
+    with watch_folder(index, folder, prune=True) as watching:
         watching.wait_for(lambda _: len(watching.paths("added")) == 2)
         with Index.open(index) as other, other.place.exclusive(5):
             paths[0].unlink()
@@ -194,7 +194,7 @@ def test_watch_with_prune_keeps_videos_on_a_temporarily_unmounted_share(index: P
     folder = tmp_path / "videos"
     for seed in range(2):
         video(folder / f"{seed}.mp4", seed=seed)
-    with watched(index, folder, prune=True) as watching:
+    with watch_folder(index, folder, prune=True) as watching:
         watching.wait_for(lambda _: len(watching.paths("added")) == 2)
         for path in folder.iterdir():
             shutil.move(path, tmp_path)
@@ -211,7 +211,7 @@ def test_folder_that_is_deleted_and_created_again_is_followed(index: Path, tmp_p
     content = video(tmp_path.parent / f"{tmp_path.name}-source.mp4", seed=2).read_bytes()
     folder = tmp_path / "videos"
     video(folder / "first.mp4", seed=1)
-    with watched(index, folder) as watching:
+    with watch_folder(index, folder) as watching:
         watching.wait_for(lambda reports: reports)
         shutil.rmtree(folder)
         time.sleep(1.0)
@@ -238,7 +238,7 @@ def test_growing_file_triggers_no_scans(index: Path, tmp_path: Path, monkeypatch
         return scan(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr("vidkin.index.watch.scan", counted)
-    with watched(index, folder) as watching:
+    with watch_folder(index, folder) as watching:
         watching.wait_for(lambda reports: reports)
         part = folder / "film.mp4.part"
         with (folder / "film.mp4").open("wb") as file:

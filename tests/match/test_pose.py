@@ -66,7 +66,7 @@ def thumbnails(frames: Frames) -> Frames:
     return make_thumbnails(look_at(frames).luma, np.array([WHOLE], np.float32))[:, 0]
 
 
-def posed(pose: Pose, frames: Frames) -> Frames:
+def apply_pose(pose: Pose, frames: Frames) -> Frames:
     return np.ascontiguousarray(pose.apply(frames)).astype(np.uint8)
 
 
@@ -96,7 +96,7 @@ def bars(frames: Frames) -> Frames:
 @pytest.mark.parametrize("name", ["astronaut", "coffee", "chelsea", "rocket"])
 def test_pose_of_an_edited_copy_is_found(name: str, edit: Callable[[Frames], Frames] | None, pose: Pose) -> None:
     frames = footage(name)
-    copy = posed(pose, edit(frames) if edit else frames)
+    copy = apply_pose(pose, edit(frames) if edit else frames)
     assert find_pose(thumbnails(frames), thumbnails(copy)) == pose
     assert find_pose(thumbnails(copy), thumbnails(frames)) == pose.inverse
 

@@ -12,7 +12,7 @@ from vidkin.media.stored_pictures import StoredPictures
 GROUP = (0, 4, 1, 2, 3, 7, 5, 6)
 
 
-def stored(*, is_mixable: bool = True, barriers: tuple[int, ...] = ()) -> StoredPictures:
+def make_pictures(*, is_mixable: bool = True, barriers: tuple[int, ...] = ()) -> StoredPictures:
     ranks = np.array([*GROUP, *(8 + rank for rank in GROUP)], np.int64)
     return StoredPictures(
         ordinals=np.arange(16),
@@ -39,18 +39,18 @@ def stored(*, is_mixable: bool = True, barriers: tuple[int, ...] = ()) -> Stored
 def test_pieces_are_divided_into_copied_and_encoded_segments(
     start: int, end: int, stretches: list[tuple[int, int, bool]]
 ) -> None:
-    assert plan_piece(stored(), start, end) == [PieceStretch(*stretch) for stretch in stretches]
+    assert plan_piece(make_pictures(), start, end) == [PieceStretch(*stretch) for stretch in stretches]
 
 
 def test_everything_is_encoded_if_frames_cannot_be_mixed_or_copied() -> None:
-    assert plan_piece(stored(is_mixable=False), 3, 13) == [PieceStretch(3, 13, False)]
-    assert plan_piece(stored(is_mixable=False), 8, 13) == [PieceStretch(8, 13, True)]
+    assert plan_piece(make_pictures(is_mixable=False), 3, 13) == [PieceStretch(3, 13, False)]
+    assert plan_piece(make_pictures(is_mixable=False), 8, 13) == [PieceStretch(8, 13, True)]
     assert plan_piece(None, 8, 13) == [PieceStretch(8, 13, False)]
 
 
 def test_hidden_packets_are_not_copied() -> None:
     """A hidden packet before frame 5 ends the copied segment; copying resumes at the next group."""
-    assert plan_piece(stored(barriers=(5,)), 0, 16) == [
+    assert plan_piece(make_pictures(barriers=(5,)), 0, 16) == [
         PieceStretch(0, 5, True),
         PieceStretch(5, 8, False),
         PieceStretch(8, 16, True),

@@ -22,7 +22,7 @@ from vidkin.models.export import write_graph
 KINDS = ["clip", "image", "c3d"]
 
 
-def made(kind: str) -> Encoder:
+def make_model(kind: str) -> Encoder:
     """A model with few frames, because exporters unroll recurrent networks."""
     return small(kind, frames=3)
 
@@ -45,7 +45,7 @@ def expected(model: Encoder, inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
 @pytest.mark.large
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_torch_program_gives_the_same_results(kind: str, tmp_path: Path) -> None:
-    model = made(kind).train()
+    model = make_model(kind).train()
     model.class_names = ("a", "b")
     path = export_model(model, tmp_path / "model.pt2", format="torch")
     assert model.training  # unchanged by the export
@@ -68,7 +68,7 @@ def test_onnx_gives_the_same_results(kind: str, tmp_path: Path) -> None:
         import onnxruntime
     except ImportError as error:
         missing_part(f"{error.name} is not installed")
-    model = made(kind)
+    model = make_model(kind)
     path = export_model(model, tmp_path / "model.onnx")
     assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
     session = onnxruntime.InferenceSession(path)

@@ -19,7 +19,7 @@ from vidkin.media import FramePlanes, write_video
 from vidkin.shots import DetectedCuts, PlanesDetector, detect, open_detector
 
 
-def opened(name: str = "cuts") -> PlanesDetector:
+def open_planes_detector(name: str = "cuts") -> PlanesDetector:
     detector = open_detector(name)
     assert isinstance(detector, PlanesDetector)
     return detector
@@ -27,20 +27,20 @@ def opened(name: str = "cuts") -> PlanesDetector:
 
 def planes(count: int, *, seed: int = 0) -> FramePlanes:
     """A random still image, repeated."""
-    height, width = opened().grid
+    height, width = open_planes_detector().grid
     random = np.random.default_rng(seed)
     blocks = random.integers(16, 236, (1, height // 4, width // 4), np.uint8)
     luma = blocks.repeat(4, 1).repeat(4, 2).repeat(count, 0)
     return FramePlanes(luma, np.full((count, 2, height // 2, width // 2), 128, np.uint8), np.arange(count) / 25)
 
 
-def joined(*parts: FramePlanes) -> FramePlanes:
+def concatenate_planes(*parts: FramePlanes) -> FramePlanes:
     luma, chroma = (np.concatenate([getattr(part, name) for part in parts]) for name in ("luma", "chroma"))
     return FramePlanes(luma, chroma, np.arange(len(luma)) / 25)
 
 
 def detect_in(film: FramePlanes, *, block: int = 1000) -> DetectedCuts:
-    detector = opened()
+    detector = open_planes_detector()
     for start in range(0, len(film), block):
         detector.push_planes(film[start : start + block])
     return detector.finish()
@@ -52,7 +52,7 @@ def cuts_of(film: FramePlanes) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize(("length", "cut"), [(3, 2), (7, 2), (15, 13), (200, 100)])
 def test_cut_is_found_anywhere_in_a_film_of_any_length(length: int, cut: int) -> None:
-    film = joined(planes(cut, seed=1), planes(length - cut, seed=2))
+    film = concatenate_planes(planes(cut, seed=1), planes(length - cut, seed=2))
     ((frame, kind),) = cuts_of(film)
     assert frame == cut
     assert kind == "hard" or (kind == "jump" and length < 7)  # two or three frames are too few to tell the kinds apart
@@ -60,12 +60,12 @@ def test_cut_is_found_anywhere_in_a_film_of_any_length(length: int, cut: int) ->
 
 def test_still_or_missing_frames_have_no_cuts() -> None:
     assert cuts_of(planes(1)) == []
-    assert opened().finish().cuts == ()
+    assert open_planes_detector().finish().cuts == ()
     assert cuts_of(planes(150)) == []
 
 
 def test_size_of_pushed_blocks_does_not_matter() -> None:
-    film = joined(*(planes(count, seed=count) for count in (70, 410, 360, 500)))
+    film = concatenate_planes(*(planes(count, seed=count) for count in (70, 410, 360, 500)))
     whole, divided = detect_in(film, block=len(film)), detect_in(film, block=37)
     assert [cut.frame for cut in whole.cuts] == [70, 480, 840]
     assert whole.cuts == divided.cuts
@@ -125,10 +125,10 @@ def test_another_network_file_can_be_used(tmp_path: Path) -> None:
         shutil.copy(shipped / f"shots.{ending}", tmp_path / f"other.{ending}")
     notes = json.loads((tmp_path / "other.json").read_text())
     assert notes["provenance"]["made_by"].startswith("python -m vidkin_research.cut_network train")
-    film = joined(planes(20, seed=1), planes(20, seed=2))
+    film = concatenate_planes(planes(20, seed=1), planes(20, seed=2))
 
     def frames() -> list[int]:
-        detector = opened(f"cuts?network={tmp_path / 'other.onnx'}")
+        detector = open_planes_detector(f"cuts?network={tmp_path / 'other.onnx'}")
         detector.push_planes(film)
         return [cut.frame for cut in detector.finish().cuts]
 

@@ -42,7 +42,7 @@ def variable(path: Path, film: list[Image]) -> Path:
     return encode(path, [film[TIMES_AS_MANY * n] for n in kept], rate=RATE, times=times)
 
 
-def interlaced(path: Path, film: list[Image]) -> Path:
+def write_interlaced(path: Path, film: list[Image]) -> Path:
     """Interlace frames; the lower field is half a frame later than the upper one."""
     woven = []
     for upper, lower in zip(film[::TIMES_AS_MANY], film[TIMES_AS_MANY // 2 :: TIMES_AS_MANY], strict=True):
@@ -53,7 +53,7 @@ def interlaced(path: Path, film: list[Image]) -> Path:
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("version", [usual, ten_bits, fast, variable, interlaced])
+@pytest.mark.parametrize("version", [usual, ten_bits, fast, variable, write_interlaced])
 def test_every_version_of_a_film_has_the_same_cuts(
     version: Callable[[Path, list[Image]], Path], film: list[Image], tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ from vidkin.similarity.sound import (
 )
 
 
-def described(samples: Samples, *, first: int = 0, pieces: int = 1) -> SoundFeatures:
+def describe(samples: Samples, *, first: int = 0, pieces: int = 1) -> SoundFeatures:
     """Compute the landmarks of samples pushed in this many chunks."""
     describer = SoundDescriber()
     for part in np.array_split(samples, pieces):
@@ -38,7 +38,7 @@ def heard(seconds: float, seed: int) -> Samples:
 
 
 def test_identical_sound_scores_1_over_its_full_length() -> None:
-    sound = described(heard(12, 1))
+    sound = describe(heard(12, 1))
     result = compare_sounds(sound, sound)
     assert result.score == pytest.approx(1.0, abs=0.001)
     (segment,) = result.segments
@@ -47,14 +47,14 @@ def test_identical_sound_scores_1_over_its_full_length() -> None:
 
 
 def test_different_tunes_do_not_match() -> None:
-    assert compare_sounds(described(heard(20, 1)), described(heard(20, 2))).score < 0.2
+    assert compare_sounds(describe(heard(20, 1)), describe(heard(20, 2))).score < 0.2
 
 
 def test_excerpt_under_noise_is_located_to_a_fiftieth_of_a_second() -> None:
     whole = heard(30, 3)
     excerpt = whole[round(11.37 * SOUND_RATE) : round(17.37 * SOUND_RATE)]
     noisy = excerpt + noise(6, seed=1, level=0.3 * float(excerpt.std()), rate=SOUND_RATE)
-    result = compare_sounds(described(noisy), described(whole))
+    result = compare_sounds(describe(noisy), describe(whole))
     assert result.score >= 0.7
     assert result.segments[0].target_start - result.segments[0].query_start == pytest.approx(11.37, abs=0.02)
 
@@ -64,11 +64,11 @@ def test_changed_tape_speed_is_found(speed: float) -> None:
     whole = heard(24, 4)
     places = np.arange(0, len(whole) - 1, speed)
     faster = np.interp(places, np.arange(len(whole)), whole).astype(np.float32)
-    result = compare_sounds(described(faster), described(whole))
+    result = compare_sounds(describe(faster), describe(whole))
     assert result.score >= 0.7
     assert result.segments[0].speed == pytest.approx(speed, rel=0.003)
     # The reverse comparison, whose query has more landmarks per second of this recording.
-    back = compare_sounds(described(whole), described(faster))
+    back = compare_sounds(describe(whole), describe(faster))
     assert back.score == pytest.approx(result.score, abs=0.05)
     assert back.segments[0].speed == pytest.approx(1 / speed, rel=0.003)
     assert back.segments[0].query_end == pytest.approx(result.segments[0].target_end, abs=0.3)
@@ -76,29 +76,29 @@ def test_changed_tape_speed_is_found(speed: float) -> None:
 
 def test_both_of_two_mixed_sounds_are_found() -> None:
     one, other = heard(15, 5), heard(15, 6)
-    both = described(one + other)
-    assert compare_sounds(described(one), both).score >= 0.7
-    assert compare_sounds(described(other), both).score >= 0.7
+    both = describe(one + other)
+    assert compare_sounds(describe(one), both).score >= 0.7
+    assert compare_sounds(describe(other), both).score >= 0.7
 
 
 def test_silence_has_no_landmarks_and_matches_nothing() -> None:
-    silence = described(np.zeros(5 * SOUND_RATE, np.float32))
+    silence = describe(np.zeros(5 * SOUND_RATE, np.float32))
     assert len(silence) == 0
     assert silence.length == 5.0
-    assert compare_sounds(silence, described(heard(5, 1))).score == 0.0
+    assert compare_sounds(silence, describe(heard(5, 1))).score == 0.0
 
 
 def test_landmarks_do_not_depend_on_the_chunks_of_samples() -> None:
     samples = heard(75, 7)
-    whole, pieces = described(samples), described(samples, pieces=97)
+    whole, pieces = describe(samples), describe(samples, pieces=97)
     assert np.array_equal(whole.times, pieces.times)
     assert np.array_equal(whole.pitches, pieces.pitches)
 
 
 def test_block_boundaries_do_not_change_landmarks() -> None:
     samples = heard(90, 8)
-    moved = described(np.concatenate([np.zeros(10 * SOUND_RATE, np.float32), samples]))
-    plain = described(samples)
+    moved = describe(np.concatenate([np.zeros(10 * SOUND_RATE, np.float32), samples]))
+    plain = describe(samples)
     shifted = plain.codes + 128 * round(10 * STEPS_A_SECOND)
     assert np.isin(shifted, moved.codes).mean() > 0.98
 
@@ -116,13 +116,13 @@ def test_late_start_and_gap_are_reflected_in_the_times() -> None:
 
 
 def test_landmarks_take_at_most_3_mb_per_hour() -> None:
-    sound = described(heard(60, 10))
+    sound = describe(heard(60, 10))
     assert len(sound) * 4 * 60 < 500_000
     assert len(pair_keys(sound)[0][0]) * 4 * 60 < 1_000_000
 
 
 def test_table_finds_the_track_of_an_excerpt() -> None:
-    tracks = [described(heard(20, seed)) for seed in range(20, 30)]
+    tracks = [describe(heard(20, seed)) for seed in range(20, 30)]
     table = PairTable.of(tracks)
     lines = table.lines(tracks[6].between(8, 14), limit=5)
     scores = {
@@ -134,7 +134,7 @@ def test_table_finds_the_track_of_an_excerpt() -> None:
 
 
 def test_table_with_wrong_offsets_is_refused() -> None:
-    table = PairTable.of([described(heard(5, 1))])
+    table = PairTable.of([describe(heard(5, 1))])
     table.check()
     offsets = table.offsets.copy()
     offsets[100] = 2**31
@@ -144,7 +144,7 @@ def test_table_with_wrong_offsets_is_refused() -> None:
 
 def test_combined_tables_find_the_same_lines_as_one_table() -> None:
     """This includes tables whose tracks are in another order or partly left out."""
-    tracks = [described(heard(20, seed)) for seed in range(40, 47)]
+    tracks = [describe(heard(20, seed)) for seed in range(40, 47)]
     whole = PairTable.of(tracks[:6])
     parts = PairTables.of(
         [

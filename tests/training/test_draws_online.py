@@ -17,7 +17,7 @@ TWO_LEVELS = torch.tensor([[row // 8, row // 4] for row in range(16)])
 ONE_LEVEL = torch.tensor([[row // 8, row // 8] for row in range(16)])
 
 
-def drawn(
+def sample_triplets(
     labels: torch.Tensor, relevance: torch.Tensor | None = None, *, seed: int = 0, **settings: float
 ) -> torch.Tensor:
     """Triplets sampled in thirty steps, [300, 3]."""
@@ -28,7 +28,7 @@ def drawn(
 def test_positives_share_more_levels_than_negatives() -> None:
     shared = {(True, True): 2, (True, False): 1, (False, False): 0}
     seen = set()
-    for query, positive, negative in drawn(TWO_LEVELS).tolist():
+    for query, positive, negative in sample_triplets(TWO_LEVELS).tolist():
         levels = [shared[tuple((TWO_LEVELS[query] == TWO_LEVELS[other]).tolist())] for other in (positive, negative)]
         assert levels[0] > levels[1]
         assert query != positive
@@ -38,7 +38,7 @@ def test_positives_share_more_levels_than_negatives() -> None:
 
 
 def test_one_level_of_labels_gives_negatives_of_other_classes() -> None:
-    classes = ONE_LEVEL[drawn(ONE_LEVEL), 0]
+    classes = ONE_LEVEL[sample_triplets(ONE_LEVEL), 0]
     assert bool((classes[:, 0] == classes[:, 1]).all())
     assert bool((classes[:, 0] != classes[:, 2]).all())
 
@@ -47,7 +47,7 @@ def test_a_relevance_matrix_orders_items_of_one_category() -> None:
     # Items with closer numbers are more relevant.
     places = torch.arange(16.0)
     relevance = (1 - (places[:, None] - places).abs() / 8).clamp(min=0)
-    triplets = drawn(ONE_LEVEL, relevance, margin=0.3, in_class=1.0)
+    triplets = sample_triplets(ONE_LEVEL, relevance, margin=0.3, in_class=1.0)
     assert bool((ONE_LEVEL[triplets, 0] == ONE_LEVEL[triplets[:, :1], 0]).all())
     gaps = relevance[triplets[:, 0], triplets[:, 1]] - relevance[triplets[:, 0], triplets[:, 2]]
     assert float(gaps.min()) >= 0.3 - 1e-6
@@ -60,7 +60,7 @@ def test_stream_continues_from_a_later_step() -> None:
 
     assert stream(0)[4:] == stream(4)
     assert len(stream(0)[0]) == 9
-    assert drawn(TWO_LEVELS, seed=1).tolist() != drawn(TWO_LEVELS, seed=2).tolist()
+    assert sample_triplets(TWO_LEVELS, seed=1).tolist() != sample_triplets(TWO_LEVELS, seed=2).tolist()
 
 
 def test_labels_without_triplets_are_rejected() -> None:

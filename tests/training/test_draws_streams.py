@@ -91,7 +91,7 @@ def test_uniform_samples_any_items() -> None:
     assert set(drawn.tolist()) == set(range(18))
 
 
-def labelled(*labels: str) -> LabelledSet:
+def make_labelled(*labels: str) -> LabelledSet:
     pairs = [label.split("/") for label in labels]
     items = (
         LabelledItem(path=Path(f"{number}.png"), category=pair[0], subcategory=pair[1], group=str(number))
@@ -101,10 +101,10 @@ def labelled(*labels: str) -> LabelledSet:
 
 
 def test_missing_labels_are_reported_by_name() -> None:
-    check_drawable(labelled("é/x", "é/x", "é/y", "ü/z"), ["quadlets", "batches"])
+    check_drawable(make_labelled("é/x", "é/x", "é/y", "ü/z"), ["quadlets", "batches"])
     with pytest.raises(InvalidArgumentError, match="training items must have at least 2 categories, got 'é' for all 2"):
-        check_drawable(labelled("é/x", "é/y"), ["uniform", "quadlets"])
-    one_each = labelled("é/x", "ü/y", "ü/z")
+        check_drawable(make_labelled("é/x", "é/y"), ["uniform", "quadlets"])
+    one_each = make_labelled("é/x", "ü/y", "ü/z")
     with pytest.raises(
         InvalidArgumentError,
         match=r"'é' has 1 subcategory with at most 1 .* 'ü' has 2 subcategories with at most 1 .*data.excerpts",
@@ -112,7 +112,7 @@ def test_missing_labels_are_reported_by_name() -> None:
         check_drawable(one_each, ["quadlets"])
     # Items 0 and 1 share a subcategory and category 1 has two subcategories, but no category has both.
     with pytest.raises(InvalidArgumentError, match="none of the 4 training items has both a second item"):
-        check_drawable(labelled("é/x", "é/x", "ü/y", "ü/z"), ["quadruplets_a"])
+        check_drawable(make_labelled("é/x", "é/x", "ü/y", "ü/z"), ["quadruplets_a"])
     check_drawable(one_each, ["uniform"])
 
 

@@ -19,14 +19,16 @@ def unit(*angles: float) -> Tensor:
     return torch.stack([radians.cos(), radians.sin()], dim=1)
 
 
-def made(count: int, seed: int) -> tuple[Tensor, Tensor]:
+def make_embeddings(count: int, seed: int) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     vectors = torch.nn.functional.normalize(torch.randn(count, 3, generator=generator, dtype=torch.float64), dim=-1)
     category = torch.randint(0, 2, (count,), generator=generator)
     return vectors, torch.stack([category, 2 * category + torch.randint(0, 2, (count,), generator=generator)], dim=1)
 
 
-def listed(queries: Tensor, labels: Tensor, gallery: Tensor, others: Tensor, *, same: bool) -> tuple[float, float, int]:
+def enumerate_quadlets(
+    queries: Tensor, labels: Tensor, gallery: Tensor, others: Tensor, *, same: bool
+) -> tuple[float, float, int]:
     """(QP, TP, number of quadlets), computed by enumerating every quadlet."""
     distances = (queries[:, None] - gallery[None]).square().sum(-1).tolist()
     in_order = triplets = count = 0
@@ -45,16 +47,16 @@ def listed(queries: Tensor, labels: Tensor, gallery: Tensor, others: Tensor, *, 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_precision_equals_that_of_enumerated_quadlets(seed: int) -> None:
-    queries, labels = made(12, seed)
-    gallery, others = made(15, seed + 100)
+    queries, labels = make_embeddings(12, seed)
+    gallery, others = make_embeddings(15, seed + 100)
     figures = measure_embeddings(queries, labels, gallery, others, samples=4000)
-    qp, tp, count = listed(queries, labels, queries, labels, same=True)
+    qp, tp, count = enumerate_quadlets(queries, labels, queries, labels, same=True)
     assert (figures["qp"], figures["tp"], figures["quadlets"]) == (
         pytest.approx(qp),
         pytest.approx(tp),
         count,
     )
-    qp_gallery, tp_gallery, _ = listed(queries, labels, gallery, others, same=False)
+    qp_gallery, tp_gallery, _ = enumerate_quadlets(queries, labels, gallery, others, same=False)
     assert figures["qp_gallery"] == pytest.approx(qp_gallery)
     assert figures["tp_gallery"] == pytest.approx(tp_gallery)
     # The estimate from 4,000 samples has a standard deviation of at most 0.008.
@@ -64,7 +66,7 @@ def test_precision_equals_that_of_enumerated_quadlets(seed: int) -> None:
 
 
 def test_without_a_gallery_queries_rank_each_other() -> None:
-    queries, labels = made(12, 7)
+    queries, labels = make_embeddings(12, 7)
     figures = measure_embeddings(queries, labels, None, None)
     assert (figures["qp_gallery"], figures["tp_gallery"]) == (figures["qp"], figures["tp"])
     # Items do not rank themselves; otherwise every first result would be correct.
@@ -83,15 +85,15 @@ def test_perfectly_ordered_items_have_the_best_results() -> None:
 
 
 def test_measure_one_equals_the_result_of_measure_embeddings() -> None:
-    queries, labels = made(10, 3)
-    gallery, others = made(14, 4)
+    queries, labels = make_embeddings(10, 3)
+    gallery, others = make_embeddings(14, 4)
     figures = measure_embeddings(queries, labels, gallery, others)
     for name in ("qp", "tp", "map", "ndcg", "recall_at_1"):
         assert measure_one(name, queries, labels, gallery, others) == pytest.approx(figures[name]), name
 
 
 def test_seed_determines_the_sampled_quadlets() -> None:
-    queries, labels = made(12, 1)
+    queries, labels = make_embeddings(12, 1)
     scores = queries @ queries.T
     relevance = (labels[:, None] == labels[None]).long().cumprod(-1).sum(-1)
     valid = ~torch.eye(12, dtype=torch.bool)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.support.training import recipe_for, write_pictures
-from tests.training.test_objectives import batch_for, features, made, objective_of
+from tests.training.test_objectives import batch_for, features, make_recipe, objective_of
 from vidkin.training import TrainingProgress, available_objectives, find_loss, train
 
 ON_EMBEDDINGS = [
@@ -18,7 +18,7 @@ ON_EMBEDDINGS = [
 
 @pytest.mark.parametrize("name", ON_EMBEDDINGS)
 def test_losses_are_computed_in_full_precision(name: str) -> None:
-    objective, model = objective_of(made(name))
+    objective, model = objective_of(make_recipe(name))
     rows = features()
     batch, _ = batch_for(objective, rows)
     objective.eval()  # class centers would move between the two calls

@@ -76,7 +76,7 @@ def image_set(count: int = 6, side: int = 12) -> ImageSet:
     return ImageSet(images.to(torch.uint8), zeros, ["all"], zeros, ["images"])
 
 
-def unlabeled(threads: int = 1, **schedule: Any) -> UnlabeledData:
+def make_data(threads: int = 1, **schedule: Any) -> UnlabeledData:
     settings = ScheduleRecipe(**{"steps": 5, "pairs": 4, "seed": 7, **schedule})
     return UnlabeledData(image_set(), None, PairSettings(side=8), settings, CPU, threads=threads)
 
@@ -101,15 +101,15 @@ def views_of(data: UnlabeledData, first: int = 0) -> list[torch.Tensor]:
 
 class TestBatches:
     def test_do_not_depend_on_threads_or_resuming(self) -> None:
-        whole = views_of(unlabeled())
+        whole = views_of(make_data())
         assert [tuple(views.shape) for views in whole] == [(8, 3, 8, 8)] * 5
-        for again in (views_of(unlabeled(threads=3)), whole[:2] + views_of(unlabeled(), first=2)):
+        for again in (views_of(make_data(threads=3)), whole[:2] + views_of(make_data(), first=2)):
             assert all(map(torch.equal, whole, again))
         assert not torch.equal(whole[0], whole[1])
-        assert not torch.equal(whole[0], views_of(unlabeled(seed=8))[0])
+        assert not torch.equal(whole[0], views_of(make_data(seed=8))[0])
 
     def test_the_second_half_shows_the_same_images(self) -> None:
-        (items, *_) = (batch.draws["views"] for batch in unlabeled().batches(["views"], first=0))
+        (items, *_) = (batch.draws["views"] for batch in make_data().batches(["views"], first=0))
         assert items.labels.tolist() == [[n, n] for n in (0, 1, 2, 3, 0, 1, 2, 3)]
         assert not items.are_features
         assert 0 <= float(items.inputs.min()) <= float(items.inputs.max()) <= 1
@@ -118,7 +118,7 @@ class TestBatches:
         with pytest.raises(
             InvalidArgumentError, match=r"schedule.pairs must be at most 6, the number of images, got 7"
         ):
-            unlabeled(pairs=7)
+            make_data(pairs=7)
 
 
 class TestObjective:

@@ -90,7 +90,7 @@ def test_output_that_cannot_be_a_folder_is_rejected_before_training(labels: Path
     assert "training" not in result.stderr  # fail if training starts
 
 
-def rewritten(labels: Path, target: Path, change: Callable[[list[dict[str, Any]]], object]) -> Path:
+def rewrite(labels: Path, target: Path, change: Callable[[list[dict[str, Any]]], object]) -> Path:
     """Write the labels with changed content, for the same videos."""
     document = json.loads(labels.read_text(encoding="utf-8"))
     for video in document["videos"]:
@@ -101,19 +101,19 @@ def rewritten(labels: Path, target: Path, change: Callable[[list[dict[str, Any]]
 
 
 def test_labels_beyond_the_end_of_a_held_out_video_are_rejected(labels: Path, tmp_path: Path) -> None:
-    changed = rewritten(labels, tmp_path / "labels.json", lambda videos: videos[3]["shots"][2].update(end=500))
+    changed = rewrite(labels, tmp_path / "labels.json", lambda videos: videos[3]["shots"][2].update(end=500))
     result = run(changed, "--recipe", labels.parent / "recipe.toml", "--output", tmp_path / "model", status=2)
     assert "3.mp4: a labeled shot ends at frame 500, but the video has 72 frames" in result.stderr
 
 
 def test_unusable_labels_are_reported_before_training(labels: Path, tmp_path: Path) -> None:
     recipe = ("--recipe", labels.parent / "recipe.toml", "--output", tmp_path / "model")
-    uncut = rewritten(labels, tmp_path / "uncut.json", lambda videos: videos[3].update(shots=videos[3]["shots"][:1]))
+    uncut = rewrite(labels, tmp_path / "uncut.json", lambda videos: videos[3].update(shots=videos[3]["shots"][:1]))
     assert "every fourth video (3.mp4) is held out to fit what counts as a cut" in run(uncut, *recipe, status=2).stderr
-    gone = rewritten(labels, tmp_path / "gone.json", lambda videos: videos[0].update(video="gone.mp4"))
+    gone = rewrite(labels, tmp_path / "gone.json", lambda videos: videos[0].update(video="gone.mp4"))
     assert "1 labeled video not found: gone.mp4" in run(gone, *recipe, status=2).stderr
     assert not (tmp_path / "model").exists()
-    calm = rewritten(labels, tmp_path / "calm.json", lambda videos: videos[3]["shots"][0].update(critical=None))
+    calm = rewrite(labels, tmp_path / "calm.json", lambda videos: videos[3]["shots"][0].update(critical=None))
     assert "shots will get no critical score" in run(calm, *recipe).stderr
 
 
@@ -170,7 +170,7 @@ def test_check_lists_videos_and_their_errors(labels: Path, tmp_path: Path) -> No
     told = json.loads(run(labels, "--check", "-f", "json", "--method", "deepsbd").stdout)["videos"]
     assert [(one["shots"], one["hard"], one["gradual"], one["critical"]) for one in told] == [(3, 2, 0, 1)] * 5
     assert not any(one["is_held_out"] for one in told)
-    changed = rewritten(labels, tmp_path / "labels.json", lambda videos: videos[1]["shots"][2].update(end=500))
+    changed = rewrite(labels, tmp_path / "labels.json", lambda videos: videos[1]["shots"][2].update(end=500))
     result = run(changed, "--check", status=1)
     assert "a shot ends at frame 500, but the video has about 72 frames" in result.stderr
     assert not (tmp_path / "m").exists()

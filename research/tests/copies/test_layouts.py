@@ -34,7 +34,7 @@ def setting(seed: int = 0, count: int = 11) -> EditSetting:
     return EditSetting(rate=10.0, count=count, seed=seed, filler=footage)
 
 
-def marked(x: int, y: int, width: int = WIDTH, height: int = HEIGHT) -> Image:
+def make_mark(x: int, y: int, width: int = WIDTH, height: int = HEIGHT) -> Image:
     """Gray with a white square of 16 pixels at this position."""
     image = flat(60, width, height)
     image[y - 8 : y + 8, x - 8 : x + 8] = 255
@@ -47,7 +47,7 @@ def center_of_mark(image: Image) -> tuple[float, float]:
     return (float(columns.mean()) + 0.5) / image.shape[1], (float(rows.mean()) + 0.5) / image.shape[0]
 
 
-def carried(place: tuple[float, float], source: Box, edited: Box) -> tuple[float, float]:
+def map_position(place: tuple[float, float], source: Box, edited: Box) -> tuple[float, float]:
     """Map a position in the source with the boxes, as fractions of the frame size."""
     return tuple(  # type: ignore[return-value]
         edited[axis]
@@ -70,8 +70,8 @@ def test_mark_moves_to_the_position_given_by_the_boxes(name: str, seed: int, siz
     width, height = size
     x, y = width // 2 + 10, height // 2 - 12
     edit, chosen = EDITS[name], setting(seed)
-    (image,) = edit.transform(iter([marked(x, y, width, height)]), chosen)
-    expected = carried((x / width, y / height), *edit.boxes(size, chosen))
+    (image,) = edit.transform(iter([make_mark(x, y, width, height)]), chosen)
+    expected = map_position((x / width, y / height), *edit.boxes(size, chosen))
     # A filmed screen is in perspective, so its box is only a bounding box.
     tolerance = 0.06 if name == "filmed_screen" else 0.012
     assert center_of_mark(image) == pytest.approx(expected, abs=tolerance)
@@ -79,8 +79,8 @@ def test_mark_moves_to_the_position_given_by_the_boxes(name: str, seed: int, siz
 
 def test_mirrored_crop_equals_the_mirrored_crop_of_the_source() -> None:
     edit = EDITS["mirror_crop"]
-    (image,) = edit.transform(iter([marked(170, 80)]), setting(4))
-    x, y = carried((170 / WIDTH, 80 / HEIGHT), *edit.boxes((WIDTH, HEIGHT), setting(4)))
+    (image,) = edit.transform(iter([make_mark(170, 80)]), setting(4))
+    x, y = map_position((170 / WIDTH, 80 / HEIGHT), *edit.boxes((WIDTH, HEIGHT), setting(4)))
     assert edit.mirrored
     assert center_of_mark(image) == pytest.approx((1 - x, y), abs=0.01)
 

@@ -26,7 +26,7 @@ def matching(query: tuple[float, float], target: tuple[float, float]) -> Segment
     return Segment(*query, *target, score=0.5, speed=1.0, mirrored=False)
 
 
-def placed(found: list[Segment], copy: GalleryVideo) -> list[tuple[float, float] | None]:
+def place(found: list[Segment], copy: GalleryVideo) -> list[tuple[float, float] | None]:
     scores = PairScores(np.ones((1, 1)), [[tuple(found)]])
     places = place_segments(scores, CopyMaterial((QUERY,), (copy,)))
     return [None if p.segment is None else (p.segment.target_start, p.segment.target_end) for p in places]
@@ -35,15 +35,15 @@ def placed(found: list[Segment], copy: GalleryVideo) -> list[tuple[float, float]
 def test_segment_is_matched_to_the_one_that_overlaps_it_most() -> None:
     copy = video("reordered", EditedSegment(5, 10, 0, 5), EditedSegment(0, 5, 5, 10))
     first, second = matching((5, 10), (0.1, 5)), matching((0, 4.5), (5, 9.5))
-    assert placed([second, first], copy) == [(0.1, 5), (5, 9.5)]
+    assert place([second, first], copy) == [(0.1, 5), (5, 9.5)]
     # An overlap in the copy does not count if the segment shows other seconds of the query.
-    assert placed([matching((0, 5), (0, 5))], copy) == [None, None]
-    assert placed([], copy) == [None, None]
+    assert place([matching((0, 5), (0, 5))], copy) == [None, None]
+    assert place([], copy) == [None, None]
 
 
 def test_nearest_of_several_segments_counts() -> None:
     copy = video("crop", EditedSegment(0, 6, 2, 8))
-    assert placed([matching((0, 2), (2, 4)), matching((0, 6), (2, 8))], copy) == [(2, 8)]
+    assert place([matching((0, 2), (2, 4)), matching((0, 6), (2, 8))], copy) == [(2, 8)]
 
 
 def test_distractors_and_other_sources_have_no_segments() -> None:

@@ -19,7 +19,9 @@ def picture(height: int = 24, width: int = 32, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
-def edited(transform: transforms.Transform, *images: np.ndarray, setting: EditSetting = SETTING) -> list[np.ndarray]:
+def transform_images(
+    transform: transforms.Transform, *images: np.ndarray, setting: EditSetting = SETTING
+) -> list[np.ndarray]:
     return list(transform(iter(images), setting))
 
 
@@ -29,7 +31,7 @@ def setting(seed: int = 0, rate: float = 24.0, count: int = 24) -> EditSetting:
 
 def test_fading_starts_and_ends_black() -> None:
     white = np.full((2, 2, 3), 200, np.uint8)
-    lights = [int(image[0, 0, 0]) for image in edited(transforms.fade, *[white] * 40)]
+    lights = [int(image[0, 0, 0]) for image in transform_images(transforms.fade, *[white] * 40)]
     # A second of ten frames at either end.
     assert lights[:11] == [0, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200]
     assert lights == lights[::-1]
@@ -37,7 +39,7 @@ def test_fading_starts_and_ends_black() -> None:
 
 
 def test_clip_of_one_frame_fades_to_black_without_an_error() -> None:
-    (only,) = edited(transforms.fade, picture(), setting=EditSetting(rate=10.0, count=1, seed=0))
+    (only,) = transform_images(transforms.fade, picture(), setting=EditSetting(rate=10.0, count=1, seed=0))
     assert not only.any()
 
 
@@ -67,7 +69,7 @@ def test_surrounding_footage_is_placed_before_and_after() -> None:
 
     setting = EditSetting(rate=5.0, count=2, seed=0, lead=2, trail=1, filler=filler)
     own = [np.full((4, 6, 3), 100 + number, np.uint8) for number in range(2)]
-    frames = edited(transforms.surround, *own, setting=setting)
+    frames = transform_images(transforms.surround, *own, setting=setting)
     assert [int(frame[0, 0, 0]) for frame in frames] == [1, 2, 100, 101, 3]
     assert {frame.shape for frame in frames} == {(4, 6, 3)}
 

@@ -33,19 +33,19 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "pictures").mkdir()
     (folder / "lists").mkdir()
     for number in range(6):
-        rows.append(_stored(folder, f"page-{number}", draw_page(np.random.default_rng(number)), f"pages/{number}", 0.0))
+        rows.append(_store(folder, f"page-{number}", draw_page(np.random.default_rng(number)), f"pages/{number}", 0.0))
     for scene in range(3):
         page = draw_page(np.random.default_rng(100 + scene))
         for moment in range(3):
             moved = page.copy()
             moved[20 + 60 * moment : 70 + 60 * moment, 30:90] = (255, 0, 60 * scene)
-            rows.append(_stored(folder, f"scene-{scene}-{moment}", moved, f"videos/{scene}", 2.0 * moment))
+            rows.append(_store(folder, f"scene-{scene}-{moment}", moved, f"videos/{scene}", 2.0 * moment))
     (folder / "lists" / "made.json").write_text(json.dumps([asdict(row) for row in rows]))
     teach(folder, means_of_cells, side=64)
     return folder
 
 
-def _stored(folder: Path, name: str, image: NDArray[np.uint8], group: str, time: float) -> Picture:
+def _store(folder: Path, name: str, image: NDArray[np.uint8], group: str, time: float) -> Picture:
     file = f"pictures/{name}.jpg"
     PILImage.fromarray(image).save(folder / file, quality=92)
     return Picture(file, "made", group, time)

@@ -34,7 +34,7 @@ def images() -> NDArray[np.uint8]:
     return np.kron(random.integers(256, size=(48, 16, 16, 3)), np.ones((1, 4, 4, 1))).astype(np.uint8)
 
 
-def pooled(student: Student, images: NDArray[np.uint8]) -> torch.Tensor:
+def pool(student: Student, images: NDArray[np.uint8]) -> torch.Tensor:
     with torch.no_grad():
         return student.pooled(to_input(images))
 
@@ -81,8 +81,8 @@ def test_replaceable_channels_are_removed_first(taps: int) -> None:
 def test_student_as_wide_as_the_teacher_equals_it(teacher: Student, images: NDArray[np.uint8]) -> None:
     student = Student(WHOLE)
     fold_teacher(student, teacher, images, bfloat16=False)
-    expected = pooled(teacher, images)
-    assert float((pooled(student, images) - expected).square().sum() / expected.square().sum()) < 0.01
+    expected = pool(teacher, images)
+    assert float((pool(student, images) - expected).square().sum() / expected.square().sum()) < 0.01
 
 
 def test_redundant_channels_are_removed_without_loss(images: NDArray[np.uint8]) -> None:
@@ -99,9 +99,9 @@ def test_redundant_channels_are_removed_without_loss(images: NDArray[np.uint8]) 
     cut.load_state_dict(
         {name: state[name][tuple(slice(size) for size in value.shape)] for name, value in cut.state_dict().items()}
     )
-    expected = pooled(teacher, images)
+    expected = pool(teacher, images)
     lost = [
-        float((pooled(each, images) - expected).square().sum() / (expected - expected.mean(dim=0)).square().sum())
+        float((pool(each, images) - expected).square().sum() / (expected - expected.mean(dim=0)).square().sum())
         for each in (student, cut)
     ]
     assert lost[0] < 0.02
@@ -113,4 +113,4 @@ def test_removed_blocks_are_compensated(teacher: Student, images: NDArray[np.uin
     student = Student(settings)
     fold_teacher(student, teacher, images, bfloat16=False)
     assert all(bool(value.isfinite().all()) for value in student.state_dict().values())
-    assert pooled(student, images).shape == (48, 48)
+    assert pool(student, images).shape == (48, 48)

@@ -32,7 +32,7 @@ def video(seed: int) -> tuple[Array, Shots, list[bool]]:
     return np.concatenate(parts), [(0, 36), (36, 66), (66, 106), (116, 156)], [True, False, False, False]
 
 
-def fitted() -> ShotRules:
+def fit_rules() -> ShotRules:
     videos = [video(1000 + 10 * n) for n in range(6)]
     return fit_shot_rules(
         [features for features, _, _ in videos],
@@ -46,7 +46,7 @@ def fitted() -> ShotRules:
 
 def test_rules_fitted_on_some_videos_work_on_another() -> None:
     features, shots, _ = video(7)
-    analysis = find_shots(features, mean_direction, fitted())
+    analysis = find_shots(features, mean_direction, fit_rules())
     assert [frame for frame, _ in analysis.cuts] == [36, 66]
     (gradual,) = analysis.gradual
     assert abs(gradual.first - 106) <= 3
@@ -63,7 +63,7 @@ def test_rules_fitted_on_some_videos_work_on_another() -> None:
 
 
 def test_rules_round_trip(tmp_path: Path) -> None:
-    rules = fitted()
+    rules = fit_rules()
     assert rules.save(tmp_path) == tmp_path / "shots.json"
     assert ShotRules.load(tmp_path) == rules
     only_cuts = ShotRules(window=4, rate=12.5, cut=FittedRule({"jump": 1.0}, -3.0), method="slope")
@@ -111,8 +111,8 @@ def test_invalid_arguments_are_rejected_with_the_accepted_values(tmp_path: Path)
 
 
 def test_rules_of_earlier_versions_are_extended(tmp_path: Path) -> None:
-    path = fitted().save(tmp_path)
+    path = fit_rules().save(tmp_path)
     document = json.loads(path.read_text(encoding="utf-8"))
     del document["method"]
     path.write_text(json.dumps(document), encoding="utf-8")
-    assert ShotRules.load(tmp_path) == fitted()
+    assert ShotRules.load(tmp_path) == fit_rules()

@@ -39,7 +39,7 @@ class Head(nn.Module):
         return nn.functional.normalize(self.linear(features.mean(dim=1)), dim=1)
 
 
-def numbered(frames: int = 30) -> Tensor:
+def number_features(frames: int = 30) -> Tensor:
     """Set every feature of a frame to its index."""
     return torch.arange(frames, dtype=torch.float32)[:, None].expand(-1, 6).contiguous()
 
@@ -49,7 +49,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def test_quadlets_and_triplets_are_sampled_from_the_expected_frames() -> None:
-    batch = ShotClips([numbered()], [LABELS], window=4).draw(quadlets=50, triplets=50, generator=generator())
+    batch = ShotClips([number_features()], [LABELS], window=4).draw(quadlets=50, triplets=50, generator=generator())
     assert batch.quadlets is not None
     assert batch.triplets is not None
     assert batch.quadlets.shape == (4, 50, 4, 6)
@@ -68,7 +68,7 @@ def test_quadlets_and_triplets_are_sampled_from_the_expected_frames() -> None:
 
 
 def test_triplets_can_ignore_critical_labels() -> None:
-    clips = ShotClips([numbered()], [LABELS], window=4)
+    clips = ShotClips([number_features()], [LABELS], window=4)
     batch = clips.draw(quadlets=0, triplets=200, generator=generator(), critical_triplets=True)
     assert batch.quadlets is None
     assert batch.triplets is not None
@@ -77,7 +77,7 @@ def test_triplets_can_ignore_critical_labels() -> None:
 
 
 def test_short_clips_are_padded_with_their_first_frame() -> None:
-    clips = ShotClips([numbered()], [LABELS], window=6, minimum=3)
+    clips = ShotClips([number_features()], [LABELS], window=6, minimum=3)
     batch = clips.draw(quadlets=20, triplets=0, generator=generator())
     assert batch.quadlets is not None
     assert batch.quadlets[2, 0, :, 0].tolist() == [8.0, 8.0, 8.0, 9.0, 10.0, 11.0]
@@ -171,9 +171,9 @@ def test_non_finite_loss_aborts_training() -> None:
 
 def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
     with pytest.raises(InvalidArgumentError, match="one entry per video and at least one, got 0 for 1 videos"):
-        ShotClips([numbered()], [], window=4)
+        ShotClips([number_features()], [], window=4)
     with pytest.raises(InvalidArgumentError, match=r"a\.mp4: .* ends at frame 30, but the video has 29 frames"):
-        ShotClips([numbered(29)], [LABELS], window=4)
+        ShotClips([number_features(29)], [LABELS], window=4)
     with pytest.raises(
         InvalidArgumentError,
         match=r"loss must be one of 'triplet', 'quadlet', .* got 'circle'",
@@ -181,12 +181,12 @@ def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
         ShotObjective(loss="circle")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="tuples that the loss 'triplet' can use, got none"):
         ShotObjective(loss="triplet")(Head(), ShotBatch(torch.zeros(4, 1, 2, 6), None))
-    clips = ShotClips([numbered()], [LABELS], window=4)
+    clips = ShotClips([number_features()], [LABELS], window=4)
     with pytest.raises(InvalidArgumentError, match="window of clips and recipe must be equal, got 4 and 10"):
         train_on_shots(Head(), clips, ShotRecipe(loss="quadlet"))
     plain = VideoAnnotation(Path("a.mp4"), 10.0, (ShotAnnotation(0, 12), ShotAnnotation(12, 30)))
     with pytest.raises(InvalidArgumentError, match="labels must have critical shots for the loss 'radial', got none"):
-        train_on_shots(Head(), ShotClips([numbered()], [plain], window=4), ShotRecipe(loss="radial", window=4))
+        train_on_shots(Head(), ShotClips([number_features()], [plain], window=4), ShotRecipe(loss="radial", window=4))
 
 
 @pytest.mark.parametrize(

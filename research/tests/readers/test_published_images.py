@@ -71,7 +71,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def listed(labelled: LabelledSet) -> list[tuple[str, str, str]]:
+def list_items(labelled: LabelledSet) -> list[tuple[str, str, str]]:
     assert labelled.root is not None
     return [(item.path.relative_to(labelled.root).as_posix(), item.label, item.split) for item in labelled.items]
 
@@ -128,7 +128,7 @@ def test_published_layout_can_be_read(tmp_path: Path, name: str, items: list[tup
     MAKERS[name](tmp_path)
     labelled = open_labelled(tmp_path, reader=name)
     assert (labelled.name, labelled.kind, labelled.has_one_level) == (name, "image", True)
-    assert listed(labelled) == items
+    assert list_items(labelled) == items
 
 
 @pytest.mark.parametrize("name", MAKERS)

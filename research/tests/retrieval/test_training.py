@@ -24,7 +24,7 @@ def _one_thread() -> None:
 FEATURES = [method.name for method in METHODS if method.input == "features" and method.objectives]
 
 
-def made(seed: int, *, each: int = 6, noise: float = 1.5) -> Labelled:
+def make_set(seed: int, *, each: int = 6, noise: float = 1.5) -> Labelled:
     """Three categories of four subcategories: a direction for each category and subcategory, plus noise."""
     centers = torch.Generator().manual_seed(7)
     generator = torch.Generator().manual_seed(seed)
@@ -60,11 +60,11 @@ def test_every_method_trains_deterministically(name: str, config: EncoderConfig)
     found = []
     for _ in range(2):
         model = head(config, 0)
-        training = train_method(model, method_named(name), made(0), RunSchedule(steps=3, quadlets=8), seed=1)
+        training = train_method(model, method_named(name), make_set(0), RunSchedule(steps=3, quadlets=8), seed=1)
         assert training.loss is not None
         assert math.isfinite(training.loss)
         assert not model.training
-        found.append(embed_inputs(model, made(1).inputs))
+        found.append(embed_inputs(model, make_set(1).inputs))
     torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
     norms = found[0].norm(dim=1)
     torch.testing.assert_close(norms, torch.ones_like(norms))
@@ -72,7 +72,7 @@ def test_every_method_trains_deterministically(name: str, config: EncoderConfig)
 
 @pytest.mark.parametrize("name", ["quadlet", "radial_detached", "all_quadlets", "quadlets_and_ap"])
 def test_training_improves_the_quadlet_precision_of_new_items(name: str, config: EncoderConfig) -> None:
-    train, test = made(0), made(1)
+    train, test = make_set(0), make_set(1)
     values = []
     for steps in (0, 60):
         model = head(config, 0)
@@ -89,7 +89,7 @@ def test_published_gradient_collapses_unlike_the_detached_one(config: EncoderCon
     for name in ("radial", "radial_detached"):
         model = head(config, 0)
         schedule = RunSchedule(steps=80, quadlets=16, learning_rate=3e-3)
-        found[name] = train_method(model, method_named(name), made(0, noise=20.0), schedule, seed=0)
+        found[name] = train_method(model, method_named(name), make_set(0, noise=20.0), schedule, seed=0)
     assert found["radial"].collapsed
     assert found["radial"].distance < found["radial"].distance_before / 3
     assert not found["radial_detached"].collapsed
@@ -98,7 +98,7 @@ def test_published_gradient_collapses_unlike_the_detached_one(config: EncoderCon
 def test_frozen_weights_do_not_change(config: EncoderConfig) -> None:
     model = head(config, 0)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    training = train_method(model, method_named("untrained"), made(0), RunSchedule(steps=5), seed=0)
+    training = train_method(model, method_named("untrained"), make_set(0), RunSchedule(steps=5), seed=0)
     assert training.loss is None
     assert training.distance == training.distance_before
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())

@@ -20,7 +20,7 @@ from vidkin.datasets.augmentation.geometry import (
 from vidkin.errors import InvalidArgumentError
 
 
-def seeded(seed: int = 0) -> torch.Generator:
+def make_generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
@@ -37,7 +37,7 @@ def corners(matrices: torch.Tensor) -> torch.Tensor:
 
 @given(st.integers(min_value=0, max_value=500))
 def test_crops_stay_inside_and_respect_the_scale_range(seed: int) -> None:
-    boxes = corners(crop_matrices(20, (0.3, 0.8), seeded(seed)))
+    boxes = corners(crop_matrices(20, (0.3, 0.8), make_generator(seed)))
     assert float(boxes.abs().max()) <= 1 + 1e-6
     sides = (boxes[:, 1, 0] - boxes[:, 0, 0]) / 2
     assert float(sides.min()) >= 0.3
@@ -46,13 +46,13 @@ def test_crops_stay_inside_and_respect_the_scale_range(seed: int) -> None:
 
 
 def test_crop_larger_than_the_image_contains_it() -> None:
-    boxes = corners(crop_matrices(50, (1.5, 2.0), seeded()))
+    boxes = corners(crop_matrices(50, (1.5, 2.0), make_generator()))
     assert bool((boxes[:, 0] <= -1).all())
     assert bool((boxes[:, 2] >= 1).all())
 
 
 def test_aspect_shortens_one_side_by_at_most_the_given_factor() -> None:
-    boxes = corners(aspect_matrices(400, 4.0, seeded()))
+    boxes = corners(aspect_matrices(400, 4.0, make_generator()))
     width, height = boxes[:, 1, 0], boxes[:, 3, 1]
     # The longer side keeps its length; the shorter one is scaled by 1/4 to 1.
     assert torch.allclose(torch.maximum(width, height), torch.ones(400))
@@ -63,7 +63,7 @@ def test_aspect_shortens_one_side_by_at_most_the_given_factor() -> None:
 
 
 def test_rotations_preserve_lengths_and_angles() -> None:
-    matrices = rotation_matrices(30, 90.0, seeded())
+    matrices = rotation_matrices(30, 90.0, make_generator())
     assert torch.allclose(matrices @ matrices.transpose(1, 2), torch.eye(3).expand(30, 3, 3), atol=1e-6)
     angles = torch.atan2(matrices[:, 1, 0], matrices[:, 0, 0])
     assert float(angles.abs().max()) <= math.pi / 2 + 1e-6
@@ -71,16 +71,16 @@ def test_rotations_preserve_lengths_and_angles() -> None:
 
 
 def test_perspective_moves_each_corner_by_at_most_the_given_fraction() -> None:
-    boxes = corners(perspective_matrices(200, 0.1, seeded()))
+    boxes = corners(perspective_matrices(200, 0.1, make_generator()))
     square = torch.tensor([[-1.0, -1], [1, -1], [1, 1], [-1, 1]])
     # A tenth of the side, which is 2 in normalized coordinates.
     moved = (boxes - square).abs()
     assert 0.19 < float(moved.max()) <= 0.2 + 1e-5
-    assert torch.allclose(corners(perspective_matrices(5, 0.0, seeded())), square.expand(5, 4, 2), atol=1e-5)
+    assert torch.allclose(corners(perspective_matrices(5, 0.0, make_generator())), square.expand(5, 4, 2), atol=1e-5)
 
 
 def test_mirrors_only_swap_left_and_right() -> None:
-    matrices = mirror_matrices(300, 0.5, seeded())
+    matrices = mirror_matrices(300, 0.5, make_generator())
     signs = matrices[:, 0, 0]
     assert sorted(set(signs.tolist())) == [-1, 1]
     assert 110 < int((signs < 0).sum()) < 190
@@ -116,9 +116,9 @@ def test_warp_can_change_the_output_size() -> None:
 
 
 def test_only_the_given_fraction_is_distorted() -> None:
-    images = torch.rand(60, 3, 16, 16, generator=seeded(3))
+    images = torch.rand(60, 3, 16, 16, generator=make_generator(3))
     settings = WarpSettings(rotation=20.0, distorted=0.5)
-    moved = (random_warp(images, seeded(), settings=settings) - images).abs().amax((1, 2, 3)) > 1e-3
+    moved = (random_warp(images, make_generator(), settings=settings) - images).abs().amax((1, 2, 3)) > 1e-3
     assert 18 <= int(moved.sum()) <= 42
 
 
@@ -142,5 +142,5 @@ def test_invalid_settings_are_rejected(settings: dict[str, object], message: str
 def test_images_that_are_not_square_need_an_output_size() -> None:
     wide = torch.zeros(1, 3, 4, 6)
     with pytest.raises(InvalidArgumentError, match=r"images must be square when side is None, got \[4, 6\]"):
-        random_warp(wide, seeded(), settings=WarpSettings())
-    assert random_warp(wide, seeded(), settings=WarpSettings(), side=5).shape == (1, 3, 5, 5)
+        random_warp(wide, make_generator(), settings=WarpSettings())
+    assert random_warp(wide, make_generator(), settings=WarpSettings(), side=5).shape == (1, 3, 5, 5)

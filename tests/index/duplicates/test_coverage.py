@@ -15,7 +15,7 @@ SIZE = {"width": 160, "height": 120}
 RATE = 10
 
 
-def shared(start: float, end: float, path: str, there: float = 0.0, *, score: float = 0.9) -> SharedStretch:
+def make_stretch(start: float, end: float, path: str, there: float = 0.0, *, score: float = 0.9) -> SharedStretch:
     return SharedStretch(start, end, path, there, there + end - start, score)
 
 
@@ -23,7 +23,13 @@ def test_four_files_cover_most_of_a_film_and_the_rest_is_reported() -> None:
     film = Coverage(
         "/film.mp4",
         100.0,
-        (shared(0, 40, "/a"), shared(30, 40, "/b"), shared(62, 80, "/c"), shared(78, 100, "/d"), shared(63, 70, "/e")),
+        (
+            make_stretch(0, 40, "/a"),
+            make_stretch(30, 40, "/b"),
+            make_stretch(62, 80, "/c"),
+            make_stretch(78, 100, "/d"),
+            make_stretch(63, 70, "/e"),
+        ),
     )
     assert film.elsewhere == ((0, 40), (62, 100))
     assert film.only_here == ((40, 62),)
@@ -37,20 +43,22 @@ def test_four_files_cover_most_of_a_film_and_the_rest_is_reported() -> None:
 
 def test_longest_segment_is_the_source_of_each_moment() -> None:
     film = Coverage(
-        "/film.mp4", 30.0, (shared(0, 20, "/long", 100), shared(5, 10, "/quote"), shared(15, 30, "/next", 7))
+        "/film.mp4",
+        30.0,
+        (make_stretch(0, 20, "/long", 100), make_stretch(5, 10, "/quote"), make_stretch(15, 30, "/next", 7)),
     )
     pieces = [(piece.path, piece.start, piece.end, piece.other_start, piece.other_end) for piece in film.sources]
     assert pieces == [("/long", 0, 20, 100, 120), ("/next", 20, 30, 12, 22)]
 
 
 def test_short_gaps_are_closed_and_a_film_without_matches_is_unique() -> None:
-    assert Coverage("/f", 10.0, (shared(0, 5, "/a"), shared(5.2, 10, "/b"))).elsewhere == ((0, 10),)
+    assert Coverage("/f", 10.0, (make_stretch(0, 5, "/a"), make_stretch(5.2, 10, "/b"))).elsewhere == ((0, 10),)
     alone = Coverage("/f", 10.0)
     assert (alone.share, alone.only_here, alone.fewest, alone.sources) == (0.0, ((0.0, 10.0),), (), ())
 
 
 def test_to_dict_includes_derived_values() -> None:
-    values = Coverage("/f", 10.0, (shared(2, 8, "/a"),)).to_dict()
+    values = Coverage("/f", 10.0, (make_stretch(2, 8, "/a"),)).to_dict()
     assert values["only_here"] == [[0.0, 2], [8, 10.0]]
     assert values["share"] == pytest.approx(0.6)
     assert values["fewest"] == [{"path": "/a", "seconds": 6, "share": pytest.approx(0.6)}]

@@ -37,7 +37,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return encode(path, scene(), rate=RATE, options={"crf": "18", "g": "10"})
 
 
-def filtered(path: Path, filters: str) -> Path:
+def apply_filters(path: Path, filters: str) -> Path:
     """Encode the scene through FFmpeg filters."""
     return encode(path, _filter(filters), rate=RATE, options={"crf": "22"})
 
@@ -101,13 +101,13 @@ def _file(path: Path) -> FileRecord:
 def test_single_edit_is_reported_as_a_single_difference(
     source: Path, tmp_path: Path, filters: str, kinds: list[str], amount: float | None
 ) -> None:
-    found = differences(filtered(tmp_path / "copy.mp4", filters), source)
+    found = differences(apply_filters(tmp_path / "copy.mp4", filters), source)
     assert [difference.kind for difference in found] == kinds
     if amount is not None:
         assert found[0].amount == pytest.approx(amount, rel=0.06)
 
 
-def striped(image: NDArray[np.uint8], left: int, top: int, width: int, height: int) -> NDArray[np.uint8]:
+def add_stripes(image: NDArray[np.uint8], left: int, top: int, width: int, height: int) -> NDArray[np.uint8]:
     """Overlay an image with black and white stripes that resemble letters."""
     laid = image.copy()
     laid[top : top + height, left : left + width] = 0
@@ -127,7 +127,7 @@ def striped(image: NDArray[np.uint8], left: int, top: int, width: int, height: i
 def test_overlay_is_reported_with_its_position(
     source: Path, tmp_path: Path, box: tuple[int, int, int, int], kind: str, where: str
 ) -> None:
-    copy = encode(tmp_path / "copy.mp4", (striped(image, *box) for image in scene()), rate=RATE)
+    copy = encode(tmp_path / "copy.mp4", (add_stripes(image, *box) for image in scene()), rate=RATE)
     assert differences(copy, source) == (Difference(kind, where=where),)  # type: ignore[arg-type]
     (back,) = differences(source, copy)
     assert (back.kind, back.where) == (f"no {kind}", where)
@@ -135,7 +135,7 @@ def test_overlay_is_reported_with_its_position(
 
 @pytest.mark.thorough
 def test_mirrored_crop_is_reported_as_both_and_a_faster_copy_with_its_speed(source: Path, tmp_path: Path) -> None:
-    flipped = filtered(tmp_path / "flipped.mp4", "crop=256:192:40:20,hflip")
+    flipped = apply_filters(tmp_path / "flipped.mp4", "crop=256:192:40:20,hflip")
     assert [difference.kind for difference in differences(flipped, source, mirrored=True)] == ["mirrored", "cropped"]
     faster = encode(tmp_path / "faster.mp4", scene()[::2], rate=RATE)
     (found,) = differences(faster, source, speed=2.05)
@@ -233,7 +233,10 @@ def test_frames_of_a_video_are_read_once_for_all_its_copies(
     read_frames = placement.read_moments
     monkeypatch.setattr(placement, "read_moments", note)
     placement._read_around.cache_clear()
-    gray, small = filtered(tmp_path / "gray.mp4", "hue=s=0"), filtered(tmp_path / "small.mp4", "scale=160:120")
+    gray, small = (
+        apply_filters(tmp_path / "gray.mp4", "hue=s=0"),
+        apply_filters(tmp_path / "small.mp4", "scale=160:120"),
+    )
     kinds = [[difference.kind for difference in differences(copy, source)] for copy in (gray, small)]
     assert kinds == [["without color"], ["lower resolution"]]
     assert read == [gray, source, small]

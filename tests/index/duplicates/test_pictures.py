@@ -18,19 +18,19 @@ def frames(count: int = 10) -> list[Image]:
     return list(pan("coffee", count, width=WIDTH, height=HEIGHT))
 
 
-def boxed(images: list[Image], top: int, left: int) -> list[Image]:
+def add_bars(images: list[Image], top: int, left: int) -> list[Image]:
     """Add black bars to the frames."""
     return [np.pad(image, ((top, top), (left, left), (0, 0))).astype(np.uint8) for image in images]
 
 
 def test_bars_are_found_if_every_frame_has_them() -> None:
-    assert find_bars(np.stack(boxed(frames(3), 24, 0))) == (24, 24 + HEIGHT, 0, WIDTH)
-    assert find_bars(np.stack(boxed(frames(3), 0, 32))) == (0, HEIGHT, 32, 32 + WIDTH)
+    assert find_bars(np.stack(add_bars(frames(3), 24, 0))) == (24, 24 + HEIGHT, 0, WIDTH)
+    assert find_bars(np.stack(add_bars(frames(3), 0, 32))) == (0, HEIGHT, 32, 32 + WIDTH)
 
 
 def test_dark_frame_neither_hides_bars_nor_creates_them() -> None:
     dark = np.zeros((HEIGHT + 48, WIDTH, 3), np.uint8)
-    assert find_bars(np.stack([*boxed(frames(2), 24, 0), dark])) == (24, 24 + HEIGHT, 0, WIDTH)
+    assert find_bars(np.stack([*add_bars(frames(2), 24, 0), dark])) == (24, 24 + HEIGHT, 0, WIDTH)
     shaded = frames(2)
     shaded[0] = shaded[0].copy()
     shaded[0][:30] = 0
@@ -39,7 +39,7 @@ def test_dark_frame_neither_hides_bars_nor_creates_them() -> None:
 
 def test_subtitles_in_a_bar_do_not_make_it_content() -> None:
     """Subtitles come and go, so each part of the bar is black at some time."""
-    images = boxed(frames(3), 24, 0)
+    images = add_bars(frames(3), 24, 0)
     images[1][HEIGHT + 32 : HEIGHT + 40, 50:110] = 235
     assert find_bars(np.stack(images)) == (24, 24 + HEIGHT, 0, WIDTH)
 

@@ -42,7 +42,7 @@ def take(seed: int) -> list[Image]:
     return moments
 
 
-def captioned(image: Image) -> Image:
+def add_caption(image: Image) -> Image:
     picture = PILImage.fromarray(image)
     style = {"fill": (255, 255, 255), "stroke_width": 2, "stroke_fill": (0, 0, 0)}
     ImageDraw.Draw(picture).text((20, 98), "and then he said", font=ImageFont.load_default(18), **style)
@@ -98,7 +98,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_tracks(dated, date="2020-01-02T03:04:05.000000Z")
     chelsea = frames("chelsea")
     encode(folder / "chelsea.mp4", chelsea, options=GOOD)
-    encode(folder / "chelsea, captioned.mp4", map(captioned, chelsea), options=BAD)
+    encode(folder / "chelsea, captioned.mp4", map(add_caption, chelsea), options=BAD)
     return folder
 
 
@@ -113,7 +113,7 @@ def member(groups: Sequence[DuplicateGroup], stem: str) -> DuplicateMember:
     return next(each for group in groups for each in group.members if Path(each.path).stem == stem)
 
 
-def planned(groups: Sequence[DuplicateGroup]) -> dict[str, str]:
+def map_removals(groups: Sequence[DuplicateGroup]) -> dict[str, str]:
     """Map the stem of each file to remove to the stem of the file that stays for it."""
     return {
         Path(file.path).stem: Path(group.keep.path).stem
@@ -132,7 +132,7 @@ def test_only_files_contained_in_another_are_planned(index: Index) -> None:
     """Files with the only sound, the second language, the only date or the caption stay, as do the best frames."""
     groups = index.duplicates(prove=True)
     assert len(groups) == 4
-    assert planned(groups) == {
+    assert map_removals(groups) == {
         "rocket, neither": "rocket, sound",
         "coffee, one language": "coffee, both languages",
     }
@@ -150,7 +150,7 @@ def test_only_files_contained_in_another_are_planned(index: Index) -> None:
     }
     for group in groups:
         for each in group.members:
-            assert each.best or each.is_proven == (Path(each.path).stem in planned(groups)) == (
+            assert each.best or each.is_proven == (Path(each.path).stem in map_removals(groups)) == (
                 each.kept_by is not None
             )
             assert each.best or each.is_proven or each.doubt
@@ -165,7 +165,7 @@ def test_proven_pairs_are_not_proven_again(index: Index, monkeypatch: pytest.Mon
     monkeypatch.setattr(Prover, "prove", refuse)
     assert index.duplicates(prove=True) == groups
     # Stored proofs count even if no new ones are requested.
-    assert planned(index.duplicates()) == planned(groups)
+    assert map_removals(index.duplicates()) == map_removals(groups)
 
 
 @pytest.mark.large
@@ -185,15 +185,15 @@ def test_changed_file_is_proven_again(tmp_path: Path, monkeypatch: pytest.Monkey
     with Index.open(tmp_path / "i", create=True) as index:
         index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
         groups = index.duplicates(prove=True)
-        assert planned(groups) == {"copy": "film"}
+        assert map_removals(groups) == {"copy": "film"}
         assert proven == [("film", "copy")]
-        encode(copy, map(captioned, film), options=BAD)
+        encode(copy, map(add_caption, film), options=BAD)
         (group,) = groups
         assert plan_removal([group], records=index.videos()).groups == ()
         assert plan_removal([group]).groups == ()
         index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
         proven.clear()
-        assert planned(index.duplicates(prove=True)) == {}
+        assert map_removals(index.duplicates(prove=True)) == {}
         assert ("film", "copy") in proven
 
 
@@ -202,8 +202,8 @@ def test_user_may_accept_lost_metadata_and_sound_but_not_lost_footage(index: Ind
     words = {"prove": True, "prefer": "bit-rate"}
     refused, accepted = index.duplicates(**words), index.duplicates(**words, accept=["metadata", "sound"])
     assert {finding.kind for finding in member(refused, "astronaut, dated").findings} == {"metadata"}
-    assert not {name for name in planned(refused) if "astronaut" in name}
-    assert planned(accepted) == {
+    assert not {name for name in map_removals(refused) if "astronaut" in name}
+    assert map_removals(accepted) == {
         "astronaut, dated": "astronaut",
         "rocket, neither": "rocket, best frames",
         "rocket, sound": "rocket, best frames",
@@ -219,10 +219,10 @@ def test_pair_confirmed_as_copies_may_differ_in_the_frames(index: Index, folder:
     pair = folder / "chelsea.mp4", folder / "chelsea, captioned.mp4"
     index.confirm(*pair)
     try:
-        assert planned(index.duplicates(prove=True))["chelsea, captioned"] == "chelsea"
+        assert map_removals(index.duplicates(prove=True))["chelsea, captioned"] == "chelsea"
     finally:
         index.forget_decision(*pair)
-    assert "chelsea, captioned" not in planned(index.duplicates(prove=True))
+    assert "chelsea, captioned" not in map_removals(index.duplicates(prove=True))
 
 
 @pytest.mark.thorough
@@ -235,7 +235,7 @@ def test_preferred_file_stays_even_if_another_contains_more(index: Index, folder
         (index.path / "decisions.json").unlink()
     group = next(group for group in groups if group.best.path == str(chosen))
     assert group.reason == "your choice"
-    assert not {name for name in planned(groups) if "rocket" in name}
+    assert not {name for name in map_removals(groups) if "rocket" in name}
 
 
 @pytest.mark.thorough
@@ -251,7 +251,7 @@ def test_new_files_are_removed_in_favor_of_the_library_but_never_the_reverse(tmp
         index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
         (group,) = index.duplicates(prove=True, incoming=tmp_path / "new")
     assert (Path(group.best.path).stem, group.reason) == ("film", "in the library")
-    assert planned([group]) == {"same": "film"}
+    assert map_removals([group]) == {"same": "film"}
     better = member([group], "better")
     assert {finding.kind for finding in better.findings} == {"quality"}
     assert not better.is_spare
@@ -282,7 +282,7 @@ def dangers(tmp_path_factory: pytest.TempPathFactory) -> list[DuplicateGroup]:
 
 @pytest.mark.large
 def test_only_lossless_edits_are_planned(dangers: list[DuplicateGroup]) -> None:
-    found = planned(dangers)
+    found = map_removals(dangers)
     assert found == {
         "coffee, letterboxed": "coffee",
         "chelsea, mirrored": "chelsea",

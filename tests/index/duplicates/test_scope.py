@@ -65,7 +65,7 @@ def names(group: DuplicateGroup, root: Path) -> set[str]:
     return {os.path.relpath(member.path, root) for member in group.members}
 
 
-def compared(index: Index, root: Path) -> set[frozenset[str]]:
+def compared_pairs(index: Index, root: Path) -> set[frozenset[str]]:
     """The pairs with a stored result."""
     table = json.loads((index.path / Comparisons.FILE).read_text())
     paths = {video.content_hash: os.path.relpath(video.path, root) for video in index.videos()}
@@ -93,7 +93,7 @@ def test_new_files_are_compared_only_with_the_library_which_stays(forgotten: Ind
     assert [file.path for file in planned.remove] == [str(root / "new/coffee.mp4")]
     assert {file.why for file in planned.stay} == {"it is in the library"}
     # Within the library, only files of the same group were compared, to choose the best one.
-    inside = {frozenset(pair) for pair in compared(forgotten, root) if len({name[:3] for name in pair}) == 1}
+    inside = {frozenset(pair) for pair in compared_pairs(forgotten, root) if len({name[:3] for name in pair}) == 1}
     assert inside <= {frozenset(("library/masters/coffee.mp4", "library/coffee again.mp4"))}
 
 
@@ -101,7 +101,7 @@ def test_between_folders_a_copy_is_removed_only_for_one_in_another_folder(forgot
     across = [root / "library", root / "library/masters"]
     (group,) = forgotten.duplicates(across=across)
     assert names(group, root) == {"library/coffee again.mp4", "library/masters/coffee.mp4"}
-    assert all(len({name.count("/") for name in pair}) == 2 for pair in compared(forgotten, root))
+    assert all(len({name.count("/") for name in pair}) == 2 for pair in compared_pairs(forgotten, root))
     masters = str(root / "library/masters")
     groups = forgotten.duplicates(across=[root / "library", root / "new"], prefer=masters)
     coffee = next(group for group in groups if len(group.members) == 3)
@@ -116,7 +116,7 @@ def test_one_folder_gives_the_groups_of_an_index_of_that_folder(forgotten: Index
     groups = forgotten.duplicates(only=root / "library")
     assert [names(group, root) for group in groups] == [{"library/coffee again.mp4", "library/masters/coffee.mp4"}]
     # Nothing outside the folder was compared.
-    assert {name.split("/")[0] for pair in compared(forgotten, root) for name in pair} == {"library"}
+    assert {name.split("/")[0] for pair in compared_pairs(forgotten, root) for name in pair} == {"library"}
     with Index.open(tmp_path / "library.vidkin", create=True) as alone:
         alone.add(root / "library", executor=SerialExecutor(alone.worker_spec))
         assert [names(group, root) for group in alone.duplicates()] == [names(group, root) for group in groups]

@@ -49,14 +49,14 @@ def test_error_for_a_damaged_removal_list_states_the_remedy(content: str, tmp_pa
         RemovedPaths.open(open_place(tmp_path))
 
 
-def stored(*paths: str) -> MemoryStore:
+def make_store(*paths: str) -> MemoryStore:
     store = MemoryStore()
     store.append_many([entry(path, seed=seed) for seed, path in enumerate(paths)])
     return store
 
 
 def test_removing_a_folder_removes_its_files(tmp_path: Path) -> None:
-    store = stored("/films/a.mp4", "/films/old/b.mp4", "/films/old/c.mp4", "/films/older.mp4")
+    store = make_store("/films/a.mp4", "/films/old/b.mp4", "/films/old/c.mp4", "/films/older.mp4")
     assert remove_records(open_place(tmp_path), store, ["/films/old", "/films/a.mp4"]) == 3
     assert [record.path for record in store.videos()] == ["/films/older.mp4"]
     assert RemovedPaths.open(open_place(tmp_path)).paths == {"/films/old", "/films/a.mp4"}
@@ -65,7 +65,7 @@ def test_removing_a_folder_removes_its_files(tmp_path: Path) -> None:
 def test_folder_in_different_case_is_removed_if_case_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = stored("/Films/a.mp4", "/Films/old/b.mp4", "/other/c.mp4")
+    store = make_store("/Films/a.mp4", "/Films/old/b.mp4", "/other/c.mp4")
     with pytest.raises(NotIndexedError, match="/films is not in the index"):
         remove_records(open_place(tmp_path), store, ["/films"])
     monkeypatch.setattr(os.path, "samefile", lambda path, other: path.casefold() == other.casefold())
@@ -79,14 +79,14 @@ def test_folder_in_different_case_is_removed_if_case_is_ignored(
 
 
 def test_file_named_twice_is_removed_once(tmp_path: Path) -> None:
-    store = stored("/films/a.mp4", "/films/b.mp4")
+    store = make_store("/films/a.mp4", "/films/b.mp4")
     assert remove_records(open_place(tmp_path), store, ["/films/a.mp4", "/films/../films/a.mp4", "/films"]) == 2
     assert store.videos() == []
     assert RemovedPaths.open(open_place(tmp_path)).paths == {"/films/a.mp4", "/films"}
 
 
 def test_unknown_name_removes_nothing(tmp_path: Path) -> None:
-    store = stored("/films/a.mp4")
+    store = make_store("/films/a.mp4")
     with pytest.raises(NotIndexedError, match=r"/films/z.mp4"):
         remove_records(open_place(tmp_path), store, ["/films/a.mp4", "/films/z.mp4"])
     assert len(store.videos()) == 1

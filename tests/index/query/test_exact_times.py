@@ -31,7 +31,7 @@ def frames() -> Iterator[Frame]:
     return pan("coffee", 12 * RATE)
 
 
-def mirrored(frame: Frame) -> Frame:
+def mirror(frame: Frame) -> Frame:
     return np.ascontiguousarray(frame[:, ::-1])
 
 
@@ -47,7 +47,7 @@ def logo(frame: Frame) -> Frame:
     ("edit", "begin", "speed", "flipped"),
     [
         (None, 50, Fraction(1), False),
-        (mirrored, 25, Fraction(1), True),
+        (mirror, 25, Fraction(1), True),
         (logo, 0, Fraction(5, 4), False),
     ],
 )

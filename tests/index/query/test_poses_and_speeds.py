@@ -30,7 +30,7 @@ def own() -> list[Frame]:
     return film("coffee", "astronaut")
 
 
-def posed(frame: Frame, quarters: int, flipped: bool) -> Frame:
+def rotate_and_flip(frame: Frame, quarters: int, flipped: bool) -> Frame:
     """Rotate frames clockwise, then mirror them horizontally."""
     image = np.rot90(frame, -quarters)
     return np.ascontiguousarray(image[:, ::-1] if flipped else image)
@@ -46,7 +46,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("poses")
     for quarters, flipped in POSES:
         encode(
-            path / f"{name_of(quarters, flipped)}.mp4", [posed(frame, quarters, flipped) for frame in own()], rate=RATE
+            path / f"{name_of(quarters, flipped)}.mp4",
+            [rotate_and_flip(frame, quarters, flipped) for frame in own()],
+            rate=RATE,
         )
     for name in ("rocket", "chelsea"):
         encode(path / f"{name}.mp4", film(name, seconds=10), rate=RATE)
@@ -70,8 +72,8 @@ def test_search_finds_and_reports_mirrored_and_rotated_copies(
     assert min(matches[name].score for name in said) > 0.7
     corner = np.arange(6).reshape(2, 3)
     for pose in POSES:
-        brought = posed(posed(corner, *query), *said[name_of(*pose)])
-        np.testing.assert_array_equal(brought, posed(corner, *pose))
+        brought = rotate_and_flip(rotate_and_flip(corner, *query), *said[name_of(*pose)])
+        np.testing.assert_array_equal(brought, rotate_and_flip(corner, *pose))
         segment = matches[name_of(*pose)].segments[0]
         assert not segment.backwards
         assert (segment.query_start, segment.query_end) == pytest.approx((0, 10), abs=0.6)
@@ -105,7 +107,7 @@ def test_rotated_copy_gets_exact_times(folder: Path) -> None:
 
 @pytest.mark.parametrize("edit", ["plain", pytest.param("mirrored", marks=pytest.mark.thorough)])
 def test_reversed_footage_is_found_and_reported(index: vidkin.Index, folder: Path, tmp_path: Path, edit: str) -> None:
-    frames = [posed(frame, 0, edit == "mirrored") for frame in own()][20:80]
+    frames = [rotate_and_flip(frame, 0, edit == "mirrored") for frame in own()][20:80]
     copy = encode(tmp_path / "backwards.mp4", frames[::-1], rate=RATE)
     matches = {Path(match.path).stem: match for match in index.search(copy, limit=20)}
     first = matches["0 plain"]

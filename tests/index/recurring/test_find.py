@@ -25,7 +25,7 @@ from vidkin.index.recurring.heard import with_sounds
 from vidkin.similarity import SoundFeatures
 
 
-def open_filled(path: Path, folder: Path) -> Index:
+def create_index(path: Path, folder: Path) -> Index:
     index = Index.open(path, create=True)
     index.add(folder, executor=SerialExecutor(index.worker_spec))
     return index
@@ -40,7 +40,7 @@ def season(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def index(season: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    with open_filled(tmp_path_factory.mktemp("index") / "c.vidkin", season) as opened:
+    with create_index(tmp_path_factory.mktemp("index") / "c.vidkin", season) as opened:
         yield opened
 
 
@@ -111,11 +111,11 @@ def test_title_card_black_and_repeated_take_make_no_group(tmp_path: Path) -> Non
     folder.mkdir()
     encode(folder / "a.mp4", [*shots(("coffee", 0, 40)), *still(50), *black(40)], rate=RATE)
     encode(folder / "b.mp4", [*black(40), *still(50), *shots(("rocket", 0, 40))], rate=RATE)
-    with open_filled(tmp_path / "c.vidkin", folder) as index:
+    with create_index(tmp_path / "c.vidkin", folder) as index:
         assert index.recurring() == []
 
 
-def watched(count: int, seed: int) -> list[Image]:
+def make_static_scene(count: int, seed: int) -> list[Image]:
     """A static camera, and a bright ball that takes a different path each time."""
     random = np.random.default_rng(seed)
     room = shots(("brick", 2, 1))[0]
@@ -140,14 +140,18 @@ def test_static_camera_does_not_recur(tmp_path: Path) -> None:
     folder.mkdir()
     for name, images, quality in (
         *(("card 1", still(60), 20), ("card 2", still(80), 34)),
-        *(("noon", watched(90, 1), 20), ("noon again", watched(90, 1), 32), ("night", watched(90, 2), 20)),
         *(
-            ("film", [*shots(("coffee", 0, 30)), *watched(40, 3), *shots(("grass", 0, 20))], 20),
-            ("other film", [*shots(("rocket", 1, 25)), *watched(40, 4), *shots(("astronaut", 0, 20))], 20),
+            ("noon", make_static_scene(90, 1), 20),
+            ("noon again", make_static_scene(90, 1), 32),
+            ("night", make_static_scene(90, 2), 20),
+        ),
+        *(
+            ("film", [*shots(("coffee", 0, 30)), *make_static_scene(40, 3), *shots(("grass", 0, 20))], 20),
+            ("other film", [*shots(("rocket", 1, 25)), *make_static_scene(40, 4), *shots(("astronaut", 0, 20))], 20),
         ),
     ):
         encode(folder / f"{name}.mp4", images, rate=RATE, options={"crf": str(quality)})
-    with open_filled(tmp_path / "c.vidkin", folder) as index:
+    with create_index(tmp_path / "c.vidkin", folder) as index:
         (group,) = index.recurring()
         assert (group.kind, set(places(group))) == ("copy", {"noon.mp4", "noon again.mp4"})
 
@@ -157,7 +161,7 @@ def test_new_episode_is_compared_once_and_removed_files_are_left_out(
 ) -> None:
     folder = tmp_path / "season"
     shutil.copytree(season, folder)
-    with open_filled(tmp_path / "c.vidkin", folder) as index:
+    with create_index(tmp_path / "c.vidkin", folder) as index:
         index.recurring()
         encode(folder / "e3.mp4", [*shots(("grass", 2, 33)), *shots(*OPENING), *shots(("brick", 4, 60))], rate=RATE)
         # The same content under another name.
@@ -189,7 +193,7 @@ def test_shortened_opening_is_part_of_the_group_and_reports_the_missing_duration
     encode(folder / "1.mp4", [*shots(("astronaut", 0, 30), *OPENING), *shots(("chelsea", 0, 60))], rate=RATE)
     encode(folder / "2.mp4", [*shots(("brick", 1, 20), *OPENING), *shots(("grass", 0, 70))], rate=RATE)
     encode(folder / "3.mp4", [*shots(("chelsea", 8, 40), *OPENING[:2]), *shots(("astronaut", 6, 60))], rate=RATE)
-    with open_filled(tmp_path / "c.vidkin", folder) as index:
+    with create_index(tmp_path / "c.vidkin", folder) as index:
         (group,) = index.recurring()
     assert places(group) == {
         "1.mp4": pytest.approx((3.0, 9.5)),
@@ -204,7 +208,7 @@ def test_segment_repeated_within_one_recording_is_found(tmp_path: Path) -> None:
     parts = [*shots(("astronaut", 0, 50)), *bumper, *shots(("chelsea", 0, 60)), *bumper, *shots(("brick", 0, 30))]
     (tmp_path / "videos").mkdir()
     encode(tmp_path / "videos" / "long.mp4", parts, rate=RATE)
-    with open_filled(tmp_path / "c.vidkin", tmp_path / "videos") as index:
+    with create_index(tmp_path / "c.vidkin", tmp_path / "videos") as index:
         assert index.recurring() == []
         (group,) = index.recurring(inside=True)
     times = [time for one in group.occurrences for time in (one.start, one.end)]

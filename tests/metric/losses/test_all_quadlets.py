@@ -24,7 +24,7 @@ from vidkin.metric.losses import all_quadlets as radial_sums
 LossFunction = Callable[..., Tensor]
 
 
-def listed(tuple_loss: LossFunction, *batch: Tensor, self_offset: int | None = None) -> Tensor:
+def enumerate_loss(tuple_loss: LossFunction, *batch: Tensor, self_offset: int | None = None) -> Tensor:
     """Mean of a tuple loss over all enumerated quadlets."""
     slow = Slow(*batch, self_offset=self_offset)
     quadlets = slow.quadlets()
@@ -60,7 +60,7 @@ FAST = [pytest.param(case.values[0], id=case.id) for case in CASES]
 @pytest.mark.parametrize("seed", range(3))
 def test_loss_equals_the_mean_over_enumerated_quadlets(fast: LossFunction, tuple_loss: LossFunction, seed: int) -> None:
     x = points(len(UNEQUAL), seed=seed)
-    expected = value_and_gradient(lambda leaf: listed(tuple_loss, leaf, UNEQUAL), x)
+    expected = value_and_gradient(lambda leaf: enumerate_loss(tuple_loss, leaf, UNEQUAL), x)
     assert expected[0] > 0
     assert_same(value_and_gradient(lambda leaf: fast(leaf, UNEQUAL), x), expected)
 
@@ -76,7 +76,7 @@ def test_reference_set_replaces_the_batch(fast: LossFunction, tuple_loss: LossFu
             return (x, y, leaf, UNEQUAL) if to_bank else (leaf, y, bank, UNEQUAL)
 
         start = bank if leaf_is_bank else x
-        expected = value_and_gradient(lambda leaf: listed(tuple_loss, *batch(leaf), self_offset=offset), start)
+        expected = value_and_gradient(lambda leaf: enumerate_loss(tuple_loss, *batch(leaf), self_offset=offset), start)
         assert_same(value_and_gradient(lambda leaf: fast(*batch(leaf), self_offset=offset), start), expected)
 
 
@@ -84,7 +84,7 @@ def test_reference_set_replaces_the_batch(fast: LossFunction, tuple_loss: LossFu
 def test_labels_can_have_three_levels(fast: LossFunction, tuple_loss: LossFunction) -> None:
     labels = torch.cat([UNEQUAL, torch.arange(len(UNEQUAL))[:, None] % 2], dim=1)
     x = points(len(UNEQUAL), seed=4)
-    expected = value_and_gradient(lambda leaf: listed(tuple_loss, leaf, labels), x)
+    expected = value_and_gradient(lambda leaf: enumerate_loss(tuple_loss, leaf, labels), x)
     assert_same(value_and_gradient(lambda leaf: fast(leaf, labels), x), expected)
 
 

@@ -33,7 +33,7 @@ def test_ties_are_not_in_order() -> None:
     assert quadlet_precision(scores, relevance, samples=10) == 0.0
 
 
-def pooled(parts: list[list[bool]]) -> tuple[float, int]:
+def pool(parts: list[list[bool]]) -> tuple[float, int]:
     together = [right for part in parts for right in part]
     return sum(together) / len(together), len(together)
 
@@ -48,7 +48,7 @@ def test_exact_counts_equal_the_list_of_all_quadlets(seed: int) -> None:
         (naive.quadlet_triplets, triplet_precision(scores, relevance, valid=valid)),
         (naive.distinct_triplets, triplet_precision(scores, relevance, valid=valid, weighting="triplets")),
     ):
-        expected, count = pooled([twin(*column) for column in columns])
+        expected, count = pool([twin(*column) for column in columns])
         assert (value, value.count) == (pytest.approx(expected), count)  # type: ignore[union-attr]
     single = quadlet_precision(scores, relevance, valid=valid, reduction="none")
     assert isinstance(single, torch.Tensor)
