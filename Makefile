@@ -1,23 +1,23 @@
-# Targets: demo, test, test-lanes, test-all, coverage, soak, bench, docs, lint, release-check, bundle, clean. All but the two
-# of a release install into .venv.
+# Targets: demo, test, test-lanes, test-all, coverage, soak, bench, docs, lint, release-check, bundle, clean. All of them
+# except the two release targets install into .venv.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# What runs, and the page; no torch.
+# Runtime dependencies and the web app, without torch.
 STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --quiet --constraint constraints.txt
-# of the test that does everything at random
+# Duration of the soak test, which runs random operations.
 SOAK_MINUTES ?= 60
-# Lanes of `make test-lanes`, and what runs them.
+# Marker expression and runner of `make test-lanes`.
 LANES ?= lane and not slow and not bench
 LANES_PYTEST ?= $(BIN)/python -m pytest
 
-# What `make release-check` gives to pytest: the quick tests. CHECK_PYTHON runs the empty environment.
+# Pytest arguments of `make release-check` (the quick tests), and the Python interpreter of its environment.
 RELEASE_TESTS ?= tests -m "not lane and not bench" -n 2 --dist worksteal
 CHECK_PYTHON ?= $(PYTHON)
 
-# Tests start many programs: compiled anew in each, the modules would take longer than what they do.
+# Tests start many processes: without bytecode files, compiling the modules would take longer than the tests themselves.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-all test-lanes soak coverage bench docs lint release-check bundle clean
@@ -25,25 +25,25 @@ export PYTHONDONTWRITEBYTECODE :=
 demo: $(STAMP)
 	$(BIN)/vidkin demo
 
-# Less than four minutes on two idle cores: what is in no lane (tests/support/lanes.py). On a fresh machine pytest rewrites
-# all tests, half a minute of a core: once, and not in each of its two processes. mypy, which has one, works beside both.
-# All tests of research/ and scale/ are in lanes.
+# The tests without a lane (tests/support/lanes.py), which take less than four minutes on two idle cores. On a fresh
+# checkout, pytest rewrites the assertions of all tests, which takes half a minute: collecting first does this once instead
+# of in both processes. mypy is single-threaded and runs in parallel. All tests of research/ and scale/ are in lanes.
 test: $(DEV_STAMP)
 	$(MAKE) --no-print-directory lint & lint=$$!; \
 	[ -d tests/__pycache__ ] || $(BIN)/python -m pytest tests --collect-only -qq > /dev/null 2>&1; \
 	$(BIN)/python -m pytest tests -m "not lane and not bench" -n 2 --dist worksteal; tests=$$?; \
 	wait $$lint || { echo "lint failed: see above, or run make lint" >&2; exit 1; }; exit $$tests
 
-# Everything but what takes minutes by itself: rarer cases, browsers, clusters, servers, killed programs, documents, research.
+# All lanes without slow tests: rare cases, browsers, clusters, servers, killed processes, documentation, research.
 test-lanes: $(DEV_STAMP)
 	$(LANES_PYTEST) -m "$(LANES)" -n 2 --dist worksteal
 
-# Fuzzing needs Atheris, which has wheels for Linux and the Pythons of now only.
+# Fuzzing requires Atheris, which only has wheels for Linux and current Python versions.
 test-all: test test-lanes
 	$(PIP) atheris
 	$(BIN)/python -m pytest -m "slow and not bench" -n 2 --dist worksteal
 
-# All of that once, with the coverage of the product, which is reported at the end.
+# Quick tests and lanes in one run, with a coverage report of vidkin at the end.
 coverage: $(DEV_STAMP)
 	$(BIN)/python -m pytest -m "not slow and not bench" -n 2 --dist worksteal --hypothesis-profile full -o seconds_a_test=0 --cov
 
@@ -53,7 +53,7 @@ soak: $(DEV_STAMP)
 bench: $(DEV_STAMP)
 	$(BIN)/python research/benchmarks/run_all.py
 
-# The mkdocs-material of this series announces its successor at every call.
+# Suppresses the notice of mkdocs-material about its successor.
 docs: $(DEV_STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
@@ -62,11 +62,11 @@ lint: $(DEV_STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Wheels and source archives of all three packages in dist/, tested in an empty environment; see release/check.py.
+# Builds wheels and source distributions of all three packages in dist/ and tests them; see release/check.py.
 release-check:
 	$(PYTHON) release/check.py --python $(CHECK_PYTHON) -- $(RELEASE_TESTS)
 
-# A folder in dist/ that runs without Python, for the system that this runs on; see release/bundle.py.
+# Builds a folder in dist/ that runs without Python on the current platform; see release/bundle.py.
 bundle:
 	$(PYTHON) release/bundle.py
 
@@ -77,8 +77,8 @@ $(STAMP): pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable ".[web,plots]"
 	touch $@
 
-# torch first and alone: a resolver that sees its pin takes the build that is there,
-# instead of the newest one with its CUDA packages.
+# Installs torch first and separately, because the resolver then accepts the installed build for the pin instead of
+# selecting the newest one with its CUDA packages.
 $(DEV_STAMP): $(STAMP) research/pyproject.toml scale/pyproject.toml
 	$(PIP) torch torchvision
 	$(PIP) --editable ".[dev]" --editable "research[baselines,hashes,hdf5]" --editable scale

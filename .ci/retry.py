@@ -1,10 +1,10 @@
-"""Run pytest; tests that failed run once more, alone, and only a second failure fails.
+"""Run pytest and rerun failed tests once, alone; only a second failure counts.
 
     python .ci/retry.py [arguments of pytest]
 
-Tests of browsers, servers and processes that are killed can fail by a race with whatever else runs. More than ten
-failures are no accident and are not tried again, nor is anything but a failed test: files that cannot be collected,
-a crash of pytest, an interruption. The exit status is that of pytest.
+Tests of browsers, servers and killed processes can fail because of races with other processes. More than ten failures
+are not a coincidence and are not rerun. Neither are other problems: files that cannot be collected, a crash of pytest,
+an interruption. The exit status is that of pytest.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ TESTS_FAILED = 1
 
 def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
-        cache = Path(folder) / "cache"  # of this run alone: nothing that failed earlier is in it
+        cache = Path(folder) / "cache"  # a new cache, without earlier failures
         command = [sys.executable, "-m", "pytest", *arguments, "-o", f"cache_dir={cache}"]
         status = subprocess.run(command).returncode
         failed = read_failed(cache)
         if status != TESTS_FAILED or not failed:
             return status
         if broken := [name for name in failed if "::" not in name]:
-            print(f"Not run again: {', '.join(broken)} could not be collected.")
+            print(f"Not rerun: {', '.join(broken)} could not be collected.")
             return status
         if len(failed) > MOST:
-            print(f"Not run again: {len(failed)} tests failed; at most {MOST} are tried twice.")
+            print(f"Not rerun: {len(failed)} tests failed, but at most {MOST} are rerun.")
             return status
-        print(f"{len(failed)} failed; each runs once more, alone.", flush=True)
+        print(f"{len(failed)} failed; rerunning each of them alone.", flush=True)
         report = Path(folder) / "second.xml"
         again = ["-n", "0", "--last-failed", "--last-failed-no-failures", "none", f"--junitxml={report}"]
         status = subprocess.run([*command, *again]).returncode
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
             second = "failed again" if name in still else "passed alone" if complete else "did not fail again"
             print(f"{name}: failed, then {second}")
         if not complete:
-            print("Some of them were skipped or not found when they ran again: that is a failure.")
+            print("Some of them were skipped or not found in the rerun, which counts as a failure.")
         return status or (0 if complete and not still else TESTS_FAILED)
 
 
@@ -57,7 +57,7 @@ def read_failed(cache: Path) -> list[str]:
 
 
 def all_ran(report: Path, count: int) -> bool:
-    """Whether a report of pytest says that so many tests ran, and that none was skipped."""
+    """Whether a pytest report contains this many tests, none of them skipped."""
     if not report.is_file():
         return False
     suites = list(ElementTree.parse(report).getroot().iter("testsuite"))

@@ -1,10 +1,10 @@
-"""Build the bundle: a folder with an executable `vidkin` that needs no Python, for the system that this runs on.
+"""Build the bundle: a folder with an executable `vidkin` that runs without Python, for the current platform.
 
     python release/bundle.py [--output dist] [--environment build/bundle]
 
-Installs `vidkin[otio,web]` of this checkout and PyInstaller, with the pins of constraints.txt, into an environment of
-its own, and writes ``vidkin-VERSION-SYSTEM-MACHINE`` below the output folder. Prints the size of that folder, and how
-long `vidkin --help` takes to start. On Linux the bundle runs where the C library is at least as new as here.
+Installs `vidkin[otio,web]` of this checkout and PyInstaller, with the pins of constraints.txt, into a separate
+environment, and writes ``vidkin-VERSION-SYSTEM-MACHINE`` to the output folder. Prints the size of that folder and the
+start-up time of `vidkin --help`. On Linux the bundle requires a C library at least as new as that of the build machine.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-# Packages that the caller's variables add are not part of the bundle.
+# Without variables that would add packages from outside the environment to the bundle.
 VARIABLES = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
 SPEC = ROOT / "release" / "vidkin.spec"
 STARTS = 3
@@ -27,9 +27,12 @@ STARTS = 3
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder that the bundle is written to")
+    parser.add_argument("--output", type=Path, default=ROOT / "dist", help="output folder for the bundle")
     parser.add_argument(
-        "--environment", type=Path, default=ROOT / "build" / "bundle", help="environment to build in, kept for later"
+        "--environment",
+        type=Path,
+        default=ROOT / "build" / "bundle",
+        help="folder of the build environment, which later builds reuse",
     )
     arguments = parser.parse_args()
     python = install(arguments.environment.absolute())
@@ -40,20 +43,20 @@ def main() -> int:
 
 
 def install(environment: Path) -> Path:
-    """The interpreter of an environment with the product, and without anything that learns."""
+    """Create an environment with vidkin but without training dependencies; return its Python interpreter."""
     if not (environment / "pyvenv.cfg").is_file():
         subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True, env=VARIABLES)
     python = environment / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     pip += ["--constraint", str(ROOT / "constraints.txt")]
     subprocess.run([*pip, f"{ROOT}[otio,web]", "pyinstaller"], check=True, env=VARIABLES)
-    # The version may be that of the last call, from other sources.
+    # Always reinstall, since the sources may have changed without a new version.
     subprocess.run([*pip, "--no-deps", "--force-reinstall", str(ROOT)], check=True, env=VARIABLES)
     return python
 
 
 def build(python: Path, output: Path, work: Path) -> Path:
-    """Run PyInstaller; returns the folder of the bundle."""
+    """Run PyInstaller; return the folder of the bundle."""
     shutil.rmtree(work, ignore_errors=True)
     command = [str(python), "-m", "PyInstaller", "--noconfirm", "--log-level", "WARN"]
     command += ["--workpath", str(work), "--distpath", str(work / "dist"), str(SPEC)]
@@ -62,7 +65,7 @@ def build(python: Path, output: Path, work: Path) -> Path:
     for name in ("LICENSE", "README.md", "CHANGELOG.md"):
         shutil.copy(ROOT / name, made)
     license_of_python = Path(sysconfig.get_path("stdlib")) / "LICENSE.txt"
-    if license_of_python.is_file():  # Windows has it elsewhere
+    if license_of_python.is_file():  # on Windows it is in another folder
         shutil.copy(license_of_python, made / "LICENSE-Python.txt")
     target = output / made.name
     if target.exists():
@@ -73,7 +76,7 @@ def build(python: Path, output: Path, work: Path) -> Path:
 
 
 def start_seconds(bundle: Path) -> float:
-    """Shortest time that `vidkin --help` takes, seconds."""
+    """Minimum run time of `vidkin --help` in seconds."""
     times = []
     for _ in range(STARTS):
         begun = time.monotonic()

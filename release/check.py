@@ -1,11 +1,11 @@
-"""Build the source archives and wheels of a release, and test them where nothing else is installed.
+"""Build the source distributions and wheels of a release and test them in an empty environment.
 
     python release/check.py [--output dist] [--python python3.13] [-- PYTEST_ARGUMENTS]
 
 Builds all three packages with `build`, checks their metadata with `twine`, installs the wheel of vidkin with the extras
-`plots`, `test` and `web`, and the pins of constraints.txt, into an empty environment, and runs the tests of the
-unpacked source archive there, outside of this checkout: the quick ones by default. Without torch, tests of training are
-skipped. What would have to be compiled is refused.
+`plots`, `test` and `web` and the pins of constraints.txt into an empty environment, and runs the tests of the unpacked
+source distribution there, outside of this checkout; by default, only the quick tests. Without torch, training tests are
+skipped. Packages that would have to be compiled are refused.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ QUICK = ("tests", "-m", "not lane and not bench")
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=ROOT / "dist", help="folder for the archives and wheels")
-    parser.add_argument("--python", default=sys.executable, help="interpreter of the empty environment")
-    parser.add_argument("tests", nargs="*", default=QUICK, help="arguments of pytest, after --; the quick tests")
+    parser.add_argument(
+        "--output", type=Path, default=ROOT / "dist", help="output folder for source distributions and wheels"
+    )
+    parser.add_argument("--python", default=sys.executable, help="Python interpreter for the empty environment")
+    parser.add_argument("tests", nargs="*", default=QUICK, help="pytest arguments, after -- (default: the quick tests)")
     arguments = parser.parse_args()
     output = arguments.output.absolute()
     with tempfile.TemporaryDirectory() as folder:
@@ -51,7 +53,7 @@ def main() -> int:
 
 
 def make_environment(python: str, folder: Path, *packages: str) -> Path:
-    """The interpreter of a new environment with these packages."""
+    """Create an environment with these packages; return its Python interpreter."""
     run([python, "-m", "venv", str(folder)], folder.parent)
     made = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     run([str(made), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages], folder.parent)
@@ -59,7 +61,7 @@ def make_environment(python: str, folder: Path, *packages: str) -> Path:
 
 
 def build(tools: Path, output: Path, folder: Path) -> list[Path]:
-    """Source archive and wheel of each package; those of earlier calls are replaced, other files stay."""
+    """Build source distribution and wheel of each package; existing files with the same name are replaced."""
     made = folder / "built"
     for package in PACKAGES:
         run([str(tools), "-m", "build", "--outdir", str(made), str(package)], folder)
@@ -68,7 +70,7 @@ def build(tools: Path, output: Path, folder: Path) -> list[Path]:
 
 
 def run(command: list[str], folder: str | Path) -> None:
-    """Run a program that must succeed, without anything that leads to the modules of this checkout."""
+    """Run a command without environment variables that would expose the modules of this checkout; it must succeed."""
     variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     subprocess.run(command, cwd=folder, env=variables, check=True)
 

@@ -1,4 +1,4 @@
-"""Start of the bundled executable: the command line, or a worker process of an executable that has no interpreter."""
+"""Entry point of the bundled executable, which runs either the command line or a worker process."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import multiprocessing
 import os
 import sys
 
-# Where the bootloader of PyInstaller puts the folder of the bundle, and in `..._ORIG` what was there before.
+# Set by the bootloader of PyInstaller to the folder of the bundle; the original value is in `..._ORIG`.
 _LIBRARY_PATHS = ("LD_LIBRARY_PATH", "LIBPATH")
 
 
 def main() -> None:
-    """Run a command of vidkin, or describe files for the process that started this one."""
+    """Run a vidkin command, or describe files for the parent process."""
     multiprocessing.freeze_support()
     _restore_environment()
     from vidkin._base.bundle import WORKER_OPTION
@@ -27,7 +27,7 @@ def main() -> None:
 
 
 def _restore_environment() -> None:
-    """Let players and browsers that vidkin starts load the system's libraries; its own workers find the bundle's."""
+    """Let players and browsers started by vidkin load system libraries; vidkin's workers are set up again."""
     for name in _LIBRARY_PATHS:
         os.environ.pop(name, None)
         if (original := os.environ.pop(f"{name}_ORIG", None)) is not None:

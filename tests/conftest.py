@@ -1,4 +1,4 @@
-"""Fixtures that every room uses."""
+"""Fixtures shared by all test packages."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# `--hypothesis-profile full` is that of `make test-all`. How long an example takes says more of the machine.
+# `make test-all` uses `--hypothesis-profile full`. No deadline: run times depend mostly on the machine.
 settings.register_profile("quick", max_examples=15, deadline=None)
 settings.register_profile("full", max_examples=100, deadline=None)
 settings.load_profile("quick")
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ROOT / "tests" / "support" / "packages"
-# Packages that are beside vidkin in its repository.
+# Other packages of the repository.
 OTHERS = ("vidkin_research", "vidkin_scale")
-# As they are outside of tests; `_product_alone` replaces them.
+# The originals; `_product_alone` patches them.
 ENTRY_POINTS, FIND_SPEC = importlib.metadata.entry_points, importlib.util.find_spec
 
 
 def pytest_configure() -> None:
-    """A shell starts jobs in the background deaf to Ctrl-C, and every process they start; tests of Ctrl-C need it."""
+    """Restore the default SIGINT handler for tests of Ctrl-C: shells start background jobs with SIGINT ignored."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests and modules stay until the end: the collector of garbage need not look at them again."""
+    """Freeze collected tests and modules, which live until the end, so that garbage collection skips them."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--soak-minutes", default="0", help="length of the test that does everything at random")
+    parser.addoption("--soak-minutes", default="0", help="duration of the soak test in minutes")
 
 
 def missing_part(reason: str) -> None:
-    """Skip, unless this machine promised to have every part: then a missing one is a failure."""
+    """Skip the test, or fail if VIDKIN_REQUIRE_PARTS promises that this machine has everything."""
     if os.environ.get("VIDKIN_REQUIRE_PARTS"):
         pytest.fail(f"VIDKIN_REQUIRE_PARTS is set, but {reason}")
     pytest.skip(reason)
@@ -54,7 +54,7 @@ def missing_part(reason: str) -> None:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real videos, weights and labels that measurements use (marker: data)."""
+    """Folder with the real videos, weights and labels used for measurements (marker: data)."""
     folder = Path(os.environ.get("VIDKIN_DATA", ROOT.parent / "shared" / "data"))
     if not (folder / "MANIFEST.md").is_file():
         missing_part(f"there is no measurement data at {folder} (set VIDKIN_DATA)")
@@ -63,17 +63,17 @@ def shared_data() -> Path:
 
 @pytest.fixture(autouse=True, scope="package")
 def _product_alone() -> Iterator[None]:
-    """Tests of the product see a stand-in for other packages, and nothing of those beside it, installed or not."""
+    """Hide the repository's other packages, installed or not, from tests of vidkin, and add a stand-in package."""
 
     @cache
     def points_of(path: tuple[str, ...], **selection: str) -> importlib.metadata.EntryPoints:
-        # Reading what all packages bring takes longer than most tests, and it is read by every command.
+        # Reading all entry points takes longer than most tests, and every command reads them.
         del path
         points = ENTRY_POINTS(**selection)
         return importlib.metadata.EntryPoints(point for point in points if not point.value.startswith(OTHERS))
 
     def entry_points(**selection: str) -> Any:
-        if not selection:  # what other packages ask for; a table of groups on Python 3.11
+        if not selection:  # used by other packages; a dict of groups on Python 3.11
             return ENTRY_POINTS()
         return points_of(tuple(sys.path), **selection)
 
@@ -93,7 +93,7 @@ def _product_alone() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _workers_in_this_process() -> Iterator[None]:
-    """Indexing starts no processes: each would import everything anew, and take longer for it than for the videos."""
+    """Index in this process: importing everything in a worker process takes longer than indexing the test videos."""
     from tests.support.workers import index_in_this_process
 
     with index_in_this_process():
@@ -102,10 +102,10 @@ def _workers_in_this_process() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_waiting_for_the_disk() -> Iterator[None]:
-    """What a test writes need not survive a power cut: tests of one count the calls. Programs that tests start wait."""
+    """Skip fsync, because test files need not survive a power failure. Subprocesses still sync."""
 
     def fsync(file: int | Any) -> None:
-        os.fstat(file if isinstance(file, int) else file.fileno())  # one that is closed is still an error
+        os.fstat(file if isinstance(file, int) else file.fileno())  # a closed file is still an error
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", fsync)
@@ -114,7 +114,7 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Each worker of pytest is a user of its own, of whom one removal runs at a time; the real user sees nothing."""
+    """Give each pytest worker its own state folder: a user can run only one removal at a time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", os.fspath(tmp_path_factory.mktemp("state")))
         patch.setenv("VIDKIN_CACHE", os.fspath(tmp_path_factory.mktemp("cache")))
@@ -123,7 +123,7 @@ def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 @pytest.fixture
 def worker_processes() -> Iterator[None]:
-    """Indexing starts processes as it does outside of tests: for tests that are about them."""
+    """Index in worker processes, as outside of tests."""
     from tests.support.workers import index_in_processes
 
     with index_in_processes():
@@ -132,8 +132,8 @@ def worker_processes() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _quiet_threads() -> None:
-    """Networks of tests are so small that a second thread costs more than it brings, above all on a busy machine."""
-    if FIND_SPEC("torch") is None:  # the product's tests run without it
+    """Use one torch thread: test networks are so small that a second thread slows them down."""
+    if FIND_SPEC("torch") is None:  # tests of vidkin run without torch
         return
     import torch
 
@@ -142,7 +142,7 @@ def _quiet_threads() -> None:
 
 @pytest.fixture(autouse=True)
 def _ordinary_scheduling() -> Iterator[None]:
-    """A test that leaves a real-time process behind starves the tests after it."""
+    """Fail a test that leaves this process with real-time scheduling, which would starve later tests."""
     scheduler = getattr(os, "sched_getscheduler", lambda _: 0)
     before = scheduler(0)
     yield

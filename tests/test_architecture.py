@@ -1,4 +1,4 @@
-"""The house of vidkin as a test: who may import whom, no circles of files or folders, a light start, few doors.
+"""Tests of vidkin's architecture: allowed imports, no import cycles, light imports, few entry points.
 
 Every import counts: at the top of a file, inside a function, and under ``if TYPE_CHECKING``.
 """
@@ -19,7 +19,8 @@ from vidkin.similarity import EXCERPT, SURE, UNRELATED
 
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "vidkin"
 
-# Room -> rooms that it may import. Every room may import the ground: `errors`, `_version` and `_base`.
+# Package -> packages that it may import, in addition to `errors`, `_version` and `_base`, which all packages may
+# import.
 GROUND = {"errors", "_version", "_base"}
 FLOOR_2 = {"media", "similarity", "metric", "features", "match"}
 FLOOR_3 = FLOOR_2 | {"models", "datasets", "files"}
@@ -45,23 +46,23 @@ ALLOWED: dict[str, set[str]] = {
     "cli": FLOOR_5 | {"web"},
     "web": FLOOR_5,
 }
-# Packages that take long to import, or may be missing.
+# Packages that are slow to import, or may be missing.
 HEAVY = frozenset({
     *("torch", "torchvision", "timm", "numpy", "sklearn", "skimage", "matplotlib", "PIL", "safetensors"),
     *("av", "lance", "lancedb", "pyarrow", "ray", "onnx", "onnxruntime", "scenedetect", "opentimelineio"),
     *("fastapi", "uvicorn", "jinja2", "scipy", "pywt"),
 })  # fmt: skip
-# Packages of the extras `train` and `plots`: what runs does without them.
+# Packages of the extras `train` and `plots`, which nothing else may need.
 LEARNING = frozenset({
     *("torch", "torchvision", "timm", "sklearn", "skimage", "scipy", "pywt", "onnx", "onnxscript", "matplotlib"),
 })  # fmt: skip
-# Modules that learn, or train a part: they alone may import torch at the top. A folder counts with all that is in it.
+# Modules for training, which alone may import torch at the top. A folder includes everything in it.
 LEARNERS = (
     *("vidkin.metric", "vidkin.models", "vidkin.datasets", "vidkin.training"),
     *("vidkin.features.frame_encoder", "vidkin.features.backbone", "vidkin.features.pretrained"),
     *("vidkin.review.measure_head", "vidkin.rendering.classifier", "vidkin.rendering.training"),
 )
-# Modules outside of them with a function that imports such a package, and why the product does without.
+# Other modules with a function that imports such a package, and the reason.
 LATE_LEARNING = {
     "vidkin.features.sessions": "torch is asked for a GPU where ONNX Runtime has none",
     "vidkin.similarity.frame_maps": "gradients of training are recomputed in blocks",
@@ -71,19 +72,19 @@ _PARSERS = frozenset({"json.load", "json.loads", "tomllib.load", "tomllib.loads"
 
 @cache
 def trees() -> Mapping[str, ast.Module]:
-    """Every module, parsed once and only where these tests run: each worker of pytest imports this file."""
+    """Syntax trees of all modules, parsed once and on demand, because every pytest worker imports this file."""
     return {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 
 
 @cache
 def nodes(name: str) -> tuple[ast.AST, ...]:
-    """All nodes of a module: walking its tree takes longer than parsing it, and many tests do."""
+    """All nodes of a module, cached because walking its tree takes longer than parsing it."""
     return tuple(ast.walk(trees()[name]))
 
 
 @cache
 def typing_lines(name: str) -> frozenset[int]:
-    """Lines under ``if TYPE_CHECKING``."""
+    """Line numbers under ``if TYPE_CHECKING``."""
     blocks = (node for node in nodes(name) if isinstance(node, ast.If) and _checks_types(node))
     return frozenset(line for node in blocks for line in range(node.lineno, (node.end_lineno or 0) + 1))
 
@@ -94,7 +95,7 @@ def _checks_types(node: ast.AST) -> bool:
 
 @dataclass(frozen=True)
 class Import:
-    """One imported module: of vidkin the deepest that there is, of others the top package."""
+    """An imported module: the deepest existing one of vidkin, or the top-level package of others."""
 
     module: str
     line: int
@@ -108,13 +109,13 @@ def module_name(path: Path) -> str:
 
 FILES = sorted(SOURCE.rglob("*.py"))
 MODULES = {module_name(path): path for path in FILES}
-# What runs before a command begins: each command's module is imported to print its help.
+# Modules that run before a command starts: each command's module is imported to print its help.
 START = ("vidkin", "vidkin.__main__", *(name for name in MODULES if name.startswith("vidkin.cli")))
 
 
 @cache
 def imports(name: str) -> tuple[Import, ...]:
-    """All imports of a module, in the order of its lines."""
+    """All imports of a module in line order."""
     path = MODULES[name]
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
     return tuple(sorted(_imports(trees()[name], package, late=False), key=lambda found: found.line))
@@ -124,19 +125,19 @@ def _imports(node: ast.AST, package: str, *, late: bool) -> Iterator[Import]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Import):
             for alias in child.names:
-                yield Import(_known(alias.name), child.lineno, late)
+                yield Import(_nearest_module(alias.name), child.lineno, late)
         elif isinstance(child, ast.ImportFrom):
             parents = package.split(".")[: len(package.split(".")) - child.level + 1]
             base = ".".join([*(parents if child.level else []), *([child.module] if child.module else [])])
             for alias in child.names:
-                yield Import(_known(f"{base}.{alias.name}"), child.lineno, late)
+                yield Import(_nearest_module(f"{base}.{alias.name}"), child.lineno, late)
         else:
             is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
             is_typing = _checks_types(child)
             yield from _imports(child, package, late=late or is_function or is_typing)
 
 
-def _known(name: str) -> str:
+def _nearest_module(name: str) -> str:
     if name.partition(".")[0] != "vidkin":
         return name.partition(".")[0]
     while name not in MODULES:
@@ -146,7 +147,7 @@ def _known(name: str) -> str:
 
 @cache
 def loaded_by(name: str) -> frozenset[str]:
-    """Modules of vidkin and packages of others that importing a module loads."""
+    """Modules of vidkin and other packages that importing a module loads."""
     seen: set[str] = set()
     todo = [name]
     while todo:
@@ -167,22 +168,22 @@ def _with_parents(name: str) -> Iterator[str]:
     yield from (".".join(parts[:length]) for length in range(1, len(parts) + 1))
 
 
-def test_rooms_import_only_downwards() -> None:
+def test_packages_import_only_from_lower_floors() -> None:
     upwards = set()
     for name in MODULES:
         room = name.split(".")[1] if "." in name else "__main__"
         if room == "__main__":
-            continue  # the public surface may name every room
+            continue  # the top-level package may import every package
         allowed = ALLOWED[room] | {room} | (GROUND if room not in GROUND else {"errors"})
         for found in imports(name):
-            # `vidkin` itself is the public surface, which names every room.
+            # `vidkin` itself re-exports from all packages.
             if found.module == "vidkin" or (found.module in MODULES and found.module.split(".")[1] not in allowed):
                 upwards.add(f"{name}:{found.line} imports {found.module}")
     assert upwards == set()
 
 
-def test_similarity_and_metric_stand_on_one_package_for_arrays() -> None:
-    """The similarity on NumPy, and through the array API on torch; losses and measures on torch."""
+def test_similarity_and_metric_import_only_their_array_packages() -> None:
+    """Similarity uses NumPy, and torch through the array API; losses and measures use torch."""
     allowed = {"similarity": {"numpy", "array_api_compat", "torch"}, "metric": {"torch"}}
     for name in MODULES:
         room = name.split(".")[1] if "." in name else ""
@@ -192,8 +193,8 @@ def test_similarity_and_metric_stand_on_one_package_for_arrays() -> None:
             assert others <= allowed[room], f"{name} imports {sorted(others)}"
 
 
-def test_only_what_learns_imports_torch() -> None:
-    """Nothing that runs loads torch, SciPy, scikit-* or matplotlib, by itself or through another module."""
+def test_only_training_modules_import_torch() -> None:
+    """No other module loads torch, SciPy, scikit-* or matplotlib, directly or indirectly."""
     loading = {
         f"{name} loads {', '.join(sorted(loaded_by(name) & LEARNING))}"
         for name in MODULES
@@ -202,7 +203,7 @@ def test_only_what_learns_imports_torch() -> None:
     assert sorted(loading) == []
 
 
-def test_what_runs_imports_torch_late_only_where_that_is_said() -> None:
+def test_late_imports_of_torch_are_listed() -> None:
     late = {
         name
         for name in MODULES
@@ -217,13 +218,13 @@ def _learns(name: str) -> bool:
     return any(name == learner or name.startswith(f"{learner}.") for learner in LEARNERS)
 
 
-def test_no_import_circles() -> None:
+def test_there_are_no_import_cycles() -> None:
     graph = {name: {found.module for found in imports(name) if found.module in MODULES} - {name} for name in MODULES}
     assert [" <-> ".join(sorted(circle)) for circle in _circles(graph)] == []
 
 
 def _circles(graph: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
-    """Strongly connected components of more than one module, by Tarjan's algorithm."""
+    """Strongly connected components with more than one module, by Tarjan's algorithm."""
     number: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []
@@ -248,21 +249,23 @@ def _circles(graph: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
             yield from visit(name)
 
 
-def test_no_circles_of_folders() -> None:
-    """Folders import one way, modules named in strings (of registries and commands) included."""
+def test_there_are_no_import_cycles_between_folders() -> None:
+    """This includes modules named in strings of registries and commands."""
     graph: dict[str, set[str]] = {_folder(name): set() for name in MODULES}
     for name in MODULES:
         if not _is_package(name):
-            graph[_folder(name)] |= {_folder(target) for target in _named(name)} - {_folder(name), "vidkin"}
+            graph[_folder(name)] |= {_folder(target) for target in _named_modules(name)} - {_folder(name), "vidkin"}
     assert [" <-> ".join(sorted(circle)) for circle in _circles(graph)] == []
 
 
 @cache
-def _named(name: str) -> set[str]:
-    """Modules of vidkin that a module imports, or names in a string: ``"vidkin.shots.registry:open_detector"``."""
+def _named_modules(name: str) -> set[str]:
+    """Modules of vidkin that a module imports or names in a string: ``"vidkin.shots.registry:open_detector"``."""
     strings = (node.value for node in nodes(name) if isinstance(node, ast.Constant))
     pattern = re.compile(r"vidkin(\.\w+)+(:\w+)?")
-    targets = {_known(text.partition(":")[0]) for text in strings if isinstance(text, str) and pattern.fullmatch(text)}
+    targets = {
+        _nearest_module(text.partition(":")[0]) for text in strings if isinstance(text, str) and pattern.fullmatch(text)
+    }
     return {*targets, *(found.module for found in imports(name) if found.module in MODULES)} - {
         name,
         "vidkin",
@@ -277,17 +280,18 @@ def _folder(name: str) -> str:
     return name if _is_package(name) else name.rpartition(".")[0]
 
 
-def test_circles_are_found() -> None:
+def test_cycles_are_found() -> None:
     graph = {"a": ["b"], "b": ["c", "d"], "c": ["a"], "d": []}
     assert [sorted(circle) for circle in _circles(graph)] == [["a", "b", "c"]]
 
 
-# Folders whose modules reach what is heavy through the lazy names of a room: what shows an index needs no search.
+# Folders that load heavy packages through lazy names of their package, so that displaying an index loads no search
+# code.
 REACHING = {"vidkin.index.query"}
 
 
-def test_modules_are_imported_late_only_where_that_keeps_something_heavy_off() -> None:
-    """Inside a function a module of ours may be imported if it loads a heavy package that is not loaded already."""
+def test_modules_are_imported_late_only_to_avoid_loading_a_heavy_package() -> None:
+    """A function may import a module of vidkin only if that loads a heavy package that is not loaded yet."""
     started = frozenset[str]().union(*(loaded_by(name) for name in START))
     needless = {
         (name, found.line, found.module)
@@ -304,14 +308,14 @@ def _is_typing(name: str, line: int) -> bool:
     return line in typing_lines(name)
 
 
-def test_the_product_never_names_the_packages_beside_it() -> None:
-    """What `research/` and `scale/` bring is found through entry points."""
+def test_vidkin_never_names_the_other_packages_of_the_repository() -> None:
+    """The contents of `research/` and `scale/` are found through entry points."""
     named = re.compile(r"vidkin_(research|scale)\.")
     assert [name for name, path in MODULES.items() if named.search(path.read_text("utf-8"))] == []
 
 
 def test_tests_mirror_the_package() -> None:
-    """Each folder of tests is named like a folder of the package; but for tests of documents and of random input."""
+    """Each test folder has the name of a folder of the package, except for tests of documentation and fuzzing."""
     tests = Path(__file__).parent
     odd = {
         path.relative_to(tests).as_posix()
@@ -323,10 +327,9 @@ def test_tests_mirror_the_package() -> None:
 
 
 TESTS = Path(__file__).resolve().parent
-# Modules that stand for their room, since `vidkin.cli` imports nothing before Ctrl-C can end it: the application, and
-# what other packages add to it.
+# Modules that count as public because `vidkin.cli` imports nothing before Ctrl-C can interrupt it.
 PUBLIC_MODULES = frozenset({"vidkin.cli.app", "vidkin.cli.commands", "vidkin.cli.extra_options"})
-# Test files that speak to modules of their own room beside the one that they are named after. May only become fewer.
+# Test files that use internal modules of their own package other than the one they are named after. May only shrink.
 INSIDERS: dict[str, set[str]] = {
     "cli/test_duplicates.py": {"console"},
     "cli/test_shots.py": {"options"},
@@ -393,14 +396,14 @@ INSIDERS: dict[str, set[str]] = {
 
 @cache
 def exports(name: str) -> frozenset[str]:
-    """The names in ``__all__`` of a folder; none of a module inside one."""
+    """The names in ``__all__`` of a package; empty for other modules."""
     found = (node for node in trees()[name].body if _is_package(name) and isinstance(node, ast.Assign))
     lists = [ast.literal_eval(node.value) for node in found if ast.unparse(node.targets[0]) == "__all__"]
     return frozenset(lists[0] if lists else ())
 
 
 def inner_modules(tree: ast.Module) -> Iterator[str]:
-    """Modules inside of rooms that a test names: by an import, or as what `monkeypatch.setattr` replaces."""
+    """Internal modules that a test names, in an import or in a call of `monkeypatch.setattr`."""
     for node in ast.walk(tree):
         named: list[tuple[str, str]] = []
         if isinstance(node, ast.ImportFrom) and not node.level and node.module:
@@ -411,15 +414,15 @@ def inner_modules(tree: ast.Module) -> Iterator[str]:
             texts = (part.value for part in node.args[:1] if isinstance(part, ast.Constant))
             named = [text.rpartition(".")[::2] for text in texts if isinstance(text, str)]
         for base, name in named:
-            module = _known(f"{base}.{name}".rstrip("."))
+            module = _nearest_module(f"{base}.{name}".rstrip("."))
             is_ground = not module.startswith("vidkin.") or module.split(".")[1] in GROUND
             is_exported = base in MODULES and name in exports(base)
             if not (is_ground or is_exported or exports(module) or module in PUBLIC_MODULES or module.count(".") == 1):
                 yield module
 
 
-def test_tests_speak_to_what_rooms_export() -> None:
-    """A test looks into no other room, and in its own only into the module that it is named after."""
+def test_tests_use_public_names() -> None:
+    """Tests use no internals of other packages, and of their own only the module they are named after."""
     strangers, insiders = set(), {}
     for path in sorted(TESTS.rglob("*.py")):
         place = path.relative_to(TESTS)
@@ -436,7 +439,7 @@ def test_tests_speak_to_what_rooms_export() -> None:
     assert insiders == INSIDERS
 
 
-def test_modules_inside_of_rooms_are_found() -> None:
+def test_uses_of_internal_modules_are_found() -> None:
     inside = [
         "from vidkin.files.proof import Prover",
         "from vidkin.files import proof",
@@ -448,7 +451,7 @@ def test_modules_inside_of_rooms_are_found() -> None:
         assert list(inner_modules(ast.parse(code))) == expected, code
 
 
-def test_importing_vidkin_loads_nothing_heavy() -> None:
+def test_importing_vidkin_loads_no_heavy_package() -> None:
     code = (
         f"import sys, logging; import {', '.join(START)}; "
         f"print([m for m in {sorted(HEAVY)!r} if m in sys.modules], logging.getLogger().handlers, "
@@ -458,7 +461,7 @@ def test_importing_vidkin_loads_nothing_heavy() -> None:
     assert out.strip() == "[] [] []"
 
 
-def test_the_architecture_page_names_files_that_exist() -> None:
+def test_files_named_on_the_architecture_page_exist() -> None:
     root = SOURCE.parents[1]
     page = (root / "docs" / "architecture.md").read_text(encoding="utf-8")
     paths = re.findall(r"`([\w/]+(?:\.py|/))`", page)
@@ -469,13 +472,13 @@ def test_the_architecture_page_names_files_that_exist() -> None:
     assert {path.partition("/")[0] for path in paths if path.count("/") == 1 and path.endswith("/")} >= rooms
 
 
-def test_the_architecture_page_names_classes_and_functions_that_exist() -> None:
+def test_classes_and_functions_named_on_the_architecture_page_exist() -> None:
     page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
     # `CamelCase`, `Class.member` and `with_underscores`, with or without arguments.
     named = set(re.findall(r"`((?:[A-Z]\w*[a-z]\w*\.)?(?:[A-Z]\w*[a-z]\w*|\w*_\w*))(?:\([^`]*\))?`", page))
     named |= {name for pair in re.findall(r"`([A-Z]\w*[a-z]\w*)\.(\w+)(?:\([^`]*\))?`", page) for name in pair}
     assert len(named) > 40
-    defined = set().union(*(_defined(name) for name in MODULES))
+    defined = set().union(*(_defined_names(name) for name in MODULES))
     everything = (node for name in MODULES for node in nodes(name))
     defined |= {node.attr for node in everything if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
     assert {name for name in named if name.rpartition(".")[2] not in defined} == set()
@@ -489,7 +492,7 @@ def test_public_names_exist() -> None:
         assert getattr(vidkin, name) is not None
 
 
-def test_each_module_says_once_what_it_exports() -> None:
+def test_each_module_defines_its_exports_once() -> None:
     for name, tree in trees().items():
         lists = [
             ast.literal_eval(node.value)
@@ -499,12 +502,12 @@ def test_each_module_says_once_what_it_exports() -> None:
         assert len(lists) <= 1, name
         exported = Counter(entry for entries in lists for entry in entries)
         assert set(exported.values()) <= {1}, name
-        if "__getattr__" not in _defined(name):  # otherwise its names are looked up on first use
-            assert set(exported) <= _defined(name), f"{name} exports what it does not have"
+        if "__getattr__" not in _defined_names(name):  # names provided by __getattr__ are not defined here
+            assert set(exported) <= _defined_names(name), f"{name} exports what it does not have"
 
 
 @cache
-def _defined(name: str) -> frozenset[str]:
+def _defined_names(name: str) -> frozenset[str]:
     names: set[str] = set()
     for node in nodes(name):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -516,8 +519,8 @@ def _defined(name: str) -> frozenset[str]:
     return frozenset(names)
 
 
-def test_a_name_of_a_class_or_type_has_one_meaning() -> None:
-    """A class has its name to itself; a type alias may be repeated in other modules, but only with the same value."""
+def test_class_and_type_names_have_one_meaning() -> None:
+    """Class names are unique; a type alias may be repeated in other modules, but only with the same value."""
     meanings: dict[str, set[str]] = {}
     for module, tree in trees().items():
         for node in tree.body:
@@ -528,7 +531,7 @@ def test_a_name_of_a_class_or_type_has_one_meaning() -> None:
 
 
 def _types(module: str, node: ast.stmt) -> Iterator[tuple[str, str]]:
-    """Name and meaning of a class, or of what is assigned to a name in the style of classes."""
+    """Name and meaning of a class, or of a value assigned to a name in class style."""
     if isinstance(node, ast.ClassDef):
         yield node.name, module
     elif isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
@@ -547,18 +550,18 @@ def test_names_with_two_meanings_are_found() -> None:
 
 
 def find_banners(source: str) -> list[str]:
-    """Top-level comments that stand alone: they head a part of a file that should be a file of its own, or nothing."""
+    """Find top-level comments between blank lines, which are headings of a section that should be a separate file."""
     return re.findall(r"\n\n(# .*)\n\n", source)
 
 
-def test_a_file_has_one_subject_and_no_headings_within() -> None:
+def test_files_have_no_section_headings() -> None:
     banners = {path.name: find_banners(path.read_text(encoding="utf-8")) for path in FILES}
     assert {name: found for name, found in banners.items() if found} == {}
     assert find_banners("X = 1\n\n\n# Sums of rows.\n\n\ndef f(): ...\n") == ["# Sums of rows."]
 
 
-def test_json_and_toml_of_strangers_are_parsed_in_one_place() -> None:
-    """Documents nested too deeply end in a RecursionError, which nobody else handles."""
+def test_untrusted_json_and_toml_are_parsed_in_one_place() -> None:
+    """Only these modules handle the RecursionError for documents that are nested too deeply."""
     parsers = {
         f"{name}:{node.lineno}"
         for name in MODULES
@@ -571,8 +574,8 @@ def test_json_and_toml_of_strangers_are_parsed_in_one_place() -> None:
     }
 
 
-def test_how_close_two_times_may_be_is_written_once() -> None:
-    """Seconds are compared by functions of `vidkin.media.frames`, and in the pages by the constant of `base.js`."""
+def test_tolerance_for_equal_times_is_defined_once() -> None:
+    """Times are compared by functions of `vidkin.media.frames`, and in the web pages with the constant of `base.js`."""
     found = {f"{name}:{node.lineno}" for name in MODULES for node in nodes(name) if _allows_rounding_of_times(node)}
     assert {place.partition(":")[0] for place in found} == {"vidkin.media.frames"}
     scripts = {path.name: path.read_text(encoding="utf-8") for path in SOURCE.glob("web/static/js/*.js")}
@@ -581,7 +584,7 @@ def test_how_close_two_times_may_be_is_written_once() -> None:
 
 
 def _allows_rounding_of_times(node: ast.AST) -> bool:
-    """Whether the tolerance of times is added, subtracted or compared, under its name or as a number."""
+    """Whether the time tolerance is added, subtracted or compared, by name or as a literal."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
         parts = [node.left, node.right]
     elif isinstance(node, ast.Compare):
@@ -591,7 +594,7 @@ def _allows_rounding_of_times(node: ast.AST) -> bool:
         return False
     if not any(_is_tolerance(part) for part in parts):
         return False
-    # An energy, a norm or a weight may be kept above 0 with the same number.
+    # The same literal may keep an energy, a norm or a weight above 0.
     return _is_about(node, re.compile(r"SAME_TIME|times?\b|timestamps?|starts?\b|ends?\b|at\b|moments?|seconds"))
 
 
@@ -607,15 +610,15 @@ def _is_about(node: ast.AST, words: re.Pattern[str]) -> bool:
     return any(words.search(name) for name in (*names, *members))
 
 
-def test_tolerances_of_times_written_by_hand_are_found() -> None:
+def test_literal_time_tolerances_are_found() -> None:
     by_hand = ["time < other + 1e-6", "start - SAME_TIME", "shot.end <= end + 2 * SAME_TIME", "at + 1e-6"]
     others = ["is_before(time, other)", "energy + 1e-6", "max(length, SAME_TIME)", "time + 1.0"]
     for written, expected in [*((text, True) for text in by_hand), *((text, False) for text in others)]:
         assert any(map(_allows_rounding_of_times, ast.walk(ast.parse(written)))) is expected, written
 
 
-def test_points_of_the_scale_of_scores_are_written_once() -> None:
-    """`vidkin.similarity.scale` says what scores mean; nobody compares a score with a number of its own."""
+def test_score_thresholds_are_defined_once() -> None:
+    """`vidkin.similarity.scale` defines what scores mean; no other module compares scores to literals."""
     found = {f"{name}:{line}" for name in MODULES for node in nodes(name) for line in _points_by_hand(node)}
     assert found == set()
     script = re.compile(r"(score|sound|picture) *[<>]=? *0?\.\d")
@@ -623,7 +626,7 @@ def test_points_of_the_scale_of_scores_are_written_once() -> None:
 
 
 def _points_by_hand(node: ast.AST) -> Iterator[int]:
-    """Lines that compare a score with a number that is a point of the scale, or have it as default of a threshold."""
+    """Line numbers where a score is compared to a literal threshold, or a literal is the default of `threshold`."""
     points = {UNRELATED, EXCERPT, SURE}
 
     def is_point(value: ast.AST | None) -> bool:
@@ -643,14 +646,14 @@ def _points_by_hand(node: ast.AST) -> Iterator[int]:
         yield from (one.lineno for one, value in defaults if one.arg == "threshold" and is_point(value))
 
 
-def test_points_of_the_scale_written_by_hand_are_found() -> None:
+def test_literal_score_thresholds_are_found() -> None:
     by_hand = ["pair.score >= 0.2", "0.7 <= heard", "def f(*, threshold: float = 0.7): ...", "threshold: float = 0.4"]
     others = ["pair.score >= SURE", "share >= 0.2", "def f(threshold=SURE): ...", "def f(margin=0.7): ..."]
     for written, expected in [*((text, True) for text in by_hand), *((text, False) for text in others)]:
         assert any(line for node in ast.walk(ast.parse(written)) for line in _points_by_hand(node)) is expected, written
 
 
-# Who turns a path or an address into a place, and whose door that is.
+# Modules that convert a path or an address to a place, and the entry point that does so.
 DOORS = {
     "vidkin.index.collection": "Index.open",
     "vidkin.rendering.machine": "inspect_index",
@@ -661,7 +664,7 @@ DOORS = {
 }
 
 
-def test_a_place_is_opened_at_the_door_and_passed_on() -> None:
+def test_places_are_opened_only_at_entry_points() -> None:
     opening = {
         name
         for name in MODULES

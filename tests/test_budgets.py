@@ -1,4 +1,4 @@
-"""How much of vidkin a command imports: budgets that keep the house to a few doors."""
+"""Limits on how much of vidkin each command imports."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.process
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with one clip, and an index of it."""
+    """A folder with a clip and an index of it."""
     folder = tmp_path_factory.mktemp("library")
     encode(folder / "clip.mp4", pan("rocket", 30))
     with Index.open(folder / "library.vidkin", create=True) as index:
@@ -33,11 +33,11 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
     ids=["info", "search", "shots"],
 )
-def test_a_command_imports_few_modules(library: Path, command: list[str], most: int) -> None:
+def test_commands_import_few_modules(library: Path, command: list[str], most: int) -> None:
     assert sum(name.partition(".")[0] == "vidkin" for name in loaded_by(library, command)) <= most
 
 
-# What only training or drawing needs, and what nothing of ours needs; pydantic is of the page and of typer.
+# Packages needed only for training and plots, or not at all; pydantic is used only by the web app and typer.
 LEARNING = {
     *("torch", "torchvision", "timm", "sklearn", "skimage", "scipy", "pywt", "onnx", "onnxscript"),
     *("matplotlib", "pandas", "sympy", "numba"),
@@ -58,12 +58,12 @@ LEARNING = {
     ],
     ids=lambda command: command[0],
 )
-def test_a_command_loads_nothing_that_learns(library: Path, command: list[str]) -> None:
+def test_commands_import_no_training_packages(library: Path, command: list[str]) -> None:
     loaded = {name.partition(".")[0] for name in loaded_by(library, command)}
     assert loaded & {*LEARNING, "pydantic"} == set()
 
 
-def test_a_search_of_an_index_without_sound_loads_nothing_that_describes_or_reads_it(library: Path) -> None:
+def test_search_without_sound_imports_no_sound_modules(library: Path) -> None:
     with Index.open(library / "silent.vidkin", create=True) as index:
         index.use_sound(False)
         index.add([library / "clip.mp4"])
@@ -72,19 +72,19 @@ def test_a_search_of_an_index_without_sound_loads_nothing_that_describes_or_read
     assert not of_sound & set(loaded)
 
 
-def test_what_an_index_holds_is_shown_without_the_parts_of_a_search(library: Path) -> None:
-    """Neither networks nor a server nor the database: what is shown stands in a file of its own."""
+def test_info_imports_no_search_components(library: Path) -> None:
+    """It loads no networks, server or database, because the overview is stored in a separate file."""
     loaded = {name.partition(".")[0] for name in loaded_by(library, ["info", "--index", "library.vidkin"])}
     assert loaded & {"onnxruntime", "lance", "pyarrow", "fastapi", "uvicorn", "jinja2", "send2trash"} == set()
 
 
-def test_help_loads_no_package_but_that_of_the_command_line(library: Path) -> None:
+def test_help_imports_only_the_command_line_package(library: Path) -> None:
     loaded = {name.partition(".")[0] for name in loaded_by(library, ["--help"])}
     assert loaded & {"numpy", "av", "lance", "pyarrow", "onnxruntime", "PIL", "rich", "fastapi", "tomlkit"} == set()
 
 
 def loaded_by(folder: Path, command: list[str]) -> list[str]:
-    """The modules that a command has loaded when it ends."""
+    """The modules that are loaded when a command exits."""
     code = (
         f"import sys\nfrom vidkin.cli import main\nsys.argv = {['vidkin', *command]!r}\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
@@ -104,5 +104,5 @@ def loaded_by(folder: Path, command: list[str]) -> list[str]:
     ],
     ids=" ".join,
 )
-def test_what_draws_tables_is_not_loaded_where_none_is_drawn(library: Path, command: list[str]) -> None:
+def test_rich_is_imported_only_to_print_tables(library: Path, command: list[str]) -> None:
     assert not any(name.partition(".")[0] == "rich" for name in loaded_by(library, command))

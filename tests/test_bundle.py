@@ -1,4 +1,4 @@
-"""The bundle: an executable that indexes, searches, compares and serves where no Python is installed."""
+"""The bundle: an executable that indexes, searches, compares and serves on a machine without Python."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ pytestmark = [
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle, and a folder with videos to use it in.
+    """A bundle, and a folder with videos to use it on.
 
     Attributes:
         program: The executable.
-        folder: Working folder and home of its commands.
+        folder: Working folder and home folder of its commands.
     """
 
     program: Path
     folder: Path
 
     def environment(self) -> dict[str, str]:
-        """Variables of a machine on which no other program can be found."""
+        """Environment of a machine on which no other program can be found."""
         return {"HOME": str(self.folder), "PATH": str(self.folder / "nothing"), "LANG": "C.UTF-8"}
 
     def run(self, *words: str) -> str:
-        """Standard output of a command that must succeed."""
+        """Run a command, assert that it succeeds, and return its standard output."""
         done = subprocess.run(
             [str(self.program), *words],
             cwd=self.folder,
@@ -60,7 +60,7 @@ class Bundle:
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    """The bundle at VIDKIN_BUNDLE, or else one that is built, with an index of two copies and another video."""
+    """The bundle at VIDKIN_BUNDLE, or a newly built one, with an index of two copies and another video."""
     folder = tmp_path_factory.mktemp("bundle")
     built = os.environ.get("VIDKIN_BUNDLE")
     if built is None:
@@ -79,12 +79,12 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     return made
 
 
-def test_a_clip_is_found_in_an_index_that_worker_processes_made(bundle: Bundle) -> None:
+def test_clip_is_found_in_an_index_built_by_worker_processes(bundle: Bundle) -> None:
     matches = bundle.json("search", "clip.mp4", "--index", "library.vidkin")["matches"]
     assert {Path(match["path"]).name for match in matches[:2]} == {"coffee.mp4", "spare.mp4"}
 
 
-def test_copies_are_grouped_and_moved_and_come_back(bundle: Bundle) -> None:
+def test_copies_are_grouped_moved_and_restored(bundle: Bundle) -> None:
     groups = bundle.json("duplicates", "--index", "library.vidkin", "--plan", "plan.json")["groups"]
     members = [{Path(member["path"]).name for member in group["members"]} for group in groups]
     assert members == [{"coffee.mp4", "spare.mp4"}]
@@ -103,7 +103,7 @@ def test_shots_of_several_videos_are_found_and_exported(bundle: Bundle) -> None:
     assert json.loads((bundle.folder / "film.otio").read_text(encoding="utf-8"))["OTIO_SCHEMA"].startswith("Timeline")
 
 
-def test_the_web_app_answers(bundle: Bundle) -> None:
+def test_web_app_responds(bundle: Bundle) -> None:
     command = [str(bundle.program), "serve", "--index", "library.vidkin", "--port", "0"]
     with subprocess.Popen(
         command, cwd=bundle.folder, env=bundle.environment(), stdout=subprocess.PIPE, text=True
@@ -119,19 +119,19 @@ def test_the_web_app_answers(bundle: Bundle) -> None:
     assert server.returncode == 0
 
 
-def test_every_part_works_and_what_is_missing_is_not_offered_for_installation(bundle: Bundle) -> None:
+def test_all_parts_work_and_missing_ones_are_not_offered_for_installation(bundle: Bundle) -> None:
     parts = {part["name"]: part for part in bundle.json("doctor")["parts"]}
     assert {name for name, part in parts.items() if part["state"] == "broken"} == set()
     assert {name for name in ("extra web", "extra otio") if parts[name]["state"] == "ok"} == {"extra web", "extra otio"}
     assert parts["extra train"]["detail"].endswith("this bundle cannot be extended)")
 
 
-def test_nothing_identifies_the_machine_to_the_maker_of_a_part(bundle: Bundle) -> None:
+def test_no_telemetry_id_is_stored(bundle: Bundle) -> None:
     bundle.run("search", "clip.mp4", "--index", "library.vidkin")
     assert [path for path in bundle.folder.rglob("*") if path.name in ("Microsoft", "deviceid")] == []
 
 
-def test_a_player_gets_the_libraries_of_the_system(bundle: Bundle) -> None:
+def test_player_runs_with_the_system_libraries(bundle: Bundle) -> None:
     player = bundle.folder / "player.sh"
     player.write_text(f'#!/bin/sh\necho "${{LD_LIBRARY_PATH-none}}" > "{bundle.folder}/libraries.txt"\n')
     player.chmod(0o755)
@@ -139,7 +139,7 @@ def test_a_player_gets_the_libraries_of_the_system(bundle: Bundle) -> None:
     assert (bundle.folder / "libraries.txt").read_text(encoding="utf-8") == "none\n"
 
 
-def test_the_bundle_holds_licenses_and_nothing_that_learns(bundle: Bundle) -> None:
+def test_bundle_contains_licenses_and_no_training_packages(bundle: Bundle) -> None:
     names = {path.relative_to(bundle.program.parent).as_posix() for path in bundle.program.parent.rglob("*")}
     packages = {name.removeprefix("_internal/").partition("/")[0].partition("-")[0].lower() for name in names}
     assert packages & {"torch", "scipy", "sklearn", "matplotlib", "pyinstaller", "pytest"} == set()

@@ -1,4 +1,4 @@
-"""What ``import vidkin`` leaves as it was."""
+"""Side effects of ``import vidkin``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ print(json.dumps([name for name in {**os.environ, **before} if os.environ.get(na
 
 
 @pytest.mark.process
-def test_importing_sets_no_environment_variable_of_the_process() -> None:
+def test_importing_sets_no_environment_variables() -> None:
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout.splitlines()[-1]) == []
     assert "stopping_when" in vidkin.__all__

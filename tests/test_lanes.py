@@ -1,4 +1,4 @@
-"""The plugins of these tests: what `make test` leaves out, and what takes too long for it."""
+"""The pytest plugins of this test suite: lanes, time limits, and skipped tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _idle_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(pytester: pytest.Pytester, *words: str) -> pytest.RunResult:
-    """Run the tests of the folder, with the plugins, in a process of their own."""
+    """Run the tests of the folder with the plugins."""
     pytester.makeini("[pytest]\nseconds_a_test = 0.2\naddopts = --strict-markers\nmarkers = quick")
     return pytester.runpytest_inprocess(*PLUGINS, *words)
 
@@ -34,30 +34,30 @@ def work(seconds):
 """
 
 
-def test_a_test_that_computes_for_too_long_fails(pytester: pytest.Pytester) -> None:
+def test_slow_test_fails(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(f"{BUSY}\ndef test_slow(): work(0.4)\ndef test_quick(): work(0.01)")
     result = run(pytester)
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*must take at most 0.2 s, got * s (* s of processors)*"])
 
 
-def test_a_test_that_waited_for_the_processors_passes(pytester: pytest.Pytester) -> None:
+def test_test_that_only_waits_passes(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(f"{BUSY}\ndef test_waiting(): time.sleep(0.4)")
     run(pytester).assert_outcomes(passed=1)
 
 
-def test_nothing_is_judged_on_an_overloaded_machine(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_test_passes_on_an_overloaded_machine(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "is_overloaded", lambda: True)
     pytester.makepyfile(f"{BUSY}\ndef test_slow(): work(0.4)")
     run(pytester).assert_outcomes(passed=1)
 
 
-def test_fixtures_do_not_count(pytester: pytest.Pytester) -> None:
+def test_time_in_fixtures_does_not_count(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(f"{BUSY}\n@pytest.fixture\ndef made():\n    work(0.4)\n\ndef test_of_what_is_made(made): pass")
     run(pytester).assert_outcomes(passed=1)
 
 
-def test_a_test_of_a_lane_may_take_its_time(pytester: pytest.Pytester) -> None:
+def test_slow_test_in_a_lane_passes(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(f"{BUSY}\n@pytest.mark.kill\ndef test_slow(): work(0.4)")
     run(pytester).assert_outcomes(passed=1)
 
@@ -76,10 +76,10 @@ def test_markers_and_fixtures_put_a_test_in_a_lane(pytester: pytest.Pytester) ->
     run(pytester, "-m", "s3").assert_outcomes(passed=1, deselected=3)
 
 
-def test_without_torch_a_file_that_needs_a_tool_of_tests_is_skipped(
+def test_without_torch_tests_that_need_a_missing_tool_are_skipped(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on the runners of Windows and macOS, which have no browser."""
+    """Simulates the CI runners for Windows and macOS, which have no browser."""
     monkeypatch.setattr(light, "_IS_LIGHT", True)
     for name in ("axe_playwright_python", "playwright", "psutil", "fastapi"):
         monkeypatch.setitem(sys.modules, name, None)

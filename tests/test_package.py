@@ -1,4 +1,4 @@
-"""What is published: one wheel without compiled parts that holds everything, and a source archive that builds it."""
+"""The published files: a pure-Python wheel with every file, and a source archive that builds it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def build(package: Path, folder: Path) -> None:
 
 
 def sources(package: str) -> set[str]:
-    """Files of the module of a package, as a wheel names them."""
+    """Files of a package's module, with the names they have in a wheel."""
     source = ROOT / package / "src"
     return {
         path.relative_to(source).as_posix()
@@ -54,7 +54,7 @@ def wheel_metadata(wheel: Path) -> email.message.Message:
         return email.message_from_bytes(archive.read(name))
 
 
-def test_the_wheel_needs_no_compiler_and_holds_every_file(built: Path) -> None:
+def test_wheel_is_pure_python_and_has_every_file(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     assert wheel.name.endswith("-py3-none-any.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -68,7 +68,7 @@ def test_the_wheel_needs_no_compiler_and_holds_every_file(built: Path) -> None:
     assert any(name.endswith("/licenses/LICENSE") for name in names)
 
 
-def test_the_extra_all_gathers_those_for_users(built: Path) -> None:
+def test_extra_all_combines_those_for_users(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     metadata = wheel_metadata(wheel)
     packages: dict[str, set[str]] = {}
@@ -76,13 +76,13 @@ def test_the_extra_all_gathers_those_for_users(built: Path) -> None:
         requirement, _, marker = line.partition(";")
         if "extra ==" in marker:
             packages.setdefault(marker.split("extra ==")[1].strip(" '\""), set()).add(requirement.strip())
-    # UMAP brings numba, which weighs more than all that a map needs otherwise.
+    # UMAP requires numba, which is larger than everything else that maps need.
     users = packages.keys() - {"all", "bench", "dev", "docs", "map", "test"}
     assert {"otio", "plots", "tensorboard", "train", "web"} <= users
     assert packages["all"] == set().union(*(packages[extra] for extra in users))
 
 
-def test_the_source_archive_builds_and_tests_itself(built: Path) -> None:
+def test_source_archive_has_everything_to_build_and_test_it(built: Path) -> None:
     (archive,) = built.glob("*.tar.gz")
     with tarfile.open(archive) as content:
         names = {name.partition("/")[2] for name in content.getnames()}
@@ -93,7 +93,7 @@ def test_the_source_archive_builds_and_tests_itself(built: Path) -> None:
 
 @pytest.mark.process
 @pytest.mark.parametrize("package", ["research", "scale"])
-def test_the_packages_beside_vidkin_hold_their_modules_and_a_license(package: str, tmp_path: Path) -> None:
+def test_other_packages_of_the_repository_have_their_modules_and_a_license(package: str, tmp_path: Path) -> None:
     build(ROOT / package, tmp_path)
     (wheel,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -105,7 +105,7 @@ def test_the_packages_beside_vidkin_hold_their_modules_and_a_license(package: st
     assert (ROOT / package / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 
-def test_every_folder_of_data_says_where_its_files_are_from(built: Path) -> None:
+def test_every_data_folder_documents_the_origin_of_its_files(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -120,7 +120,7 @@ def test_every_folder_of_data_says_where_its_files_are_from(built: Path) -> None
             assert [name for name in photographs if name not in described] == []
 
 
-def test_the_container_copies_files_and_starts_a_command_that_exist(built: Path) -> None:
+def test_container_copies_existing_files_and_starts_an_existing_command(built: Path) -> None:
     text = re.sub(r"(?m)^#.*$", "", (ROOT / "Containerfile").read_text(encoding="utf-8"))
     copied = [source for words in re.findall(r"(?m)^COPY (?!--)(.+) \S+$", text) for source in words.split()]
     (archive,) = built.glob("*.tar.gz")
@@ -139,9 +139,9 @@ def test_the_container_copies_files_and_starts_a_command_that_exist(built: Path)
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14"])
-def test_the_wheel_of_the_archive_installs_into_an_empty_environment(version: str) -> None:
+def test_wheel_from_the_archive_installs_into_an_empty_environment(version: str) -> None:
     installed = sorted((Path.home() / ".pyenv" / "versions").glob(f"{version}.*/bin/python"))
-    # A pyenv puts a command of every version on the path, which fails where that version is not the chosen one.
+    # pyenv puts a shim for every version on the path, which fails unless that version is selected.
     python = str(installed[-1]) if installed else shutil.which(f"python{version}")
     if python is None:
         pytest.skip(f"there is no Python {version} on this machine")

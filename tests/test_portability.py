@@ -1,7 +1,8 @@
-"""What vidkin needs of a system that is not POSIX, and of a console without Unicode.
+"""vidkin on a system that is not POSIX, and on a console without Unicode.
 
-The other system is made in child processes, see ``tests/support/other_system/sitecustomize.py``: vidkin's own modules
-see no name that only POSIX has, and no open file is renamed, replaced or removed, as on Windows.
+The other system is simulated in child processes by ``tests/support/other_system/sitecustomize.py``: vidkin's own
+modules
+see no POSIX-only names, and open files cannot be renamed, replaced or removed, as on Windows.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from tests.support.videos import encode, pan
 pytestmark = pytest.mark.process
 
 _OTHER_SYSTEM = Path(__file__).parent / "support" / "other_system"
-# Nothing of this may be set aside by Python for UTF-8.
+# Prevents Python from overriding the encoding with UTF-8.
 _PLAIN_CONSOLE = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C"}
 
 
 def _run(*words: object, status: int = 0, **environment: str) -> str:
-    """Standard output of a command of vidkin in a process of its own."""
+    """Run a vidkin command in a new process and return its standard output."""
     done = subprocess.run(
         [sys.executable, "-m", "vidkin", *map(os.fspath, map(str, words))],
         capture_output=True,
@@ -44,7 +45,7 @@ def _other_system() -> dict[str, str]:
 
 
 def _python(code: str) -> subprocess.CompletedProcess[str]:
-    """Run code on the other system."""
+    """Run code on the simulated system."""
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **_other_system()}, timeout=120
     )
@@ -52,7 +53,7 @@ def _python(code: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def films(tmp_path: Path) -> Path:
-    """A folder with a video, a harder compressed copy of it, and another video."""
+    """A folder with a video, a more compressed copy of it, and another video."""
     folder = tmp_path / "films"
     folder.mkdir()
     encode(folder / "coffee.mp4", pan("coffee", 60), rate=10)
@@ -61,7 +62,7 @@ def films(tmp_path: Path) -> Path:
     return folder
 
 
-def test_the_other_system_lacks_what_windows_lacks(tmp_path: Path) -> None:
+def test_simulated_system_lacks_what_windows_lacks(tmp_path: Path) -> None:
     code = f"""
 import os
 space = {{"__name__": "vidkin.test"}}
@@ -108,7 +109,7 @@ def test_index_search_and_shots_run_without_posix(films: Path, tmp_path: Path) -
     other, index = _other_system(), tmp_path / "i.vidkin"
     report = json.loads(_run("index", films, "-i", index, "--workers", 2, "-f", "json", **other))
     assert report["added"] == 3
-    # Again, over the files of the first run.
+    # Index the files again.
     encode(films / "later.mp4", pan("chelsea", 40), rate=10)
     report = json.loads(_run("index", films, "-i", index, "--workers", 2, "-f", "json", **other))
     assert report["added"] == 1
@@ -151,7 +152,7 @@ def test_duplicates_are_planned_moved_and_restored_without_posix(
     assert {path.name: path.read_bytes() for path in films.iterdir()} == before
 
 
-def test_a_console_without_unicode_shows_every_name(films: Path, tmp_path: Path) -> None:
+def test_console_without_unicode_shows_every_name(films: Path, tmp_path: Path) -> None:
     index, odd = tmp_path / "i.vidkin", tmp_path / "videos"
     odd.mkdir()
     for name in ("café – 日本.mp4", "copy 🎬.mp4"):

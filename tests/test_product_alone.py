@@ -1,4 +1,4 @@
-"""The product in an environment of its own: `pip install ".[web]"` brings nothing that learns; every command runs."""
+"""vidkin in a separate environment: `pip install ".[web]"` installs no training packages, and every command works."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.conftest import missing_part
 from tests.support.videos import encode, pan, photograph
 
 ROOT = Path(__file__).resolve().parents[1]
-# What no command of the product may need: modules of the extras `train` and `plots`, and of those for development.
+# Packages that no command may need: those of the extras `train` and `plots`, and of the development extras.
 LEARNING = (
     *("torch", "torchvision", "timm", "scipy", "sklearn", "skimage", "pywt", "onnx", "onnxscript"),
     *(
@@ -55,7 +55,7 @@ print(json.dumps([best.path, comparison.score, [shot.start_frame for shot in sho
 
 @dataclass(frozen=True)
 class Bare:
-    """An environment with vidkin and the page, and a folder with videos."""
+    """An environment with vidkin and the web app, and a folder with videos."""
 
     python: Path
     folder: Path
@@ -64,7 +64,7 @@ class Bare:
         return [str(self.python), "-m", "vidkin", *words]
 
     def run(self, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-        """Run a command of vidkin in the folder."""
+        """Run a vidkin command in the folder."""
         done = subprocess.run(
             self.start(*words), cwd=self.folder, env=variables(), capture_output=True, text=True, timeout=120
         )
@@ -72,11 +72,11 @@ class Bare:
         return done
 
     def json(self, *words: str) -> Any:
-        """What a command prints with --format json."""
+        """Run a command with --format json and return its parsed output."""
         return json.loads(self.run(*words, "-f", "json").stdout)
 
     def ask(self, code: str, *words: str) -> Any:
-        """What a script prints as JSON."""
+        """Run a script and return its parsed JSON output."""
         command = [str(self.python), "-c", code, *words]
         done = subprocess.run(command, cwd=self.folder, env=variables(), capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
@@ -84,7 +84,7 @@ class Bare:
 
 
 def variables() -> dict[str, str]:
-    """Nothing of the environment that these tests run in is on the path of the new one."""
+    """Environment variables without those that would affect the new environment."""
     dropped = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE", "VIDKIN_INDEX"}
     return {name: value for name, value in os.environ.items() if name not in dropped}
 
@@ -118,7 +118,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Bare:
 
 
 def make_videos(home: Path) -> None:
-    """Two videos, a smaller copy of one, a clip of it, a film of two shots, and pictures to whiten with."""
+    """Write two videos, a smaller copy of one, a clip of it, a film of two shots, and images for whitening."""
     videos = home / "videos"
     videos.mkdir(parents=True)
     frames = list(pan("coffee", 80, width=256, height=192))
@@ -135,13 +135,13 @@ def make_videos(home: Path) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_nothing_that_learns_is_installed(bare: Bare) -> None:
+def test_no_training_packages_are_installed(bare: Bare) -> None:
     assert bare.ask(_LISTING, *LEARNING) == []
 
 
 @pytest.mark.timeout(900)
 def test_every_command_works(bare: Bare) -> None:
-    """One walk, in the order of a person: each step needs what the ones before it left."""
+    """The commands run in the order of a typical session, each using the results of earlier ones."""
     report = bare.json("index", "videos", "--index", "library.vidkin")
     assert (report["added"], report["broken"]) == (3, [])
     assert bare.json("info", "--index", "library.vidkin")["videos"] == 3
@@ -173,7 +173,7 @@ def test_every_command_works(bare: Bare) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_the_page_answers(bare: Bare) -> None:
+def test_web_app_responds(bare: Bare) -> None:
     bare.run("index", "videos", "--index", "served.vidkin")
     command = bare.start("serve", "--index", "served.vidkin", "--port", "0")
     with subprocess.Popen(command, cwd=bare.folder, env=variables(), stdout=subprocess.PIPE, text=True) as server:
@@ -187,7 +187,7 @@ def test_the_page_answers(bare: Bare) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_what_is_missing_is_one_sentence_with_the_command(bare: Bare) -> None:
+def test_error_for_a_missing_part_is_one_sentence_with_the_install_command(bare: Bare) -> None:
     parts = {part["name"]: part for part in bare.json("doctor")["parts"]}
     assert parts["extra web"]["state"] == "ok"
     assert {part["state"] for part in parts.values()} == {"ok", "missing"}

@@ -1,4 +1,4 @@
-"""What ``import vidkin`` offers."""
+"""The public names of ``import vidkin``."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import vidkin
     "name",
     ["CollectionNotFoundError", "DuplicateGroup", "DuplicateMember", "InvalidArgumentError", "MediaError"],
 )
-def test_what_a_caller_unpacks_or_catches_is_public(name: str) -> None:
+def test_types_that_callers_use_or_catch_are_public(name: str) -> None:
     assert name in vidkin.__all__
     assert getattr(vidkin, name).__name__ == name
 
 
-def test_what_a_notebook_shows_loads_no_notebook_and_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """``show`` and ``Results`` are public; neither IPython nor pandas is needed for them."""
+def test_show_works_without_ipython_and_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``show`` and ``Results`` are public and need neither package."""
     for name in ("IPython", "pandas"):
         monkeypatch.setitem(sys.modules, name, None)
     assert {"Results", "show"} <= set(vidkin.__all__)

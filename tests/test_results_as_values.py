@@ -1,4 +1,4 @@
-"""Every public result is plain values and comes back from them, and the schema in the package says what they are."""
+"""Every public result round-trips through plain values, as described by the schema in the package."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCRIPT = Path(__file__).resolve().parents[1] / "docs" / "site" / "schemas.py"
 
 
 def _script() -> ModuleType:
-    """The script that writes the schema, which is no part of a package."""
+    """The script that writes the schema, which is not part of a package."""
     specification = importlib.util.spec_from_file_location("schemas", SCRIPT)
     assert specification is not None
     assert specification.loader is not None
@@ -39,7 +39,7 @@ def _script() -> ModuleType:
 
 script = _script()
 SCHEMA: dict[str, Any] = json.loads(script.SCHEMA.read_text(encoding="utf-8"))
-# Fields that cannot all have the same value.
+# Fields that need values other than the generic ones.
 FIELDS: Mapping[str, Mapping[str, Any]] = {
     "Shot": {"end": 0.75, "end_frame": 2},
     "BlackStretch": {"end": 0.75, "end_frame": 2},
@@ -88,7 +88,7 @@ def value(kind: Any) -> Any:
 RESULTS = script.public_results()
 
 
-def test_all_that_a_caller_gets_is_walked() -> None:
+def test_all_public_results_are_tested() -> None:
     names = {kind.__name__ for kind in RESULTS}
     assert {"Match", "Comparison", "Coverage", "DuplicateGroup", "ShotDetection", "RecurringGroup"} <= names
     assert {"IngestReport", "IndexInfo", "VideoRecord", "Shot", "Segment", "Proof", "SoundOffset"} <= names
@@ -97,7 +97,7 @@ def test_all_that_a_caller_gets_is_walked() -> None:
 
 
 @pytest.mark.parametrize("kind", RESULTS, ids=lambda kind: kind.__name__)
-def test_a_result_comes_back_from_its_plain_values(kind: type[Result]) -> None:
+def test_result_round_trips_through_plain_values(kind: type[Result]) -> None:
     result = example(kind)
     values = json.loads(json.dumps(result.to_dict()))
     again = kind.from_dict(values)
@@ -112,9 +112,9 @@ def test_a_result_comes_back_from_its_plain_values(kind: type[Result]) -> None:
 
 
 @pytest.mark.parametrize("kind", RESULTS, ids=lambda kind: kind.__name__)
-def test_its_plain_values_are_those_of_the_schema_and_nothing_else(kind: type[Result]) -> None:
+def test_plain_values_match_the_schema_exactly(kind: type[Result]) -> None:
     values = json.loads(json.dumps(example(kind).to_dict()))
-    # A test below checks the schema itself, which takes longer.
+    # The schema itself is validated once below, because that takes longer.
     jsonschema.Draft202012Validator({"$ref": f"#/$defs/{kind.__name__}", "$defs": SCHEMA["$defs"]}).validate(values)
     assert list(values) == list(SCHEMA["$defs"][kind.__name__]["properties"])
     assert SCHEMA["$defs"][kind.__name__]["required"] == list(values)
@@ -122,7 +122,7 @@ def test_its_plain_values_are_those_of_the_schema_and_nothing_else(kind: type[Re
 
 @pytest.mark.parametrize("kind", RESULTS, ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("wrong", [None, [], "a", {}, {"a": 1}], ids=repr)
-def test_what_is_no_result_is_refused_in_words(kind: type[Result], wrong: Any) -> None:
+def test_values_that_are_not_a_result_are_refused_with_a_message(kind: type[Result], wrong: Any) -> None:
     if all(field.default is not dataclasses.MISSING for field in dataclasses.fields(kind)) and isinstance(wrong, dict):
         kind.from_dict(wrong)
         return
@@ -131,7 +131,7 @@ def test_what_is_no_result_is_refused_in_words(kind: type[Result], wrong: Any) -
 
 
 @pytest.mark.parametrize("kind", RESULTS, ids=lambda kind: kind.__name__)
-def test_a_wrong_value_is_refused_by_the_name_of_its_field(kind: type[Result]) -> None:
+def test_invalid_value_is_refused_with_the_field_name(kind: type[Result]) -> None:
     values = example(kind).to_dict()
     for name in values:
         try:
@@ -141,23 +141,23 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_field(kind: type[Result]) -
         assert name not in field_types(kind), name
 
 
-def test_a_group_that_was_taken_back_comes_back_as_one() -> None:
+def test_withdrawn_group_round_trips() -> None:
     gone = FoundGroup(7, 9, True, None)
     assert FoundGroup.from_dict(gone.to_dict()) == gone
 
 
-def test_the_schema_in_the_package_is_the_one_of_the_results() -> None:
+def test_schema_in_the_package_is_current() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     assert script.made_schema() == SCHEMA, "python docs/site/schemas.py"
 
 
-def test_times_of_frames_are_left_out_of_what_people_print() -> None:
+def test_short_dictionary_omits_per_frame_data() -> None:
     detection = example(vidkin.ShotDetection)
     long = {"curve", "frame_times", "stream", "critical"}
     assert set(detection.to_dict()) - set(detection.to_dict(short=True)) == long
 
 
-def test_a_comparison_and_a_coverage_have_pictures_and_a_table(tmp_path: Path) -> None:
+def test_comparison_and_coverage_have_images_and_a_table(tmp_path: Path) -> None:
     compared = dataclasses.replace(example(vidkin.Comparison), query="/a/one.mp4", target="/a/two.mp4")
     assert [card.path for card in compared.cards()] == ["/a/one.mp4", "/a/two.mp4"] * 2
     assert [card.time for card in compared.cards()] == [0.5] * 4

@@ -1,4 +1,4 @@
-"""What continuous integration runs twice: tests of the lanes that failed, once more and alone (.ci/retry.py)."""
+"""CI runs failed tests of lanes a second time, one at a time (.ci/retry.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is passed to a public function, what comes back is a result or an error of ours that names the argument."""
+"""Public functions return a result or raise a vidkin error that names the argument, whatever is passed to them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ WRONG: dict[str, Any] = {
     "an array": np.zeros((2, 3)),
     "a path": Path("nowhere.mp4"),
 }
-# Names of required arguments -> what stands for them while another one is wrong.
+# Names of required arguments that are a video while another argument is invalid.
 VIDEO = ("path", "query", "target", "first", "second", "source")
 
 
@@ -61,12 +61,12 @@ METHODS = sorted(
 )
 
 
-def test_all_of_it_is_walked() -> None:
+def test_all_functions_and_methods_are_tested() -> None:
     assert {"compare", "detect_shots", "evaluate", "show"} <= set(FUNCTIONS)
     assert {"add", "search", "match", "duplicates", "recurring", "coverage", "remove"} <= set(METHODS)
 
 
-# Comparing takes as long as all others.
+# compare takes as long as all others together.
 SLOW = {"compare": pytest.mark.thorough}
 
 
@@ -74,7 +74,7 @@ SLOW = {"compare": pytest.mark.thorough}
     "name",
     ["open", *METHODS, *(pytest.param(name, marks=SLOW[name]) if name in SLOW else name for name in FUNCTIONS)],
 )
-def test_a_wrong_argument_is_an_error_of_ours(name: str, index: vidkin.Index, clip: Path, tmp_path: Path) -> None:
+def test_invalid_argument_raises_a_vidkin_error(name: str, index: vidkin.Index, clip: Path, tmp_path: Path) -> None:
     function: Callable[..., object] = getattr(vidkin, name) if name in FUNCTIONS else getattr(index, name)
     parameters = inspect.signature(function).parameters.values()
     required: dict[str, Any] = {
@@ -95,7 +95,7 @@ def test_a_wrong_argument_is_an_error_of_ours(name: str, index: vidkin.Index, cl
                 raise AssertionError(f"{parameter.name} = {kind}") from error
 
 
-# Rooms whose names are public by docs/library.md; `vidkin` itself is above.
+# Packages whose names are public according to docs/library.md; `vidkin` itself is tested above.
 ROOMS = (
     "datasets",
     "datasets.augmentation",
@@ -116,19 +116,19 @@ ROOMS = (
     "training",
     "web",
 )
-# A right call starts processes, or computes for seconds: other values than the wrong ones below are their own tests'.
+# A valid call would start processes or compute for seconds, so only types without valid values are passed.
 LONG = {"detect_many", "build_samples", "build_labelled_samples", "read_photographs", "write_sample_film"}
 
 
-def test_every_room_is_walked() -> None:
+def test_every_package_is_tested() -> None:
     exporting = [path for path in PACKAGE.rglob("__init__.py") if "\n__all__ = " in path.read_text("utf-8")]
     rooms = {path.parent.relative_to(PACKAGE).as_posix().replace("/", ".") for path in exporting}
-    # The names of `vidkin` itself are walked one by one; `vidkin.cli.main` takes no argument.
+    # The names of `vidkin` itself are tested above; `vidkin.cli.main` takes no argument.
     assert rooms - {".", "", "cli"} == set(ROOMS)
 
 
 def members(room: str) -> dict[str, Callable[..., object]]:
-    """The functions and classes of a room, without those of `vidkin` itself, protocols and exceptions."""
+    """The functions and classes of a package, without those exported by `vidkin`, protocols and exceptions."""
     module = importlib.import_module(f"vidkin.{room}" if room else "vidkin")
     found = {name: getattr(module, name) for name in module.__all__ if not room or name not in vidkin.__all__}
     return {
@@ -139,13 +139,13 @@ def members(room: str) -> dict[str, Callable[..., object]]:
 
 
 def is_made(kind: type) -> bool:
-    """Whether instances of a class come from its own constructor."""
+    """Whether instances of a class are created with its constructor."""
     is_protocol = getattr(kind, "_is_protocol", False)
     return not (is_protocol or inspect.isabstract(kind) or issubclass(kind, BaseException))
 
 
 def right(parameter: inspect.Parameter, clip: Path) -> object:
-    """What stands for a required argument while another one is wrong; None where nothing simple does."""
+    """A value for a required argument while another one is invalid, or None if there is no simple one."""
     annotation = str(parameter.annotation)
     simple = {"PathLike": "out", "str": "text", "int": 1, "float": 1.0, "bool": False, "Positive": 1.0}
     if parameter.name in VIDEO and "PathLike" in annotation:
@@ -161,7 +161,7 @@ def right(parameter: inspect.Parameter, clip: Path) -> object:
     return {} if annotation.startswith("Mapping[") else None
 
 
-# Where a tensor is accepted, others than the right ones.
+# Invalid values where a tensor is accepted.
 TENSORS = {
     "a tensor of one axis": torch.zeros(3),
     "a tensor of whole numbers": torch.zeros(2, 3, dtype=torch.int64),
@@ -171,7 +171,7 @@ TENSORS = {
 
 
 @pytest.mark.parametrize("room", ["", *ROOMS])
-def test_a_wrong_argument_of_a_room_is_an_error_of_ours(
+def test_invalid_argument_of_a_package_function_raises_a_vidkin_error(
     room: str, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -202,14 +202,14 @@ def test_a_wrong_argument_of_a_room_is_an_error_of_ours(
                     raise AssertionError(f"{name}: {parameter.name} = {kind}") from error
 
 
-def test_a_name_that_no_argument_has_is_refused_with_those_that_there_are(index: vidkin.Index, clip: Path) -> None:
+def test_unknown_argument_is_refused_with_the_existing_ones(index: vidkin.Index, clip: Path) -> None:
     with pytest.raises(
         TypeError, match=r"^Index\.search\(\) got an unexpected .* 'limt'; its arguments are query, start"
     ):
         index.search(clip, limt=3)  # type: ignore[call-arg]
 
 
-def test_the_error_names_the_argument_what_is_accepted_and_what_was_given(index: vidkin.Index, clip: Path) -> None:
+def test_error_has_the_argument_the_accepted_and_the_given_value(index: vidkin.Index, clip: Path) -> None:
     for call, message in (
         (lambda: index.search(clip, limit="3"), "limit must be a whole number, got '3'"),
         (lambda: index.search(clip, threshold=None), "threshold must be a number, got None"),
@@ -227,7 +227,7 @@ def test_the_error_names_the_argument_what_is_accepted_and_what_was_given(index:
             call()
 
 
-def test_times_are_written_as_on_the_command_line(index: vidkin.Index, clip: Path) -> None:
+def test_times_may_be_text_as_on_the_command_line(index: vidkin.Index, clip: Path) -> None:
     by_text, by_number = index.search(clip, start="0:01", end="0:02.5"), index.search(clip, start=1, end=2.5)
     assert by_text == by_number
     assert by_text[0].segments[0].query_start >= 1.0
@@ -235,6 +235,6 @@ def test_times_are_written_as_on_the_command_line(index: vidkin.Index, clip: Pat
         index.search(clip, start="noon")
 
 
-def test_an_iterator_and_numbers_of_numpy_are_accepted(index: vidkin.Index, clip: Path) -> None:
+def test_iterators_and_numpy_numbers_are_accepted(index: vidkin.Index, clip: Path) -> None:
     assert index.add(iter([clip]), workers=1).unchanged
     assert len(index.search(clip, limit=np.int64(1), threshold=np.float32(0.2))) == 1

@@ -1,8 +1,8 @@
-"""Time and peak memory of tensor code on the CPU, for the scripts beside it.
+"""CPU time and peak memory of tensor code, for the scripts in this folder.
 
-Peak memory is what the tensor allocator held at most above what it held at the start, from the allocation
-events of torch.profiler: exact, and untouched by what other programs on the machine do. Times are the median of
-interleaved repetitions, without the profiler.
+Peak memory is the maximum that the tensor allocator holds above its level at the start, from the allocation events of
+torch.profiler: the value is exact and independent of other programs. Times are medians of interleaved repetitions,
+measured without the profiler.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Measurement:
 
 
 def measure(run: Callable[[], Tensor], *, repeats: int = 3) -> Measurement:
-    """Time and memory of a function that computes a loss and its gradient and returns the loss."""
+    """Measure time and memory of a function that computes and returns a loss and also computes its gradient."""
     return compare({"only": run}, repeats=repeats)["only"]
 
 
 def compare(runs: Mapping[str, Callable[[], Tensor]], *, repeats: int = 3) -> dict[str, Measurement]:
-    """The same of several functions, their repetitions interleaved so that a busy machine slows all alike."""
+    """Measure several functions, with interleaved repetitions so that load on the machine affects all alike."""
     peaks = {name: peak_memory(run) for name, run in runs.items()}
     times: dict[str, list[float]] = {name: [] for name in runs}
     values: dict[str, float] = {}
@@ -57,13 +57,13 @@ def compare(runs: Mapping[str, Callable[[], Tensor]], *, repeats: int = 3) -> di
 
 
 def peak_memory(run: Callable[[], Tensor]) -> int:
-    """Most bytes that the CPU allocator held at one time above what it held at the start."""
+    """Return the maximum number of bytes held by the CPU allocator above its level at the start."""
     gc.collect()
     with quiet_profiler(), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         run()
     inner = profiler.profiler
     if inner is None or inner.kineto_results is None:
-        raise RuntimeError("torch.profiler kept no results")
+        raise RuntimeError("torch.profiler returned no results")
     events = [event for event in inner.kineto_results.events() if event.name() == "[memory]"]
     held = peak = 0
     for event in sorted(events, key=lambda event: event.start_ns()):
@@ -74,7 +74,7 @@ def peak_memory(run: Callable[[], Tensor]) -> int:
 
 @contextmanager
 def quiet_profiler() -> Iterator[None]:
-    """Keep the profiler's own lines, which it writes past Python, off the standard error stream."""
+    """Suppress the messages that the profiler writes to standard error from native code."""
     sys.stderr.flush()
     kept = os.dup(2)
     with open(os.devnull, "wb") as nothing:
@@ -87,7 +87,7 @@ def quiet_profiler() -> Iterator[None]:
 
 
 def machine() -> dict[str, str | int]:
-    """What the figures were measured on."""
+    """Describe the environment of the measurements."""
     return {
         "torch": torch.__version__,
         "threads": torch.get_num_threads(),

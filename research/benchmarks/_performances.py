@@ -1,4 +1,4 @@
-"""Performances of one piece: MIDI music played by FluidSynth with other sounds, instruments, tempi, keys and hands."""
+"""Performances of MIDI music, rendered by FluidSynth with varied sounds, instruments, tempi, keys and timing."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-# Quarter notes that are played, the channel of drums, and the quarter note if a piece does not say it, microseconds.
+# Number of quarter notes rendered, the MIDI drum channel, and the default length of a quarter note in microseconds.
 _QUARTERS, _DRUMS, _USUAL_QUARTER = 48, 9, 500_000
 _PROGRAM, _ALL_OFF, _TEMPO, _END = 0xC0, 120, b"\xff\x51\x03", b"\xff\x2f\x00"
 
 
 @dataclass(frozen=True, slots=True)
 class Performance:
-    """How a piece is played.
+    """Parameters of a performance.
 
     Attributes:
-        font: Number of the soundfont, the first one is 0.
-        tempo: Times as fast.
-        key: Semitones higher.
-        instruments: Programs that are taken instead: so many numbers on, of the 96 that play tones.
-        hand: Seconds that a note is early or late (standard deviation); the tempo then swings by 5 %.
+        font: Index of the soundfont.
+        tempo: Tempo factor.
+        key: Transposition in semitones.
+        instruments: Offset added to program numbers, modulo the 96 pitched programs.
+        hand: Standard deviation of the note timing, in seconds. If positive, the tempo also fluctuates by 5 %.
     """
 
     font: int = 0
@@ -35,7 +35,7 @@ class Performance:
 
 
 PLAYED = Performance()
-"""The performance that others are compared with."""
+"""The reference performance."""
 
 PERFORMANCES: dict[str, Performance] = {
     "other synthesizer": Performance(font=1),
@@ -47,12 +47,11 @@ PERFORMANCES: dict[str, Performance] = {
     "by hand, other instruments": Performance(font=1, instruments=40, hand=0.02),
     "by hand, other instruments, tempo and key": Performance(font=1, tempo=0.92, key=-3, instruments=40, hand=0.02),
 }
-"""Other performances by name. The first four are a machine that plays the same notes at the same moments; by hand means
-that no note is exactly where it is written."""
+"""Other performances by name. In the first four, every note is exactly on time; "by hand" adds timing variation."""
 
 
 def find_pieces(paths: Sequence[Path]) -> tuple[list[bytes], list[Path]]:
-    """MIDI music in these folders, of which a file may hold several (games do), and soundfonts in their order."""
+    """Find the MIDI pieces (a game file may hold several) and the soundfonts in these folders, in path order."""
     files = [file for path in paths for file in sorted(path.rglob("*")) if file.is_file()]
     fonts = [file for file in files if file.suffix.lower() in {".sf2", ".sf3"}]
     pieces = dict.fromkeys(piece for file in files if file not in fonts for piece in _pieces_in(file.read_bytes()))
@@ -60,56 +59,58 @@ def find_pieces(paths: Sequence[Path]) -> tuple[list[bytes], list[Path]]:
 
 
 def play(piece: bytes, performance: Performance, fonts: Sequence[Path], target: Path) -> Path:
-    """Write the first 48 quarter notes of a piece as a sound.
+    """Render the first 48 quarter notes of a piece to a sound file.
 
     Raises:
         SystemExit: FluidSynth or the soundfonts are missing.
     """
     if shutil.which("fluidsynth") is None or len(fonts) < 2:
-        raise SystemExit("--pieces needs the program fluidsynth, and two soundfonts (.sf2, .sf3) in its folders")
+        raise SystemExit("--pieces requires the program fluidsynth and two soundfonts (.sf2, .sf3) in its folders")
     source = target.with_suffix(".mid")
-    source.write_bytes(changed(piece, performance))
+    source.write_bytes(perform(piece, performance))
     settings = ["-ni", "-q", "-R", "0", "-C", "0", "-r", "22050", "-F", str(target)]
     command = ["fluidsynth", *settings, str(fonts[performance.font]), str(source)]
     subprocess.run(command, check=True, capture_output=True)
     return target
 
 
-def changed(piece: bytes, performance: Performance) -> bytes:
-    """The beginning of a piece as it is to be played."""
+def perform(piece: bytes, performance: Performance) -> bytes:
+    """Apply a performance to the beginning of a piece."""
     division = int.from_bytes(piece[12:14], "big")
     hand = _Hand(performance.hand * division / (_USUAL_QUARTER / 1e6), division)
     chunks = []
     for number, track in enumerate(_tracks(piece)):
-        events = [(time, _play_otherwise(event, performance)) for time, event in _events(track)]
+        events = [(time, _apply(event, performance)) for time, event in _events(track)]
         if number == 0:
-            # What pieces leave out: their tempo, and the program of each channel.
+            # Make defaults that pieces leave out explicit, so that they can be changed: the tempo and the program of
+            # each channel.
             usual = [_TEMPO + _USUAL_QUARTER.to_bytes(3, "big")]
             usual += [bytes([_PROGRAM + channel, 0]) for channel in range(16) if channel != _DRUMS]
-            events = [(0, _play_otherwise(event, performance)) for event in usual] + events
+            events = [(0, _apply(event, performance)) for event in usual] + events
         end = _QUARTERS * division
-        moved = sorted((hand.moved(*entry) for entry in events if entry[0] < end), key=lambda entry: entry[0])
-        moved = [(min(time, end), event) for time, event in moved]
-        # Notes that were cut are stopped a quarter note later, as they would be waited for.
-        moved += [(end + division, bytes([0xB0 + channel, _ALL_OFF, 0])) for channel in range(16)]
+        shifted = sorted((hand.move(*entry) for entry in events if entry[0] < end), key=lambda entry: entry[0])
+        shifted = [(min(time, end), event) for time, event in shifted]
+        # Stop the remaining notes a quarter note later; otherwise the synthesizer would wait for notes whose end was
+        # cut.
+        shifted += [(end + division, bytes([0xB0 + channel, _ALL_OFF, 0])) for channel in range(16)]
         data, before = b"", 0
-        for time, event in [*moved, (moved[-1][0], _END)]:
-            data += _written_number(time - before) + event
+        for time, event in [*shifted, (shifted[-1][0], _END)]:
+            data += _encode_number(time - before) + event
             before = time
         chunks.append(b"MTrk" + len(data).to_bytes(4, "big") + data)
     return piece[:10] + len(chunks).to_bytes(2, "big") + piece[12:14] + b"".join(chunks)
 
 
 class _Hand:
-    """Moves notes a little, each end of a note as its beginning; ``spread`` is in ticks."""
+    """Shifts notes slightly, their start and end by the same amount; ``spread`` is in ticks."""
 
     def __init__(self, spread: float, division: int) -> None:
         self._spread, self._division = spread, division
         self._drawn = random.Random(5)
         self._moves: dict[tuple[int, int], float] = {}
 
-    def moved(self, time: int, event: bytes) -> tuple[int, bytes]:
-        """The time at which an event comes."""
+    def move(self, time: int, event: bytes) -> tuple[int, bytes]:
+        """Return the shifted event time and the event."""
         if not self._spread:
             return time, event
         kind, channel = event[0] & 0xF0, event[0] & 0x0F
@@ -119,12 +120,12 @@ class _Hand:
             if kind == 0x90 and event[2]:
                 self._moves[key] = self._drawn.gauss(0.0, self._spread)
             later = self._moves.get(key, 0.0)
-        # Faster and slower by 5 % within 16 quarter notes.
+        # The tempo fluctuates by 5 % over a period of 16 quarter notes.
         period = 16 * self._division / (2 * math.pi)
         return max(0, round(time + later + 0.05 * period * math.sin(time / period))), event
 
 
-def _play_otherwise(event: bytes, performance: Performance) -> bytes:
+def _apply(event: bytes, performance: Performance) -> bytes:
     kind, channel = event[0] & 0xF0, event[0] & 0x0F
     if event[:3] == _TEMPO:
         quarter = round(int.from_bytes(event[3:6], "big") / performance.tempo)
@@ -137,7 +138,7 @@ def _play_otherwise(event: bytes, performance: Performance) -> bytes:
 
 
 def _pieces_in(content: bytes) -> Iterator[bytes]:
-    """Every MIDI file in the content of a file."""
+    """Yield every MIDI file embedded in the content of a file."""
     first = content.find(b"MThd\0\0\0\6")
     while first >= 0:
         end = first + 14
@@ -156,7 +157,7 @@ def _tracks(piece: bytes) -> Iterator[bytes]:
 
 
 def _events(track: bytes) -> Iterator[tuple[int, bytes]]:
-    """Ticks and event of all events but the end, each with its first byte."""
+    """Yield ticks and bytes of all events but the end event, with running status expanded."""
     place, time, status = 0, 0, 0
     while place < len(track):
         delta, place = _read_number(track, place)
@@ -185,7 +186,7 @@ def _read_number(data: bytes, place: int) -> tuple[int, int]:
             return value, place
 
 
-def _written_number(value: int) -> bytes:
+def _encode_number(value: int) -> bytes:
     digits = [value & 0x7F]
     while value := value >> 7:
         digits.append(value & 0x7F | 0x80)

@@ -1,4 +1,4 @@
-"""What the two scripts that measure losses share: options, a comparison as text and data, the end of a run."""
+"""Shared by metric_losses.py and metric_scores.py: options, comparison output and exit status."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Pairs = dict[str, dict[str, Measurement]]
 
 
 def options(description: str | None) -> argparse.Namespace:
-    """``--output``, ``--sizes`` and ``--skip-package``."""
+    """Parse ``--output``, ``--sizes`` and ``--skip-package``."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     parser.add_argument("--sizes", type=int, nargs="+", default=[512, 2048], help="batch sizes")
-    parser.add_argument("--skip-package", action="store_true", help="leave pytorch-metric-learning out")
+    parser.add_argument("--skip-package", action="store_true", help="skip the comparison with pytorch-metric-learning")
     return parser.parse_args()
 
 
@@ -30,23 +30,23 @@ def finish(
     missed: Callable[[str, dict[str, Any]], list[str]],
     output: Path | None,
 ) -> int:
-    """Print the comparisons and the missed targets, write the report; the exit status.
+    """Print comparisons and missed targets, write the report, and return the exit status.
 
     Args:
-        rows: One a loss, figures by batch size.
-        pairs: Measurements of vidkin and of one other, by the name of the comparison.
-        missed: What a comparison did not reach, from its name and its figures.
-        output: Where the report is written as JSON.
+        rows: Results of each loss, by batch size.
+        pairs: Measurements of vidkin and of one alternative, by comparison name.
+        missed: Function that takes name and results of a comparison and lists the targets it missed.
+        output: JSON file for the report.
     """
     comparisons = {name: print_pair(name, pair) for name, pair in pairs.items()}
     targets = [
-        f"{row['loss']} takes {row['2048']['peak_mib']:.0f} MiB at N=2048, wanted at most {MOST_MIB}"
+        f"{row['loss']} takes {row['2048']['peak_mib']:.0f} MiB at N=2048; the target is at most {MOST_MIB}"
         for row in rows
         if "2048" in row and row["2048"]["peak_mib"] > MOST_MIB
     ]
     for name, pair in comparisons.items():
         targets += missed(name, pair)
-    print("\n" + ("\n".join(targets) or "every target reached"))
+    print("\n" + ("\n".join(targets) or "all targets met"))
     if output:
         report = {"machine": machine(), "losses": rows, "comparisons": comparisons, "missed": targets}
         output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
@@ -54,12 +54,12 @@ def finish(
 
 
 def values_differ(pair: dict[str, Any]) -> bool:
-    """Whether the two values of a comparison are further apart than rounding."""
+    """Whether the two values of a comparison differ by more than rounding error."""
     return bool(pair["difference"] > 1e-5 * max(1.0, abs(pair["vidkin"]["value"])))
 
 
 def print_pair(name: str, pair: dict[str, Measurement]) -> dict[str, Any]:
-    """A comparison of two as a block of text, and as data with the ratios."""
+    """Print a comparison of two implementations, and return it with its ratios."""
     (_, own), (other_name, other) = pair.items()
     faster, smaller = other.seconds / own.seconds, other.peak_mib / own.peak_mib
     print(f"\n{name}")

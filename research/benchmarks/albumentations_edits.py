@@ -1,13 +1,13 @@
-"""Edits by a package that nobody here wrote: how many of them a search finds.
+"""Search recall for edits from a third-party package, albumentations.
 
     python research/benchmarks/albumentations_edits.py [--data FOLDER] [--half develop|held-out] \
         [--kinds develop|held-out]
         [--work FOLDER] [--output FILE.json]
 
-Eight seconds of each source (from the measurement data, VIDKIN_DATA or --data; every second source by name is held
-back) are edited by albumentations (`pip install ".[bench]"`), all frames of a clip alike, and written as H.264.
-Kinds of edits are divided, too: every second one is held back. Each unedited piece is searched for among all edited
-ones. The work folder keeps what was made.
+A clip of eight seconds of each source (from the measurement data, VIDKIN_DATA or --data; every second source by name is
+held out) is edited by albumentations (`pip install ".[bench]"`), with the same parameters for all frames of a clip, and
+encoded as H.264. Every second kind of edit is held out as well. Each original clip is searched for among all edited
+clips. The working folder is not deleted afterward.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from _halves import data_parser, half_of, resolve_data, write_figures
+from _halves import data_parser, half_of, resolve_data, write_results
 from other_edits import RATE, Film, load, measure, save
 
-# Nothing asks a server for a newer version.
+# Disables the package's check for a newer version.
 os.environ.setdefault("NO_ALBUMENTATIONS_UPDATE", "1")
 
 
 def transforms(height: int, width: int) -> dict[str, Any]:
-    """The edits by name, for pictures of a size; those of even places are held back."""
+    """Return the edits by name, for frames of a given size; every second one is held out."""
     import albumentations as package
 
     return {
@@ -59,17 +59,17 @@ def transforms(height: int, width: int) -> dict[str, Any]:
     }
 
 
-def edited(film: Film, name: str, seed: int) -> Film:
-    """The film with one edit, drawn once for all of its frames."""
+def edit_film(film: Film, name: str, seed: int) -> Film:
+    """Apply an edit with the same random parameters to all frames."""
     import albumentations as package
 
     height, width = film[0].shape[:2]
-    # The same seed for every frame: what is drawn once stays where it is.
+    # Resetting the seed for every frame gives all frames the same random parameters.
     return [package.Compose([transforms(height, width)[name]], seed=seed)(image=frame)["image"] for frame in film]
 
 
 def make_all(sources: list[Path], kinds: list[str], work: Path) -> tuple[list[Path], Path]:
-    """The unedited pieces, and the folder of the edited ones."""
+    """Write the original clips and the folder of edited clips."""
     gallery, queries = work / "gallery", []
     for folder in (gallery, work / "queries"):
         folder.mkdir(parents=True, exist_ok=True)
@@ -82,7 +82,7 @@ def make_all(sources: list[Path], kinds: list[str], work: Path) -> tuple[list[Pa
         for name in kinds:
             target = gallery / f"{stem}.{name.replace(' ', '_')}.mp4"
             if not target.exists():
-                save(edited(film, name, zlib.crc32(f"{source.name} {name}".encode())), target)
+                save(edit_film(film, name, zlib.crc32(f"{source.name} {name}".encode())), target)
         if not queries[-1].exists():
             save(film, queries[-1], crf=20)
     return queries, gallery
@@ -101,7 +101,7 @@ def main() -> None:
     for edit, row in sorted(figures["edits"].items(), key=lambda item: -item[1]["found"]):
         print(f"{edit:30s} {row['found']:3d} of {row['copies']:3d}, median {row['median score']:.2f}")
     shown = {"kinds": given.kinds, "found": sum(row["found"] for row in figures["edits"].values())}
-    write_figures(given, {**shown, **figures})
+    write_results(given, {**shown, **figures})
 
 
 if __name__ == "__main__":

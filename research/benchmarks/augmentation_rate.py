@@ -1,13 +1,14 @@
-"""Time of the edits of self-supervised training beside the forward pass of the network that they feed.
+"""Augmentation time of self-supervised training, compared with the forward pass of the network.
 
     python research/benchmarks/augmentation_rate.py [--frames 16] [--side 96] [--seeds 24] [--resnet] \
         [--output FILE.json]
 
-A strong view of a clip, with the published settings, those of the recipe self-supervised, and with every clip arranged
-as on platforms and compressed, and every edit alone, beside the description of the same clip by the extractor `vidkin`
-(with --resnet by a ResNet-50 with random weights, which needs the extra train; --frames 28 --side 256 is the published
-input). Processor time with one thread, mean over seeds (median for the description), measured in turn, so that a busy
-machine slows all alike. Target: a strong view takes less time than its description. Exit status 1 when it is missed.
+Measures a strong view of a clip with the published settings, with those of the recipe self-supervised, and with every
+clip placed in a platform layout and compressed, as well as every edit alone. These are compared with describing the
+same clip by the extractor `vidkin` (with --resnet: by a ResNet-50 with random weights, which requires the extra train;
+--frames 28 --side 256 is the published input). CPU time with one thread, mean over seeds (median for the description),
+interleaved so that load on the machine affects all alike. Target: a strong view takes less time than its description.
+The exit status is 1 if the target is missed.
 """
 
 from __future__ import annotations
@@ -73,13 +74,13 @@ def main() -> int:
     }
     seconds: dict[str, list[float]] = {name: [] for name in runs}
     with torch.inference_mode():
-        for seed in range(-1, given.seeds):  # the first is not counted
+        for seed in range(-1, given.seeds):  # the first run is a warm-up
             for name, run in runs.items():
                 begun = time.process_time()
                 run(abs(seed))
                 if seed >= 0:
                     seconds[name].append(time.process_time() - begun)
-    # Views differ by what is drawn, so means are compared; the forward pass does not.
+    # Views depend on random parameters, so report the mean; the forward pass does not vary, so report the median.
     times = {name: statistics.mean(values) for name, values in seconds.items()}
     forward = statistics.median(seconds[f"forward pass of {network}"])
     for name, value in times.items():
@@ -97,7 +98,7 @@ def main() -> int:
 
 
 def describe(clip: Tensor, resnet: bool) -> Run:
-    """The description of a clip, as training computes it."""
+    """Describe a clip as training does."""
     if resnet:
         import timm
 
@@ -109,9 +110,9 @@ def describe(clip: Tensor, resnet: bool) -> Run:
 
 
 def edits(clip: Tensor, donors: Tensor) -> dict[str, Run]:
-    """Every edit alone."""
+    """Return every edit as a function of its own."""
 
-    def seeded(edit: Callable[[torch.Generator], object]) -> Run:
+    def run_with_seed(edit: Callable[[torch.Generator], object]) -> Run:
         return lambda seed: edit(torch.Generator().manual_seed(seed))
 
     caption = partial(add_caption, height=(0.1, 0.3), share=1.0)
@@ -131,7 +132,7 @@ def edits(clip: Tensor, donors: Tensor) -> dict[str, Run]:
         "filmed screen": lambda g: film_screen(clip, g),
         "compression": lambda g: compress(clip, g, quality=(10.0, 10.0), share=1.0),
     }
-    return {name: seeded(edit) for name, edit in made.items()}
+    return {name: run_with_seed(edit) for name, edit in made.items()}
 
 
 if __name__ == "__main__":

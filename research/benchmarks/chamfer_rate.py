@@ -1,13 +1,14 @@
-"""How near the TopK-Chamfer kernel comes to what the processor can do.
+"""Efficiency of the TopK-Chamfer kernel relative to the peak speed of the CPU.
 
     python research/benchmarks/chamfer_rate.py [--output FILE.json] [--rounds 30] [--threads 2]
 
-Every round runs every form once, in an order that turns from round to round; ratios are medians over rounds of the
-ratio within a round. The pair is measured twice, by the clock with --threads and by processor time with one thread: on
-a machine that others use, threads wait for each other and only the second says something. Targets on [120, 9, 512] x
-[120, 9, 512]: float32 at .9 of the arithmetic rate of one matmul of the same product; bfloat16 at twice the float32
-einsum form, candidates in the same order; 100 candidates of 120 frames ranked exactly in .4 s; two videos of an hour in
-bounded memory. Exit status 1 when a target is missed.
+Every round runs all forms once, in an order that rotates from round to round; reported ratios are medians over rounds
+of the ratio within a round. The pair is measured twice: by wall time with --threads, and by CPU time with one thread.
+On a shared machine threads wait for each other, and only the second is meaningful.
+
+Targets on [120, 9, 512] x [120, 9, 512]: float32 at 0.9 of the arithmetic rate of a single matmul of the same product;
+bfloat16 twice as fast as the float32 einsum form, with candidates in the same order; 100 candidates of 120 frames
+ranked exactly in 0.4 s; two one-hour videos compared in bounded memory. The exit status is 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def einsum_form(query: Tensor, target: Tensor) -> Tensor:
 def interleaved(
     forms: dict[str, Callable[[], object]], rounds: int, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, list[float]]:
-    """Seconds of every form in every round."""
+    """Return the seconds of every form in every round."""
     names = list(forms)
     for name in names:
         forms[name]()
@@ -60,7 +61,7 @@ def interleaved(
 
 
 def ratio(seconds: dict[str, list[float]], one: str, other: str) -> float:
-    """Median over rounds of how many times as long ``one`` takes as ``other``."""
+    """Median over rounds of the time of ``one`` divided by the time of ``other``."""
     return statistics.median(a / b for a, b in zip(seconds[one], seconds[other], strict=True))
 
 
@@ -100,7 +101,7 @@ def one_thread(rounds: int) -> dict[str, Any]:
 
 
 def ranking(rounds: int) -> dict[str, Any]:
-    """Candidates are the query under more and more noise, so that they have one right order."""
+    """Rank candidates that are the query with increasing noise, so that the correct order is known."""
     query = unit(FRAMES, 0)
     candidates = [
         torch.nn.functional.normalize(query + (0.2 + 0.02 * number) * unit(FRAMES, 10 + number), dim=-1)
@@ -128,7 +129,7 @@ def ranking(rounds: int) -> dict[str, Any]:
 
 
 def two_hours() -> dict[str, Any]:
-    """In a process of its own, as the peak of memory is that of a whole process."""
+    """Compare two one-hour videos in a separate process, since peak memory is measured per process."""
     command = [sys.executable, __file__, "--hours", "--threads", str(torch.get_num_threads())]
     found: dict[str, Any] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     return found
@@ -136,8 +137,8 @@ def two_hours() -> dict[str, Any]:
 
 def hours() -> dict[str, Any]:
     query, target = unit(HOUR, 0), unit(HOUR, 1)
-    frame_similarity(query[:4], target[:4])  # what the libraries take once
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts again from here
+    frame_similarity(query[:4], target[:4])  # exclude one-time library allocations
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets the peak
     before = resident("VmRSS")
     start = time.perf_counter()
     frame_similarity(query, target)
@@ -150,14 +151,14 @@ def hours() -> dict[str, Any]:
 
 
 def resident(name: str) -> int:
-    """A line of Linux's account of this process, KiB: VmRSS now, VmHWM at most."""
+    """Return a memory value of this process in KiB, as reported by Linux: VmRSS is current, VmHWM the peak."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(name + ":"))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, help="write the figures here as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--hours", action="store_true", help=argparse.SUPPRESS)

@@ -1,12 +1,12 @@
-"""Peak memory of one training step of a comparator, against the naive form of the same step.
+"""Peak memory of a comparator training step, relative to a naive implementation.
 
     python research/benchmarks/comparator_step.py [--clips 64] [--frames 28] [--regions 1] [--dimension 128] \
         [--output FILE.json]
 
-A step: the map of every pair of clips, the network, InfoNCE, QuadLinear-AP on videos and on frames, and the gradient.
-The naive form holds the products of all regions, the activations of all pairs, and for frames the differences
-[B, B, T, T, T] of which it uses the related pairs. Both give the same loss. Target: a fifth of the memory. Exit status
-1 when it is missed or the losses differ.
+A step computes the similarity maps of all clip pairs, the network, InfoNCE, QuadLinear-AP on videos and on frames, and
+the gradient. The naive implementation keeps the products of all regions, the activations of all pairs and, for frames,
+the differences [B, B, T, T, T], of which it uses the related pairs. Both compute the same loss. Target: one fifth of
+the memory. The exit status is 1 if the target is missed or the losses differ.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def naive_step(model: Comparator, videos: Tensor, relevance: Tensor, labels: Ten
 
 
 def naive_frames(maps: Tensor, labels: Tensor, relevance: Tensor, frames: int) -> Tensor:
-    """QuadLinear-AP of all frames of all pairs of clips, of which those of related clips are used."""
+    """Compute QuadLinear-AP for all frames of all clip pairs, then select those of related clips."""
     places = labels.argsort(dim=3, descending=True, stable=True).argsort(dim=3)
     kept = round(RATE * frames)
     positive, negative = places < kept, places >= frames - kept

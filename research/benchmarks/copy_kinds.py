@@ -1,13 +1,13 @@
-"""What `vidkin duplicates` says about edits of real footage: said words against made edits.
+"""Accuracy of the edits reported by `vidkin duplicates` on real footage.
 
     python research/benchmarks/copy_kinds.py [--data FOLDER] [--half develop|held-out] [--work FOLDER] \
         [--output FILE.json]
 
-Six seconds of four sources (of every second one by name; the other half is for developing) are written as H.264 with
-288 lines and edited in each of the ways below; remuxing and stream copies are made by FFmpeg's muxers, everything else
-by `apply_edit`. Each copy is compared with its source as a member of a group is: features, match, packets,
-pictures. Printed are the kinds that were said for each edit, with how many copies, missed and wrong ones, how far the
-stated amounts are off, and processor time for each member.
+Six seconds of four sources (from every second one by name; the other half is for development) are encoded as H.264 with
+288 lines and edited in each of the ways below. FFmpeg's muxers make remuxed files and stream copies; `apply_edit` makes
+everything else. Each copy is compared with its source as a group member is: by features, match, packets and frames. The
+output lists the kinds reported for each edit and their counts, missed and wrong kinds, errors of the reported amounts,
+and CPU time per member.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 
 import av
 
-from _halves import half_of, parse_arguments, write_figures
+from _halves import half_of, parse_arguments, write_results
 from vidkin.index import Difference, compare
 from vidkin.index.duplicates.comparisons import FileRecord, PairResult
 from vidkin.index.duplicates.differences import find_differences
@@ -31,7 +31,7 @@ from vidkin_research.copies.applying import apply_edit
 from vidkin_research.copies.edits import EDITS
 
 SECONDS, LINES, MOST_SOURCES = 6.0, 288, 4
-# Edit -> kinds that must be said, kinds that may be said as well because the edit brings them along, and the amount.
+# Edit -> required kinds, kinds also accepted because the edit implies them, and the amount.
 EXPECTED: dict[str, tuple[set[str], set[str], float | None]] = {
     "remux": ({"other container"}, set(), None),
     "stream_copy": ({"cut without re-encoding", "trimmed"}, set(), None),
@@ -63,7 +63,7 @@ EXPECTED: dict[str, tuple[set[str], set[str], float | None]] = {
 
 
 def main() -> None:
-    """Make, compare, print."""
+    """Make the copies, compare them and print the results."""
     given = parse_arguments(__doc__)
     work = given.work or Path(tempfile.mkdtemp(prefix="vidkin-kinds-"))
     usable = [path for path in half_of(given.data, given.half) if probe(path).duration >= SECONDS]
@@ -103,7 +103,7 @@ def report(
     seconds: list[float],
     sources: int,
 ) -> None:
-    """Print the table, and write it as JSON."""
+    """Print the table and write the results as JSON."""
     print(f"\n{'edit':16} {'missed':>6} {'wrong':>6} {'amount off':>10}  said")
     for edit, kinds in said.items():
         amounts = f"{100 * max(off[edit]):.1f} %" if edit in off else ""
@@ -119,11 +119,11 @@ def report(
         "processor s a member, largest": round(max(seconds), 2),
     }
     edits = {edit: {"missed": missed[edit], "wrong": wrong[edit], "said": dict(said[edit])} for edit in said}
-    write_figures(given, {**figures, "edits": edits})
+    write_results(given, {**figures, "edits": edits})
 
 
 def make(source: Path, edit: str, work: Path, seed: int, filler: Path) -> Path:
-    """An edited copy; what is there is not made again."""
+    """Make an edited copy, unless it exists."""
     target = work / f"{source.stem}.{edit}{'.mkv' if edit == 'remux' else '.mp4'}"
     if target.exists():
         return target
@@ -138,7 +138,7 @@ def make(source: Path, edit: str, work: Path, seed: int, filler: Path) -> Path:
 
 
 def copy_packets(source: Path, target: Path, share: float | None) -> None:
-    """Copy the compressed pictures into another file, all or the first ones."""
+    """Copy all compressed frames, or only the first ones, into another file."""
     with av.open(str(source)) as given, av.open(str(target), "w") as made:
         stream = made.add_stream_from_template(given.streams.video[0])
         packets = [packet for packet in given.demux(video=0) if packet.dts is not None]
@@ -148,7 +148,7 @@ def copy_packets(source: Path, target: Path, share: float | None) -> None:
 
 
 def differences(copy: Path, source: Path) -> tuple[tuple[Difference, ...], float]:
-    """What is said of a copy, and the processor time for that; the match that it starts from is not part of it."""
+    """Return the differences reported for a copy, and the CPU time, which does not include the match given."""
     match = compare(copy, source)
     result = PairResult(match.score, True, (1.0, 1.0), match.segments)
     records = [record_of(path) for path in (copy, source)]
@@ -158,7 +158,7 @@ def differences(copy: Path, source: Path) -> tuple[tuple[Difference, ...], float
 
 
 def record_of(path: Path) -> FileRecord:
-    """A file as the index has it."""
+    """Return the record of a file as the index stores it."""
     info = probe(path)
     record = VideoRecord(
         path=str(path),

@@ -1,14 +1,14 @@
-"""How exactly `vidkin coverage` finds the sources of compilations, and the parts of a film that are elsewhere.
+"""Accuracy of `vidkin coverage` on compilations and on films with partial copies.
 
     python research/benchmarks/coverage_ends.py [--data FOLDER] [--half develop|held-out] [--work FOLDER] \
         [--output FILE.json]
 
-From the measurement data (VIDKIN_DATA or --data), every second source by name is held back. Of a half, seed 0:
-compilations of five excerpts (2.5 to 7 s) of different sources, whose whole sources are indexed; and films of up to
-five sources in a row, no source in both, of which four excerpts with known gaps and overlaps are indexed, one of them
-cropped, one at 1.25 times the speed, one with a caption. Everything is encoded again at 480 x 270, 25 frames a second.
-Printed are the pieces found, false ones, errors of their four ends in seconds, and how far the share that is elsewhere
-is off.
+From the measurement data (VIDKIN_DATA or --data), every second source by name is held out. Each half provides, with
+seed 0, compilations of five excerpts (2.5 to 7 s) from different sources, which are indexed in full, and films that
+join up to five sources, with no source in two films. Of each film four excerpts with known gaps and overlaps are
+indexed: one cropped, one at 1.25 times the speed, one with a caption. Everything is re-encoded at 480 x 270 and 25 fps.
+The output lists segments found and false segments, errors of their four ends in seconds, and the error of the fraction
+found elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from _halves import half_of, parse_arguments, write_figures
+from _halves import half_of, parse_arguments, write_results
 from vidkin.index import Coverage, Index
 from vidkin.media import probe, steady_frames, write_clip
 from vidkin.media.encode import write_video
@@ -32,15 +32,15 @@ from vidkin_research.copies.transforms import fill_size
 COMPILATIONS, FILMS, PIECES = 4, 2, 5
 SHORTEST, LONGEST, MOST = 2.5, 7.0, 60.0
 RATE, WIDTH, HEIGHT = 25, 480, 270
-# Excerpts of a film in shares of its length, the edit of each; what lies between them is only in the film.
+# Excerpts as fractions of the length of a film, with their edits; what lies between them occurs only in the film.
 EXCERPTS = ((0.0, 0.3, "crop"), (0.25, 0.5, "caption"), (0.5, 0.62, "faster"), (0.74, 1.0, "reencode"))
-# A piece counts as found if this share of it is given to its source.
+# A segment counts as found if at least this fraction of it is attributed to its source.
 FOUND = 0.5
 Piece = tuple[float, float, Path, float, float]
 
 
 def main() -> None:
-    """Compose, index, measure, print."""
+    """Compose, index, measure and print."""
     given = parse_arguments(__doc__)
     sources = half_of(given.data, given.half)
     work = given.work or Path(tempfile.mkdtemp(prefix="vidkin-coverage-"))
@@ -49,11 +49,11 @@ def main() -> None:
         "compilations": measure_compilations(sources, work / f"{given.half}-compilations"),
         "films": measure_films(sources, work / f"{given.half}-films"),
     }
-    write_figures(given, figures)
+    write_results(given, figures)
 
 
 def compose(pieces: Sequence[tuple[Path, float, float]], target: Path) -> None:
-    """Write stretches of videos one after another."""
+    """Concatenate video segments."""
 
     def frames() -> Any:
         for path, start, seconds in pieces:
@@ -65,7 +65,7 @@ def compose(pieces: Sequence[tuple[Path, float, float]], target: Path) -> None:
 
 
 def measure_compilations(sources: list[Path], work: Path) -> dict[str, Any]:
-    """The sources of compilations, in order."""
+    """Measure the sources of compilations, in order."""
     random = np.random.default_rng(0)
     results, processor = [], 0.0
     with Index.open(work / "c.vidkin", create=True) as index:
@@ -90,8 +90,8 @@ def measure_compilations(sources: list[Path], work: Path) -> dict[str, Any]:
 
 
 def measure_films(sources: list[Path], work: Path) -> dict[str, Any]:
-    """Films of which four excerpts are elsewhere."""
-    # No source is in two films: an excerpt of one would be elsewhere in the other, too, and be counted as false.
+    """Measure films of which four excerpts are elsewhere in the index."""
+    # No source is in two films: an excerpt of one would also be found in the other and count as false.
     order = np.random.default_rng(1).permutation(len(sources)).tolist()
     count = min(PIECES, (len(sources) - 1) // FILMS)
     results, processor, truths = [], 0.0, {}
@@ -111,7 +111,7 @@ def measure_films(sources: list[Path], work: Path) -> dict[str, Any]:
             edited = apply_edit(film, clip, edit, seed=number, start=low, end=high)
             segment = edited.segments[0]
             truths[film].append((segment.source_start, segment.source_end, clip, 0.0, segment.edited_end))
-    # Something that none of them is made of.
+    # A distractor that is not part of any film.
     write_clip(sources[order[-1]], work / "excerpts" / "other.mp4", start=0.0, end=3.0)
     with Index.open(work / "c.vidkin", create=True) as index:
         index.add([work / "excerpts"])
@@ -124,7 +124,7 @@ def measure_films(sources: list[Path], work: Path) -> dict[str, Any]:
 
 
 def compare(found: Coverage, truth: list[Piece]) -> dict[str, Any]:
-    """Errors of the ends of each piece, pieces missed, seconds that are wrong, and the share that is off."""
+    """Return the end errors of each segment, missed segments, wrong seconds and the error of the fraction."""
     errors: list[float] = []
     missed, wrong = 0, 0.0
     left = list(found.stretches)
@@ -157,7 +157,7 @@ def compare(found: Coverage, truth: list[Piece]) -> dict[str, Any]:
 
 
 def union(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Spans in order, without overlaps."""
+    """Merge overlapping spans; the result is sorted."""
     joined: list[tuple[float, float]] = []
     for start, end in sorted(spans):
         if joined and start <= joined[-1][1]:
@@ -168,7 +168,7 @@ def union(spans: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def summary(results: list[dict[str, Any]]) -> dict[str, Any]:
-    """Figures of all."""
+    """Aggregate all results."""
     errors = sorted(error for result in results for error in result["errors"])
     return {
         "pieces": sum(result["pieces"] for result in results),

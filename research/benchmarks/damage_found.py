@@ -1,11 +1,11 @@
-"""How much damage an index notices: files of many formats, overwritten, cut and cut off with a fixed seed.
+"""Detection of damaged files: files of many formats, overwritten, cut or truncated with a fixed seed.
 
     python research/benchmarks/damage_found.py [--mutations 25] [--seed 0] [--intact FOLDER...] [--list]
 
-Every file has 150 frames of a camera that wanders over noise, a key frame every 12, and mostly sound. A damaged
-file counts if it can still be read and more than 5 % of the frames of its source are not in it: no frame of it differs
-by less than 4 gray levels on average. It is found if `vidkin info --videos` has a word about it. Whole files, the
-sources and those of the folders named, must have none.
+Every file has 150 frames of a camera moving over noise, a keyframe every 12 frames and, in most formats, sound. A
+damaged file counts if it is still readable and more than 5 % of the source frames are missing, which means that no
+decoded frame differs from them by less than 4 gray levels on average. It is detected if `vidkin info --videos` reports
+damage. Intact files (the sources and the files in the folders given) must produce no report.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from vidkin.index import Index
 from vidkin.media import iter_frames
 
 FRAMES, RATE, WIDTH, HEIGHT = 150, 25, 96, 64
-# Container, codec of the video, of the sound ("" none).
+# Container, video codec and audio codec ("" for none).
 FORMATS = (
     ("mp4", "libx264", "aac"), ("mp4", "libx264,bf=0", ""), ("mp4", "libx265", "aac"), ("mp4", "mpeg4", ""),
     ("mp4", "libsvtav1", ""), ("mov", "prores_ks", "pcm_s16le"), ("mov", "mjpeg", ""), ("mkv", "libx264", "aac"),
@@ -37,14 +37,14 @@ FORMATS = (
     ("flv", "libx264", "aac"), ("nut", "ffv1", ""), ("gif", "gif", ""),
 )  # fmt: skip
 KINDS = ("noise", "zeros", "bytes missing", "cut off", "a few bytes")
-# A frame is there if one differs by less from it, in gray levels.
+# Mean difference in gray levels below which a decoded frame counts as a source frame.
 LARGEST_DIFFERENCE = 4.0
-# Files count that lack a larger share of their frames.
+# Files count if they lack more than this fraction of their frames.
 SHARE_MISSING = 0.05
 
 
 def camera(count: int) -> list[NDArray[np.uint8]]:
-    """Frames [H, W, 3] of a wandering camera over smooth noise, which is as rich as a photograph and needs no file."""
+    """Generate frames [H, W, 3] of a camera moving over smooth noise, which has the detail of a photograph."""
     generator = np.random.default_rng(7)
     canvas = np.zeros((512, 512, 3))
     for size, weight in ((8, 1.0), (32, 0.6), (128, 0.35)):
@@ -60,7 +60,7 @@ def camera(count: int) -> list[NDArray[np.uint8]]:
 
 
 def write(path: Path, codec: str, sound: str, *, live: bool = False) -> None:
-    """A video of `FRAMES`; ``live`` leaves out what is only known at the end."""
+    """Write a video with `FRAMES` frames; ``live`` omits metadata that is only known at the end."""
     name, *options = codec.split(",")
     settings = {"g": "12"} | dict(option.split("=") for option in options)
     settings |= {"libvpx": {"deadline": "realtime", "cpu-used": "8"}, "libsvtav1": {"preset": "12"}}.get(name, {})
@@ -91,7 +91,7 @@ def write(path: Path, codec: str, sound: str, *, live: bool = False) -> None:
 
 
 def mutate(content: bytes, kind: str, generator: np.random.Generator) -> bytes:
-    """A copy with damage of this kind, at a random place behind the first 2 %."""
+    """Write a copy with this kind of damage, at a random position after the first 2 %."""
     size = len(content)
     start = int(generator.integers(size // 50, size))
     length = int(generator.integers(1, max(2, size // 8)))
@@ -110,7 +110,7 @@ def mutate(content: bytes, kind: str, generator: np.random.Generator) -> bytes:
 
 
 def small_pictures(path: Path) -> NDArray[np.float32]:
-    """Every frame that can be read, as gray values [T, H x W]."""
+    """Decode every readable frame, as gray values [T, H x W]."""
     parts = [batch.images.mean(axis=-1) for batch in iter_frames(path, rate=None, threads=1, on_damage=lambda _: None)]
     sizes = {part.shape[1:] for part in parts}
     if sizes != {(HEIGHT, WIDTH)}:
@@ -119,7 +119,7 @@ def small_pictures(path: Path) -> NDArray[np.float32]:
 
 
 def share_missing(source: NDArray[np.float32], path: Path) -> float | None:
-    """Share of the frames of a source that a file does not have; None if it cannot be read."""
+    """Fraction of the source frames that a file lacks; None if the file cannot be read."""
     try:
         frames = small_pictures(path)
     except MediaError:
@@ -131,14 +131,14 @@ def share_missing(source: NDArray[np.float32], path: Path) -> float | None:
 
 
 def words(folder: Path, work: Path) -> dict[str, str]:
-    """What an index says about each readable file of a folder; "" if nothing."""
+    """Return what an index reports for each readable file of a folder; "" for no report."""
     with Index.open(work, extractor="classical", create=True) as index:
         index.add([folder], workers=1)
         return {record.path: record.damage for record in index.videos() if record.status == "ok"}
 
 
 def make(work: Path, mutations: int, seed: int) -> dict[str, float]:
-    """Write the files below ``work``; the share of frames that each damaged one lacks, of those that can be read."""
+    """Write the test files to ``work``; return the fraction of missing frames of each readable damaged file."""
     sources, damaged = work / "sources", work / "damaged"
     sources.mkdir(parents=True, exist_ok=True)
     damaged.mkdir()
@@ -161,11 +161,11 @@ def make(work: Path, mutations: int, seed: int) -> dict[str, float]:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mutations", type=int, default=25, help="Damaged files of each format.")
+    parser.add_argument("--mutations", type=int, default=25, help="Number of damaged files per format.")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--intact", type=Path, nargs="*", default=[], help="Folders of whole files.")
+    parser.add_argument("--intact", type=Path, nargs="*", default=[], help="Folders of intact files.")
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--list", action="store_true", help="Name the damaged files of which nothing is said.")
+    parser.add_argument("--list", action="store_true", help="List the damaged files that were not detected.")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
@@ -180,7 +180,7 @@ def main() -> None:
                 counts[key][0] += bool(said[path])
                 counts[key][1] += 1
             if arguments.list and not said[path]:
-                print(f"nothing is said: {100 * share:3.0f} % missing: {Path(path).name}")
+                print(f"not detected: {100 * share:3.0f} % missing: {Path(path).name}")
         alarms, whole = {}, 0
         for position, folder in enumerate([work / "sources", *arguments.intact]):
             found = words(folder, work / f"whole-{position}.vidkin")
@@ -188,7 +188,7 @@ def main() -> None:
             alarms |= {path: word for path, word in found.items() if word}
     for key, (found_there, total) in counts.items():
         print(f"{key:<32} {found_there:>4} of {total:>4} found")
-    print(f"whole files with a word: {len(alarms)} of {whole}")
+    print(f"false reports on intact files: {len(alarms)} of {whole}")
     for path, word in sorted(alarms.items()):
         print(f"  {path}: {word}")
     if arguments.output is not None:

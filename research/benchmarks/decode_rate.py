@@ -1,12 +1,12 @@
-"""How fast frames are sampled from video, against the ffmpeg program that decodes the same files.
+"""Frame sampling speed, compared with decoding the same files with the ffmpeg program.
 
     python research/benchmarks/decode_rate.py FOLDER [--rate 1] [--short-side 160] [--repetitions 5] \
         [--output FILE.json]
 
 Per file and in total: seconds of `vidkin.media.iter_frames(rate, short_side)` and of ``ffmpeg -vf fps=RATE -f null -``
-(the binary of the package imageio-ffmpeg), each the median of repetitions that take turns, and their ratio. Both may
-use all cores. The program's start is part of its time; ``overhead`` tells how long it takes for a file of one frame,
-and the ratio is also given without it.
+(the binary of the package imageio-ffmpeg), each the median of interleaved repetitions, and their ratio. Both may use
+all cores. The start-up time of ffmpeg is included; ``overhead`` is its time for a file of one frame, and the ratio is
+also given without it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from vidkin.media import iter_frames, probe, write_video
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="videos in it, and in folders in it, are read")
-    parser.add_argument("--rate", type=float, default=1.0, help="samples a second")
-    parser.add_argument("--short-side", type=int, default=160, help="pixels at the shorter side")
-    parser.add_argument("--repetitions", type=int, default=5, help="measurements of each, taking turns")
-    parser.add_argument("--threads", type=int, default=0, help="threads of our decoder, 0 is one a core")
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("folder", type=Path, help="folder that is searched recursively for videos")
+    parser.add_argument("--rate", type=float, default=1.0, help="frames sampled per second")
+    parser.add_argument("--short-side", type=int, default=160, help="length of the shorter side in pixels")
+    parser.add_argument("--repetitions", type=int, default=5, help="number of measurements per decoder, interleaved")
+    parser.add_argument("--threads", type=int, default=0, help="number of decoder threads of vidkin (0: one per core)")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     arguments = parser.parse_args()
     files = readable_videos(arguments.folder)
     if not files:
@@ -114,10 +114,10 @@ def measure(files: list[Path], rate: float, short_side: int, repetitions: int, t
 
 
 def in_turns(actions: list[Callable[[], None]], repetitions: int) -> list[list[float]]:
-    """Seconds of each action, [actions][repetitions], taking turns so that a busy machine slows all alike."""
+    """Seconds of each action, [actions][repetitions], interleaved so that load on the machine affects all alike."""
     times: list[list[float]] = [[] for _ in actions]
     for action in actions:
-        action()  # the first run warms the disk's cache
+        action()  # the first run warms the file cache
     for _ in range(repetitions):
         for action, seconds in zip(actions, times, strict=True):
             start = time.perf_counter()
@@ -135,7 +135,7 @@ def show(result: dict[str, object]) -> None:
         ratio = row["vidkin"] / row["ffmpeg"]
         print(f"{row['file']:40.40} {row['seconds']:8.1f} {row['vidkin']:8.3f} {row['ffmpeg']:8.3f} {ratio:6.2f}")
     print(f"{'total':49} {result['vidkin_total']:8.3f} {result['ffmpeg_total']:8.3f} {result['ratio']:6.2f}")
-    print(f"without the start of ffmpeg ({result['ffmpeg_overhead_per_file']:.3f} s a file): ", end="")
+    print(f"without ffmpeg start-up ({result['ffmpeg_overhead_per_file']:.3f} s per file):  ", end="")
     print(f"{result['ratio_without_overhead']:.2f}")
 
 

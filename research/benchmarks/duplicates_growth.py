@@ -1,18 +1,19 @@
-"""How finding duplicates grows: composed features of many videos in a real index, nothing is decoded.
+"""Scaling of duplicate detection: synthetic features of many videos in a real index, without decoding.
 
     python research/benchmarks/duplicates_growth.py INDEX [--sizes 1000 3000 10000] [--work FOLDER] [--output FILE.json]
     python research/benchmarks/duplicates_growth.py INDEX --workers 0 1 2 [--sizes 10000] [--work FOLDER] \
         [--output FILE.json]
 
-A video is a row of six scenes, each two seconds of a video of INDEX (an index of real videos, such as the one that
-duplicates_rate.py makes). The signs of a scene's principal components are flipped at random, in all views alike: that
-keeps how real features are spread, and makes another scene of each. Four of five videos are new; every fifth is a copy
-of an earlier one: with a cosine of .95 or .85 to it in each view, or of .95 without its first two seconds. Files exist
-but are empty. Printed are processor seconds of a search by stored features, of a second one, and of one after ten more
-videos; how many videos each search looked up; peak memory; copies grouped, and groups that join different videos.
+A synthetic video is a sequence of six scenes, each of them two seconds of a video from INDEX (an index of real videos,
+such as the one that duplicates_rate.py makes). The signs of the principal components of a scene are flipped at random,
+identically in all views: this preserves the distribution of real features but makes every scene different. Four of five
+videos are new; every fifth is a copy of an earlier one, with a cosine of 0.95 or 0.85 in each view, or of 0.95 and
+without the first two seconds. Files exist but are empty.
 
-With --workers only the first search is measured, by the clock and with the start of the workers: in one process (0) and
-with so many workers of a Ray cluster of this machine, and whether all find the same pairs with the same scores.
+For a first search by stored features, a second one, and one after adding ten videos, the output lists CPU seconds,
+number of videos looked up, peak memory, copies grouped, and groups that join different videos. With --workers only the
+first search is measured, by wall time including the start of the workers: in one process (0) and with several workers
+of a local Ray cluster. All must find the same pairs with the same scores.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ from vidkin_scale.connection import import_ray
 from vidkin_scale.ranker import RayRanker
 
 SCENES, FRAMES_A_SCENE, BATCH, EVERY, MORE = 6, 2, 256, 5, 10
-COPIES = ((0.95, 0), (0.85, 0), (0.95, 2))  # cosine with the source, and frames missing at the start
+COPIES = ((0.95, 0), (0.85, 0), (0.95, 2))  # cosine with the source, number of frames missing at the start
 
 
 class Composer:
-    """Makes videos from the features of real ones."""
+    """Composes videos from the features of real ones."""
 
     def __init__(self, index: Path, seed: int) -> None:
         self._random = np.random.default_rng(seed)
@@ -64,7 +65,7 @@ class Composer:
         self._axes = np.linalg.svd(whole - self._mean, full_matrices=False)[2]  # [D, D], rows
 
     def video(self) -> FrameFeatures:
-        """One that shows nothing that another one shows."""
+        """Compose a video unrelated to all others."""
         parts = []
         for place in range(SCENES):
             source = self._videos[self._random.integers(len(self._videos))]
@@ -78,7 +79,7 @@ class Composer:
         return FrameFeatures.concatenate(parts)
 
     def copy(self, source: FrameFeatures, cosine: float, missing: int) -> FrameFeatures:
-        """The same with noise in each view, and without its first frames."""
+        """Copy a video, with noise added in each view and without its first frames."""
         noise = self._random.normal(size=source.values.shape).astype(np.float32)
         values = source.values.astype(np.float32)
         noise = unit(noise - (noise * values).sum(-1, keepdims=True) * values, values)
@@ -88,18 +89,18 @@ class Composer:
 
 
 def parts_of(features: FrameFeatures) -> bool:
-    """Whether two frames in a row can be taken."""
+    """Whether two successive frames can be used."""
     return len(features) >= FRAMES_A_SCENE
 
 
 def unit(values: NDArray[np.float32], like: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Unit vectors, zero where the others are: these parts of a picture were not described."""
+    """Normalize vectors; those that are zero in the reference, an undescribed part of a frame, stay zero."""
     lengths = np.maximum(np.linalg.norm(values, axis=-1, keepdims=True), 1e-6)
     return np.asarray(values / lengths * (np.abs(like).max(axis=-1, keepdims=True) > 0), np.float32)
 
 
 def fill(index: Index, folder: Path, composer: Composer, numbers: range) -> None:
-    """Add these videos; every fifth is a copy of one of the four before it."""
+    """Add videos to an index; every fifth is a copy of one of the four before it."""
     entries: list[Entry] = []
     latest: list[tuple[int, FrameFeatures]] = []
     for number in numbers:
@@ -126,8 +127,8 @@ def fill(index: Index, folder: Path, composer: Composer, numbers: range) -> None
 
 
 def look(folder: Path, workers: int = 0) -> dict[str, Any]:
-    """Search an index by what it stores, in a process of its own; what is compared is kept."""
-    logging.getLogger("vidkin").setLevel(logging.ERROR)  # empty files cannot be read, as each pair would say
+    """Search an index by its stored features in a separate process; comparisons are saved in the index."""
+    logging.getLogger("vidkin").setLevel(logging.ERROR)  # warnings about each pair, since empty files cannot be read
     with ExitStack() as stack:
         index = stack.enter_context(Index.open(folder / "c.vidkin"))
         index.refresh()
@@ -156,24 +157,24 @@ def look(folder: Path, workers: int = 0) -> dict[str, Any]:
 
 
 def start_workers(index: Index, count: int) -> RayRanker:
-    """A Ray cluster of this machine with so many workers."""
+    """Start a local Ray cluster with this many workers."""
     import_ray().init(num_cpus=count, include_dashboard=False, log_to_driver=False, address="local")
     return RayRanker(index.place, shards=count)
 
 
 def peak_mib() -> int:
-    """What this process held at most. `ru_maxrss` also counts what the process that started it held by then."""
+    """Peak memory of this process in MiB. `ru_maxrss` is not used, since it includes the peak of the parent process."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return round(next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) / 1024)
 
 
 def link_or_copy(source: str, target: str) -> None:
-    """Files of features and tables are replaced and never changed: the copy of an index shares them."""
+    """Hard-link files of features and tables, which are replaced but never modified, so that the copy shares them."""
     (os.link if source.endswith((".safetensors", ".lance")) else shutil.copy2)(source, target)
 
 
 def measure(folder: Path, size: int, source: Path) -> dict[str, Any]:
-    """Fill an index unless the folder has it, look for duplicates in a copy twice, and once more with ten more."""
+    """Fill an index unless it exists, search a copy of it for duplicates twice, and again with ten more videos."""
     filled = fill_once(folder, size, source)
     folder = folder / "run"
     share_index(filled, folder)
@@ -181,7 +182,7 @@ def measure(folder: Path, size: int, source: Path) -> dict[str, Any]:
     for what in ("first", "second", "ten more"):
         if what == "ten more":
             with Index.open(folder / "c.vidkin") as index:
-                # Of another seed: the first ones are composed only where they are not kept.
+                # Uses a different seed, since the first videos are composed only if they do not exist yet.
                 fill(index, folder / "files", Composer(source, size + 1), range(size, size + MORE))
         figures[what] = look_apart(folder)
         print(size, what, figures[what], flush=True)
@@ -189,7 +190,7 @@ def measure(folder: Path, size: int, source: Path) -> dict[str, Any]:
 
 
 def fill_once(folder: Path, size: int, source: Path) -> Path:
-    """The index of so many videos in this folder, which is filled unless that is done."""
+    """Return the index with this many videos, and fill it first if necessary."""
     filled = folder / "filled"
     if not (filled / "done").exists():
         shutil.rmtree(filled, ignore_errors=True)
@@ -201,20 +202,20 @@ def fill_once(folder: Path, size: int, source: Path) -> Path:
 
 
 def share_index(filled: Path, folder: Path) -> None:
-    """A copy of an index in a new folder."""
+    """Copy an index to a new folder, sharing its files."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(filled, folder / "c.vidkin", copy_function=link_or_copy)
     (folder / "files").mkdir()
 
 
 def look_apart(folder: Path, workers: int = 0) -> dict[str, Any]:
-    """:func:`look` in a process of its own."""
+    """Run :func:`look` in a separate process."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(look, folder, workers).result()
 
 
 def measure_workers(folder: Path, size: int, source: Path, workers: list[int]) -> dict[str, Any]:
-    """The first search with each number of workers; all must find what the first one finds."""
+    """Measure the first search with each number of workers; all must find the same pairs."""
     filled, figures, pairs = fill_once(folder, size, source), {}, []
     for count in workers:
         share_index(filled, folder / "run")
@@ -227,13 +228,17 @@ def measure_workers(folder: Path, size: int, source: Path, workers: list[int]) -
 
 
 def main() -> None:
-    """Measure each size and print a line for each search."""
+    """Measure each size and print a line per search."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("index", type=Path, help="an index of real videos, whose features are composed")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 3000, 10000], help="numbers of videos")
-    parser.add_argument("--workers", type=int, nargs="+", help="numbers of workers of a Ray cluster; 0 is none")
-    parser.add_argument("--work", type=Path, help="folder for the indexes; composed videos are kept")
-    parser.add_argument("--output", type=Path, help="JSON file for the figures")
+    parser.add_argument("index", type=Path, help="index of real videos that provides the features")
+    parser.add_argument(
+        "--sizes", type=int, nargs="+", default=[1000, 3000, 10000], help="numbers of videos to measure"
+    )
+    parser.add_argument("--workers", type=int, nargs="+", help="numbers of Ray workers to measure (0: no cluster)")
+    parser.add_argument(
+        "--work", type=Path, help="working folder for indexes and composed videos (not deleted afterward)"
+    )
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     given = parser.parse_args()
     work = given.work or Path(tempfile.mkdtemp(prefix="vidkin-duplicates-growth-"))
     sizes = {

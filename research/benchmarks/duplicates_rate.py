@@ -1,14 +1,14 @@
-"""What `vidkin duplicates` costs in a library with many edited copies, and what it finds.
+"""Cost and accuracy of `vidkin duplicates` in a library with many edited copies.
 
     python research/benchmarks/duplicates_rate.py [--shared] [--python NAME=VENV/bin/python ...] [--work FOLDER] \
         [--output FILE]
 
-The library is made from the videos of unrelated_videos.txt, which share no footage (VIDKIN_DATA or --data), seed 0: 28
-films of 12 s, each of six stretches of 2 s that no other film has, with six edited copies each, and the 72 shortest of
-these videos as they are: 268 files, about 42 minutes. With --shared the stretches are of any videos of the data, many
-of which are copies of others, so that films share footage with each other and with the rest. Each environment (an older
-checkout's first) indexes it and looks for duplicates twice. Printed are processor time and seconds by the clock, peak
-memory, copies that are in the group of their film, and groups that join different films.
+The library is made from the videos in unrelated_videos.txt, which share no footage (VIDKIN_DATA or --data), with seed
+0: 28 films of 12 s, each composed of six unique segments of 2 s and with six edited copies, and the 72 shortest of
+these videos unchanged. These are 268 files and about 42 minutes. With --shared, segments come from any video of the
+data, many of which are copies of others, so that films share footage with each other and with the rest. Each
+environment (the one with the older checkout first) indexes the library and searches it for duplicates twice. The output
+lists CPU time, wall time, peak memory, copies grouped with their film, and groups that join different films.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def make_library(data: Path, folder: Path, *, shared: bool) -> None:
-    """Films named ``film-NN.mp4``, copies ``film-NN-EDIT.mp4``, others ``other-NN.mp4``."""
+    """Make films ``film-NN.mp4``, copies ``film-NN-EDIT.mp4`` and other videos ``other-NN.mp4``."""
     random = np.random.default_rng(0)
     partial = folder.with_name("library.partial")
     partial.mkdir(parents=True)
@@ -77,7 +77,7 @@ def make_library(data: Path, folder: Path, *, shared: bool) -> None:
 
 
 def unrelated_footage(data: Path, random: np.random.Generator) -> tuple[list[tuple[Path, float]], list[Path]]:
-    """Stretches, as files and seconds, and other videos; no two show the same."""
+    """Select segments, as files and start times, and other videos; no two show the same."""
     listed = Path(__file__).with_name("unrelated_videos.txt").read_text(encoding="utf-8").split()
     durations = {data / name: probe(data / name).duration for name in listed}
     by_length = sorted(durations, key=lambda path: (durations[path], path.name))
@@ -91,7 +91,7 @@ def unrelated_footage(data: Path, random: np.random.Generator) -> tuple[list[tup
 
 
 def shared_footage(data: Path, random: np.random.Generator) -> tuple[list[tuple[Path, float]], list[Path]]:
-    """The same from all videos, whatever they share."""
+    """Select segments and other videos from all videos, including those that share footage."""
     sources = sorted(path for path in data.rglob("*") if path.suffix in (".mp4", ".mkv", ".webm") and is_film(path))
     random.shuffle(sources)
     count = FILMS * STRETCHES
@@ -99,7 +99,7 @@ def shared_footage(data: Path, random: np.random.Generator) -> tuple[list[tuple[
 
 
 def is_film(path: Path) -> bool:
-    """Whether a stretch can be taken from this file."""
+    """Whether segments can be taken from this file."""
     try:
         info = probe(path)
     except Exception:  # noqa: BLE001 - some of the data are damaged on purpose
@@ -108,7 +108,7 @@ def is_film(path: Path) -> bool:
 
 
 def measure(python: str, library: Path, work: Path) -> dict[str, Any]:
-    """Index, look twice, and compare the groups with the names."""
+    """Index, search for duplicates twice, and compare the groups with the file names."""
     work.mkdir(parents=True, exist_ok=True)
     index = work / "c.vidkin"
     vidkin = (python, "-m", "vidkin")
@@ -135,20 +135,25 @@ def measure(python: str, library: Path, work: Path) -> dict[str, Any]:
 
 
 def film_of(name: str) -> str:
-    """The film that a file is a copy of; another file's own name."""
+    """Name of the film that a file is a copy of; its own name if it is not a copy."""
     return name[: len("film-00")] if name.startswith("film") else name
 
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
-    parser.add_argument("--shared", action="store_true", help="films that share footage")
-    parser.add_argument("--work", type=Path, help="folder for the library and the indexes; kept")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("VIDKIN_DATA"),
+        help="folder with the measurement data (default: $VIDKIN_DATA)",
+    )
+    parser.add_argument("--shared", action="store_true", help="use films that share footage")
+    parser.add_argument("--work", type=Path, help="working folder for library and indexes (not deleted afterward)")
     parser.add_argument("--python", action="append", default=[], metavar="NAME=PYTHON", help="an environment")
-    parser.add_argument("--output", type=Path, help="JSON file for the figures")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     given = parser.parse_args()
     if given.data is None:
-        parser.error("the measurement data is not there: set VIDKIN_DATA or name its folder with --data")
+        parser.error("no measurement data: set VIDKIN_DATA or pass its folder with --data")
     return given
 
 

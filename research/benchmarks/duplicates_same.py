@@ -1,10 +1,10 @@
-"""Whether two versions find the same groups of copies: what `vidkin duplicates --format json` printed before and after.
+"""Compare the duplicate groups found by two versions, from the output of `vidkin duplicates --format json`.
 
     python research/benchmarks/duplicates_same.py BEFORE.json AFTER.json
 
-Printed are pairs of files that are in one group only before or only after, groups that keep another file, files that
-can be removed only before or only after, and files of which something else is said. Files that are in a group on one
-side only are told by their pairs. The status is 1 if a pair, a kept file or a removable file differs; words may.
+The output lists pairs of files grouped only before or only after, best files and removable files that differ, and files
+described differently. Files grouped by only one version appear in the pairs. The exit status is 1 if pairs, best files
+or removable files differ, but not if only descriptions do.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from vidkin.rendering.duplicates import describe_difference
 
 
 def main() -> None:
-    """Compare, print, and say by the status whether the groups are the same."""
+    """Compare and print; the exit status tells whether the groups are the same."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("before", type=Path, help="JSON of the earlier version")
-    parser.add_argument("after", type=Path, help="JSON of the later version")
+    parser.add_argument("before", type=Path, help="JSON output of the earlier version")
+    parser.add_argument("after", type=Path, help="JSON output of the later version")
     given = parser.parse_args()
     before, after = (json.loads(path.read_text(encoding="utf-8"))["groups"] for path in (given.before, given.after))
     found = compare(before, after)
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def compare(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> dict[str, list[str]]:
-    """What differs, each kind with a line for every difference; files by their names."""
+    """Return all differences by kind, one line each; files are given by name."""
     pairs = [{pair for group in groups for pair in pairs_of(group)} for groups in (before, after)]
     kept, spare, words = ([side(groups) for groups in (before, after)] for side in (kept_files, spare_files, words_of))
     both = words[0].keys() & words[1].keys()
@@ -51,7 +51,7 @@ def compare(before: list[dict[str, Any]], after: list[dict[str, Any]]) -> dict[s
 
 
 def pairs_of(group: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Pairs of files of one group."""
+    """Pairs of files in the same group."""
     return list(combinations(sorted(member["path"] for member in group["members"]), 2))
 
 
@@ -61,21 +61,23 @@ def kept_files(groups: list[dict[str, Any]]) -> set[str]:
 
 
 def spare_files(groups: list[dict[str, Any]]) -> set[str]:
-    """Files that can be removed."""
+    """Removable files."""
     return {member["path"] for group in groups for member in group["members"] if member["is_spare"]}
 
 
 def words_of(groups: list[dict[str, Any]]) -> dict[str, str]:
-    """What kind of copy each file is, and what is doubted."""
+    """Kind of copy and doubts of each file."""
     return {
-        member["path"]: ", ".join([*(str(each) for each in said(member)), *filter(None, [member["doubt"]])])
+        member["path"]: ", ".join(
+            [*(str(each) for each in format_differences(member)), *filter(None, [member["doubt"]])]
+        )
         for group in groups
         for member in group["members"]
     }
 
 
-def said(member: dict[str, Any]) -> list[str]:
-    """The words for its differences."""
+def format_differences(member: dict[str, Any]) -> list[str]:
+    """Format the differences of a file."""
     return [describe_difference(Difference(**each)) for each in member.get("differences", [])]
 
 

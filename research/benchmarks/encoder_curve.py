@@ -1,11 +1,12 @@
-"""What the frame encoder gains by more pictures, other sizes and longer training, all else equal.
+"""Ablation of the frame encoder: number of images, model size, training length and objectives.
 
     python research/benchmarks/encoder_curve.py VIDEOS --data FOLDER... --work FOLDER [--steps 500] [--only NAME...]
         [--output research/results/encoder_curve.json]
 
-Each variant of the recipe `frame-encoder` is trained from the same seed and measured on the development half of the
-copy benchmark (VIDEOS, `--size small`). The work folder keeps copies, models and figures, so that a run that was killed
-goes on. The encoder that ships with the package, trained for longer, is measured in the same run.
+Each variant of the recipe `frame-encoder` is trained with the same seed and evaluated on the development half of the
+copy benchmark (VIDEOS, `--size small`). The working folder stores copies, models and results, so that an interrupted
+run can be continued. The encoder that ships with the package, which was trained for longer, is evaluated in the same
+run.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ from vidkin_research.copies.study import CopyStudy, ExtractorChoice, run_copy_st
 
 @dataclass(frozen=True)
 class Variant:
-    """What differs from the recipe.
+    """Changes relative to the recipe.
 
     Attributes:
-        share: Of the pictures.
-        times: Steps, as a multiple of ``--steps``.
-        model: Changes of the model's table.
-        options: Changes of the data's options.
-        objectives: Instead of those of the recipe.
+        share: Fraction of the images used.
+        times: Number of steps, as a multiple of ``--steps``.
+        model: Changes to the model table.
+        options: Changes to the data options.
+        objectives: Replacement for the objectives of the recipe.
     """
 
     share: float = 1.0
@@ -56,7 +57,8 @@ class Variant:
 
 _INFO_NCE = {"name": "info_nce", "tau": 0.05}
 _NARROW = {"widths": [width * 2 // 3 for width in FrameEncoderSettings().widths]}
-# Twice as many steps, and edits as in `frame-encoder-large`: turns, perspective, blends, covers, stickers, odd colors.
+# Trains for twice as many steps, with the edits of `frame-encoder-large`: rotation, perspective, blending, occlusion,
+# stickers and stronger color changes.
 _WIDER = {
     "blur_share": 0.0, "caption_share": 0.2, "logo_share": 0.1, "bar_share": 0.3, "block_share": 0.25,
     "border_share": 0.05, "compress_share": 0.15, "contrast": [0.5, 1.8], "brightness": [0.45, 1.3],
@@ -84,7 +86,9 @@ VARIANTS = {
 
 
 def link_share(folders: list[Path], share: float, target: Path) -> list[Path]:
-    """Folders of links to every n-th file, subfolders kept; the folders themselves for all files."""
+    """Make folders with links to every n-th file, which preserve subfolders; return the folders themselves for all
+    files.
+    """
     if share == 1.0:
         return folders
     linked = []
@@ -100,7 +104,7 @@ def link_share(folders: list[Path], share: float, target: Path) -> list[Path]:
 
 
 def train_variant(name: str, folders: list[Path], steps: int, work: Path) -> dict[str, Any]:
-    """Train one variant and write its weights to ``work / weights.safetensors``; what is known of the training."""
+    """Train a variant and write its weights to ``work / weights.safetensors``; return training metrics."""
     variant = VARIANTS[name]
     count = round(steps * variant.times)
     data = [str(folder) for folder in link_share(folders, variant.share, work / "pictures")]
@@ -118,7 +122,7 @@ def train_variant(name: str, folders: list[Path], steps: int, work: Path) -> dic
 
 
 def measure_network(encoder: FrameEncoder) -> dict[str, float]:
-    """Parameters, and milliseconds of processor time for a square: the median over passes of 64."""
+    """Return the number of parameters and the CPU time per square in milliseconds (median over passes of 64)."""
     network = encoder.fold()
     side = encoder.settings.side
     squares = torch.rand(64, 3, side, side).contiguous(memory_format=torch.channels_last)
@@ -133,10 +137,10 @@ def measure_network(encoder: FrameEncoder) -> dict[str, float]:
 
 
 def measure_copies(recordings: Any, weights: Path | None, work: Path) -> dict[str, Any]:
-    """Figures of the development half."""
+    """Evaluate on the development half."""
     study = CopyStudy(size=SMALL, extractors=(ExtractorChoice("squares", weights=weights),))
     figures: CopyFigures = run_copy_study(study, recordings, work).report.figures[0]
-    assert figures.costs is not None  # an extractor has an index
+    assert figures.costs is not None  # set, since an extractor has an index
     return {
         "everything": asdict(figures.everything.strict),
         **{family.name: asdict(family.strict) for family in figures.families},
@@ -147,8 +151,8 @@ def measure_copies(recordings: Any, weights: Path | None, work: Path) -> dict[st
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("videos", type=Path, help="the collection whose development half is measured")
-    parser.add_argument("--data", type=Path, nargs="+", required=True, help="folders of pictures and videos")
+    parser.add_argument("videos", type=Path, help="collection whose development half is used for evaluation")
+    parser.add_argument("--data", type=Path, nargs="+", required=True, help="folders of training images and videos")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--only", nargs="+", choices=VARIANTS, default=list(VARIANTS))

@@ -1,14 +1,14 @@
-"""A classifier of events with a long tail: softmax alone beside two heads with mined triplets.
+"""Long-tailed event classification: softmax only, compared with two heads and mined triplets.
 
     python research/benchmarks/events.py DATA [--steps 150] [--seeds 3] [--work FOLDER] \
         [--output research/results/events.json]
 
-The events come from four sources of the measurement data: what flies in a clip of the sky (airplane, bird, drone,
-helicopter; the first 4 s), a hand that signs a word, fruit on a turntable, and toys that move (pieces of 3 s). A video
-is one session, and sessions are divided: .3 of each class are the test. Events shorter than 2 s are left out, as in
-the source. Classes are long-tailed as the sources are. Both methods have the recipe `two-head-events` (stacks of
-differences of frames) with the same steps, items a step and rate; nothing is chosen on the test, and the last step is
-what is measured. `softmax alone` draws its items whatever their class.
+The events come from four sources of the measurement data: flying objects (airplane, bird, drone, helicopter; the first
+4 s), sign language, fruit on a turntable, and moving toys (segments of 3 s). Each video is a session, and the split is
+by session: 0.3 of each class is the test set. As in the publication, events shorter than 2 s are ignored. The classes
+are long-tailed because the sources are. Both methods use the recipe `two-head-events` (stacked frame differences) with
+the same number of steps, batch size and learning rate. Nothing is tuned on the test set, and the last step is
+evaluated. `softmax alone` samples items regardless of class.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ METHODS = {"softmax alone": 0.0, "two heads, mined triplets": 1.0}
 
 
 def list_events(data: Path) -> Iterator[tuple[Path, float, float, str]]:
-    """(video, start, end, event) of every event."""
+    """Yield (video, start, end, event) of every event."""
     for path in sorted((data / "labelled" / "aerial").rglob("*.mp4")):
         yield path, 0.0, min(LONGEST, probe(path).duration), path.parent.parent.name
     for path in sorted((data / "videos" / "intel").glob("*.mkv")):
@@ -44,14 +44,14 @@ def list_events(data: Path) -> Iterator[tuple[Path, float, float, str]]:
     for path in sorted((data / "labelled" / "fruit").rglob("*.mp4")):
         yield path, 0.0, probe(path).duration, "turning"
     for path in sorted((data / "videos" / "mdn").iterdir()):
-        # A smaller copy of another clip would be in the training and in the test.
+        # A smaller copy of another clip, which would leak from the training set into the test set.
         if path.stem != "rabbit320":
             for start in range(int(probe(path).duration // PIECE)):
                 yield path, start * PIECE, (start + 1) * PIECE, "toys"
 
 
 def write_list(data: Path, path: Path) -> None:
-    """The events as the CSV that the reader `events` takes, with the split of every session."""
+    """Write the events as the CSV file read by the reader `events`, with the split of every session."""
     rows = list(list_events(data))
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -60,7 +60,7 @@ def write_list(data: Path, path: Path) -> None:
 
 
 def run(listed: Path, data: Path, work: Path, *, weight: float, seed: int, steps: int) -> dict[str, Any]:
-    """Train once and measure on the test."""
+    """Train once and evaluate on the test set."""
     recipe = recipe_tables(load_recipe("two-head-events"))
     recipe["data"] |= {"source": str(listed), "options": {"root": str(data), "test": 0.3}, "cache": "memory"}
     recipe["objective"][1]["weight"] = weight
@@ -83,13 +83,13 @@ def run(listed: Path, data: Path, work: Path, *, weight: float, seed: int, steps
 
 
 def main() -> None:
-    """Train every method from every seed."""
+    """Train every method with every seed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--work", type=Path, help="folder of models; a second call goes on with them")
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--work", type=Path, help="folder for models; an interrupted run continues with those in it")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
     data = options.data.resolve()
     with tempfile.TemporaryDirectory() as temporary:

@@ -1,14 +1,14 @@
-"""How exactly offsets, speeds and ends of a match are found, before and after decoding around them.
+"""Accuracy of match offsets, speeds and boundaries, before and after refinement by decoding.
 
     python research/benchmarks/exact_ends.py [--data FOLDER] [--half develop|held-out] [--rounds 1] [--first-round 0]
         [--work FOLDER] [--output FILE.json]
 
-From the measurement data (VIDKIN_DATA or --data), every second source by name is held back. An excerpt of 3 to 7 s of
-each source, at one of the speeds that people and converters use, is put between three seconds of two other sources, so
-that it begins and ends with a hard cut, and encoded again at 480 x 270, 25 frames a second. Printed are the errors of
-the offset (at the middle of the excerpt, in frames of the copy), of the speed, and of both ends in the copy, in
-seconds, as `vidkin match` gives them, and as the features alone do; and what the decoding costs. In each of the rounds
-every source gives another excerpt at another speed; rounds from 1 on are other cases than those that are published.
+From the measurement data (VIDKIN_DATA or --data), every second source by name is held out. An excerpt of 3 to 7 s of
+each source, at a speed that people and converters use, is inserted between three seconds of two other sources, so that
+it starts and ends with a hard cut, and re-encoded at 480 x 270 and 25 fps. The output lists errors of offset (at the
+middle of the excerpt, in frames of the copy), speed, and both ends in the copy in seconds, as reported by `vidkin
+match` and by the features alone, and the cost of decoding. Every round uses a different excerpt and speed for each
+source; rounds from 1 on are independent of the published results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from _halves import data_parser, half_of, resolve_data, write_figures
+from _halves import data_parser, half_of, resolve_data, write_results
 from vidkin import compare
 from vidkin.index.query.exact_times import refine_segments
 from vidkin.media import probe, steady_frames
@@ -30,14 +30,14 @@ from vidkin_research.copies.transforms import fill_size
 
 RATE, WIDTH, HEIGHT = 25, 480, 270
 AROUND, SHORTEST, LONGEST = 3.0, 3.0, 7.0
-# In turn; half of the copies have the speed of their source.
+# Used in turn; half of the copies have the original speed.
 SPEEDS = (1.0, 1.25, 1.0, 24 / 25, 1.0, 0.8, 1.0, 25 / 24)
-# What the issue of exact times asks for, at the 90th percentile.
+# Targets at the 90th percentile.
 FRAMES_OFF, SECONDS_OFF = 1.0, 0.1
 
 
 class Truth(NamedTuple):
-    """Where the excerpt is: seconds of the copy and of the source, and seconds of the source per second of the copy."""
+    """Ground truth of an excerpt: seconds in the copy and in the source, and source seconds per copy second."""
 
     start: float
     end: float
@@ -46,15 +46,15 @@ class Truth(NamedTuple):
 
     @property
     def middle(self) -> float:
-        """The middle of the excerpt in the copy."""
+        """Middle of the excerpt in the copy."""
         return (self.start + self.end) / 2
 
 
 def main() -> None:
-    """Compose, compare, refine, print."""
+    """Compose, compare, refine and print."""
     parser = data_parser(__doc__)
-    parser.add_argument("--rounds", type=int, default=1, help="excerpts of each source")
-    parser.add_argument("--first-round", type=int, default=0, help="number of the first round")
+    parser.add_argument("--rounds", type=int, default=1, help="number of excerpts per source")
+    parser.add_argument("--first-round", type=int, default=0, help="index of the first round")
     given = resolve_data(parser)
     sources = half_of(given.data, given.half)
     cases = [
@@ -81,7 +81,7 @@ def main() -> None:
         rough.append(errors(found, truth))
         exact.append({**errors(refined, truth), "source": number})
         print(f"{source.name}, speed {truth.speed:.3f}: {exact[-1]}", flush=True)
-    write_figures(
+    write_results(
         given,
         {
             "copies": len(cases),
@@ -94,9 +94,9 @@ def main() -> None:
 
 
 def make_copy(sources: list[Path], number: int, turn: int, target: Path) -> Truth:
-    """Write an excerpt of a source between two others, unless an earlier run did, and say where it is."""
+    """Write an excerpt between segments of two other sources, unless it exists, and return the ground truth."""
     random = np.random.default_rng([7, number, turn] if turn else [7, number])
-    # Three on in every round: another speed for each source.
+    # Advance by three per round so that each source gets a different speed.
     source, speed = sources[number], SPEEDS[(number + 3 * turn) % len(SPEEDS)]
     length = probe(source).duration - 0.2
     count = round(min(float(random.uniform(SHORTEST, LONGEST)), length / speed) * RATE)
@@ -120,14 +120,14 @@ def make_copy(sources: list[Path], number: int, turn: int, target: Path) -> Trut
 
 
 def best_of(segments: tuple[Segment, ...], truth: Truth) -> Segment | None:
-    """The segment that shares the most with the excerpt, if it shares half of it."""
+    """Select the segment with the largest overlap with the excerpt, at least half of it."""
     shared = [(min(each.query_end, truth.end) - max(each.query_start, truth.start), each) for each in segments]
     most, best = max(shared, key=lambda each: each[0], default=(0.0, None))
     return best if most >= (truth.end - truth.start) / 2 else None
 
 
 def errors(found: Segment, truth: Truth) -> dict[str, float]:
-    """Errors of the offset in frames, the speed in percent, and the ends in seconds."""
+    """Errors of the offset in frames, of the speed in percent, and of the ends in seconds."""
     there = found.target_start + (truth.middle - found.query_start) * found.speed
     wanted = truth.source_start + (truth.middle - truth.start) * truth.speed
     return {
@@ -139,7 +139,7 @@ def errors(found: Segment, truth: Truth) -> dict[str, float]:
 
 
 def summary(rows: list[dict[str, float]]) -> dict[str, Any]:
-    """Median and 90th percentile of the errors, and how many are as small as asked for."""
+    """Median and 90th percentile of the errors, and the number of errors within the targets."""
     ends = [row[side] for row in rows for side in ("start", "end")]
     columns = {
         "offset, frames": [row["offset"] for row in rows],

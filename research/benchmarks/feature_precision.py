@@ -1,10 +1,10 @@
-"""What coarser numbers of stored features cost: float16, bytes, half bytes, signs; of whole pictures and of parts.
+"""Effect of feature quantization on retrieval: float16, int8, int4 and binary, for whole frames and regions.
 
     python research/benchmarks/feature_precision.py INDEX QUERIES [--output research/results/feature_precision.json]
 
-INDEX and QUERIES are those that `research/benchmarks/copy_retrieval.py --work WORK` leaves in `WORK/indexes` and
-`WORK/queries`: a copy has the name of its query before its own. Every query is scored against every video of the
-index with features that were rounded; other moments of one recording count as wrong.
+INDEX and QUERIES are `WORK/indexes` and `WORK/queries` of `research/benchmarks/copy_retrieval.py --work WORK`: the file
+name of a copy starts with the name of its query. Every query is scored against every video of the index with quantized
+features; other moments of the same recording count as wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Rounding = Callable[[torch.Tensor], torch.Tensor]
 
 
 def to_steps(steps: int) -> Rounding:
-    """Whole multiples of the largest number of each vector over so many steps either way."""
+    """Quantize each vector symmetrically to this many steps, scaled by its largest absolute value."""
 
     def round_to(values: torch.Tensor) -> torch.Tensor:
         size = values.abs().amax(-1, keepdim=True).clamp(min=1e-6) / steps
@@ -41,7 +41,7 @@ def to_steps(steps: int) -> Rounding:
 
 
 def to_signs(values: torch.Tensor) -> torch.Tensor:
-    """Signs alone, of length 1; nothing stays nothing."""
+    """Keep only the signs, normalized to length 1; zero vectors stay zero."""
     there = values.abs().amax(-1, keepdim=True) > 0
     return torch.where(there, values.sign() / values.shape[-1] ** 0.5, 0.0)
 
@@ -54,8 +54,8 @@ ROUNDINGS: dict[str, tuple[float, Rounding]] = {
 }
 
 
-def rounded(features: FrameFeatures, whole: Rounding, parts: Rounding) -> FrameFeatures:
-    """The same features with rounded values of the whole picture and of its parts."""
+def quantize(features: FrameFeatures, whole: Rounding, parts: Rounding) -> FrameFeatures:
+    """Quantize the values of whole frames and of regions."""
     values = torch.from_numpy(features.values).float()
     return replace(features, values=torch.cat([whole(values[:, :1]), parts(values[:, 1:])], dim=1).numpy())
 
@@ -80,7 +80,7 @@ def main() -> None:
     for whole, parts in (("float16", "float16"), ("float16", "int8"), ("int8", "int8"), ("float16", "int4"),
                          ("int4", "int4"), ("float16", "binary"), ("binary", "binary")):  # fmt: skip
         targets = [
-            prepare_features(rounded(features, ROUNDINGS[whole][1], ROUNDINGS[parts][1]), record.duration)
+            prepare_features(quantize(features, ROUNDINGS[whole][1], ROUNDINGS[parts][1]), record.duration)
             for features, record in zip(stored, records, strict=True)
         ]
         ranked = torch.tensor([[result.score for result in scorer.score(query, targets)] for query in queries])

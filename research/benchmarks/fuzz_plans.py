@@ -1,17 +1,17 @@
-"""Random libraries with known truth, asked of `vidkin duplicates --plan`: is anything planned that exists once?
+"""Fuzz test of `vidkin duplicates --plan`: random libraries with known truth, where no unique content may be removed.
 
     python research/benchmarks/fuzz_plans.py OUT [--seed N] [--libraries N] [--jobs N] [--quick] \
         [--output FILE.json] FOLDER...
 
-Each library has four films of 12 to 40 seconds made of footage from the folders, each piece used once, and of each film
-some copies that have nothing of their own (smaller, harder compressed, gray, mirrored, bordered, trimmed, in another
-container) and some files with something of their own: footage put in, replaced, before or after, other sound, a second
-language, a caption, burned-in subtitles, a covered face, more frames a second, subtitles, chapters, a date, or no
-sound but better frames. A removal is right if one file that stays has every piece, at least the pixels and frames a
-second, every sound, subtitle and date of the removed one. Printed are files planned wrongly, by kind, and the share of
-removable copies that were planned. Libraries with a wrong or a missing plan stay in OUT. A run of other seeds is added
-to the figures in FILE, which has the sum of all. Needs the programs ffmpeg and
-ffprobe.
+Each library has four films of 12 to 40 seconds, composed of footage from the folders, with each segment used once. Some
+files are copies without unique content (smaller, more compressed, gray, mirrored, bordered, trimmed, remuxed). Others
+have unique content: footage inserted, replaced, prepended or appended, different sound, a second language, a caption,
+burned-in subtitles, a covered face, a higher frame rate, subtitles, chapters, a date, or better frames but no sound.
+
+A removal is correct if a single remaining file has every segment, at least the resolution and frame rate, and every
+sound, subtitle and date of the removed file. The output lists wrong removals by kind, and the fraction of removable
+copies in the plan. Libraries with wrong or missed removals stay in OUT. A run with other seeds is added to the results
+in FILE, which also has their sum. Requires the programs ffmpeg and ffprobe.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ VIDEOS = {".mp4", ".mkv", ".webm", ".avi", ".mov", ".flv"}
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of footage."""
+    """A segment of footage."""
 
     source: str
     start: float
@@ -52,7 +52,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Content:
-    """What a file has."""
+    """Content of a file."""
 
     kind: str
     pieces: frozenset[Piece | str]
@@ -64,7 +64,7 @@ class Content:
     clean: bool = True
 
     def has_all_of(self, other: Content) -> bool:
-        """Whether nothing is lost if the other one goes."""
+        """Whether no content is lost if the other file is removed."""
         return (
             other.pieces <= self.pieces
             and self.height >= other.height
@@ -90,14 +90,14 @@ def read_length(path: Path) -> float:
 
 
 def read_look(path: Path) -> bytes:
-    """Small gray frames, or nothing where decoding complains."""
+    """Decode small gray frames; return nothing if decoding reports errors."""
     words = ["ffmpeg", "-v", "error", "-xerror", "-i", str(path), "-t", "20", "-vf", "fps=1,scale=16:9"]
     done = subprocess.run([*words, "-pix_fmt", "gray", "-f", "rawvideo", "-"], capture_output=True, check=False)
     return b"" if done.returncode or done.stderr else done.stdout[:288]
 
 
 def find_footage(folders: Sequence[Path], cache: Path) -> dict[str, float]:
-    """Length of each video of the folders by its path; the same footage in another encoding is taken once."""
+    """Length of each video in the folders by path; the same footage in another encoding is included only once."""
     if cache.is_file():
         stored: dict[str, float] = json.loads(cache.read_text())
         return stored
@@ -117,7 +117,7 @@ def find_footage(folders: Sequence[Path], cache: Path) -> dict[str, float]:
 
 
 class Library:
-    """One random library in a folder of its own."""
+    """A random library in its own folder."""
 
     def __init__(self, out: Path, seed: int, number: int, footage: Mapping[str, float], *, quick: bool) -> None:
         self.height, self.preset, self.seconds = (270, "ultrafast", (8, 18)) if quick else (360, "veryfast", (12, 40))
@@ -131,7 +131,7 @@ class Library:
         self.truth: dict[str, Content] = {}
 
     def make(self) -> None:
-        """Write all files and what is true of them."""
+        """Write all files and the ground truth."""
         for film in range(4):
             self._make_film(film)
 
@@ -153,13 +153,13 @@ class Library:
         looks = {"gray": "hue=s=0", "mirrored": "hflip", "bordered": "pad=iw:ih*1.3:-1:-1"}
         quality = {"smaller": 26, "harder": 32, "container": 22}.get(kind, 24)
         content = replace(base, kind=kind, height=height, color=kind != "gray", clean=kind != "bordered")
-        # What lacks more is an excerpt, which is planned with `--parts` only.
+        # A copy that lacks more is an excerpt, which only `--parts` includes in a plan.
         cut = self.random.uniform(0.02, 0.07) * sum(piece.length for piece in pieces) if kind == "trimmed" else 0.0
         suffix = ".mkv" if kind == "container" else ".mp4"
         look = looks.get(kind, "")
         before = 0.0
         for piece in pieces:
-            if before < cut:  # a part of it is gone
+            if before < cut:  # at least part of this piece is trimmed
                 content = replace(content, pieces=content.pieces - {piece})
             before += piece.length
         self._write(film, content, pieces, sounds=(f"a{film}",), look=look, quality=quality, suffix=suffix, cut=cut)
@@ -280,7 +280,7 @@ def _tone(name: str) -> str:
 def ask(
     number: int, out: Path, seed: int, footage: Mapping[str, float], *, quick: bool
 ) -> tuple[int, list[str], list[str], list[str]]:
-    """Make a library and ask for a plan; number of planned files, kinds planned wrongly, copies, copies not planned."""
+    """Make a library and request a plan; return planned files, wrong kinds, copies and missed copies."""
     library = Library(out, seed, number, footage, quick=quick)
     library.make()
     index, plan = library.work / "library.vidkin", library.work / "plan.json"
@@ -294,10 +294,10 @@ def ask(
     stays = [content for name, content in truth.items() if name not in removed]
     lost = [name for name in sorted(removed) if not any(content.has_all_of(truth[name]) for content in stays)]
     copies = [name for name, content in truth.items() if content.kind in COPIES]
-    # Of two that are alike either may go.
+    # Either of two equivalent files may be removed.
     missed = [name for name in copies if name not in removed and f"{name.split('_')[0]}_film.mp4" not in removed]
     print(
-        f"{library.work.name}: {len(truth)} files, {len(removed)} planned, lost {lost}, not planned {missed}",
+        f"{library.work.name}: {len(truth)} files, {len(removed)} planned, lost {lost}, missed {missed}",
         flush=True,
     )
     shutil.rmtree(library.work / "pieces")
@@ -312,7 +312,7 @@ def _removed(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def sum_up(results: Iterable[tuple[int, list[str], list[str], list[str]]]) -> dict[str, Any]:
-    """The figures of all libraries."""
+    """Aggregate the results of all libraries."""
     found = list(results)
     lost = Counter(kind for _, kinds, _, _ in found for kind in kinds)
     missed = Counter(kind for _, _, _, kinds in found for kind in kinds)
@@ -329,7 +329,7 @@ def sum_up(results: Iterable[tuple[int, list[str], list[str], list[str]]]) -> di
 
 
 def add_figures(file: Path, figures: Mapping[str, Any]) -> None:
-    """Add a run to those in a file, in place of one of the same libraries, and sum them up."""
+    """Add a run to those in a file, replace a run of the same libraries, and aggregate."""
     runs = json.loads(file.read_text())["runs"] if file.exists() else []
     runs = [run for run in runs if (run["seed"], run["first"]) != (figures["seed"], figures["first"])]
     runs.append(dict(figures))
@@ -348,8 +348,8 @@ def main() -> int:
     parser.add_argument("--libraries", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="number of the first library")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--quick", action="store_true", help="smaller and shorter films, encoded faster")
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--quick", action="store_true", help="use smaller and shorter films and faster encoding")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     wish = parser.parse_args()
     wish.out.mkdir(parents=True, exist_ok=True)
     footage = find_footage(wish.folders, wish.out / "footage.json")

@@ -1,15 +1,16 @@
-"""How fast a folder is indexed beside plain decoding with ffmpeg, and how much memory a two-hour video takes.
+"""Indexing speed compared with plain decoding by ffmpeg, and memory for a two-hour video.
 
     python research/benchmarks/index_rate.py FOLDER [FOLDER...] [--hours 2] [--output research/results/index_rate.json]
     python research/benchmarks/index_rate.py FOLDER [FOLDER...] --sound
 
-The second prints what describing the sound costs: processor time, of all processes, of `vidkin index` with `--sound`
-and with `--no-sound`, in turns, into new indexes; and nothing else.
+The second command measures only the cost of audio description: CPU time of all processes of `vidkin index`, with
+`--sound` and `--no-sound`, interleaved, into new indexes.
 
-Both read the same files at one frame per second, in turns: `ffmpeg -vf fps=1 -f null -` (the binary of the package
-imageio-ffmpeg), file after file, and `Index.add` into a new index with the default extractor. The time of `add`
-holds the start of its worker processes, which is also given by itself (the time to index one tiny file).
-Memory: the sum over this process and its children of their proportional shares (PSS), sampled ten times a second.
+The first compares two ways of reading the same files at one frame per second, interleaved: `ffmpeg -vf fps=1 -f null -`
+(the binary of the package imageio-ffmpeg), one file after another, and `Index.add` into a new index with the default
+extractor. The time of `add` includes the start of its worker processes, which is also reported separately (the time to
+index one tiny file). Memory is the sum of the proportional set sizes (PSS) of this process and its children, sampled
+ten times per second.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ SUFFIXES = {".mp4", ".mkv", ".webm", ".mov", ".avi"}
 
 
 class MemoryWatch(threading.Thread):
-    """Highest memory of this process and its children while the block runs, MiB."""
+    """Measures the peak memory of this process and its children during the block, in MiB."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -51,7 +52,7 @@ class MemoryWatch(threading.Thread):
                 try:
                     total += process.memory_full_info().pss
                 except (psutil.NoSuchProcess, psutil.AccessDenied):
-                    continue  # it ended between the listing and the look
+                    continue  # the process exited after it was listed
             self.peak = max(self.peak, total / 2**20)
 
     def __enter__(self) -> MemoryWatch:
@@ -64,7 +65,7 @@ class MemoryWatch(threading.Thread):
 
 
 def index_seconds(files: list[Path]) -> tuple[float, float]:
-    """Wall seconds and peak MiB of indexing the files into a new collection."""
+    """Index the files into a new collection; return wall seconds and peak MiB."""
     with (
         tempfile.TemporaryDirectory() as folder,
         Index.open(Path(folder) / "c.vidkin", create=True) as index,
@@ -93,7 +94,7 @@ def ffmpeg_seconds(files: list[Path]) -> float:
 
 
 def processor_seconds(folders: list[Path], option: str) -> float:
-    """Processor time of `vidkin index` of the folders into a new index with one worker, over all its processes."""
+    """CPU time of all processes of `vidkin index`, which indexes the folders into a new index with one worker."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryDirectory() as place:
         words = [*map(str, folders), "--index", f"{place}/c.vidkin", "--workers", "1", option]
@@ -103,7 +104,7 @@ def processor_seconds(folders: list[Path], option: str) -> float:
 
 
 def cost_of_sound(folders: list[Path], repeat: int) -> dict[str, object]:
-    """Processor seconds with and without the sound, and the ratio of their medians."""
+    """CPU seconds with and without sound, and the ratio of their medians."""
     options = ("--sound", "--no-sound")
     runs = [[processor_seconds(folders, option) for option in options] for _ in range(repeat)]
     heard, silent = (list(column) for column in zip(*runs, strict=True))
@@ -116,7 +117,7 @@ def cost_of_sound(folders: list[Path], repeat: int) -> dict[str, object]:
 
 
 def noise_walk(frames: int) -> Iterator[np.ndarray]:
-    """640 x 360 frames that drift over a texture, a new one every half minute."""
+    """Yield 640 x 360 frames that move over a texture, which changes every half minute."""
     generator = np.random.default_rng(0)
     for index in range(frames):
         if index % 60 == 0:
@@ -129,9 +130,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--hours", type=float, default=2.0, help="length of the video for the memory, 0 for none")
+    parser.add_argument(
+        "--hours", type=float, default=2.0, help="length of the video for the memory measurement in hours (0: skip)"
+    )
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--sound", action="store_true", help="measure only what describing the sound costs")
+    parser.add_argument("--sound", action="store_true", help="measure only the cost of describing sound")
     arguments = parser.parse_args()
     if arguments.sound:
         print(json.dumps(cost_of_sound(arguments.folders, arguments.repeat), indent=1))

@@ -1,11 +1,11 @@
-"""What a fresh installation takes on the disk, package by package, and whether every package comes as a wheel.
+"""Disk size of a fresh installation, by package; every package must be available as a wheel.
 
     python research/benchmarks/install_size.py [--extras web,train] [--python python3.13] [--output FILE.json]
 
-Builds the source archive of this checkout and the wheel from it, installs that with pip and the pins of constraints.txt
-into an empty environment, and runs ``vidkin --version`` there. What would have to be compiled is refused. Sizes are
-those of the files that pip has written, without byte code. Which build of torch comes with the extra ``train``, with
-CUDA or without, is decided by pip's settings and weighs more than the rest.
+Builds the source distribution of this checkout and a wheel from it, installs the wheel with pip and the pins of
+constraints.txt into an empty environment, and runs ``vidkin --version`` there. Packages that would have to be compiled
+are refused. Sizes are those of the installed files, without bytecode. Whether the extra ``train`` installs torch with
+or without CUDA depends on the configuration of pip and affects the size more than everything else.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Extras that bring torch.
+# Extras that require torch.
 LEARNING = {"all", "dev", "train"}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--extras", default="", help="comma-separated extras, such as web,train")
-    parser.add_argument("--python", default=sys.executable, help="interpreter of the environment")
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--extras", default="", help="comma-separated extras to install, such as web,train")
+    parser.add_argument("--python", default=sys.executable, help="Python interpreter used to create the environment")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         sizes = install(Path(folder), arguments.python, arguments.extras)
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def install(folder: Path, python: str, extras: str) -> dict[str, float]:
-    """Package -> MiB of its files, in a new environment below ``folder``."""
+    """Return package -> MiB of its files, in a new environment below ``folder``."""
     build = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder), "--target"]
     subprocess.run([*build, "sdist"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     (archive,) = folder.glob("*.tar.gz")
@@ -74,7 +74,7 @@ def install(folder: Path, python: str, extras: str) -> dict[str, float]:
     ]
     pip += ["--disable-pip-version-check", "--constraint", str(ROOT / "constraints.txt")]
     if LEARNING & set(extras.split(",")):
-        # torch first and alone, as in the Makefile: its pin takes the build that is there.
+        # Install torch first and separately, as in the Makefile: its pin accepts any installed build.
         subprocess.run([*pip, "torch"], check=True)
     subprocess.run([*pip, f"{wheel}[{extras}]" if extras else str(wheel)], check=True)
     subprocess.run([str(binaries / "vidkin"), "--version"], check=True)
@@ -84,7 +84,7 @@ def install(folder: Path, python: str, extras: str) -> dict[str, float]:
     for found in distributions(path=[site.stdout.strip()]):
         files = [Path(str(file.locate())) for file in found.files or ()]
         sizes[found.name] = sum(file.stat().st_size for file in files if file.is_file()) / 2**20
-    # Those are of the environment itself, on Python 3.11.
+    # On Python 3.11, these belong to the environment itself.
     return {name: round(size, 1) for name, size in sizes.items() if name not in ("pip", "setuptools")}
 
 

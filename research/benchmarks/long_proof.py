@@ -1,9 +1,9 @@
-"""What a proof of two long files costs: memory of a process that does nothing else, and time beside plain decoding.
+"""Cost of verifying two long files: memory of a process that does nothing else, and CPU time relative to decoding.
 
     python research/benchmarks/long_proof.py WORK [--data FOLDER] [--hours 4] [--output FILE.json]
 
-Two files of some hours each: clips one after another, each shown in eight ways (mirrored, upside down, negative, turned
-colors), so that no minute is seen twice, and a re-encoded copy. Needs the program ffmpeg.
+The two files are several hours long: concatenated clips, each shown in eight variants (mirrored, upside down, negative,
+changed colors), so that no minute repeats, and a re-encoded copy. Requires the program ffmpeg.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def run_ffmpeg(*words: object) -> None:
 
 
 def make_pair(work: Path, clips: list[Path], hours: float) -> tuple[Path, Path]:
-    """A film of so many hours and its copy; kept from one run to the next."""
+    """Make a film of this many hours and its copy; later runs reuse them."""
     film, copy = work / f"film_{hours:g}h.mp4", work / f"copy_{hours:g}h.mp4"
     if not copy.exists():
         pieces, seconds = [], 0.0
@@ -43,7 +43,7 @@ def make_pair(work: Path, clips: list[Path], hours: float) -> tuple[Path, Path]:
                 if seconds >= hours * 3600:
                     break
                 piece = work / f"piece{len(pieces):05d}.ts"
-                if not piece.exists():  # a run that was stopped goes on
+                if not piece.exists():  # continues an interrupted run
                     run_ffmpeg("-i", clip, "-vf", f"{look},{SIZE}", *X264, "-crf", 23, work / "part.ts")
                     (work / "part.ts").rename(piece)
                 pieces.append(piece)
@@ -58,7 +58,7 @@ def make_pair(work: Path, clips: list[Path], hours: float) -> tuple[Path, Path]:
 
 
 def prove_alone(film: Path, copy: Path) -> None:
-    """Prove the copy in this process and print what it took."""
+    """Verify the copy in this process and print the cost."""
     length = probe(copy).duration
     begun = time.process_time()
     proof = prove(film, copy, [Segment(0.0, length, 0.0, length, 1.0)], threads=1)
@@ -73,7 +73,7 @@ def prove_alone(film: Path, copy: Path) -> None:
 
 
 def time_decoding(*paths: Path) -> float:
-    """Processor seconds of decoding these files once."""
+    """CPU seconds for decoding these files once."""
     begun = time.process_time()
     for path in paths:
         with av.open(str(path)) as container:
@@ -87,8 +87,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("work", type=Path)
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("VIDKIN_DATA", "../shared/data")))
-    parser.add_argument("--hours", type=float, default=4.0, help="length of each of the two files")
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--hours", type=float, default=4.0, help="length of each file in hours")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     parser.add_argument("--alone", type=Path, nargs=2, help=argparse.SUPPRESS)
     wish = parser.parse_args()
     if wish.alone:

@@ -1,4 +1,4 @@
-"""Train encoders and verifiers by each loss on three levels, and measure them on footage that they never saw.
+"""Compare losses on three levels: train encoders and verifiers with each loss and evaluate on unseen footage.
 
 python research/benchmarks/loss_order.py --data FOLDER --work FOLDER [--weights FILE] [--seeds 5] --output FILE.json
 """
@@ -32,7 +32,7 @@ from vidkin_research.verifier.train import Loss, VerifierSettings, score_pairs, 
 
 _RATE = 2.0
 _SIZE = ClipSize(seconds=8.0, clips=1, short_side=240, rate=_RATE, recordings=16)
-# Of the videos that no copy is made of, every so many is in the gallery.
+# Stride of the gallery among videos without copies.
 _STRANGER_STEP = 3
 _COHORT = 1000
 
@@ -40,14 +40,14 @@ logger = logging.getLogger(__name__)
 
 
 class _Whitened:
-    """Whitened vectors of videos and the times of their frames."""
+    """Whitened vectors of videos, and the timestamps of their frames."""
 
     def __init__(self, store: HeadStore, whitening: Whitening) -> None:
         self._store = store
         self._whitening = whitening
 
     def frames(self, path: Path, cohort: Features) -> Sequenced:
-        """The frames of a video, with levels against vectors of unrelated frames."""
+        """Frame features of a video, with levels against vectors of unrelated frames."""
         (rows,) = self._store.features([path])
         vectors = unit_vectors(self._whitening(rows))
         information = np.ones(len(rows), np.float32)
@@ -55,13 +55,13 @@ class _Whitened:
 
 
 def main() -> None:
-    """Make the material, train by each loss with each seed, measure on the held-back half, and print both tables."""
+    """Prepare the data, train with each loss and seed, evaluate on the held-out half, and print both tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="the measurement data")
-    parser.add_argument("--work", type=Path, required=True, help="folder for copies and features")
-    parser.add_argument("--weights", type=Path, help="safetensors file of MobileNetV2; default: those of the hub")
+    parser.add_argument("--data", type=Path, required=True, help="folder with the measurement data")
+    parser.add_argument("--work", type=Path, required=True, help="working folder for copies and features")
+    parser.add_argument("--weights", type=Path, help="safetensors file of MobileNetV2 (default: weights from the hub)")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--output", type=Path, required=True, help="JSON file of the figures")
+    parser.add_argument("--output", type=Path, required=True, help="write the results to this JSON file")
     given = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     begun = time.perf_counter()

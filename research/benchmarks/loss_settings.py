@@ -1,9 +1,10 @@
-"""Other constants and sums of losses, on the validation split alone: what research/comparison.md says of them.
+"""Other constants and combinations of losses, evaluated on the validation split: the data of research/comparison.md.
 
     python research/benchmarks/loss_settings.py DATA --weights FILE [--set omniglot grocery] [--work FOLDER] \
         [--output FILE.json]
 
-The encoder, steps and learning rate of `vidkin benchmark fgir` (its common rate). The test split is never looked at.
+The encoder, number of steps and learning rate are those of `vidkin benchmark fgir` (its common rate). The test split is
+never used.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ SETTINGS: dict[str, dict[str, tuple[ObjectiveRecipe, ...]]] = {
 }
 
 
-def measured(name: str, data: Path, weights: Path, work: Path) -> dict[str, list[float]]:
-    """QP over gallery quadlets (p, i, n of the training split) of the validation split, of every setting and seed."""
+def evaluate_settings(name: str, data: Path, weights: Path, work: Path) -> dict[str, list[float]]:
+    """QP over gallery quadlets (p, i, n of the training split) on the validation split, for every setting and seed."""
     plan, known = ComparisonPlan(sets=(name,)), comparison_set(name)
     config = EncoderConfig(
         kind="image", backbone=plan.backbone, trainable="head", hidden=plan.hidden, lstm=plan.units,
@@ -88,10 +89,10 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, required=True)
     parser.add_argument("--set", nargs="+", choices=list(SETTINGS), default=list(SETTINGS))
     parser.add_argument("--work", type=Path, default=Path("vidkin-benchmark/loss_settings"))
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     given = parser.parse_args()
     torch.set_num_threads(1)
-    found = {name: measured(name, given.data, given.weights, given.work) for name in given.set}
+    found = {name: evaluate_settings(name, given.data, given.weights, given.work) for name in given.set}
     if given.output:
         result = {"machine": describe_machine(), "seeds": SEEDS, "validation QP gallery": found}
         given.output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -1,11 +1,11 @@
-"""Searches of an index on copies of one half of the sources: copies, strangers, and other moments of one camera.
+"""Index search on copies of one half of the sources: copies, unrelated videos, and other moments of one camera.
 
     python research/benchmarks/matching.py --data DATA --half development --work FOLDER [--output FILE]
 
-Copies are those that the frame encoder is measured on; unrelated videos and drawn pages are searched among them. Every
-video of the index is compared with every query (``all``), and those that a search compares by itself (``search``).
-Strangers are unrelated videos and drawn pages that search for each other and among all copies; other moments are
-stretches of one recording, at least one stretch apart.
+The copies are those used to evaluate the frame encoder; unrelated videos and synthetic pages are added to the index.
+Each query is compared with all videos of the index (``all``), and with those selected by the first stage of a search
+(``search``). Strangers are unrelated videos and synthetic pages that are searched for among all videos. Other moments
+are segments of one recording at least one segment apart.
 """
 
 from __future__ import annotations
@@ -31,21 +31,24 @@ from vidkin_research.copies.scores import PairScores
 from vidkin_research.frame_encoder.drawn import draw_page
 from vidkin_research.verifier.material import make_material
 
-# Unrelated videos that search, and drawn pages that search and are searched, each for as many seconds.
+# Number of unrelated videos used as queries, number of synthetic pages used as queries and added to the index, and the
+# duration of each in seconds.
 _SEARCHING, _PAGES, _PAGE_SECONDS, _PAGE_RATE = 25, 25, 3, 4
-# Seconds of a stretch of a recording, and of the whole of it that is used.
+# Duration of a segment and of the part of a recording that is used, in seconds.
 _STRETCH, _LONGEST = 4.0, 40.0
-# Videos that a search compares by itself.
+# Number of videos that a search compares by default.
 _CANDIDATES = 100
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="the measurement data")
+    parser.add_argument("--data", type=Path, required=True, help="folder with the measurement data")
     parser.add_argument("--half", choices=("development", "held-back"), default="development")
-    parser.add_argument("--work", type=Path, required=True, help="folder for the copies, outside of the tree")
-    parser.add_argument("--copies", type=Path, help="folder of the copies; default: in the work folder")
-    parser.add_argument("--output", type=Path, help="JSON file for the figures")
+    parser.add_argument(
+        "--work", type=Path, required=True, help="working folder for the copies, outside the source tree"
+    )
+    parser.add_argument("--copies", type=Path, help="folder of the copies (default: in the working folder)")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     given = parser.parse_args()
     material = make_material(given.data, given.half, given.copies or given.work / given.half)
     with tempfile.TemporaryDirectory(dir=given.work) as folder:
@@ -75,7 +78,7 @@ def main() -> None:
 
 
 def measure(index: Index, material: CopyMaterial, candidates: int) -> dict[str, Any]:
-    """The figures of all copies when so many videos are compared with each query."""
+    """Evaluate all copies, with this many videos compared per query."""
     column = {os.path.abspath(video.path): number for number, video in enumerate(material.gallery)}
     shape = len(material.queries), len(material.gallery)
     scores, times = np.zeros(shape), []
@@ -97,7 +100,7 @@ def measure(index: Index, material: CopyMaterial, candidates: int) -> dict[str, 
 
 
 def describe(figures: CopyFigures) -> dict[str, Any]:
-    """mAP and micro-AP of all copies and of each family; how many score .2 or more; errors of ends."""
+    """mAP and micro-AP of all copies and of each family, the number scoring at least 0.2, and boundary errors."""
     everything = figures.everything
     row: dict[str, Any] = {
         "map": round(everything.strict.map, 4),
@@ -124,7 +127,7 @@ def describe(figures: CopyFigures) -> dict[str, Any]:
 
 
 def describe_speeds(found: PairScores, material: CopyMaterial) -> dict[str, Any]:
-    """How often 1 is said for 1, and how far off other speeds are, over the stretches that were found."""
+    """How often the original speed is recognized, and errors of other speeds, over the segments found."""
     equal, errors = [], []
     for place in place_segments(found, material):
         if place.segment is None:
@@ -144,7 +147,7 @@ def describe_speeds(found: PairScores, material: CopyMaterial) -> dict[str, Any]
 
 
 def draw_pages(folder: Path) -> list[Path]:
-    """Videos of drawn pages, each of which stands still."""
+    """Make videos of synthetic pages, each of them static."""
     paths = []
     for number in range(_PAGES):
         page = draw_page(np.random.default_rng([7, number]))
@@ -154,8 +157,8 @@ def draw_pages(folder: Path) -> list[Path]:
 
 
 def count_strangers(index: Index, material: CopyMaterial, pages: list[Path]) -> dict[str, int]:
-    """Pairs of .2 and more of unrelated videos and pages among all copies, videos and pages."""
-    # Copies show the footage of the filler.
+    """Count pairs that score at least 0.2 for unrelated videos and pages, among all videos."""
+    # Exclude the fillers, whose footage appears in the copies.
     unrelated = [video for video in material.gallery if video.edit == DISTRACTOR and video.path not in material.filler]
     unrelated = unrelated[:: max(1, len(unrelated) // _SEARCHING)]
     scenes = {os.path.abspath(video.path): video.scene for video in material.gallery}
@@ -175,7 +178,7 @@ def count_strangers(index: Index, material: CopyMaterial, pages: list[Path]) -> 
 
 
 def count_moments(index: Index, material: CopyMaterial) -> dict[str, int]:
-    """Pairs of stretches of one recording, at least one stretch apart, that are taken for copies."""
+    """Count pairs of segments of one recording, at least one segment apart, that are matched as copies."""
     pairs, scores = 0, []
     for path in sorted({query.recording.path for query in material.queries}):
         starts = np.arange(0, min(_LONGEST, probe(path).duration) - _STRETCH, 2 * _STRETCH).tolist()
@@ -192,7 +195,7 @@ def count_moments(index: Index, material: CopyMaterial) -> dict[str, int]:
 
 
 def describe_stretch(index: Index, path: Path, start: float) -> Any:
-    """Features of a stretch, as those of a query."""
+    """Features of a segment, computed like those of a query."""
     describe_query: Callable[..., Any] = index._describe
     return describe_query(path, start, start + _STRETCH)
 

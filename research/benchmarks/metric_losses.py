@@ -1,10 +1,10 @@
-"""Time, memory and values of the losses on embeddings, beside pytorch-metric-learning.
+"""Time, memory and values of the losses on embeddings, compared with pytorch-metric-learning.
 
     python research/benchmarks/metric_losses.py [--output FILE.json] [--sizes 512 2048] [--skip-package]
 
-Prints two tables and checks the targets: every loss at N=2048, 4 items a class, 128 dimensions, within 1 GiB above its
-input; batch-all triplets at N=512 at least 3 times faster than pytorch-metric-learning in the same run, with equal
-values. Exit status 1 when a target is missed. The losses on scores are in metric_scores.py.
+Prints two tables and checks the targets: every loss at N=2048, 4 items per class and 128 dimensions takes at most 1 GiB
+above its input; batch-all triplets at N=512 are at least 3 times faster than pytorch-metric-learning in the same run,
+with equal values. The exit status is 1 if a target is missed. The losses on scores are in metric_scores.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from _measure import Measurement, compare, measure  # first: it sets up the profiler's log
+from _measure import Measurement, compare, measure  # first: sets up the logging of the profiler
 from _report import finish, options, values_differ
 from vidkin.metric import losses
 
@@ -26,7 +26,7 @@ Inputs = Literal["tuples", "classes", "levels"]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the table: what the loss is, where it comes from, what it costs."""
+    """A row of the table: the loss, its source and its cost."""
 
     make: Callable[[int], nn.Module]
     inputs: Inputs
@@ -123,7 +123,7 @@ LOSSES: dict[str, Row] = {
 
 
 def labelled_embeddings(size: int, dimension: int = 128, per_class: int = 4) -> tuple[Tensor, Tensor]:
-    """Unit vectors [N, D] around the centers of classes of four, and labels [N, 2]: four classes a category."""
+    """Unit vectors [N, D] around the centers of classes of four, and labels [N, 2] with four classes per category."""
     generator = torch.Generator().manual_seed(0)
     fine = torch.arange(size) // per_class
     centers = torch.randn(size // per_class, dimension, generator=generator)
@@ -133,11 +133,11 @@ def labelled_embeddings(size: int, dimension: int = 128, per_class: int = 4) -> 
 
 
 def loss_run(row: Row, size: int) -> Callable[[], Tensor]:
-    """Loss and gradient of one batch of ``size`` items, or of as many tuples."""
+    """Loss and gradient of a batch of ``size`` items or tuples."""
     loss = row.make(size)
     embeddings, levels = labelled_embeddings(size)
     if row.inputs == "tuples":
-        # Item k of every tuple is another rotation of the batch: order does not matter to the cost.
+        # Item k of each tuple is the batch rotated by k: the order does not affect the cost.
         batch = [embeddings.roll(shift, dims=0) for shift in range(row.members)]
         labels = []
     else:
@@ -153,7 +153,7 @@ def loss_run(row: Row, size: int) -> Callable[[], Tensor]:
 
 
 def measure_losses(sizes: list[int]) -> list[dict[str, Any]]:
-    """Every loss at every size."""
+    """Measure every loss at every size."""
     rows = []
     for name, row in LOSSES.items():
         result: dict[str, Any] = {"loss": name}
@@ -178,7 +178,7 @@ def embedding_run(loss: Callable[[Tensor], Tensor], embeddings: Tensor) -> Calla
 
 
 def compare_with_package(size: int = 512) -> dict[str, dict[str, Measurement]]:
-    """The same losses of both, plain Euclidean distances as the package's default, in one run."""
+    """Compare losses of both packages in one run, with the package's default of plain Euclidean distances."""
     from pytorch_metric_learning import losses as package
     from pytorch_metric_learning import miners, reducers
 
@@ -209,11 +209,11 @@ def compare_with_package(size: int = 512) -> dict[str, dict[str, Measurement]]:
     }
 
 
-def missed(name: str, pair: dict[str, Any]) -> list[str]:
-    """The targets that a comparison did not reach."""
+def missed_targets(name: str, pair: dict[str, Any]) -> list[str]:
+    """List the targets that a comparison missed."""
     found = []
     if "batch-all" in name and pair["faster"] < 3:
-        found.append(f"{name}: {pair['faster']:.1f} times faster, wanted 3")
+        found.append(f"{name}: {pair['faster']:.1f} times faster; the target is 3")
     if values_differ(pair):
         found.append(f"{name}: values differ by {pair['difference']:.2g}")
     return found
@@ -226,7 +226,7 @@ def main() -> int:
     print(f"forward and backward from embeddings [N, 128], classes of 4 in categories of 16, N = {given.sizes}")
     rows = measure_losses(given.sizes)
     pairs = {} if given.skip_package else compare_with_package()
-    return finish(rows, pairs, missed, given.output)
+    return finish(rows, pairs, missed_targets, given.output)
 
 
 if __name__ == "__main__":

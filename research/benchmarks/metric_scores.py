@@ -1,11 +1,11 @@
-"""Time, memory and values of the losses on (scores, relevance), beside pytorch-metric-learning.
+"""Time, memory and values of the losses on (scores, relevance), compared with pytorch-metric-learning.
 
     python research/benchmarks/metric_scores.py [--output FILE.json] [--sizes 512 2048] [--skip-package]
 
-Prints three tables and checks the targets: every loss at N=2048 within 1 GiB above its input; Smooth-AP and NT-Xent at
-N=512 at least 10 times faster and 20 times smaller than pytorch-metric-learning in the same run; frame-level
-QuadLinear-AP of 64 clips of 28 frames at least 20 times smaller than its [B, B, T, T, T] form and equal to it.
-Exit status 1 when a target is missed.
+Prints three tables and checks the targets: every loss at N=2048 takes at most 1 GiB above its input; Smooth-AP and
+NT-Xent at N=512 are at least 10 times faster and take at most one 20th of the memory of pytorch-metric-learning in the
+same run; frame-level QuadLinear-AP of 64 clips of 28 frames takes at most one 20th of the memory of its [B, B, T, T, T]
+form and is equal to it. The exit status is 1 if a target is missed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vidkin.metric import losses
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the table: what the loss is, where it comes from, what it costs."""
+    """A row of the table: the loss, its source and its cost."""
 
     make: Callable[[], nn.Module]
     formula: str
@@ -104,7 +104,7 @@ def labelled_embeddings(size: int, dimension: int = 128, per_class: int = 4) -> 
 
 
 def relevance_of(labels: Tensor, *, graded: bool = False) -> Tensor:
-    """1 for the same class, with `graded` also 1/2 for the same group of four classes."""
+    """Return 1 for the same class and, if `graded`, 1/2 for the same group of four classes."""
     same = (labels.unsqueeze(1) == labels.unsqueeze(0)).float()
     group = labels // 4
     kind = (group.unsqueeze(1) == group.unsqueeze(0)).float()
@@ -114,7 +114,7 @@ def relevance_of(labels: Tensor, *, graded: bool = False) -> Tensor:
 def cosine_run(
     loss: nn.Module, embeddings: Tensor, target: Tensor, *, self_labels: bool = False
 ) -> Callable[[], Tensor]:
-    """Loss and gradient from embeddings: of a score loss by their cosines, of a package loss by its labels."""
+    """Loss and gradient from embeddings: by cosines for a score loss, by labels for a package loss."""
 
     def run() -> Tensor:
         leaf = embeddings.detach().requires_grad_()
@@ -130,7 +130,7 @@ def cosine_run(
 
 
 def measure_losses(sizes: list[int]) -> list[dict[str, Any]]:
-    """Every loss at every size, from embeddings of 128 dimensions in classes of four."""
+    """Measure every loss at every size, on embeddings of 128 dimensions in classes of four."""
     rows = []
     for name, row in LOSSES.items():
         result: dict[str, Any] = {
@@ -150,12 +150,12 @@ def measure_losses(sizes: list[int]) -> list[dict[str, Any]]:
 
 
 def compare_with_package(size: int = 512) -> dict[str, dict[str, Measurement]]:
-    """Smooth-AP and NT-Xent of both, from the same embeddings, in one run."""
+    """Compare Smooth-AP and NT-Xent of both packages on the same embeddings, in one run."""
     from pytorch_metric_learning import losses as package
 
     embeddings, labels = labelled_embeddings(size)
     target = relevance_of(labels)
-    # Groups of as many members as there are groups: the layout for which the package's Smooth-AP is right.
+    # As many groups as members per group: the only layout for which the package's Smooth-AP is correct.
     square = labelled_embeddings(256, per_class=16)
     square_target = relevance_of(square[1])
     ours = losses.SmoothAPLoss(0.01, include_self=True)
@@ -177,7 +177,7 @@ def compare_with_package(size: int = 512) -> dict[str, dict[str, Measurement]]:
 
 
 def five_dimensional(scores: Tensor, labels: Tensor, relevance: Tensor) -> Tensor:
-    """Frame-level QuadLinear-AP as published: all differences of all pairs, then the relevant ones."""
+    """Frame-level QuadLinear-AP as published: computes all differences of all pairs, then selects the relevant ones."""
     delta, rho, targets = 0.05, 5.0, scores.shape[3]
     size = max(1, round(0.35 * targets))
     top = torch.zeros_like(labels).scatter(3, labels.topk(size, dim=3).indices, 1.0)
@@ -191,7 +191,7 @@ def five_dimensional(scores: Tensor, labels: Tensor, relevance: Tensor) -> Tenso
 
 
 def compare_frames(clips: int = 64, frames: int = 28) -> dict[str, Measurement]:
-    """Two views of each of 32 videos, every other view being the one relevant clip."""
+    """Compare on two views of each of 32 videos, where the other view is the only relevant clip."""
     generator = torch.Generator().manual_seed(0)
     shape = (clips, clips, frames, frames)
     scores = 2 * torch.rand(shape, generator=generator) - 1
@@ -217,13 +217,13 @@ def print_row(row: dict[str, Any], sizes: list[int]) -> None:
     print(f"{row['loss']:26s} {row['source']:22s} {row['complexity']:11s} {figures}", flush=True)
 
 
-def missed(name: str, pair: dict[str, Any]) -> list[str]:
-    """The targets that a comparison did not reach."""
+def missed_targets(name: str, pair: dict[str, Any]) -> list[str]:
+    """List the targets that a comparison missed."""
     found = []
     if pair["smaller"] < 20:
-        found.append(f"{name}: {pair['smaller']:.1f} times smaller, wanted 20")
+        found.append(f"{name}: {pair['smaller']:.1f} times smaller; the target is 20")
     if pair["against"] == "package" and "N=512" in name and pair["faster"] < 10:
-        found.append(f"{name}: {pair['faster']:.1f} times faster, wanted 10")
+        found.append(f"{name}: {pair['faster']:.1f} times faster; the target is 10")
     if "differ" not in name and values_differ(pair):
         found.append(f"{name}: values differ by {pair['difference']:.2g}")
     return found
@@ -236,7 +236,7 @@ def main() -> int:
     rows = measure_losses(given.sizes)
     pairs = {} if given.skip_package else compare_with_package()
     pairs["frame-level QuadLinear-AP, 64 clips of 28 frames (values equal)"] = compare_frames()
-    return finish(rows, pairs, missed, given.output)
+    return finish(rows, pairs, missed_targets, given.output)
 
 
 if __name__ == "__main__":

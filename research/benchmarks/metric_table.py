@@ -1,4 +1,4 @@
-"""One table of all losses from the figures of metric_losses.py and metric_scores.py.
+"""Write a table of all losses from the results of metric_losses.py and metric_scores.py.
 
 python research/benchmarks/metric_table.py research/results research/losses.md
 """

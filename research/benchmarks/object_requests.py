@@ -1,9 +1,9 @@
-"""Requests and bytes that a search takes of an index on object storage, counted by a server on this machine.
+"""Number of requests and bytes that a search needs for an index on object storage, counted by a local server.
 
     python research/benchmarks/object_requests.py FOLDER [--queries 5]
 
-The folder is indexed at an address of that server; then each query, a video of the folder, is searched by a handle
-that was just opened, and again by the same handle.
+The folder is indexed at an address of that server. Then each query, a video of the folder, is searched with a newly
+opened handle, and again with the same handle.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _INDEX = "s3://bucket/films"
 
 
 def main() -> None:
-    """Print one line for each step: requests of each kind, and kilobytes read."""
+    """Print a line for each step: number of requests of each kind, and kilobytes read."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--queries", type=int, default=5)

@@ -1,12 +1,12 @@
-"""Hard cuts in short clips that OpenCV made: the default detector beside TransNetV2 and PySceneDetect.
+"""Hard cuts in short clips made with OpenCV: the default detector compared with TransNetV2 and PySceneDetect.
 
     python research/benchmarks/other_cuts.py --takes FOLDER... [--films FOLDER] [--leave-out NAME...] --work FOLDER
         [--detector NAME...] [--seed 7] [--output research/results]
 
-Clips of 7 to 60 frames are joined from single takes, and from the shots of edited films whose folder has a
-``truth.json``: two scenes; one scene a second or more later (a jump cut); one scene re-framed as a second camera would
-see it; a cut two to four frames from either end; and none. Nothing is shared with what the detector was trained on but
-the videos. A jump or a new frame counts as visible if the correlation of 16 x 16 gray pictures is below .92.
+Clips of 7 to 60 frames are composed from single takes, and from shots of edited films whose folder has a
+``truth.json``: two scenes; one scene a second or more later (a jump cut); one scene reframed as by a second camera; a
+cut two to four frames from either end; and no cut. Only the videos may overlap with the training data of the detector,
+not the composition. A jump or reframing counts as visible if the correlation of 16 x 16 gray frames is below 0.92.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from vidkin.rendering.machine import describe_machine
 from vidkin.shots import detect
 
 LONG_SIDE, RATE, MOST_FRAMES, FEWEST = 320, 25, 240, 30
-# Frames between a cut that was made and one that is reported.
+# Tolerance between true and reported cuts, in frames.
 TOLERANCE = 2
 VISIBLE = 0.92
 Picture = NDArray[np.uint8]
@@ -36,7 +36,7 @@ Film = list[Picture]
 
 
 def load(path: Path, first: int = 0, last: int | None = None) -> Film:
-    """Frames of a video, long side 320."""
+    """Decode frames of a video, resized to a long side of 320."""
     film: Film = []
     with av.open(str(path)) as container:
         for number, frame in enumerate(container.decode(video=0)):
@@ -51,7 +51,7 @@ def load(path: Path, first: int = 0, last: int | None = None) -> Film:
 
 
 def save(film: Film, path: Path) -> None:
-    """Write H.264."""
+    """Write an H.264 file."""
     with av.open(str(path), "w") as container:
         stream: Any = container.add_stream("libx264", rate=RATE)
         stream.height, stream.width, stream.pix_fmt = *film[0].shape[:2], "yuv420p"
@@ -63,7 +63,7 @@ def save(film: Film, path: Path) -> None:
 
 
 def read_takes(given: argparse.Namespace) -> list[Film]:
-    """Single takes, in pieces of at most 240 frames, and the shots of films between their transitions."""
+    """Split single takes into segments of at most 240 frames, and films into the shots between their transitions."""
     takes = []
     for folder in given.takes:
         for path in sorted(folder.rglob("*")):
@@ -85,7 +85,7 @@ def read_takes(given: argparse.Namespace) -> list[Film]:
 
 
 def likeness(one: Picture, other: Picture) -> float:
-    """Correlation of 16 x 16 gray pictures."""
+    """Correlation of two frames, reduced to 16 x 16 gray pixels."""
     small = [
         cv2.resize(cv2.cvtColor(picture, cv2.COLOR_RGB2GRAY), (16, 16), interpolation=cv2.INTER_AREA)
         for picture in (one, other)
@@ -95,7 +95,7 @@ def likeness(one: Picture, other: Picture) -> float:
 
 
 def joins(takes: list[Film], random: np.random.Generator) -> Iterator[tuple[str, Film, list[int]]]:
-    """Kind, frames and cuts of every clip."""
+    """Yield kind, frames and cuts of every clip."""
     for take in takes:
         count, (height, width) = len(take), take[0].shape[:2]
         for turn in range(2):
@@ -142,7 +142,7 @@ def joins(takes: list[Film], random: np.random.Generator) -> Iterator[tuple[str,
 
 
 def judge(detector: str, folder: Path, truth: dict[str, Any]) -> dict[str, Any]:
-    """Counts of each kind: cuts found, false ones and missed ones."""
+    """Count true, false and missed cuts by kind."""
     counts: dict[str, list[int]] = {}
     for name, (kind, cuts) in truth.items():
         found, false, missed = 0, 0, 0
@@ -161,12 +161,12 @@ def judge(detector: str, folder: Path, truth: dict[str, Any]) -> dict[str, Any]:
 
 
 def f1(row: list[int]) -> float:
-    """From counts of found, false and missed."""
+    """F1 score from counts of true, false and missed cuts."""
     return 2 * row[0] / max(1, 2 * row[0] + row[1] + row[2])
 
 
-def draw_page(result: dict[str, Any]) -> str:
-    """F1 of each kind, and false and missed cuts."""
+def format_page(result: dict[str, Any]) -> str:
+    """Format F1 scores, false cuts and missed cuts by kind."""
     detectors: dict[str, dict[str, Any]] = result["detectors"]
     kinds = list(next(iter(detectors.values())))
     lines = [
@@ -187,10 +187,12 @@ def draw_page(result: dict[str, Any]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--takes", type=Path, nargs="+", required=True, help="folders of single takes")
-    parser.add_argument("--films", type=Path, help="folder of edited films with truth.json")
-    parser.add_argument("--leave-out", nargs="*", default=[], help="parts of names of videos to leave out")
-    parser.add_argument("--work", type=Path, required=True, help="folder for what is made")
+    parser.add_argument("--takes", type=Path, nargs="+", required=True, help="folders of videos that are single takes")
+    parser.add_argument("--films", type=Path, help="folder of edited films and their truth.json")
+    parser.add_argument(
+        "--leave-out", nargs="*", default=[], help="videos whose names contain one of these strings are left out"
+    )
+    parser.add_argument("--work", type=Path, required=True, help="working folder")
     parser.add_argument("--detector", nargs="+", default=["default", "transnetv2", "adaptive", "content"])
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--output", type=Path, help="folder for other_cuts.json and other_cuts.md")
@@ -208,7 +210,7 @@ def main() -> int:
         print(f"{detector}: F1 {f1(row['all']):.3f}, found, false, missed: {row}", flush=True)
     if given.output:
         (given.output / "other_cuts.json").write_text(json.dumps(result, indent=1) + "\n")
-        (given.output / "other_cuts.md").write_text(draw_page(result))
+        (given.output / "other_cuts.md").write_text(format_page(result))
     return 0
 
 

@@ -1,11 +1,11 @@
-"""Edits unlike the project's own, made with OpenCV: how many of them a search finds.
+"""Search recall for edits made with OpenCV, independently of the project's own edits.
 
     python research/benchmarks/other_edits.py --videos FOLDER... --fillers FOLDER --photographs FOLDER --work FOLDER
         [--leave-out NAME...] [--extractor NAME...] [--output research/results]
 
-Eight seconds of every video are edited in 30 ways that people and platforms use and written as H.264; fillers are other
-videos that are shown beside them, photographs what is shown around them. Each of the unedited pieces is searched for
-among all edited ones. Nothing here is shared with `EDITS`. The work folder keeps what was made.
+Eight seconds of every video are edited in 30 ways common among people and platforms and encoded as H.264. Fillers are
+other videos shown next to them; photographs serve as backgrounds. Each original clip is searched for among all edited
+clips. The edits share no code with `EDITS`. The working folder is not deleted afterward.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from vidkin.index import Index
 from vidkin.rendering.machine import describe_machine
 
 SECONDS, RATE, LONG_SIDE = 8.0, 20, 480
-# A match is believed from this score on.
+# Score from which a match counts as found.
 BELIEVED = 0.2
 Picture = NDArray[np.uint8]
 Film = list[Picture]
@@ -36,7 +36,7 @@ WHITE = (255, 255, 255)
 
 
 def load(path: Path, start: float) -> Film:
-    """Eight seconds of a video, at most 20 frames a second, long side 480."""
+    """Decode eight seconds of a video at up to 20 fps, resized to a long side of 480."""
     film: Film = []
     due = start
     with av.open(str(path)) as container:
@@ -57,7 +57,7 @@ def load(path: Path, start: float) -> Film:
 
 
 def save(film: Film, path: Path, crf: int = 26) -> None:
-    """Write H.264 of even size."""
+    """Write an H.264 file with even width and height."""
     height, width = (side - side % 2 for side in film[0].shape[:2])
     with av.open(str(path), "w") as container:
         stream: Any = container.add_stream("libx264", rate=RATE)
@@ -70,13 +70,13 @@ def save(film: Film, path: Path, crf: int = 26) -> None:
 
 
 def loop(film: Film, count: int) -> Film:
-    """Forward and back until there are so many frames."""
+    """Play forward and backward until the number of frames is reached."""
     both = film + film[::-1]
     return [both[place % len(both)] for place in range(count)]
 
 
 def cover(picture: Picture, width: int, height: int) -> Picture:
-    """Scaled and cropped around the center."""
+    """Scale and center-crop to fill the size."""
     scale = max(width / picture.shape[1], height / picture.shape[0])
     size = int(np.ceil(picture.shape[1] * scale)), int(np.ceil(picture.shape[0] * scale))
     large = cv2.resize(picture, size)
@@ -85,21 +85,21 @@ def cover(picture: Picture, width: int, height: int) -> Picture:
 
 
 def put(ground: Picture, picture: Picture, left: int, top: int) -> Picture:
-    """A picture pasted on another."""
+    """Paste an image into another."""
     result = ground.copy()
     result[top : top + picture.shape[0], left : left + picture.shape[1]] = picture
     return result
 
 
 def write(picture: Picture, text: str, bottom: int, size: float) -> Picture:
-    """White letters with a black outline."""
+    """Draw white text with a black outline."""
     for color, width in (((0, 0, 0), 4), (WHITE, 1)):
         cv2.putText(picture, text, (8, bottom), cv2.FONT_HERSHEY_DUPLEX, size, color, width)
     return picture
 
 
 def project(ground: Picture, picture: Picture, corners: list[list[int]]) -> Picture:
-    """A picture seen at an angle, on another."""
+    """Project an image in perspective onto another."""
     height, width = picture.shape[:2]
     square = np.array([[0, 0], [width, 0], [width, height], [0, height]], np.float32)
     turn = cv2.getPerspectiveTransform(square, np.array(corners, np.float32))
@@ -110,7 +110,7 @@ def project(ground: Picture, picture: Picture, corners: list[list[int]]) -> Pict
 
 
 def layouts(film: Film, other: Film, photograph: Picture) -> Iterator[tuple[str, Film]]:
-    """The film beside, inside or around something else."""
+    """Frame layouts: the film next to, inside or around other content."""
     height, width = film[0].shape[:2]
 
     def blurred(picture: Picture) -> Picture:
@@ -168,7 +168,7 @@ def layouts(film: Film, other: Film, photograph: Picture) -> Iterator[tuple[str,
 
 
 def crops(film: Film, random: np.random.Generator) -> Iterator[tuple[str, Film]]:
-    """A part of the film, and the film bent."""
+    """Crops and geometric distortions of the film."""
     height, width = film[0].shape[:2]
     window = int(height * 9 / 16)
     middle = (width - window) // 2
@@ -204,7 +204,7 @@ def crops(film: Film, random: np.random.Generator) -> Iterator[tuple[str, Film]]
 
 
 def colors_and_times(film: Film, random: np.random.Generator) -> Iterator[tuple[str, Film]]:
-    """Other colors, other speeds, and turned pictures."""
+    """Color changes, speed changes and rotations."""
     height, width = film[0].shape[:2]
     count = len(film)
     rows, columns = np.mgrid[0:height, 0:width]
@@ -241,7 +241,7 @@ def colors_and_times(film: Film, random: np.random.Generator) -> Iterator[tuple[
 
 
 def among_others(film: Film, fillers: list[Film], random: np.random.Generator) -> Iterator[tuple[str, Film]]:
-    """One of four pictures, and three seconds of a compilation."""
+    """Layouts of four videos, and a compilation with three seconds of the film."""
     height, width = film[0].shape[:2]
     three = [loop(fillers[int(place)], len(film)) for place in random.integers(0, len(fillers), 3)]
     yield (
@@ -265,7 +265,7 @@ def among_others(film: Film, fillers: list[Film], random: np.random.Generator) -
 
 
 def make_all(given: argparse.Namespace) -> tuple[list[Path], Path]:
-    """The unedited pieces, and the folder of the edited ones; what is there is not made again."""
+    """Make the original clips and the folder of edited clips, except those that exist."""
     queries, gallery = given.work / "queries", given.work / "gallery"
     for folder in (queries, gallery):
         folder.mkdir(parents=True, exist_ok=True)
@@ -304,7 +304,7 @@ def make_all(given: argparse.Namespace) -> tuple[list[Path], Path]:
 
 
 def measure(extractor: str, queries: list[Path], gallery: Path, work: Path) -> dict[str, Any]:
-    """Per edit: copies found at the threshold, the median score, and mean reciprocal rank before wrong videos."""
+    """Return, per edit, copies above the threshold, median score, and mean reciprocal rank among wrong videos."""
     with Index.open(work / f"{extractor}.vidkin", create=True, extractor=extractor) as index:
         index.add([gallery])
         scores: dict[str, list[float]] = {}
@@ -337,8 +337,8 @@ def measure(extractor: str, queries: list[Path], gallery: Path, work: Path) -> d
     }
 
 
-def draw_page(result: dict[str, Any]) -> str:
-    """The figures as a table, the edits that the first extractor finds most of first."""
+def format_page(result: dict[str, Any]) -> str:
+    """Format the results as a table, sorted by the number of copies that the first extractor finds."""
     extractors = result["extractors"]
     first = next(iter(extractors.values()))
     lines = [
@@ -370,12 +370,14 @@ def draw_page(result: dict[str, Any]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--videos", type=Path, nargs="+", required=True, help="folders of what is edited")
-    parser.add_argument("--leave-out", nargs="*", default=[], help="parts of names of videos to leave out")
-    parser.add_argument("--fillers", type=Path, required=True, help="folder of videos that are shown beside it")
-    parser.add_argument("--photographs", type=Path, required=True, help="folder of JPEG files")
-    parser.add_argument("--work", type=Path, required=True, help="folder for what is made")
-    parser.add_argument("--extractor", nargs="+", default=["vidkin"], help="names of extractors")
+    parser.add_argument("--videos", type=Path, nargs="+", required=True, help="folders of videos to edit")
+    parser.add_argument(
+        "--leave-out", nargs="*", default=[], help="videos whose names contain one of these strings are left out"
+    )
+    parser.add_argument("--fillers", type=Path, required=True, help="folder of other videos to show next to them")
+    parser.add_argument("--photographs", type=Path, required=True, help="folder of JPEG images for backgrounds")
+    parser.add_argument("--work", type=Path, required=True, help="working folder (not deleted afterward)")
+    parser.add_argument("--extractor", nargs="+", default=["vidkin"], help="extractors to evaluate")
     parser.add_argument("--output", type=Path, help="folder for other_edits.json and other_edits.md")
     given = parser.parse_args()
     queries, gallery = make_all(given)
@@ -387,7 +389,7 @@ def main() -> int:
             print(f"  {edit:24s} {row['found']:3d} of {row['copies']:3d}, median {row['median score']:.2f}")
     if given.output:
         (given.output / "other_edits.json").write_text(json.dumps(result, indent=1) + "\n")
-        (given.output / "other_edits.md").write_text(draw_page(result))
+        (given.output / "other_edits.md").write_text(format_page(result))
     return 0
 
 

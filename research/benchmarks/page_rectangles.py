@@ -1,11 +1,11 @@
-"""How often the rectangle of a picture in a page is found, by its share of the page.
+"""Recall of frame detection in pages, by the fraction of the page that the frame covers.
 
     python research/benchmarks/page_rectangles.py [--data FOLDER] [--half develop|held-out] [--output FILE.json]
 
-Eight seconds of each source (from the measurement data, VIDKIN_DATA or --data; every second source by name is held
-back) play in slides and menus, light and dark, at random places. A rectangle counts as found if one of the boxes that
-the frames are also described in shares .7 with it (intersection over union); of a single picture, the boxes that the
-search page offers.
+Eight seconds of each source (from the measurement data, VIDKIN_DATA or --data; every second source by name is held out)
+play in slides and menus, light and dark, at random positions. A rectangle counts as found if the intersection over
+union with one of the described regions is at least 0.7; for a single image, with one of the boxes offered by the search
+page.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from PIL import Image
 
-from _halves import data_parser, half_of, resolve_data, write_figures
+from _halves import data_parser, half_of, resolve_data, write_results
 from unrelated_pairs import HEIGHT, WIDTH, Picture, slide
 from vidkin.features import find_content_boxes
 from vidkin.features.views import overlap
@@ -26,7 +26,7 @@ SAME, SECONDS = 0.7, 8.0
 def in_page(
     film: Picture, share: float, random: np.random.Generator, *, dark: bool
 ) -> tuple[Picture, tuple[float, ...]]:
-    """Frames of a page in which a film plays, and where, in shares of the page."""
+    """Frames of a page in which a film plays, and its box as fractions of the page."""
     ground = Image.fromarray(slide(random, dark=dark))
     shape = film.shape[2] / film.shape[1]
     height = min(round((share * WIDTH * HEIGHT / shape) ** 0.5), HEIGHT - 4)
@@ -59,7 +59,7 @@ def main() -> None:
                 )
                 row[f"{'dark' if dark else 'light'}, {what}"] = f"{count} of {len(pages)}"
         print(share, row, flush=True)
-    write_figures(given, {"rectangles found": rows})
+    write_results(given, {"rectangles found": rows})
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""What a proof says of real copies, enlargements and other recordings, and what it costs.
+"""Accuracy and cost of copy verification on real copies, enlargements and other recordings.
 
     python research/benchmarks/proofs.py WORK [--data FOLDER] [--half develop|held-out] [--sources N] \
         [--output FILE.json]
 
-Ten seconds of each source are copied by ffmpeg as people and messengers do. Printed are, by kind, how many copies are
-proven to be in their source; how many sources would be removed for a smaller copy, or for an enlargement with
-sharpening; how many of other clips that look alike are taken for copies; and the processor time of a proof as a
-multiple of decoding both files once. Needs the program ffmpeg.
+Ten seconds of each source are copied with ffmpeg in the way that people and messengers do. By kind, the output lists
+copies verified to be contained in their source, sources that would be removed in favor of a smaller copy or a sharpened
+enlargement, and similar clips mistaken for copies. CPU time is relative to decoding both files once. Requires the
+program ffmpeg.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from vidkin.similarity import Segment
 
 SECONDS = 10
 X264 = ("-c:v", "libx264", "-pix_fmt", "yuv420p", "-preset", "veryfast")
-# Kind -> filter and encoder of a copy that loses nothing that its source has not as well.
+# Kind -> filter and encoder options of a copy without content of its own.
 COPIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "re-encoded": ("null", (*X264, "-crf", "26")),
     "hard compressed": ("null", (*X264, "-crf", "34")),
@@ -58,7 +58,7 @@ def run_ffmpeg(*words: object) -> None:
 
 
 def make_source(path: Path, work: Path) -> Path:
-    """Ten seconds of a video at high quality, with an even size and no sound."""
+    """Write ten seconds of a video at high quality, with an even size and no sound."""
     made = work / f"{path.parent.name}_{path.stem}_source.mp4"
     if not made.exists():
         look = "scale=trunc(iw/2)*2:trunc(ih/2)*2"
@@ -67,7 +67,7 @@ def make_source(path: Path, work: Path) -> Path:
 
 
 def prove_copies(source: Path, work: Path) -> Iterator[tuple[str, bool, bool, list[str]]]:
-    """Kind, whether the copy is proven to be in its source, whether the source is in the copy, and the findings."""
+    """Yield kind, whether the copy is in its source, whether the source is in the copy, and the findings."""
     for kind, (look, code) in COPIES.items():
         suffix = ".webm" if kind == "VP9" else ".mp4"
         copy = work / f"{source.stem}_{kind.replace(' ', '_')}{suffix}"
@@ -84,7 +84,7 @@ def prove_copies(source: Path, work: Path) -> Iterator[tuple[str, bool, bool, li
 
 
 def prove_enlargements(source: Path, work: Path) -> Iterator[tuple[str, bool]]:
-    """Kind, and whether the source would be removed for an enlargement of it."""
+    """Yield kind and whether the source would be removed in favor of its enlargement."""
     for kind, look in ENLARGEMENTS.items():
         large = work / f"{source.stem}_large.mp4"
         run_ffmpeg("-i", source, "-vf", look, *X264, "-crf", 20, large)
@@ -93,14 +93,14 @@ def prove_enlargements(source: Path, work: Path) -> Iterator[tuple[str, bool]]:
 
 
 def prove_others(paths: Sequence[Path]) -> Iterator[bool]:
-    """Whether a clip is taken for another one of its neighbors by name, laid on each other from the start."""
+    """Whether a clip is mistaken for a copy of the next ones by name, aligned at the start."""
     for one, other in itertools.pairwise(paths):
         length = min(probe(one).duration, probe(other).duration)
         yield prove(one, other, [Segment(0.0, length, 0.0, length, 0.9)]).holds
 
 
 def measure_cost(path: Path, work: Path) -> dict[str, float]:
-    """Processor time of a proof as a multiple of decoding both files once, for a minute of 720 lines."""
+    """CPU time of verification relative to decoding both files once, for one minute at 720 lines."""
     source, copy = work / "cost_source.mp4", work / "cost_copy.mp4"
     loop = ("-stream_loop", -1, "-i", path, "-t", 60, "-an")
     run_ffmpeg(*loop, "-vf", "scale=1280:720,setsar=1", *X264, "-crf", 20, source)
@@ -127,7 +127,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=Path(os.environ.get("VIDKIN_DATA", "../shared/data")))
     parser.add_argument("--half", choices=("develop", "held-out"), default="held-out")
     parser.add_argument("--sources", type=int, default=18)
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     wish = parser.parse_args()
     wish.work.mkdir(parents=True, exist_ok=True)
     usable = half_of(wish.data, wish.half)

@@ -1,17 +1,16 @@
-"""How fast a folder is indexed on a Ray cluster with 1, 2 and 4 workers, beside the processes of `vidkin index`.
+"""Indexing speed on a Ray cluster with 1, 2 and 4 workers, compared with the processes of `vidkin index`.
 
     python research/benchmarks/ray_rate.py FOLDER [FOLDER...] [--workers 1 2 4] \
         [--output research/results/ray_rate.json]
     python research/benchmarks/ray_rate.py FOLDER [FOLDER...] --duplicates \
         [--output research/results/ray_duplicates.json]
 
-One Ray cluster of this machine, with as many processors as the largest number of workers, is started and runs all the
-time. In turns, each number of workers indexes the same files into a new index, on Ray and in processes; the start of
-the workers (the time to index one tiny file) is measured for itself and taken off. Efficiency is the speedup over one
-worker, for each worker that can have a processor of its own. The contents of all indexes are compared.
-
-With --duplicates the files are indexed once, and copies are searched for among them, each time as for the first time:
-in one process, and with each number of workers on Ray, which are started before. The groups are compared.
+A local Ray cluster, with as many CPUs as the largest number of workers, runs all the time. For each number of workers,
+interleaved, the same files are indexed into a new index, on Ray and in processes; the start of the workers (the time to
+index one tiny file) is measured separately and subtracted. Efficiency is the speedup over one worker, divided by the
+number of workers that can have their own CPU. The contents of all indexes must be the same. With --duplicates the files
+are indexed once, and duplicates are searched for without saved comparisons: in one process, and with each number of
+workers on Ray, which are started before the measurement. The groups must be the same.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def executor(kind: str, spec: WorkerSpec, workers: int) -> Executor:
 
 
 def index_seconds(kind: str, workers: int, files: list[Path]) -> tuple[float, dict[str, bytes]]:
-    """Wall seconds of indexing the files into a new index, and the features of each."""
+    """Index the files into a new index; return wall seconds and the features of each file."""
     with (
         tempfile.TemporaryDirectory() as folder,
         Index.open(Path(folder) / "c.vidkin", create=True) as index,
@@ -58,13 +57,13 @@ def index_seconds(kind: str, workers: int, files: list[Path]) -> tuple[float, di
 
 
 def duplicates_seconds(index_folder: Path, workers: int) -> tuple[float, object]:
-    """Wall seconds of a first search for copies, in this process for 0 workers, and the groups."""
+    """Search for duplicates for the first time, in this process for 0 workers; return wall seconds and groups."""
     (index_folder / Comparisons.FILE).unlink(missing_ok=True)
     with ExitStack() as stack:
         index = stack.enter_context(Index.open(index_folder, read_only=True))
         if workers:
             ranker = stack.enter_context(RayRanker(index.place, shards=workers))
-            # A search of the index for one of its videos ends when all workers are there.
+            # A search for one of the indexed videos waits until all workers are available.
             index.on_cluster(ranker).search(index.videos()[0].path)
         started = time.perf_counter()
         groups = index.duplicates()
@@ -72,7 +71,7 @@ def duplicates_seconds(index_folder: Path, workers: int) -> tuple[float, object]
 
 
 def measure_duplicates(files: list[Path], workers: list[int], repeat: int) -> dict[str, object]:
-    """Seconds by the number of workers, and whether all groups are the same."""
+    """Seconds by number of workers, and whether all groups are equal."""
     seconds: dict[int, list[float]] = {count: [] for count in (0, *workers)}
     found = []
     with tempfile.TemporaryDirectory() as folder:

@@ -1,17 +1,18 @@
-"""What `vidkin recurring` costs in large collections: composed features in a real index, and files with what they show.
+"""Cost of `vidkin recurring` in large collections: synthetic features in a real index, and matching files.
 
     python research/benchmarks/recurring_scale.py [--sizes 12 100 500] [--minutes 25] [--features-only] [--work FOLDER]
         [--output FILE.json]
 
-Vectors of unrelated shots are drawn with the mean and the covariance of real ones: those of photographs of the
-measurement data (VIDKIN_DATA or --data). An episode is a row of shots of 2 to 8 s at one frame per second, in which
-frames have a cosine of .95 with their shot; all episodes share an opening of 60 s at varying times and a closing of
-40 s at their end, whose frames have a cosine of .9 with each other. Its file has pictures where ends are looked for:
-the opening, the closing and the 12 s around each are shots of photographs under a moving camera, encoded once and put
-together without encoding; between them stands one picture, a frame a second. With --features-only files are empty, and
-each shared stretch keeps the ends of its features. Printed are processor seconds and the clock of the first call, of a
-second one, and of one after a new episode; how many episodes are in the group of the opening and in that of the
-closing, other groups, and the error of ends of openings and closings in seconds.
+Vectors of unrelated shots are sampled with the mean and covariance of real ones, those of photographs in the
+measurement data (VIDKIN_DATA or --data). An episode is a sequence of shots of 2 to 8 s at one frame per second, in
+which each frame has a cosine of 0.95 with its shot. All episodes share an opening of 60 s at varying positions and a
+closing of 40 s at the end, whose frames have a cosine of 0.9 with each other.
+
+The file of an episode has real frames wherever boundaries are refined: the opening, the closing and the 12 s around
+each are photographs under a moving camera, encoded once and remuxed; between them a single image is repeated once per
+second. With --features-only files are empty, and the boundaries of shared segments are those of the features. For a
+first call, a second one, and one after adding an episode, the output lists CPU seconds and wall time; the number of
+episodes in the groups of opening and closing; other groups; and boundary errors of openings and closings in seconds.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ Vectors = NDArray[np.float32]
 
 PICTURES, BATCH = 1200, 25
 OPENING, CLOSING = 60, 40
-OF_SHOT, OF_COPY = 0.95, 0.95  # cosines with the shot, and of each copy with what was copied
-# Shots that stand around openings and closings, seconds of each, and how many of them on a side.
+OF_SHOT, OF_COPY = 0.95, 0.95  # cosine of a frame with its shot, and of each copy with the original
+# Number of shots encoded for the surroundings of openings and closings, seconds of each, and number used per side.
 SHOTS, SHOT_SECONDS, AROUND = 200, 4, 3
 
 
@@ -52,7 +53,9 @@ def main() -> None:
     """Measure each size and print a table."""
     given = parse_arguments()
     if given.features_only:
-        logging.getLogger("vidkin").setLevel(logging.ERROR)  # there is nothing to decode, as each pair would say
+        logging.getLogger("vidkin").setLevel(
+            logging.ERROR
+        )  # warnings about each pair, since there is nothing to decode
     work = given.work or Path(tempfile.mkdtemp(prefix="vidkin-recurring-scale-"))
     figures = {}
     for size in given.sizes:
@@ -66,7 +69,7 @@ def main() -> None:
 
 
 def measure(folder: Path, size: int, seconds: int, data: Path, files: Files | None) -> dict[str, Any]:
-    """Fill an index with episodes, look for what recurs, look again, and again after one more."""
+    """Fill an index with episodes and search for recurring segments: twice, and again after adding one episode."""
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(size)
     truth: dict[str, float] = {}
@@ -80,10 +83,10 @@ def measure(folder: Path, size: int, seconds: int, data: Path, files: Files | No
             if number < size:
                 index.store.append_many([entry])
         figures: dict[str, Any] = {}
-        groups = timed(index, "first", figures)
-        timed(index, "again", figures)
+        groups = time_search(index, "first", figures)
+        time_search(index, "again", figures)
         index.store.append_many([entry])
-        with_new = timed(index, "with one more", figures)
+        with_new = time_search(index, "with one more", figures)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     figures |= {
         "in the opening": largest(groups, "opening"),
@@ -100,7 +103,7 @@ def measure(folder: Path, size: int, seconds: int, data: Path, files: Files | No
 
 
 def errors_of_ends(groups: Sequence[RecurringGroup], truth: dict[str, float], seconds: int) -> NDArray[np.float64]:
-    """Seconds by which starts and ends of openings and closings differ from the true ones."""
+    """Errors of the starts and ends of openings and closings, in seconds."""
     errors = []
     for group in groups:
         for one in group.occurrences:
@@ -112,7 +115,7 @@ def errors_of_ends(groups: Sequence[RecurringGroup], truth: dict[str, float], se
 
 
 class Files:
-    """Writes episodes whose opening, closing and shots beside them are encoded once."""
+    """Writes episodes; their opening, closing and surrounding shots are encoded only once."""
 
     def __init__(self, data: Path, folder: Path) -> None:
         folder.mkdir(parents=True)
@@ -126,14 +129,14 @@ class Files:
 
     @staticmethod
     def _encode(path: Path, shots: Sequence[Shot]) -> list[tuple[bytes, bool]]:
-        """The packets of a file with these shots, and which are key frames."""
+        """Encode shots; return the packets with their keyframe flags."""
         pictures = (image for shot in shots for image in shot.pictures())
         write_video(path, pictures, rate=RATE, crf=34, preset="ultrafast", threads=1)
         with av.open(path) as container:
             return [(bytes(packet), packet.is_keyframe) for packet in container.demux(video=0) if packet.size]
 
     def write(self, path: Path, random: np.random.Generator, start: int, seconds: int) -> None:
-        """A file whose opening starts at a whole second, and whose closing ends it."""
+        """Write a file whose opening starts at a whole second and whose closing is at the end."""
         with av.open(self._template) as source, av.open(path, "w") as target:
             stream = target.add_stream_from_template(source.streams.video[0])
             stream.time_base = unit = Fraction(1, RATE)
@@ -151,7 +154,7 @@ class Files:
     def _parts(
         self, random: np.random.Generator, start: int, body: int
     ) -> Iterator[tuple[list[tuple[bytes, bool]], int]]:
-        """(packets, frames from one to the next) of each part in order."""
+        """Yield (packets, frame interval) of each part in order."""
         chosen = iter(random.permutation(SHOTS)[: 3 * AROUND].tolist())
         before = min(AROUND, start // SHOT_SECONDS)
         for _ in range(start - before * SHOT_SECONDS):
@@ -166,7 +169,7 @@ class Files:
 
 
 class Shots:
-    """Draws vectors of shots that are as alike as those of unrelated photographs."""
+    """Samples shot vectors that are as similar to each other as those of unrelated photographs."""
 
     def __init__(self, index: Index, data: Path, random: np.random.Generator) -> None:
         paths = sorted((data / "photos" / "flowers" / "train").rglob("*.jpg"))
@@ -183,13 +186,13 @@ class Shots:
         self.random = random
 
     def shots(self, count: int) -> Vectors:
-        """So many frames, in shots of 2 to 8."""
+        """Sample this many frames, in shots of 2 to 8 frames."""
         lengths = self.random.integers(2, 9, count)
         drawn = self._mean + self.random.standard_normal((count, len(self._mean))) @ self._root.T
         return self.near(unit(np.repeat(drawn, lengths, axis=0)[:count]), OF_SHOT)
 
     def near(self, vectors: NDArray[np.floating], cosine: float) -> Vectors:
-        """Vectors with this cosine with the given ones, in random directions."""
+        """Return vectors with this cosine to the given ones, in random directions."""
         others = self.random.standard_normal(vectors.shape)
         others -= (others * vectors).sum(axis=1, keepdims=True) * vectors
         return unit(cosine * vectors + np.sqrt(1 - cosine**2) * unit(others))
@@ -208,7 +211,7 @@ def episode(
     start: int,
     files: Files | None,
 ) -> Entry:
-    """An episode with its record, windows and file; its opening starts at a whole second."""
+    """Create an episode with record, windows and file; its opening starts at a whole second."""
     opening, closing = shared
     body = draw.shots(seconds - len(opening) - len(closing))
     parts = [body[:start], draw.near(opening, OF_COPY), body[start:], draw.near(closing, OF_COPY)]
@@ -231,8 +234,8 @@ def episode(
     return Entry(record, features, windows)
 
 
-def timed(index: Index, name: str, figures: dict[str, Any]) -> list[RecurringGroup]:
-    """What recurs; puts processor seconds and the clock of this call into the figures."""
+def time_search(index: Index, name: str, figures: dict[str, Any]) -> list[RecurringGroup]:
+    """Search for recurring segments; add CPU seconds and wall time to the results."""
     began, before = time.perf_counter(), processor_seconds()
     groups = index.recurring()
     figures[f"{name}, processor s"] = round(processor_seconds() - before, 2)
@@ -246,12 +249,19 @@ def largest(groups: list[RecurringGroup], kind: str) -> int:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[12, 100, 500], help="numbers of episodes")
-    parser.add_argument("--minutes", type=float, default=25.0, help="length of an episode")
-    parser.add_argument("--features-only", action="store_true", help="no files, and no ends looked for in them")
-    parser.add_argument("--work", type=Path, help="folder for files and indexes; new")
-    parser.add_argument("--output", type=Path, help="JSON file for the figures")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("VIDKIN_DATA"),
+        help="folder with the measurement data (default: $VIDKIN_DATA)",
+    )
+    parser.add_argument("--sizes", type=int, nargs="+", default=[12, 100, 500], help="numbers of episodes to measure")
+    parser.add_argument("--minutes", type=float, default=25.0, help="length of an episode in minutes")
+    parser.add_argument(
+        "--features-only", action="store_true", help="create empty files, without refinement of boundaries"
+    )
+    parser.add_argument("--work", type=Path, help="working folder for files and indexes (must not exist)")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     given = parser.parse_args()
     if given.data is None:
         parser.error("name the measurement data with --data FOLDER or VIDKIN_DATA")

@@ -1,18 +1,19 @@
-"""Compose seasons whose openings, recaps, bumpers and closings are known, and measure what `vidkin recurring` finds.
+"""Accuracy of `vidkin recurring` on composed seasons with known openings, recaps, bumpers and closings.
 
     python research/benchmarks/recurring_seasons.py [--half development|held_back] [--seasons 2x5 3x10 12x40 ...]
         [--work FOLDER] [--output FILE.json]
 
-A season ``12x40`` has 12 episodes and an opening of 40 s. Everything is made from the measurement data (VIDKIN_DATA or
---data), divided by name before anything was measured: excerpts of videos and photographs under a moving camera, 2 to
-4 s a shot, none used twice but where the plan says so: of the excerpts of one long shot of a film only the first is
-used, and a recap has no shot of a camera that stands still. In each episode the opening stands at another time and may
-have a title over it, fades, other shots left out, another aspect of the file, 24 in place of 25 frames per second (at
-the speed of its frames) and a low bit rate. Traps are black, a still card in all files and a fixed camera at different
-times. The season ``fades`` has five files that end with the first 11 s of a trailer, which come up from black in 4 s
-and go down to it: as they are, of few bits, at 24 frames per second under a title, brighter, and without the sides; the
-part begins where a brightness of 3 of 255 can be seen. Printed are the stretches found, false ones an episode, the
-errors of ends, processor time and the clock.
+The season ``12x40`` has 12 episodes and an opening of 40 s. All seasons are composed from the measurement data
+(VIDKIN_DATA or --data), which was split by name before anything was measured: excerpts of videos and photographs under
+a moving camera, with shots of 2 to 4 s. No shot is used twice unless planned: only the first excerpt of a long shot of
+a film is used, and recaps have no shots of a static camera.
+
+In each episode the opening is at a different position and may have a title, fades, shots left out, another aspect
+ratio, 24 instead of 25 frames per second (at the same speed) and a low bit rate. Distractors are black frames, a still
+card in all files and a static camera at different times. The season ``fades`` has five files that end with the first 11
+s of a trailer, which fades from black within 4 s and back to black: unchanged, at a low bit rate, at 24 frames per
+second with a title, brighter, and without the sides. The segment starts where a brightness of 3 of 255 is visible. The
+output lists segments found, false segments per episode, boundary errors, CPU time and wall time.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ SEASONS = ("2x5", "2x30", "3x10", "3x90", "12x40")
 FADE = 12  # frames
 FADES = "fades"
 SLOW_FADE = "shots/sintel_trailer.mp4"
-# Excerpts of other files, with the edits of the trailer behind them: quality, rate, title, gain, offset, sides.
+# Excerpts of other files, and the edits applied to the trailer after them: quality, rate, title, gain, offset, sides.
 HEADS = (
     ("videos/intel/bottle-detection.mp4", 2.0, 23, 25, "", 1.0, 0, 0),
     ("videos/mdn/crystal.mp4", 0.0, 36, 25, "", 1.0, 0, 0),
@@ -56,14 +57,14 @@ HEADS = (
     ("videos/mdn/pig.mp4", 0.0, 28, 25, "", 1.0, 0, 40),
 )
 SEEN = 3.0  # mean gray level
-# Correlation of small pictures from which two excerpts are of one scene.
+# Correlation of reduced frames from which two excerpts show the same scene.
 MOST_ALIKE = 0.9
 DARKEST = 48.0  # gray level of the brightest pixel
 SHORTEST_IN_RECAP = 1.5  # seconds
-# A cut part is found if this share of it is.
+# Overlap (intersection over union) from which a segment counts as found.
 LEAST_OVERLAP = 0.5
 HALVES = ("development", "held_back")
-# Single cameras whose stretches look alike; and edited films, whose stretches do not.
+# Recordings of a static camera, whose segments look alike, and edited films, whose segments do not.
 FIXED = {
     "development": "videos/intel/one-by-one-person-detection.mp4",
     "held_back": "videos/intel/bottle-detection.mp4",
@@ -82,7 +83,7 @@ FILMS = {
 
 @dataclass(frozen=True)
 class Shot:
-    """Seconds of a video from a time on, or a photograph under a moving camera."""
+    """A segment of a video, or a photograph under a moving camera."""
 
     path: Path
     start: float
@@ -115,7 +116,7 @@ class Shot:
 
 @dataclass(frozen=True)
 class Part:
-    """Shots that are one thing: its label, and for a recap where each shot is from (episode, part, shot)."""
+    """Shots that belong together: their label and, for a recap, the shots it repeats."""
 
     label: str
     shots: Sequence[Shot]
@@ -142,7 +143,7 @@ class Part:
 
 @dataclass
 class Episode:
-    """Parts in order, and how the file is made."""
+    """An episode: its parts in order, and how the file is encoded."""
 
     name: str
     parts: list[Part] = field(default_factory=list)
@@ -166,7 +167,7 @@ class Episode:
         write_video(path, self.pictures(), rate=self.rate, crf=self.quality, preset="ultrafast", threads=1)
 
     def truth(self) -> list[tuple[str, float, float]]:
-        """Label, start and end of each part that occurs elsewhere."""
+        """Return label, start and end of each part that occurs elsewhere."""
         found, frame = [], 0
         for part in self.parts:
             if part.label:
@@ -176,7 +177,7 @@ class Episode:
 
 
 class Pool:
-    """Shots of one half of the material, none given twice."""
+    """Shots from one half of the data, each of them used at most once."""
 
     def __init__(self, data: Path, half: str, seed: int) -> None:
         random = np.random.default_rng(seed)
@@ -201,7 +202,7 @@ class Pool:
         return Shot(self.photos.pop(), 0.0, seconds, int(self.random.integers(1 << 30)))
 
     def shots(self, seconds: float, share_of_films: float = 0.15) -> list[Shot]:
-        """Shots of together so many seconds, to the frame."""
+        """Return shots with this total length, exact to the frame."""
         shots: list[Shot] = []
         left = round(seconds * RATE)
         while left > 0:
@@ -213,10 +214,10 @@ class Pool:
 
 
 def without_lookalikes(shots: Sequence[Shot]) -> list[Shot]:
-    """The shots without those that look like an earlier one, the same scene some seconds later, or begin or end black:
-    black is no part of anything.
+    """Remove shots that look like an earlier one or the same scene some seconds later, or that start or end in black.
 
-    Two shots look alike if any of three pictures of each correlate, in gray and 16x9 pixels.
+    Black frames belong to no part. Two shots look alike if any of three frames of each correlate, in gray at 16 x 9
+    pixels.
     """
     kept: list[Shot] = []
     known = np.zeros((0, 16 * 9))
@@ -240,7 +241,7 @@ def half_of(name: str) -> str:
 
 
 def compose(pool: Pool, episodes: int, seconds: float) -> list[Episode]:
-    """A season whose opening has this length."""
+    """Compose a season with an opening of this length."""
     random = pool.random
     opening = pool.shots(seconds, 0.5)
     closing = pool.shots(12.0, 0.3)
@@ -288,12 +289,12 @@ def compose(pool: Pool, episodes: int, seconds: float) -> list[Episode]:
 
 
 def is_standing(shot: Shot) -> bool:
-    """Whether a shot is of a camera that watches the sky: others of its series look the same."""
+    """Whether a shot is from a camera watching the sky: other shots of its series look the same."""
     return "aerial" in shot.path.parts
 
 
 def sources_of_recaps(season: Sequence[Episode]) -> dict[str, list[tuple[float, float]]]:
-    """Where the shots of recaps stand in the episodes that they are from, by name."""
+    """Return the positions of the recap shots in the episodes they come from, by file name."""
     shown = {shot for episode in season for part in episode.parts if part.label == "recap" for shot in part.shots}
     found: dict[str, list[tuple[float, float]]] = {}
     for episode in season:
@@ -316,7 +317,7 @@ def with_title(image: Picture, text: str) -> Picture:
 
 
 def make_season(data: Path, half: str, season: str, folder: Path) -> None:
-    """Write the files of a season and `truth.json` beside them, unless they are there."""
+    """Write the files of a season and its `truth.json`, unless they exist."""
     if (folder / "truth.json").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -333,7 +334,7 @@ def make_season(data: Path, half: str, season: str, folder: Path) -> None:
 
 
 def make_fades(data: Path, folder: Path) -> None:
-    """Write five files that share a slow fade, and `truth.json` beside them, unless they are there."""
+    """Write five files that share a slow fade, and their `truth.json`, unless they exist."""
     if (folder / "truth.json").exists():
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -352,19 +353,19 @@ def make_fades(data: Path, folder: Path) -> None:
     (folder / "truth.json").write_text(json.dumps(truth, indent=1))
 
 
-# What was found against what is there.
+# Evaluation.
 
 
 def judge(groups: Sequence[RecurringGroup], truth: dict[str, Any], tell: bool) -> dict[str, Any]:
-    """Count the parts found, the false stretches, and the errors of ends in frames and seconds."""
+    """Count segments found and false segments, and compute boundary errors in frames and seconds."""
     expected = [(name, *part) for name, facts in truth.items() for part in facts["parts"]]
     seconds: list[float] = []
     frames: list[float] = []
     found = 0
     for name, label, start, end in expected:
         near = [one for group in groups for one in group.occurrences if Path(one.path).name == name]
-        best = max(near, key=lambda one: shared(one.start, one.end, start, end), default=None)
-        is_found = best is not None and shared(best.start, best.end, start, end) >= LEAST_OVERLAP
+        best = max(near, key=lambda one: overlap(one.start, one.end, start, end), default=None)
+        is_found = best is not None and overlap(best.start, best.end, start, end) >= LEAST_OVERLAP
         found += is_found
         errors = [abs(best.start - start), abs(best.end - end)] if best is not None and is_found else []
         seconds += errors
@@ -384,7 +385,7 @@ def judge(groups: Sequence[RecurringGroup], truth: dict[str, Any], tell: bool) -
     if tell:
         print("    false:", false)
     kinds = sum(
-        kind_of(group.kind) == label and shared(occurrence.start, occurrence.end, start, end) >= LEAST_OVERLAP
+        kind_of(group.kind) == label and overlap(occurrence.start, occurrence.end, start, end) >= LEAST_OVERLAP
         for name, label, start, end in expected
         for group in groups
         for occurrence in group.occurrences
@@ -400,14 +401,14 @@ def kind_of(kind: str) -> str:
     return {"inside": "bumper"}.get(kind, kind)
 
 
-def shared(start: float, end: float, other_start: float, other_end: float) -> float:
-    """Common length as a share of the length of both together."""
+def overlap(start: float, end: float, other_start: float, other_end: float) -> float:
+    """Intersection over union of two intervals."""
     common = min(end, other_end) - max(start, other_start)
     return max(0.0, common) / (max(end, other_end) - min(start, other_start))
 
 
 def main() -> None:
-    """Make the seasons, look for what recurs, and print a table."""
+    """Make the seasons, search for recurring segments, and print a table."""
     given = parse_arguments()
     work = given.work or Path(tempfile.mkdtemp(prefix="vidkin-recurring-"))
     rows: dict[str, dict[str, Any]] = {}
@@ -438,7 +439,7 @@ def main() -> None:
 
 
 def summary(row: dict[str, Any]) -> dict[str, Any]:
-    """The figures of a season, or of several together."""
+    """Summarize the results of one or more seasons."""
     frames, seconds = np.array(row["frames"] or [np.nan]), np.array(row["seconds"] or [np.nan])
     return {
         "expected": row["expected"],
@@ -459,15 +460,22 @@ def processor_seconds() -> float:
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
-    parser.add_argument("--half", choices=HALVES, default=HALVES[0], help="of the sources")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("VIDKIN_DATA"),
+        help="folder with the measurement data (default: $VIDKIN_DATA)",
+    )
+    parser.add_argument("--half", choices=HALVES, default=HALVES[0], help="half of the sources to use")
     parser.add_argument("--seasons", nargs="+", default=SEASONS, metavar="EPISODESxSECONDS", help="or fades")
-    parser.add_argument("--work", type=Path, help="folder for the seasons and their indexes; kept")
-    parser.add_argument("--tell", action="store_true", help="print what was missed, off by more than .1 s, or false")
-    parser.add_argument("--output", type=Path, help="JSON file for the figures")
+    parser.add_argument("--work", type=Path, help="working folder for seasons and indexes (not deleted afterward)")
+    parser.add_argument(
+        "--tell", action="store_true", help="print segments that are missed, false, or off by more than 0.1 s"
+    )
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     given = parser.parse_args()
     if given.data is None:
-        parser.error("name the measurement data with --data FOLDER or VIDKIN_DATA")
+        parser.error("no measurement data: set VIDKIN_DATA or pass its folder with --data")
     given.data = Path(given.data)
     return given
 

@@ -1,20 +1,20 @@
-"""What two reviews teach: a measure trained on 30 verdicts, and on 60, on pairs that nobody judged.
+"""Improvement from reviews: a measure trained on 30 and on 60 verdicts, evaluated on pairs that were not judged.
 
     python research/benchmarks/review_gain.py FRUIT [--judge names] [--extractor vidkin classical] [--verdicts 30] \
         [--reviews 2]
         [--seed 0] [--output research/results/review.json]
 
-The collection: turntable videos of 67 varieties of apple, cherry and tomato, in folders `fruit/variety`. A rule takes
-the place of the person. `names`: two videos of one variety are `same`, of one fruit `same kind`, others `different`.
-`color`: somebody who sorts by the color of the skin, whatever the fruit, and looks at pixels, not at names: the mean
-color of what is not white in the middle frame; the nearest twentieth of all pairs are `same`, the nearest quarter
-`same kind`. Each review judges the pairs that the review page would show, in its order, and trains like
-`vidkin train review`.
+The collection consists of turntable videos of 67 varieties of apple, cherry and tomato, in folders `fruit/variety`. A
+rule simulates the reviewer. `names`: two videos of one variety are `same`, of one fruit `same kind`, others
+`different`. `color`: a reviewer who sorts by skin color, regardless of the fruit, and looks at pixels, not at names:
+from the mean color of the non-white pixels of the middle frame, the nearest 20th of all pairs are `same`, the nearest
+quarter `same kind`.
 
-Before the first review half of the pairs of each grade are drawn, 240 at most; a pair that was drawn is never judged.
-The figure is the share of drawn pairs of different grades that the score puts in the right order; .5 is chance. Videos
-of these pairs are in other pairs that are judged. The 90 % interval of the difference is over draws of these pairs; the
-judgment beside it is that of `vidkin train review`, on the third of the verdicts that it holds back.
+Each review judges the pairs that the review page would show, in its order, and trains like `vidkin train review`.
+Before the first review, half of the pairs of each grade, at most 240, are sampled for evaluation; they are never
+judged. The metric is the fraction of evaluation pairs with different grades that the score orders correctly; 0.5 is
+chance. Videos of these pairs do occur in judged pairs. The 90 % interval of the difference is from bootstrapping these
+pairs; the other result is that of `vidkin train review` on the third of the verdicts that it holds out.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from vidkin.review import Labels, suggest_pairs, train_measure, use_measure
 from vidkin.review.labels import PairVerdict
 from vidkin.review.measure import interval_of_difference, ordering
 
-# Shares of all pairs that one who judges by color calls `same`, and at least `same kind`.
+# Fractions of all pairs that the rule `color` grades `same`, and at least `same kind`.
 SAME, SAME_KIND = 0.05, 0.25
-# Of the three channels the least that the white background has.
+# Minimum RGB channel value of the white background.
 WHITE = 215
 
 GRADES: dict[PairVerdict, int] = {"different": 0, "same kind": 1, "same": 2}
 MOST_OF_A_GRADE = 240
-# As many as the page asks for at a time.
+# Number of pairs that the page requests at a time.
 PAIRS_AT_A_TIME = 12
 Pair = tuple[str, str]
 
@@ -54,7 +54,7 @@ Judge = Callable[[str, str], PairVerdict]
 
 
 def judge_by_names(one: str, other: str) -> PairVerdict:
-    """The verdict that the names of two files give."""
+    """Return the verdict implied by the names of two files."""
     first, second = (Path(path).parent for path in (one, other))
     if first == second:
         return "same"
@@ -62,7 +62,7 @@ def judge_by_names(one: str, other: str) -> PairVerdict:
 
 
 def color_of(path: str) -> NDArray[np.float64]:
-    """Mean color [3] in [0, 1] of what is not white in the middle frame of a video."""
+    """Mean color [3] in [0, 1] of the non-white pixels in the middle frame of a video."""
     images = [image for frames in iter_frames(path, rate=None) for image in frames.images]
     middle = images[len(images) // 2].reshape(-1, 3).astype(np.float64)
     colored = middle[middle.min(axis=1) < WHITE]
@@ -71,7 +71,7 @@ def color_of(path: str) -> NDArray[np.float64]:
 
 
 def judge_by_color(paths: list[str]) -> Judge:
-    """One who judges these videos by their colors."""
+    """Create the rule that judges these videos by color."""
     colors = {path: color_of(path) for path in paths}
     distances = [float(np.linalg.norm(colors[one] - colors[other])) for one, other in combinations(paths, 2)]
     same, kind = np.quantile(distances, (SAME, SAME_KIND))
@@ -84,7 +84,7 @@ def judge_by_color(paths: list[str]) -> Judge:
 
 
 def draw_pairs(paths: list[str], judge: Judge, seed: int) -> list[Pair]:
-    """Pairs to measure with, of each grade."""
+    """Sample evaluation pairs of each grade."""
     draw = random.Random(seed)
     by_grade: dict[PairVerdict, list[Pair]] = {verdict: [] for verdict in GRADES}
     for one, other in combinations(sorted(paths), 2):
@@ -93,7 +93,7 @@ def draw_pairs(paths: list[str], judge: Judge, seed: int) -> list[Pair]:
 
 
 def score(path: Path, pairs: list[Pair]) -> NDArray[np.float64]:
-    """[N] scores of pairs by the scorer that searches of the index use now."""
+    """Score pairs [N] with the scorer that searches of the index currently use."""
     with Index.open(path, read_only=True) as index:
         numbers = {record.path: record.id for record in index.videos()}
         scores = []
@@ -104,11 +104,11 @@ def score(path: Path, pairs: list[Pair]) -> NDArray[np.float64]:
 
 
 def review(path: Path, judge: Judge, verdicts: int, drawn: set[Pair]) -> None:
-    """Give so many verdicts on what the page would show."""
+    """Give this many verdicts on the pairs that the page would show."""
     given, passed = 0, 0
     while given < verdicts:
         with Index.open(path, read_only=True) as index:
-            # Pairs that are measured with are passed over, as a person passes over them with the key S.
+            # Evaluation pairs are skipped, as a person would with the key S.
             suggestions = suggest_pairs(index, Labels.open(path), limit=PAIRS_AT_A_TIME + passed)[passed:]
         for suggestion in suggestions[: verdicts - given]:
             one, other = suggestion.first, suggestion.second
@@ -125,7 +125,7 @@ def review(path: Path, judge: Judge, verdicts: int, drawn: set[Pair]) -> None:
 def review_all(
     folder: Path, path: Path, extractor: str, judged_by: str, verdicts: int, reviews: int, seed: int
 ) -> tuple[int, list[dict[str, object]]]:
-    """Number of drawn pairs, and what is known before the first review and after each."""
+    """Return the number of evaluation pairs, and the results before the first review and after each review."""
     with Index.open(path, extractor=extractor, create=True) as index:
         index.add([folder])
         paths = [record.path for record in index.videos() if record.status == "ok"]
@@ -157,15 +157,15 @@ def review_all(
 
 
 def main() -> None:
-    """Review, train and measure, as often as asked."""
+    """Review, train and evaluate, for the number of reviews given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--extractor", nargs="+", default=["vidkin", "classical"])
     parser.add_argument("--judge", choices=("names", "color"), default="names")
-    parser.add_argument("--verdicts", type=int, default=30, help="of each review")
+    parser.add_argument("--verdicts", type=int, default=30, help="number of verdicts per review")
     parser.add_argument("--reviews", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     options = parser.parse_args()
     report: dict[str, object] = {"machine": describe_machine(), "judge": options.judge, "seed": options.seed}
     for extractor in options.extractor:
@@ -180,7 +180,7 @@ def main() -> None:
                 options.seed,
             )
         report[extractor] = rows
-        print(f"{extractor}, {report['pairs']} pairs that nobody judged")
+        print(f"{extractor}, {report['pairs']} pairs that were not judged")
         for row in rows:
             cells = (
                 f"{name} {value:.3f}" if isinstance(value, float) else f"{name} {value}" for name, value in row.items()

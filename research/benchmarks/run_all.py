@@ -1,11 +1,11 @@
-"""Every measurement of this project that needs no hand, one after the other; what `make bench` runs.
+"""Run every automatic benchmark of the project one after another (`make bench`).
 
     python research/benchmarks/run_all.py [--data FOLDER] [--work FOLDER] [--only NAME...] [--quick] [--list]
 
-`results.toml` beside this script names every result: its files, command, minutes, seeds, and the day of the last run.
-All of it takes a night on two cores; with --quick what fits into an hour, the short ones first. Results go to
-research/results/. Measurements on real videos need the data (VIDKIN_DATA or --data); without it they are left out
-with a note. After a run, minutes, day and the table of research/results/README.md are written again.
+`results.toml` in this folder lists all results with their files, commands, minutes, seeds and the date of the last run.
+A full run takes a night on two cores; --quick runs what fits into an hour, shortest first. Results go to
+research/results/. Benchmarks on real videos require the measurement data (VIDKIN_DATA or --data) and are skipped with a
+message if it is missing. After a run, the minutes, date and table of research/results/README.md are updated.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results"
 TABLE = HERE / "results.toml"
 PAGE = RESULTS / "README.md"
-# Of the page, what this script writes.
+# Markers of the part of the page that this script writes.
 START, END = "<!-- results.toml -->\n", "<!-- end -->\n"
 QUICK_MINUTES = 60
-# Words of a command that stand for a folder of the measurement data.
+# Placeholders of commands that stand for a folder of the measurement data.
 FOLDERS = {
     "videos": "videos", "edited": "shots", "labelled": "labelled", "photos": "photos", "fruit": "labelled/fruit",
     "weights": "weights/mobilenetv2_100.same.safetensors", "data": "",
@@ -42,7 +42,7 @@ LISTS = {"photographs...", "test_clips...", "unrelated..."}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A row of results.toml; see there."""
+    """A row of results.toml, which documents the fields."""
 
     name: str
     files: Sequence[str]
@@ -56,40 +56,42 @@ class Result:
 
     @property
     def needs_data(self) -> bool:
-        """Whether a command names something of the measurement data."""
+        """Whether a command refers to the measurement data."""
         words = [word for command in self.commands for word in command]
         names = [f"{{{name}}}" for name in FOLDERS] + [f"{{{name}}}" for name in LISTS]
         return any(name in word for word in words for name in names)
 
 
 def read_results() -> list[Result]:
-    """The rows, in the order in which they are run."""
+    """Read the rows in the order in which they are run."""
     return [Result(**row) for row in tomlkit.parse(TABLE.read_text(encoding="utf-8")).unwrap()["result"]]
 
 
 def table(results: Sequence[Result]) -> str:
-    """The rows as the table of research/results/README.md."""
+    """Format the rows as the table of research/results/README.md."""
     lines = ["| files | what | minutes | seeds | last run | command |", "|---|---|---|---|---|---|"]
     for result in results:
         files = ", ".join(f"`{name}`" for name in result.files)
         command = (
-            f"`--only {result.name}`" if result.by_hand is None else f"{_shown(result)}; by hand: {result.by_hand}"
+            f"`--only {result.name}`"
+            if result.by_hand is None
+            else f"{_format_commands(result)}; by hand: {result.by_hand}"
         )
         last = result.last or "not run"
         lines.append(f"| {files} | {result.what} | {result.minutes} | {result.seeds or '-'} | {last} | {command} |")
     return "\n".join(lines) + "\n"
 
 
-def _shown(result: Result) -> str:
-    """The commands as a person types them, with capital letters for what differs from machine to machine."""
+def _format_commands(result: Result) -> str:
+    """Format the commands as typed by a person, with machine-specific arguments in capital letters."""
     words = [[word.replace("{", "").replace("}", "").replace("...", "") for word in each] for each in result.commands]
     for command in words:
         command[0] = command[0] if command[0] == "vidkin" else f"python research/benchmarks/{command[0]}"
     return ", ".join(f"`{' '.join(command)}`" for command in words)
 
 
-def filled(command: Sequence[str], values: Mapping[str, str | list[str]]) -> list[str]:
-    """A command of results.toml with its words filled in."""
+def fill_placeholders(command: Sequence[str], values: Mapping[str, str | list[str]]) -> list[str]:
+    """Replace the placeholders in a command of results.toml."""
     start = [sys.executable, "-m", "vidkin"] if command[0] == "vidkin" else [sys.executable, str(HERE / command[0])]
     words: list[str] = []
     for word in command[1:]:
@@ -98,8 +100,8 @@ def filled(command: Sequence[str], values: Mapping[str, str | list[str]]) -> lis
     return start + words
 
 
-def words_of(data: Path | None, work: Path) -> dict[str, str | list[str]]:
-    """What the words of a command stand for on this machine."""
+def placeholder_values(data: Path | None, work: Path) -> dict[str, str | list[str]]:
+    """Return the values of the placeholders on this machine."""
     values: dict[str, str | list[str]] = {"work": str(work), "results": str(RESULTS)}
     images = Path(_skimage_folder())
     values |= {"images": str(images), "photographs...": list(map(str, sorted(images.glob("*.[jp][pn]g"))))}
@@ -112,7 +114,7 @@ def words_of(data: Path | None, work: Path) -> dict[str, str | list[str]]:
 
 
 def second_halves(folder: Path) -> list[Path]:
-    """The second half of the files of each folder: those that the default shot detector was not developed on."""
+    """Return the second half of the files of each folder, on which the default shot detector was not developed."""
     found = []
     for part in sorted(path for path in folder.iterdir() if path.is_dir()):
         paths = sorted(part.iterdir())
@@ -127,16 +129,16 @@ def _skimage_folder() -> str:
 
 
 def choose(results: Sequence[Result], only: Sequence[str] | None, *, quick: bool, has_data: bool) -> list[Result]:
-    """What is run: the named ones; otherwise all that need no hand, with ``quick`` only what fits into an hour."""
+    """Select the results given by name, or all automatic ones; ``quick`` limits these to an hour in total."""
     if only:
         unknown = set(only) - {result.name for result in results}
         if unknown:
-            raise SystemExit(f"no such result: {', '.join(sorted(unknown))}; --list names them")
+            raise SystemExit(f"unknown result: {', '.join(sorted(unknown))}; see --list")
         chosen = [result for result in results if result.name in only]
     else:
         chosen = [result for result in results if result.by_hand is None]
     if not has_data and any(result.needs_data for result in chosen):
-        print("the measurement data is not there (VIDKIN_DATA): measurements on real videos are left out")
+        print("no measurement data (VIDKIN_DATA): skipping benchmarks on real videos")
         chosen = [result for result in chosen if not result.needs_data]
     if not quick:
         return chosen
@@ -150,29 +152,31 @@ def choose(results: Sequence[Result], only: Sequence[str] | None, *, quick: bool
 
 
 def run(result: Result, values: Mapping[str, str | list[str]]) -> bool:
-    """Run the commands of a row, and keep its day and minutes if they wrote figures; whether all of them ended well."""
+    """Run the commands of a row and record date and minutes if they wrote results; return whether all succeeded."""
     start, day = time.monotonic(), time.time()
     ended = []
     for command in result.commands:
         with tempfile.TemporaryDirectory() as folder:
-            # `vidkin` overwrites no file that it did not write itself, which is every file of a clone.
+            # `vidkin` refuses to overwrite files that it did not write itself, which includes all files of a clone.
             own = {**values, "results": folder} if command[0] == "vidkin" else values
-            ended.append(subprocess.run(filled(command, own), check=False).returncode == 0)
+            ended.append(subprocess.run(fill_placeholders(command, own), check=False).returncode == 0)
             for path in Path(folder).iterdir():
                 (RESULTS / path.name).write_bytes(path.read_bytes())
     files = list(result.files)
     if result.publish and all(ended):
         folder, name = (word.format_map(values) for word in result.publish)
         files = publish(Path(folder), name)
-    # A script that ends below its target has written its figures, too.
+    # A script that misses its target has also written its results.
     if any((RESULTS / name).stat().st_mtime >= day for name in files if (RESULTS / name).exists()):
         note_run(result.name, max(1, round((time.monotonic() - start) / 60)), files)
     return all(ended)
 
 
 def publish(folder: Path, name: str) -> list[str]:
-    """Copy the reports of a study to the results under another name, and return their names, the pages first; without
-    pictures of what ranks first, which show photographs of the measurement data."""
+    """Copy the reports of a study to the results under another name, and return their names, pages first.
+
+    Pictures of the top-ranked results are left out, since they show photographs of the measurement data.
+    """
     published = []
     for path in folder.iterdir():
         if path.suffix in (".md", ".json", ".png") and not path.stem.startswith("rankings"):
@@ -182,7 +186,7 @@ def publish(folder: Path, name: str) -> list[str]:
 
 
 def note_run(name: str, minutes: int, files: Sequence[str]) -> None:
-    """Write the day, the minutes and the files of a run into results.toml, and the table of the page again."""
+    """Record date, minutes and files of a run in results.toml, and update the table."""
     document = tomlkit.parse(TABLE.read_text(encoding="utf-8"))
     rows: Any = document["result"]
     row = next(row for row in rows if row["name"] == name)
@@ -194,7 +198,7 @@ def note_run(name: str, minutes: int, files: Sequence[str]) -> None:
 
 
 def write_table() -> None:
-    """Put the table into research/results/README.md."""
+    """Update the table in research/results/README.md."""
     before, rest = PAGE.read_text(encoding="utf-8").split(START)
     _, after = rest.split(END)
     PAGE.write_text(before + START + table(read_results()) + END + after, encoding="utf-8")
@@ -204,13 +208,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = Path(os.environ.get("VIDKIN_DATA", HERE.parent.parent / "shared" / "data"))
     parser.add_argument("--data", type=Path, default=default if default.is_dir() else None)
-    parser.add_argument("--work", type=Path, help="where copies and indexes are kept; default a temporary folder")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="names of results, also of those done by hand")
-    parser.add_argument("--quick", action="store_true", help=f"only what fits into {QUICK_MINUTES} minutes")
-    parser.add_argument("--list", action="store_true", help="print what would be run, and run nothing")
+    parser.add_argument("--work", type=Path, help="working folder for copies and indexes (default: a temporary folder)")
     parser.add_argument(
-        "--table", action="store_true", help="write the table of research/results/README.md, and run nothing"
+        "--only", nargs="+", metavar="NAME", help="names of the results to produce, including manual ones"
     )
+    parser.add_argument("--quick", action="store_true", help=f"limit the run to {QUICK_MINUTES} minutes in total")
+    parser.add_argument("--list", action="store_true", help="print the commands without running them")
+    parser.add_argument("--table", action="store_true", help="only update the table of research/results/README.md")
     arguments = parser.parse_args()
     if arguments.table:
         write_table()
@@ -218,17 +222,17 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as temporary:
         work = arguments.work or Path(temporary)
         work.mkdir(parents=True, exist_ok=True)
-        values = words_of(arguments.data, work)
+        values = placeholder_values(arguments.data, work)
         chosen = choose(read_results(), arguments.only, quick=arguments.quick, has_data=arguments.data is not None)
         missed = []
         for result in chosen:
             print(f"== {result.name}, about {result.minutes} min", flush=True)
             if arguments.list:
-                print(*(shlex.join(filled(command, values)) for command in result.commands), sep="\n")
+                print(*(shlex.join(fill_placeholders(command, values)) for command in result.commands), sep="\n")
             elif not run(result, values):
                 missed.append(result.name)
     if missed:
-        print(f"failed, or below target: {', '.join(missed)}")
+        print(f"failed or below target: {', '.join(missed)}")
     return bool(missed)
 
 

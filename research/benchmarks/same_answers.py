@@ -1,14 +1,15 @@
-"""Whether two versions of vidkin give the same answers: write those of one, compare with those of the other.
+"""Regression test across versions: save the answers of one version and compare them with those of another.
 
     PYTHONPATH=before/src python research/benchmarks/same_answers.py --write /tmp/before.json
     PYTHONPATH=after/src python research/benchmarks/same_answers.py --compare /tmp/before.json
 
-For changes that must not change a result. The answers are an index of 74 videos of the measurement data (VIDKIN_DATA
-or --data) for each of two extractors; 240 searches: 60 edited clips and images, 48 of them of videos in the index, each
-searched for in four ways; some pairs by `match` and `compare`; duplicates; the shots of five films; and two short
-trainings, with the losses of every step and the sum of every weight. The script uses only `import vidkin` and the
-command line and makes the edits itself, so that it runs with any layout of the package. Exit status 1 if a value
-differs by more than --tolerance, is missing or is new. It takes six or seven minutes of processor time.
+For changes that must not affect results. The answers consist of an index of 74 videos of the measurement data
+(VIDKIN_DATA or --data) for each of two extractors; 240 searches, four variants for each of 60 edited clips and images,
+of which 48 are from videos in the index; some pairs scored by `match` and `compare`; duplicates; the shots of five
+films; and two short training runs, with the losses of every step and the sum of every weight. The script only uses
+`import vidkin` and the command line, and implements the edits itself, so that it works with any version of the package.
+The exit status is 1 if a value differs by more than --tolerance, is missing or is new. A run takes six to seven minutes
+of CPU time.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ Values = dict[str, Any]
 CLIP_SECONDS, CLIP_RATE, CLIP_SIDE = 3.0, 8, 240
 QUERIES = 60
 FILMS = ("bikes.mp4", "fades.mp4", "sintel_trailer.mp4", "testvideo.mp4", "big_buck_bunny_0_30.webm")
-# Of a segment; it has no other numbers.
+# All numeric fields of a segment.
 SEGMENT = (
     "query_start", "query_end", "target_start", "target_end", "score", "speed", "mirrored", "query_box", "target_box",
 )  # fmt: skip
 MEMBER = (
     "score", "best", "relation", "start", "end", "mirrored", "lacking", "doubt", "width", "height", "duration",
 )  # fmt: skip
-# Options of the four searches for each query, by name; the first word of the name is the extractor.
+# Options of the four search variants for each query, by name; the first word of the name is the extractor.
 SEARCHES: dict[str, dict[str, Any]] = {
     "vidkin": {"limit": 20},
     "vidkin from the second": {"limit": 5, "offset": 1},
@@ -58,7 +59,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
 
 def main() -> int:
     given = parse_arguments()
-    # Sums do not depend on how many threads share them; workers and commands inherit this.
+    # A fixed thread count makes sums reproducible; workers and commands inherit it.
     os.environ["OMP_NUM_THREADS"] = "1"
     with tempfile.TemporaryDirectory(prefix="vidkin-answers-") as work:
         values = collect(given.data, Path(work), given.jobs)
@@ -70,7 +71,7 @@ def main() -> int:
 
 
 def collect(data: Path, work: Path, jobs: int) -> Values:
-    """Every answer under a name: numbers, words and paths below ``data``."""
+    """Collect all answers by name: numbers, strings and paths relative to ``data``."""
     queries = make_queries(data, work / "queries")
     clips = [data / "videos/mdn", *sorted((data / "labelled/aerial/drone/visible").glob("*.mp4"))[:4]]
     values: Values = {}
@@ -101,11 +102,11 @@ def collect(data: Path, work: Path, jobs: int) -> Values:
 
 def make_index(extractor: str, data: Path, work: Path) -> None:
     with vidkin.Index.open(work / f"{extractor}.vidkin", extractor=extractor, create=True) as index:
-        index.add(indexed(data), workers=1)
+        index.add(select_videos(data), workers=1)
 
 
-def indexed(data: Path) -> list[str]:
-    """74 videos: real copies, toys, signs, small objects in the sky, turntables and edited films."""
+def select_videos(data: Path) -> list[str]:
+    """Return 74 videos: real copies, toys, sign language, small objects in the sky, turntables and edited films."""
     files = [*sorted((data / "videos/tmk").iterdir()), *sorted((data / "videos/mdn").iterdir())]
     files += sorted((data / "videos/intel").glob("*.mkv"))[:16]
     for folder in sorted(path for path in (data / "labelled/aerial").glob("*/*") if path.is_dir()):
@@ -119,7 +120,7 @@ def indexed(data: Path) -> list[str]:
 
 
 def sources(data: Path) -> list[tuple[str, float]]:
-    """Videos that queries are made of, with the second where the clip begins; the last four are not in the index."""
+    """Return source videos and start times of the query clips; the last four are not in the index."""
     names = [("tmk/chair-orig-22-sd-bar.mp4", 4.0), ("tmk/pattern-longer-no-bar.mp4", 4.0)]
     names += [("tmk/doorknob-hd-no-bar.mp4", 0.5)]
     names += [(f"mdn/{name}.mp4", 1.5) for name in ("crystal", "elf", "frog", "monster", "pig", "rabbit")]
@@ -141,7 +142,7 @@ def sources(data: Path) -> list[tuple[str, float]]:
 
 
 def make_queries(data: Path, folder: Path) -> dict[str, Path]:
-    """Name -> file of 60 queries: 20 sources with 3 of 10 edits each."""
+    """Make 60 queries, name -> file: 20 sources with 3 of 10 edits each."""
     folder.mkdir(parents=True)
     clips = [read_clip(path, start) for path, start in sources(data)]
     queries: dict[str, Path] = {}
@@ -152,12 +153,12 @@ def make_queries(data: Path, folder: Path) -> dict[str, Path]:
         frames = EDITS[edit](clips[source])
         queries[f"{path.stem} {edit}"] = write(frames, folder / f"{number:02d}", still=edit == "still")
     if len(queries) != QUERIES:
-        raise RuntimeError(f"queries must be {QUERIES}, got {len(queries)}")
+        raise RuntimeError(f"expected {QUERIES} queries, got {len(queries)}")
     return queries
 
 
 def read_clip(path: str, start: float) -> list[Picture]:
-    """The frames of a stretch at :data:`CLIP_RATE`, their shorter side at most :data:`CLIP_SIDE`."""
+    """Decode the frames of a segment at :data:`CLIP_RATE`, with a shorter side of at most :data:`CLIP_SIDE`."""
     frames: list[Picture] = []
     with av.open(path) as container:
         for frame in container.decode(video=0):
@@ -180,7 +181,7 @@ def resize(picture: Picture, width: int, height: int) -> Picture:
 
 
 def each(edit: Callable[[Picture], Picture]) -> Callable[[list[Picture]], list[Picture]]:
-    """An edit of one picture as an edit of a clip."""
+    """Turn an edit of a single frame into an edit of a clip."""
     return lambda frames: [np.ascontiguousarray(edit(frame)) for frame in frames]
 
 
@@ -227,7 +228,7 @@ EDITS: dict[str, Callable[[list[Picture]], list[Picture]]] = {
 
 
 def write(frames: list[Picture], path: Path, *, still: bool) -> Path:
-    """A PNG, or a video at :data:`CLIP_RATE`; one thread and no mbtree, so that the bytes are always the same."""
+    """Write a PNG image or a video; encoding with one thread and without mbtree is reproducible."""
     if still:
         Image.fromarray(frames[0]).save(path.with_suffix(".png"))
         return path.with_suffix(".png")
@@ -246,7 +247,7 @@ def write(frames: list[Picture], path: Path, *, still: bool) -> Path:
 
 
 def searches(how: str, queries: dict[str, Path], data: Path, work: Path) -> Values:
-    """Every match of every query, searched for in one of the four ways."""
+    """Every match of every query, for one of the four variants."""
     values: Values = {}
     with vidkin.Index.open(work / f"{how.split()[0]}.vidkin", read_only=True) as index:
         for query, path in queries.items():
@@ -260,7 +261,7 @@ def searches(how: str, queries: dict[str, Path], data: Path, work: Path) -> Valu
 
 
 def array_values(index: vidkin.Index, how: str, path: Path) -> Values:
-    """A search with frames in memory, and one with a stretch of the file."""
+    """A search with frames in memory, and one with a segment of the file."""
     with av.open(str(path)) as container:
         frames = np.stack([frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)])
     values: Values = {}
@@ -275,7 +276,7 @@ def array_values(index: vidkin.Index, how: str, path: Path) -> Values:
 
 
 def pairs(extractor: str, queries: dict[str, Path], data: Path, work: Path) -> Values:
-    """Some queries with their source, by `match` and, in the other order, by `compare`."""
+    """Scores of some queries with their source, by `match` and, in reverse order, by `compare`."""
     values: Values = {}
     names = list(queries)
     with vidkin.Index.open(work / f"{extractor}.vidkin", read_only=True) as index:
@@ -293,7 +294,7 @@ def pairs(extractor: str, queries: dict[str, Path], data: Path, work: Path) -> V
 
 
 def duplicates(extractor: str, data: Path, work: Path) -> Values:
-    """The groups of copies, without and with excerpts."""
+    """Groups of duplicates, without and with excerpts."""
     values: Values = {}
     with vidkin.Index.open(work / f"{extractor}.vidkin") as index:
         for parts in (False, True):
@@ -311,7 +312,7 @@ def segment_values(name: str, segments: tuple[vidkin.Segment, ...]) -> Values:
 
 
 def group_values(name: str, group: Any, data: Path) -> Values:
-    """The members of a group of duplicates, and the reason for the best one."""
+    """Members of a group of duplicates, and why the best one was chosen."""
     values: Values = {f"{name}/reason": group.reason}
     for at, member in enumerate(group.members):
         values[f"{name}/{at}/path"] = relative(member.path, data)
@@ -321,7 +322,7 @@ def group_values(name: str, group: Any, data: Path) -> Values:
 
 
 def shots(film: Path) -> Values:
-    """What `vidkin shots --format json` prints of one film: every shot, every cut; and what `detect_shots` returns."""
+    """Output of `vidkin shots --format json` for a film, with all shots and cuts, and the result of `detect_shots`."""
     video = json.loads(vidkin_command("shots", "-f", "json", film))["videos"][0]
     fields = {name: video[name] for name in ("detector", "frames", "frame_rate", "shots", "cuts")}
     values = dict(flat(f"shots/{film.name}", fields))
@@ -336,7 +337,7 @@ def shots(film: Path) -> Values:
 
 
 def training(recipe: str, sources: list[Path], work: Path, *settings: str) -> Values:
-    """Losses of every step, what the report says, and sums of the weights of `vidkin train`."""
+    """Losses of every step, report values and weight sums of `vidkin train`."""
     folder = work / recipe
     arguments = [part for path in sources for part in ("--data", path)]
     arguments += [part for setting in (*settings, "schedule.log_every=1") for part in ("--set", setting)]
@@ -351,18 +352,18 @@ def training(recipe: str, sources: list[Path], work: Path, *settings: str) -> Va
 
 
 def vidkin_command(*arguments: str | Path) -> str:
-    """Standard output of the command line of the package that this process has imported."""
+    """Run the command line of the package imported by this process; return standard output."""
     environment = {**os.environ, "XDG_CONFIG_HOME": os.devnull}
     environment["PYTHONPATH"] = str(Path(vidkin.__file__).resolve().parents[1])
     command = [sys.executable, "-m", "vidkin", *map(str, arguments)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} ended with {done.returncode}: {done.stderr}")
+        raise RuntimeError(f"{' '.join(command)} exited with status {done.returncode}: {done.stderr}")
     return done.stdout
 
 
 def flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Numbers and words of nested JSON with a name for each."""
+    """Flatten nested JSON into named numbers and strings."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield from flat(f"{name}/{key}", part)
@@ -379,8 +380,8 @@ def relative(path: str, data: Path) -> str:
 
 
 def compare(before: Values, after: Values, tolerance: float) -> int:
-    """Print how many values are equal and where the others differ; the exit status."""
-    # As JSON has them: tuples become lists.
+    """Print how many values are equal and how the others differ; return the exit status."""
+    # Convert as JSON does: tuples become lists.
     after = json.loads(json.dumps(after))
     common = [name for name in before if name in after]
     distances = {name: distance(before[name], after[name]) for name in common if before[name] != after[name]}
@@ -399,7 +400,7 @@ def compare(before: Values, after: Values, tolerance: float) -> int:
 
 
 def distance(before: Any, after: Any) -> float:
-    """Largest difference of two numbers or lists of numbers; infinite for other values that are not equal."""
+    """Largest difference between two numbers or lists of numbers; infinite for other values that are not equal."""
     if isinstance(before, list) and isinstance(after, list) and len(before) == len(after):
         return max((distance(*both) for both in zip(before, after, strict=True)), default=0.0)
     if all(isinstance(value, int | float) and not isinstance(value, bool) for value in (before, after)):
@@ -410,14 +411,19 @@ def distance(before: Any, after: Any) -> float:
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--write", type=Path, metavar="FILE", help="write the answers as JSON")
-    what.add_argument("--compare", type=Path, metavar="FILE", help="compare the answers with those of this file")
-    parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
-    parser.add_argument("--tolerance", type=float, default=1e-6, help="largest difference of two numbers")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at the same time")
+    what.add_argument("--write", type=Path, metavar="FILE", help="write the answers to this JSON file")
+    what.add_argument("--compare", type=Path, metavar="FILE", help="compare the answers with those in this file")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("VIDKIN_DATA"),
+        help="folder with the measurement data (default: $VIDKIN_DATA)",
+    )
+    parser.add_argument("--tolerance", type=float, default=1e-6, help="largest difference allowed between two numbers")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="number of parallel processes")
     given = parser.parse_args()
     if given.data is None:
-        parser.error("the measurement data is not there: set VIDKIN_DATA or name its folder with --data")
+        parser.error("no measurement data: set VIDKIN_DATA or pass its folder with --data")
     return given
 
 

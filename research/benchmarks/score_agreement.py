@@ -1,11 +1,11 @@
-"""One pair, one score: what search, match, compare and duplicates say of the same made copies, in both directions.
+"""Agreement of pair scores between search, match, compare and duplicates, in both directions.
 
     python research/benchmarks/score_agreement.py FOLDER --work /tmp/copies --half development --pairs 40
 
-Copies are those of `copy_retrieval.py` (made again only where --work lacks them), chosen evenly over
-queries and edits. Clips and copies are indexed with the default extractor; each pair is then scored seven times. The
-spread of a pair is its highest minus its lowest score: over all seven, and without the two searches, which read only
-the query finely. Targets: median at most .01, every pair within .03.
+The copies are those of `copy_retrieval.py` (made only if --work lacks them), selected evenly across queries and edits.
+Clips and copies are indexed with the default extractor; each pair is then scored in seven ways. The spread of a pair is
+its highest minus its lowest score: over all seven, and without the two searches, which sample only the query densely.
+Targets: median at most 0.01, all pairs within 0.03.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MEDIAN, MOST = 0.01, 0.03
 
 @dataclass(frozen=True)
 class PairScores:
-    """Scores of one clip and its copy by every way of asking, and the processor time that they took."""
+    """Scores of a clip and its copy by every method, and the CPU time used."""
 
     clip: str
     edit: str
@@ -60,7 +60,7 @@ def main() -> None:
                 file=sys.stderr,
                 flush=True,
             )
-        # After the others: what duplicates keeps of a pair must not make them faster.
+        # Last, so that comparisons saved by duplicates do not speed up the other methods.
         grouped = duplicate_scores(index, chosen)
     pairs = [
         PairScores(pair.clip, pair.edit, pair.scores | ({} if score is None else {"duplicates": score}), pair.seconds)
@@ -74,12 +74,12 @@ def main() -> None:
 
 
 def clip_of(video: GalleryVideo) -> Path:
-    assert video.source is not None  # only edited copies are chosen
+    assert video.source is not None  # only edited copies are selected
     return video.source.path
 
 
 def score_pair(index: Index, video: GalleryVideo) -> PairScores:
-    """A clip and its copy by search, match and compare, in both directions."""
+    """Score a clip and its copy by search, match and compare, in both directions."""
     began = time.process_time()
     clip, copy = str(clip_of(video)), str(video.path)
     scores = {}
@@ -92,7 +92,7 @@ def score_pair(index: Index, video: GalleryVideo) -> PairScores:
 
 
 def duplicate_scores(index: Index, chosen: list[GalleryVideo]) -> list[float | None]:
-    """What `duplicates` keeps of each pair; None where the two are no neighbors, so that it has no score."""
+    """Scores saved by `duplicates` for each pair; None if the two are not neighbors and have no score."""
     index.duplicates(threshold=0.6, parts=True)
     state = json.loads((index.path / Comparisons.FILE).read_text())["state"]
     known = Comparisons.open(index.place, state)
@@ -128,10 +128,10 @@ def _figures(spreads: list[float]) -> dict[str, float | int]:
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = material_parser(__doc__, work="folder of copies and the index")
-    parser.add_argument("--size", choices=SIZES, default="small", help="of the copies")
-    parser.add_argument("--pairs", type=int, default=40, help="copies that are compared")
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser = material_parser(__doc__, work="working folder for copies and index")
+    parser.add_argument("--size", choices=SIZES, default="small", help="size of the copies")
+    parser.add_argument("--pairs", type=int, default=40, help="number of copies to compare")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     return parser.parse_args()
 
 

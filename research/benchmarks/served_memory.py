@@ -1,10 +1,10 @@
-"""How much memory `vidkin serve` takes with an index of many videos, while several readers search.
+"""Memory of `vidkin serve` for an index of many videos, while several clients search.
 
     python research/benchmarks/served_memory.py FOLDER [--videos 10000] [--searches 200] [--readers 4] [--output FILE]
 
-The videos of the folder are indexed. The others are composed: each has the features of one of them, disturbed (mean
-cosine about .75), so that windows, regions and sizes are those of real videos. Readers search for the real videos in
-turn. Memory is the resident set of the server's process.
+The videos of the folder are indexed. Further videos are synthetic: each has perturbed features of one of them (mean
+cosine about 0.75), so that the number of windows and regions and the file sizes are realistic. Clients search for the
+real videos in turn. Memory is the resident set size of the server process.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ import psutil
 from _measure import machine
 from vidkin.index import Entry, Index, VideoRecord, window_vectors
 from vidkin.similarity import FrameFeatures
-from web_load import served
+from web_load import start_server
 
 _NOISE = 0.85
 
 
 def disturb(features: FrameFeatures, generator: np.random.Generator) -> FrameFeatures:
-    """The features of a video that is as similar to this one as the cosine says."""
+    """Perturb features so that the similarity with the original is this cosine."""
     values = features.values.astype(np.float32)
     noise = generator.standard_normal(values.shape, dtype=np.float32) / np.sqrt(values.shape[-1])
     values = np.where(np.abs(values).sum(axis=-1, keepdims=True) > 0, values + _NOISE * noise, 0)
@@ -39,7 +39,7 @@ def disturb(features: FrameFeatures, generator: np.random.Generator) -> FrameFea
 
 
 def compose(index: Index, count: int) -> None:
-    """Fill an index that has real videos up to ``count``."""
+    """Add synthetic videos to an index of real ones, up to ``count`` in total."""
     generator = np.random.default_rng(0)
     real = [record for record in index.videos() if record.status == "ok"]
     known = [(record, index.store.read(record.id)) for record in real]
@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--videos", type=int, default=10_000)
     parser.add_argument("--searches", type=int, default=200)
     parser.add_argument("--readers", type=int, default=4)
-    parser.add_argument("--index", type=Path, help="Make the index here, or use the one that is there.")
+    parser.add_argument("--index", type=Path, help="Folder of the index; an existing index is reused.")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -79,7 +79,7 @@ def main() -> None:
             info = index.info()
         size = f"{info.windows:,} windows, {info.frames:,} frames, {info.bytes / 2**20:.0f} MiB on disk"
         print(f"{info.videos:,} videos, {size}")
-        with served(place) as port:
+        with start_server(place) as port:
             process = next(
                 each
                 for each in psutil.Process().children()
@@ -106,7 +106,7 @@ def main() -> None:
 def search(
     port: int, numbers: list[int], searches: int, readers: int, process: psutil.Process
 ) -> list[tuple[int, float]]:
-    """(searches done, MiB) now and then."""
+    """Return (searches done, MiB) at intervals."""
     turns = itertools.cycle(numbers)
     lock, done, rows = threading.Lock(), 0, list[tuple[int, float]]()
 

@@ -1,9 +1,9 @@
-"""Describe the cohort of the extractor `vidkin`, against which levels of frames are measured.
+"""Compute the cohort of the extractor `vidkin`, which normalizes frame scores.
 
     python research/benchmarks/ship_cohort.py --pictures FOLDER --work FOLDER
 
-Writes `frame_encoder_cohort.safetensors` into the package, beside the network: vectors of 1,000 of the images that the
-frame encoder was trained on, the same that the verifier is trained with. Run it again when the network has changed.
+Writes `frame_encoder_cohort.safetensors` into the package, next to the network: vectors of 1,000 training images of the
+frame encoder, the same ones used to train the verifier. Must be run again after each change of the network.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from vidkin_research.verifier.frames import read_cohort
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pictures", type=Path, required=True, help="work folder of the frame encoder")
-    parser.add_argument("--work", type=Path, required=True, help="folder in which the vectors are kept")
+    parser.add_argument("--pictures", type=Path, required=True, help="working folder of the frame encoder")
+    parser.add_argument("--work", type=Path, required=True, help="folder in which the vectors are cached")
     given = parser.parse_args()
     network = Network("vidkin", NETWORK_FILE, open_extractor("vidkin").short_side)
     vectors = read_cohort(given.pictures, given.work, VectorStore(network, given.work / "vectors"))

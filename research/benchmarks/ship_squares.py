@@ -1,11 +1,10 @@
-"""Make a trained folder the weights of the extractor `squares`, with where they come from beside them.
+"""Package the weights of a training run for the extractor `squares`, with their provenance.
 
     vidkin train frame-encoder --data FLOWERS --data GROCERY --data AERIAL -o FOLDER
     python research/benchmarks/ship_squares.py FOLDER [--seconds N] [--output FILE]
 
-Writes `squares.safetensors`, the same network as `squares.onnx`, and `squares.json` into the package:
-data with counts and licenses, the whole recipe, seed, steps, the figure of the held-out pictures, versions of the
-libraries.
+Writes `squares.safetensors`, the same network as `squares.onnx`, and `squares.json` into the package: data with counts
+and licenses, the full recipe, seed, steps, the metric on held-out images and library versions.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ LIBRARIES = ("torch", "numpy", "safetensors", "pillow", "av")
 
 
 def provenance(folder: Path, weights: Path, seconds: float | None) -> dict[str, Any]:
-    """What is written beside the weights."""
+    """Return the provenance of the weights."""
     info = read_model_info(folder)
     report = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     recipe = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))
@@ -60,9 +59,11 @@ def provenance(folder: Path, weights: Path, seconds: float | None) -> dict[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--seconds", type=float, help="of the whole training, where it was resumed")
+    parser.add_argument("--seconds", type=float, help="duration of the whole training run, if it was resumed")
     shipped = Path(str(files("vidkin.features"))) / "data" / "squares.safetensors"
-    parser.add_argument("--output", type=Path, default=shipped, help="other weights than the package's")
+    parser.add_argument(
+        "--output", type=Path, default=shipped, help="file for the weights instead of the one in the package"
+    )
     options = parser.parse_args()
     target: Path = options.output
     model: Any = load_model(options.folder)

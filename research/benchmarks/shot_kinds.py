@@ -1,13 +1,13 @@
-"""How well shot detectors find every kind of cut, and what they take for one: a row for each kind.
+"""Accuracy of shot detectors by kind of cut and by kind of false cut.
 
     python research/benchmarks/shot_kinds.py --clips FILE [FILE ...] --photographs FOLDER [FOLDER ...] \
         [--detectors default transnetv2] [--videos 3] [--rows fade wipe ...] [--output FILE.json]
 
-Films of one kind of join each are composed (`vidkin_research.made`), encoded at crf 18 to 33 and given to every
-detector. Joins inside a scene change at least 8 % of the picture's structure.
-Rows ``nothing: FAMILY`` are single takes with what looks like a transition, and print false ones in ten minutes.
-Clips (files or folders) and photographs must be others than those that a detector was trained on. With --rows only
-these kinds are composed, the same films as in a run of all, and replace their rows in FILE.json.
+Films with one kind of transition each are composed (`vidkin_research.made`), encoded at CRF 18 to 33 and passed to
+every detector. Transitions within a scene change at least 8 % of the structure of a frame. Rows ``nothing: FAMILY`` are
+single takes with something that resembles a transition; they report false cuts per ten minutes. Clips (files or
+folders) and photographs must differ from the training data of the detectors. With --rows only these kinds are composed,
+with the same films as in a full run, and replace their rows in FILE.json.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ def main() -> None:
         path = Path(folder) / "film.mp4"
         for place, (name, recipe) in enumerate(ROWS.items()):
             found: dict[str, list[tuple[Sequence[Cut], BoundaryLabels]]] = {key: [] for key in given.detectors}
-            # Short films have few cuts, so there are more of them.
+            # Short films have few cuts, so more of them are made.
             for number in range(given.videos * (4 if name in (SHORT, FILM) else 1)):
                 length = FRAMES
                 if name in (SHORT, FILM):
                     length = int(np.exp(random.uniform(np.log(7), np.log(40 if name == SHORT else 300))))
                 quality = int(random.integers(18, 34))
                 if name not in given.rows:
-                    continue  # what is drawn for it is drawn all the same: other films stay as they are
+                    continue  # after sampling, so that the other films stay the same
                 film = compose_film(footage, length, seed=90_000 + 100 * place + number, recipe=recipe)
                 write_video(path, rgb_pictures(film.pictures), rate=RATE, crf=quality)
                 labels = BoundaryLabels(film.hard, film.gradual)
@@ -97,7 +97,7 @@ def main() -> None:
             rows += [show(name, detector, evaluate_cuts(pairs).every) for detector, pairs in found.items() if pairs]
         takes = TakeReader([*clips, *pictures[::step]])
         for name in (name for name in NEGATIVES if name in given.rows):
-            rows += judge_negatives(takes, name, given.detectors, path, given.videos)
+            rows += evaluate_negatives(takes, name, given.detectors, path, given.videos)
     if given.output and given.output.is_file() and given.rows != EVERY:
         new = {(row["row"], row["detector"]): row for row in rows}
         rows = [new.pop((row["row"], row["detector"]), row) for row in json.loads(given.output.read_text("utf-8"))]
@@ -111,10 +111,10 @@ def files(folders: Sequence[Path], extensions: frozenset[str]) -> list[Path]:
     return sorted(path for folder in folders for path in folder.rglob("*") if path.suffix.lower() in extensions)
 
 
-def judge_negatives(
+def evaluate_negatives(
     takes: TakeReader, name: str, detectors: Sequence[str], path: Path, videos: int
 ) -> list[dict[str, object]]:
-    """A row for each detector, which is printed: what it finds in takes without a transition."""
+    """Print and return a row for each detector: false cuts in takes without a transition."""
     false = dict.fromkeys(detectors, 0)
     events, seconds = 0, 0.0
     for number in range(videos):
@@ -136,7 +136,7 @@ def judge_negatives(
 
 
 def show(name: str, detector: str, scores: DetectionScores) -> dict[str, object]:
-    """The row of one detector, which is printed."""
+    """Print and return the row of a detector."""
     counts = scores.true_positives, scores.false_positives, scores.false_negatives
     print(f"{name:22} {detector:12} F1 {scores.f1:.3f}  right, false, missed {counts}", flush=True)
     return {"row": name, "detector": detector, "f1": scores.f1, "right, false, missed": counts}

@@ -1,9 +1,9 @@
-"""The default detector next to others on one drawing of held-back videos, which is looked at once.
+"""Compare the default shot detector with others on a single sample of held-out videos, evaluated once.
 
     python research/benchmarks/shot_network.py --data DATA --edited EDITED --work FOLDER [--drawing N] [--share S] \
         [--detectors default transnetv2] [--output FILE.json]
 
-Composes the videos that `python -m vidkin_research.cut_network judge --held-back` judges, and gives each to every
+Composes the videos that `python -m vidkin_research.cut_network judge --held-back` evaluates, and passes each to every
 detector.
 """
 
@@ -20,12 +20,14 @@ from vidkin_research.cut_network.judge import build_held_back, judge, show
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="folder of clips, videos, labelled and photos")
-    parser.add_argument("--edited", type=Path, required=True, help="folder of edited films with truth.json")
-    parser.add_argument("--work", type=Path, required=True, help="folder for what is composed")
+    parser.add_argument("--data", type=Path, required=True, help="folder with clips, videos, labelled and photos")
+    parser.add_argument("--edited", type=Path, required=True, help="folder of edited films and their truth.json")
+    parser.add_argument("--work", type=Path, required=True, help="working folder for the composed videos")
     parser.add_argument("--detectors", nargs="+", default=["default"])
-    parser.add_argument("--drawing", type=int, default=0, help="number of the drawing")
-    parser.add_argument("--share", type=float, default=1.0, help="share of the usual number of composed videos")
+    parser.add_argument("--drawing", type=int, default=0, help="seed of the sample")
+    parser.add_argument(
+        "--share", type=float, default=1.0, help="number of composed videos, as a fraction of the default"
+    )
     parser.add_argument("--output", type=Path)
     given = parser.parse_args()
     work = given.work / f"held-back-{given.drawing}"

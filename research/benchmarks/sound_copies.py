@@ -1,14 +1,13 @@
-"""How well sound is found again: edits of clips, where they are, unrelated pairs, and what a search costs.
+"""Accuracy and cost of audio matching: edited clips, offsets, unrelated pairs and search time.
 
     python research/benchmarks/sound_copies.py FOLDER... [--clips 7] [--pairs 500000] [--tracks 10000]
         [--spoken FOLDER FOLDER...]... [--pieces FOLDER...]
 
-FOLDER holds sounds, or videos with sound, of different recordings; research/sound.md says which were used. Clips are
-cut by the FFmpeg of the package imageio-ffmpeg and edited (`SOUND_EDITS`, as `vidkin benchmark copies` does) in a
-temporary folder. --spoken takes folders of one language, one per speaker: sounds of one name are one text; lists of
-texts in them ("name: text" in .txt.gz) say which sounds of one speaker are takes of one text. --pieces takes
-folders with music as MIDI and two soundfonts, which the program fluidsynth plays (`PERFORMANCES`). Prints one line of
-JSON.
+FOLDER contains sounds, or videos with sound, of different recordings; research/sound.md lists those used. Clips are cut
+by the FFmpeg of the package imageio-ffmpeg and edited (`SOUND_EDITS`, as in `vidkin benchmark copies`) in a temporary
+folder. --spoken takes the folders of one language, one per speaker: sounds with the same name have the same text; text
+lists in them ("name: text" in .txt.gz) identify takes of one text by one speaker. --pieces takes folders with MIDI
+music and two soundfonts, which the program fluidsynth renders (`PERFORMANCES`). Prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ from vidkin.similarity import UNRELATED
 from vidkin.similarity.sound import SOUND_RATE, STEPS_A_SECOND, PairTable, SoundFeatures, SoundScore, compare_sounds
 from vidkin_research.copies.sound_edits import SOUND_EDITS, edit_sound
 
-# Seconds of a clip, and of a stretch that is compared or searched for.
+# Length of a clip, and of a segment that is compared or searched for, in seconds.
 _CLIP, _LENGTH = 30.0, 10.0
 
 
 def main() -> None:
-    """Measure, and print one line of JSON."""
+    """Measure and print one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path)
     parser.add_argument("--clips", type=int, default=7)
@@ -54,7 +53,7 @@ def main() -> None:
     parser.add_argument("--tracks", type=int, default=0)
     parser.add_argument("--spoken", nargs="+", type=Path, action="append", default=[])
     parser.add_argument("--pieces", nargs="+", type=Path, default=[])
-    parser.add_argument("--output", type=Path, help="Also write the figures to this JSON file.")
+    parser.add_argument("--output", type=Path, help="Also write the results to this JSON file.")
     options = parser.parse_args()
     files = sorted(file for folder in options.folders for file in folder.rglob("*") if file.is_file())
     random.Random(0).shuffle(files)
@@ -67,7 +66,7 @@ def main() -> None:
     if options.spoken:
         figures |= measure_spoken(options.spoken)
     if options.pairs or options.tracks:
-        parts = [part for file in different(files) for part in parts_of(file)]
+        parts = [part for file in deduplicate(files) for part in parts_of(file)]
         if options.pairs:
             figures["unrelated"] = measure_unrelated(parts, options.pairs)
         if options.tracks:
@@ -78,13 +77,13 @@ def main() -> None:
 
 
 def ffmpeg(arguments: Sequence[str]) -> bool:
-    """Run FFmpeg; whether it succeeded."""
+    """Run FFmpeg; return whether it succeeded."""
     command = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-y", *arguments]
     return subprocess.run(command, check=False, capture_output=True).returncode == 0
 
 
 def cut_clips(files: Sequence[Path], count: int, work: Path) -> list[Path]:
-    """Stretches of 30 s of so many files that have sound enough."""
+    """Cut a 30 s segment from each of this many files with enough sound."""
     clips: list[Path] = []
     for file in files:
         clip = work / f"{len(clips)}.wav"
@@ -98,14 +97,14 @@ def cut_clips(files: Sequence[Path], count: int, work: Path) -> list[Path]:
 
 
 def make_edit(clip: Path, other: Path, name: str) -> Path:
-    """An edit of a clip, of the table that `vidkin benchmark copies` has."""
+    """Apply an edit of `vidkin benchmark copies` to a clip."""
     made = clip.with_name(f"{clip.stem}.{list(SOUND_EDITS).index(name)}.m4a")
     edit_sound(clip, made, SOUND_EDITS[name], other=other)
     return made
 
 
 def measure_edits(clips: Sequence[Path]) -> dict[str, object]:
-    """mAP and micro-AP of clips among all edits of all clips, errors of the offset in seconds, low scores."""
+    """mAP and micro-AP of clips among all edits of all clips, offset errors in seconds, and low scores."""
     sounds = [describe_sound(clip)[0] for clip in clips]
     gallery = []
     for number, clip in enumerate(clips):
@@ -149,7 +148,7 @@ def measure_edits(clips: Sequence[Path]) -> dict[str, object]:
 
 
 def ap(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
-    """Average precision of a list."""
+    """Average precision of a ranking."""
     order = np.argsort(-scores, kind="stable")
     hits = relevant[order]
     precision = np.cumsum(hits) / np.arange(1, len(hits) + 1)
@@ -158,19 +157,19 @@ def ap(scores: NDArray[np.float64], relevant: NDArray[np.bool_]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stretch of a file, whose times begin at 0."""
+    """A segment of a file, with times relative to its start."""
 
     file: Path
     start: float
     sound: SoundFeatures
 
 
-# Seconds of a sound at least, and stretches of a file at most.
+# Minimum length of a sound in seconds, and maximum number of segments per file.
 _SHORTEST, _STRETCHES = 3.0, 3
 
 
-def different(files: Iterable[Path]) -> list[Path]:
-    """The files without those that have the bytes of another one: packages link one sound under several names."""
+def deduplicate(files: Iterable[Path]) -> list[Path]:
+    """Remove files with identical content: packages link one sound under several names."""
     known: dict[str, Path] = {}
     for file in files:
         known.setdefault(hashlib.sha256(file.read_bytes()).hexdigest(), file)
@@ -178,7 +177,7 @@ def different(files: Iterable[Path]) -> list[Path]:
 
 
 def parts_of(file: Path, seconds: float = _LENGTH) -> list[Part]:
-    """Landmarks of the first stretches of a file, but quiet ones; of less than 10 s all that it has."""
+    """Landmarks of the first segments of a file, without quiet ones; a file shorter than 10 s is a single segment."""
     try:
         (sound, *_) = describe_sound(file, end=seconds * _STRETCHES)
     except (MediaError, ValueError):
@@ -195,19 +194,19 @@ def parts_of(file: Path, seconds: float = _LENGTH) -> list[Part]:
     return parts
 
 
-# Correlation of the waves of two sounds from which on they are one recording, seconds that are compared at a time, and
-# number of pairs drawn by chance that show how high it is otherwise.
+# Waveform correlation from which two sounds are the same recording, seconds compared at a time, and number of random
+# pairs that provide the chance level.
 _ONE_WAVE, _SECONDS_OF_WAVE, _DRAWN = 0.5, 1.5, 100
 
 
 @dataclass
 class Verdicts:
-    """What is said about pairs that are no copies.
+    """Results on pairs that are not copies.
 
     Attributes:
-        pairs: Number of them.
-        above: Score, correlation of the waves and names of those that reach `UNRELATED`.
-        highest: The highest score of the others.
+        pairs: Number of pairs.
+        above: Score, waveform correlation and names of the pairs that reach `UNRELATED`.
+        highest: The highest score of the other pairs.
     """
 
     pairs: int = 0
@@ -215,8 +214,11 @@ class Verdicts:
     highest: float = 0.0
 
     def add(self, one: Part, other: Part, score: float) -> None:
-        """Take the score of one pair; where it is high, whether a stretch of both is one wave: then they are one
-        recording, or share one, as a game's tracks share passages and a speaker's menus share sentences."""
+        """Add the score of a pair and, if it is high, the waveform correlation.
+
+        The correlation tells whether the two share a recording, as game tracks share passages and the menu sounds of a
+        speaker share sentences.
+        """
         if score < UNRELATED:
             self.highest = max(self.highest, score)
             return
@@ -224,7 +226,7 @@ class Verdicts:
         self.above.append((round(score, 2), round(correlate(one, other), 2), names))
 
     def figures(self) -> dict[str, object]:
-        """As JSON."""
+        """Convert to JSON."""
         unexplained = [entry for entry in self.above if entry[1] < _ONE_WAVE]
         return {
             "pairs": self.pairs,
@@ -236,7 +238,7 @@ class Verdicts:
 
 
 def measure_unrelated(parts: Sequence[Part], pairs: int) -> dict[str, object]:
-    """Scores of stretches of different files: so many pairs, each looked at by the table as a search does."""
+    """Scores of segments from different files, for this many pairs, each scored by table lookup as in a search."""
     table = PairTable.of([part.sound for part in parts])
     verdicts = Verdicts()
     order = random.Random(1).sample(range(len(parts)), len(parts))
@@ -259,7 +261,7 @@ def measure_unrelated(parts: Sequence[Part], pairs: int) -> dict[str, object]:
 
 
 def measure_spoken(languages: Sequence[Sequence[Path]]) -> dict[str, object]:
-    """Scores of one text by other speakers, and of takes of one text by one speaker."""
+    """Scores of the same text by different speakers, and of takes of one text by one speaker."""
     speakers, takes = Verdicts(), Verdicts()
     for folders in languages:
         heard: list[dict[str, Part]] = []
@@ -281,7 +283,7 @@ def measure_spoken(languages: Sequence[Sequence[Path]]) -> dict[str, object]:
 
 
 def texts_of(folder: Path) -> list[list[str]]:
-    """Names of sounds that are one text of at least four words, by the lists of a folder."""
+    """Group the names of sounds with the same text of at least four words, from the lists in a folder."""
     texts: dict[str, list[str]] = defaultdict(list)
     for file in sorted(folder.rglob("*.txt.gz")):
         for line in gzip.decompress(file.read_bytes()).decode(errors="replace").splitlines():
@@ -293,7 +295,7 @@ def texts_of(folder: Path) -> list[list[str]]:
 
 
 def measure_performances(paths: Sequence[Path], work: Path, most: int = 12) -> dict[str, object]:
-    """Scores of pieces with other performances of them, by what is other; drawn from all pieces."""
+    """Scores of pieces with other performances, by kind of variation, on a sample of all pieces."""
     pieces, fonts = find_pieces(paths)
     verdicts = {name: Verdicts() for name in PERFORMANCES}
     for number, piece in enumerate(random.Random(4).sample(pieces, min(most, len(pieces)))):
@@ -305,7 +307,7 @@ def measure_performances(paths: Sequence[Path], work: Path, most: int = 12) -> d
 
 
 def whole_of(file: Path) -> Iterator[Part]:
-    """The landmarks of a sound as a whole, if it has 3 s."""
+    """Landmarks of an entire sound, if it is at least 3 s long."""
     try:
         (sound, *_) = describe_sound(file)
     except (MediaError, ValueError):
@@ -315,14 +317,14 @@ def whole_of(file: Path) -> Iterator[Part]:
 
 
 def score_pairs(verdicts: Verdicts, pairs: Iterable[tuple[Part, Part]]) -> None:
-    """Score pairs as `vidkin match` does."""
+    """Score pairs like `vidkin match`."""
     for one, other in pairs:
         verdicts.pairs += 1
         verdicts.add(one, other, compare_sounds(one.sound, other.sound).score)
 
 
 def correlate(one: Part, other: Part) -> float:
-    """The highest correlation of a second and a half of one stretch with any of the other, in [0, 1]."""
+    """Maximum correlation of segments of 1.5 s from one part with the other part, in [0, 1]."""
     first, second = (wave_of(part) for part in (one, other))
     piece = round(_SECONDS_OF_WAVE * SOUND_RATE)
     best = 0.0
@@ -341,7 +343,7 @@ def correlate(one: Part, other: Part) -> float:
 
 
 def wave_of(part: Part) -> NDArray[np.float32]:
-    """The samples of a stretch, at `SOUND_RATE`."""
+    """Samples of a segment, at `SOUND_RATE`."""
     seconds = part.sound.length
     wave = np.zeros(round(seconds * SOUND_RATE), np.float32)
     first = round(part.start * SOUND_RATE)
@@ -359,7 +361,7 @@ def wave_of(part: Part) -> NDArray[np.float32]:
 
 
 def measure_search(parts: Sequence[SoundFeatures], tracks: int) -> dict[str, object]:
-    """Processor time of finding the lines of 10 s in a table of so many tracks of a minute."""
+    """CPU time of searching for 10 s in a table of this many tracks of one minute."""
     drawn = random.Random(2)
     made = []
     for _ in range(tracks):
@@ -387,13 +389,15 @@ def measure_search(parts: Sequence[SoundFeatures], tracks: int) -> dict[str, obj
     }
 
 
-# Tracks that are added one after the other to a table of all others.
+# Number of tracks added one at a time to a table of all others.
 _ADDED = 20
 
 
 def measure_growth(made: Sequence[SoundFeatures], queries: Sequence[SoundFeatures]) -> dict[str, object]:
-    """Processor time and bytes of adding one track to the table of an index that has all others, and processor time of
-    a search in the table that grew so, its landmarks read from files."""
+    """CPU time and bytes for adding one track to the table of an index with all others, and CPU time of a search.
+
+    The search uses the resulting table and reads landmarks from files.
+    """
     names = [hashlib.sha256(str(number).encode()).hexdigest() for number in range(len(made))]
     with tempfile.TemporaryDirectory() as folder:
         files = SoundFiles(LocalPlace(Path(folder)))

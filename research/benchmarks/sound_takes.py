@@ -1,11 +1,11 @@
-"""Whether sound tells takes of one fixed camera apart: doubts of `vidkin duplicates` without and with sound.
+"""Effect of sound on distinguishing takes of a static camera: doubts of `vidkin duplicates` with and without sound.
 
     python research/benchmarks/sound_takes.py --cameras VIDEO... --sounds FOLDER [--takes 6]
 
-VIDEO is a recording by a camera that does not move; its takes are stretches of it. Real takes with their sound are not
-at hand: each take gets the sound of another recording of FOLDER; a copy of each, half the size and compressed more, has
-the sound of its take. Indexes of all with and without sound are searched for duplicates. Prints one line of JSON:
-members of groups in doubt, what the doubts are, and how many copies and takes can be removed.
+VIDEO is a recording by a static camera; its takes are segments of it. Since real takes with their own sound are not
+available, each take gets the sound of another recording in FOLDER. A copy of each take, half the size and more
+compressed, has the same sound. Indexes of all files with and without sound are searched for duplicates. Prints one line
+of JSON: members of groups in doubt, the kinds of doubt, and the number of copies and takes that can be removed.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _SECONDS = 10.0
 
 
 def main() -> None:
-    """Measure, and print one line of JSON."""
+    """Measure and print one line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cameras", nargs="+", type=Path, required=True)
     parser.add_argument("--sounds", type=Path, required=True)
     parser.add_argument("--takes", type=int, default=6)
-    parser.add_argument("--output", type=Path, help="Also write the figures to this JSON file.")
+    parser.add_argument("--output", type=Path, help="Also write the results to this JSON file.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         takes = make_takes(options.cameras, options.sounds, options.takes, Path(work))
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def make_takes(cameras: list[Path], sounds: Path, count: int, work: Path) -> int:
-    """Write so many takes of each camera and a copy of each; how many takes there are."""
+    """Write this many takes of each camera and a copy of each; return the number of takes."""
     loud = (file for file in sorted(sounds.rglob("*")) if file.is_file() and _is_loud(file))
     made = 0
     for camera in cameras:
@@ -72,7 +72,7 @@ def measure(work: Path, *, has_sound: bool) -> dict[str, object]:
         groups = index.duplicates(prove=True)
     members = [member for group in groups for member in group.members if not member.best]
     doubts = Counter(member.doubt for member in members if member.doubt)
-    # A file that is removed for one of another take: a false proof.
+    # A file that would be removed in favor of another take: a false positive.
     wrong = [member.path for member in members if member.kept_by and take_of(member.path) != take_of(member.kept_by)]
     return {
         "groups": len(groups),
@@ -86,7 +86,7 @@ def measure(work: Path, *, has_sound: bool) -> dict[str, object]:
 
 
 def take_of(path: str) -> str:
-    """The name of a take or of its copy, without what says that it is one."""
+    """Name of the take of a file, without the suffix that marks a copy."""
     return Path(path).stem.removesuffix(" copy")
 
 

@@ -1,22 +1,23 @@
-"""What a person waits for and pays: size, start-up, search, indexing of short and long videos, memory, cuts.
+"""User-visible cost: installed size, start-up, search, indexing of short and long videos, memory and shot detection.
 
     python research/benchmarks/start_up.py [--python NAME=VENV/bin/python ...] [--only info search ...] \
         [--output FILE.json]
 
-Each environment is one that vidkin is installed in; several (an older checkout's first) are measured in the same run,
-in turns, so that a busy machine slows all alike. Figures are medians over rounds: processor time of a command with all
-of its processes, and seconds by the clock. Media are made once, from the measurement data (VIDKIN_DATA or --data): 328
-clips of 2 to 16 s, and an edited clip of 8 s as the query. FFmpeg is the binary of the package imageio-ffmpeg.
+vidkin is installed in each environment; several environments (the one with the older checkout first) are measured in
+the same run, interleaved, so that load on the machine affects all alike. Results are medians over rounds of CPU time
+(of a command with all its processes) and wall time. Media are created once from the measurement data (VIDKIN_DATA or
+--data): 328 clips of 2 to 16 s, and an edited clip of 8 s as the query. FFmpeg is the binary of the package
+imageio-ffmpeg.
 
-* ``size``: MiB of the packages that an environment needs for vidkin without extras, without byte code.
+* ``size``: MiB of the packages required by vidkin without extras, without bytecode.
 * ``help``, ``info``, ``search``, ``cuts``: the commands.
-* ``open``: searches in an index that is open, the first one and later ones.
-* ``index``: a folder of longer videos, beside one ``ffmpeg -vf fps=1 -f null`` after the other.
-* ``worker``: a process that describes videos, from its start until it takes the first file.
-* ``clips``: the short clips with two workers, beside two FFmpegs at a time.
-* ``shots``: `vidkin.detect_shots` in a process that has already started, beside plain decoding with PyAV.
+* ``open``: searches in an open index, the first and later ones.
+* ``index``: a folder of longer videos, compared with running ``ffmpeg -vf fps=1 -f null`` on one file after another.
+* ``worker``: a process that describes videos, from its start until it is ready for the first file.
+* ``clips``: the short clips with two workers, compared with two ffmpeg processes at a time.
+* ``shots``: `vidkin.detect_shots` in a running process, compared with decoding with PyAV.
 
-Exit status 1 if the last environment misses a target.
+The exit status is 1 if the last environment misses a target.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ FFMPEG = imageio_ffmpeg.get_ffmpeg_exe()
 SUFFIXES = {".mp4", ".mkv", ".webm", ".mov", ".avi"}
 CLIPS, SHORTEST, LONGEST, QUERY_SECONDS = 328, 2.0, 16.0, 8.0
 
-# Name of a figure -> (what is wanted, whether less is better).
+# Measurement -> (target, whether lower is better).
 TARGETS: dict[str, tuple[float, bool]] = {
     "installed size, MiB": (650, True),
     "vidkin --help, processor s": (0.2, True),
@@ -62,7 +63,7 @@ TARGETS: dict[str, tuple[float, bool]] = {
     "detect_shots, share of the speed of decoding": (0.85, False),
 }
 
-# Requirements of vidkin without extras, and what they require; sizes of their files.
+# Requirements of vidkin without extras, with their own requirements, and the sizes of their files.
 _SIZES = """
 import json, re
 from importlib.metadata import PackageNotFoundError, distribution
@@ -83,7 +84,7 @@ files = [path for path in Path(vidkin.__file__).parent.rglob("*") if path.is_fil
 sizes["vidkin"] = sum(path.stat().st_size for path in files) / 2**20
 print(json.dumps(sizes))
 """
-# Processor seconds and seconds of a first search, of a second, and of later ones, all of the same clip.
+# CPU seconds and wall seconds of a first search, of a second, and of later ones, all for the same clip.
 _OPEN = """
 import json, sys, time
 from vidkin import Index
@@ -95,7 +96,7 @@ with Index.open(sys.argv[1], create=False, read_only=True) as index:
         rows.append([time.process_time() - begun[0], time.perf_counter() - begun[1]])
 print(json.dumps(rows))
 """
-# What a worker process does before it takes a file, with the environment that it gets.
+# Starts up like a worker process, with its environment variables.
 _WORKER = """
 import os
 os.environ.update(dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
@@ -103,7 +104,7 @@ from vidkin.index.ingest.worker import WorkerSpec, set_threads
 set_threads(1)
 WorkerSpec("vidkin").open()
 """
-# For each file: processor seconds and seconds of plain decoding, then of the detection.
+# For each file: CPU seconds and wall seconds of decoding, then of shot detection.
 _SHOTS = """
 import json, sys, time
 import av, vidkin
@@ -125,24 +126,24 @@ print(json.dumps(rows))
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """An interpreter that has vidkin.
+    """A Python environment with vidkin.
 
     Attributes:
-        name: What its column is called.
-        python: The interpreter.
+        name: Column name.
+        python: Python interpreter.
     """
 
     name: str
     python: str
 
     def vidkin(self, *words: object) -> list[str]:
-        """A command of vidkin."""
+        """Build a vidkin command."""
         return [self.python, "-c", "from vidkin.cli import main; main()", *map(str, words)]
 
 
 @dataclass(frozen=True, slots=True)
 class Media:
-    """What is measured with.
+    """Media used for the measurements.
 
     Attributes:
         clips: Folder of the short clips.
@@ -159,13 +160,13 @@ class Media:
     work: Path
 
     def index_of(self, environment: Environment) -> Path:
-        """The index of the clips that an environment made."""
+        """Path of the index of the clips that an environment created."""
         return self.work / f"{environment.name}.vidkin"
 
 
 @dataclass(slots=True)
 class Run:
-    """What one command took: seconds by the clock, processor seconds and peak MiB of it and of its largest child."""
+    """Cost of a command: wall seconds, and CPU seconds and peak MiB of it and of its largest child."""
 
     wall: float
     processor: float
@@ -174,7 +175,11 @@ class Run:
 
 
 def run(command: Sequence[str]) -> Run:
-    """Run a command whose output nobody reads; raises SystemExit with its errors if it fails."""
+    """Run a command and discard its output.
+
+    Raises:
+        SystemExit: The command failed; the message contains its errors.
+    """
     with tempfile.TemporaryFile() as errors:
         begun = time.perf_counter()
         process = subprocess.Popen(
@@ -195,12 +200,12 @@ def run(command: Sequence[str]) -> Run:
 
 
 def variables() -> dict[str, str]:
-    """The environment of a person who has not set anything: byte code is kept."""
+    """Default environment variables of a user, in which Python writes bytecode files."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def watch(pid: int, peaks: dict[int, float]) -> None:
-    """Note the highest resident memory so far, MiB, of a process and of those below it (Linux keeps it)."""
+    """Record the peak resident memory in MiB of a process and its descendants, as maintained by Linux."""
     try:
         processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
     except psutil.NoSuchProcess:
@@ -209,24 +214,24 @@ def watch(pid: int, peaks: dict[int, float]) -> None:
         try:
             lines = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
         except OSError:
-            continue  # it ended between the listing and the look
+            continue  # the process exited after it was listed
         kib = next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
         peaks[process.pid] = max(peaks.get(process.pid, 0.0), kib / 1024)
 
 
 def answer(command: Sequence[str]) -> Any:
-    """What a script prints as JSON."""
+    """Run a script and parse the JSON that it prints."""
     done = subprocess.run(command, capture_output=True, text=True, env=variables(), stdin=subprocess.DEVNULL)
     if done.returncode:
         raise SystemExit(f"{command[0]}: status {done.returncode}\n{done.stderr[-2000:]}")
     return json.loads(done.stdout)
 
 
-# Media.
+# Test media.
 
 
 def make_media(data: Path, work: Path, count: int) -> Media:
-    """The clips and the query, made where they are not there yet; the same for the same data."""
+    """Make the clips and the query unless they exist; the result depends only on the data."""
     videos = tuple(
         path
         for folder in ("videos", "shots")
@@ -241,7 +246,7 @@ def make_media(data: Path, work: Path, count: int) -> Media:
     shares = np.asarray([lengths[path] for path in sources])
     for number in range(count):
         source = sources[generator.choice(len(sources), p=shares / shares.sum())]
-        # Most clips of a phone are short: 3 s on average.
+        # Most clips from phones are short: 3 s on average.
         length = min(SHORTEST + generator.exponential(1.2), LONGEST, lengths[source])
         start = generator.uniform(0, max(lengths[source] - length, 0))
         cut(source, clips / f"{number:03d}.mp4", start, length, "-crf", "22")
@@ -252,7 +257,7 @@ def make_media(data: Path, work: Path, count: int) -> Media:
 
 
 def cut(source: Path, target: Path, start: float, length: float, *options: str) -> None:
-    """Encode a stretch of a video, without sound."""
+    """Encode a segment of a video without sound."""
     if target.is_file():
         return
     part = target.with_suffix(".part.mp4")
@@ -262,7 +267,7 @@ def cut(source: Path, target: Path, start: float, length: float, *options: str) 
     part.replace(target)
 
 
-# Measurements: figures of one environment in one round, by name.
+# Measurements: results of one environment in one round, by name.
 
 Figures = dict[str, float]
 
@@ -277,16 +282,16 @@ def sizes(environment: Environment, media: Media) -> Figures:
 
 def helping(environment: Environment, media: Media) -> Figures:
     del media
-    return named("vidkin --help", run(environment.vidkin("--help")))
+    return name_results("vidkin --help", run(environment.vidkin("--help")))
 
 
 def infos(environment: Environment, media: Media) -> Figures:
-    return named("vidkin info", run(environment.vidkin("info", "--index", media.index_of(environment))))
+    return name_results("vidkin info", run(environment.vidkin("info", "--index", media.index_of(environment))))
 
 
 def search(environment: Environment, media: Media) -> Figures:
     found = run(environment.vidkin("search", media.query, "--index", media.index_of(environment)))
-    return {**named("vidkin search", found), "vidkin search, peak MiB": found.peak}
+    return {**name_results("vidkin search", found), "vidkin search, peak MiB": found.peak}
 
 
 def searches(environment: Environment, media: Media) -> Figures:
@@ -303,7 +308,7 @@ def searches(environment: Environment, media: Media) -> Figures:
 
 
 def index(environment: Environment, media: Media) -> Figures:
-    """A folder of longer videos, and one tiny file for what a start takes."""
+    """Index a folder of longer videos, and a tiny file to measure start-up."""
     tiny = media.work / "tiny.mp4"
     cut(media.query, tiny, 0.0, 0.2, "-vf", "scale=64:48")
     with tempfile.TemporaryDirectory(dir=media.work) as folder:
@@ -311,13 +316,13 @@ def index(environment: Environment, media: Media) -> Figures:
         found = run(environment.vidkin("index", *media.videos, "--index", f"{folder}/long.vidkin"))
     begun, before = time.perf_counter(), os.times()
     for path in media.videos:
-        sampled(path)
+        decode_sampled(path)
     theirs = elapsed(begun, before)
     name = "vidkin index, share of ffmpeg's speed"
     return {
-        **named("vidkin index", found),
-        **named("vidkin index of one tiny file", start),
-        **named("ffmpeg fps=1", theirs),
+        **name_results("vidkin index", found),
+        **name_results("vidkin index of one tiny file", start),
+        **name_results("ffmpeg fps=1", theirs),
         name: theirs.wall / found.wall,
         f"{name}, without start-up": theirs.wall / (found.wall - start.wall),
         f"{name}, processor time": theirs.processor / found.processor,
@@ -332,12 +337,12 @@ def clips(environment: Environment, media: Media) -> Figures:
         found = run(environment.vidkin(*words))
     begun, before = time.perf_counter(), os.times()
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(sampled, paths))
+        list(pool.map(decode_sampled, paths))
     theirs = elapsed(begun, before)
     name = f"{len(paths)} clips, two workers"
     return {
-        **named(name, found),
-        **named(f"{len(paths)} clips, two ffmpegs", theirs),
+        **name_results(name, found),
+        **name_results(f"{len(paths)} clips, two ffmpegs", theirs),
         f"{name}, share of two ffmpegs' speed": theirs.wall / found.wall,
         f"{name}, share of two ffmpegs' speed, processor time": theirs.processor / found.processor,
         "a worker, peak MiB": found.worker,
@@ -347,11 +352,11 @@ def clips(environment: Environment, media: Media) -> Figures:
 
 def worker(environment: Environment, media: Media) -> Figures:
     del media
-    return named("a worker until it is ready", run([environment.python, "-c", _WORKER]))
+    return name_results("a worker until it is ready", run([environment.python, "-c", _WORKER]))
 
 
 def cuts(environment: Environment, media: Media) -> Figures:
-    return named("vidkin shots of a film", run(environment.vidkin("shots", media.films[0])))
+    return name_results("vidkin shots of a film", run(environment.vidkin("shots", media.films[0])))
 
 
 def shots(environment: Environment, media: Media) -> Figures:
@@ -375,22 +380,22 @@ MEASUREMENTS: dict[str, Callable[[Environment, Media], Figures]] = {
     "cuts": cuts,
     "shots": shots,
 }
-# What is measured once, and what every third round is enough for.
+# Measurements made only once, and those made in every third round.
 _ONCE, _SELDOM = {"size"}, {"clips", "index", "shots"}
 
 
-def named(name: str, found: Run) -> Figures:
+def name_results(name: str, found: Run) -> Figures:
     return {f"{name}, processor s": found.processor, f"{name}, s": found.wall}
 
 
-def sampled(path: Path) -> None:
-    """Plain decoding at one frame a second."""
+def decode_sampled(path: Path) -> None:
+    """Decode at one frame per second."""
     command = [FFMPEG, "-v", "error", "-i", str(path), "-vf", "fps=1", "-f", "null", "-"]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
 
 
 def elapsed(begun: float, before: os.times_result) -> Run:
-    """What all children of this process took since then."""
+    """CPU time used by all child processes of this process since then."""
     after = os.times()
     used = after.children_user + after.children_system - before.children_user - before.children_system
     return Run(time.perf_counter() - begun, used)
@@ -398,16 +403,27 @@ def elapsed(begun: float, before: os.times_result) -> Run:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", nargs="+", action="extend", help="NAME=INTERPRETER of each environment")
-    parser.add_argument("--data", type=Path, default=os.environ.get("VIDKIN_DATA"), help="the measurement data")
-    parser.add_argument("--work", type=Path, help="folder of clips and indexes, kept; default a temporary one")
+    parser.add_argument("--python", nargs="+", action="extend", help="environment as NAME=INTERPRETER (repeatable)")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        default=os.environ.get("VIDKIN_DATA"),
+        help="folder with the measurement data (default: $VIDKIN_DATA)",
+    )
+    parser.add_argument(
+        "--work",
+        type=Path,
+        help="working folder for clips and indexes, not deleted afterward (default: a temporary folder)",
+    )
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--clips", type=int, default=CLIPS, help="fewer are only a test of this script")
+    parser.add_argument(
+        "--clips", type=int, default=CLIPS, help="number of short clips (fewer only to test this script)"
+    )
     parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS))
-    parser.add_argument("--output", type=Path, help="write the figures as JSON")
+    parser.add_argument("--output", type=Path, help="write the results to this JSON file")
     given = parser.parse_args()
     if given.data is None:
-        parser.error("the measurement data is not there: set VIDKIN_DATA, or name its folder with --data")
+        parser.error("no measurement data: set VIDKIN_DATA or pass its folder with --data")
     environments = [
         Environment(name if python else "vidkin", python or name)
         for name, _, python in (text.partition("=") for text in given.python or [sys.executable])
@@ -434,15 +450,15 @@ def main() -> int:
 def measure(
     environments: Sequence[Environment], media: Media, only: Sequence[str], rounds: int
 ) -> dict[str, dict[str, list[float]]]:
-    """Environment -> figure -> its values, one a round."""
+    """Return environment -> measurement -> values, one per round."""
     for environment in environments:
-        # Also compiles all modules, and brings the files into the disk's cache.
+        # A warm-up, which also compiles all modules and loads the files into the file cache.
         words = ("index", media.clips, "--index", media.index_of(environment), "--workers", "2")
         run(environment.vidkin(*words))
         run(environment.vidkin("search", media.query, "--index", media.index_of(environment)))
     figures: dict[str, dict[str, list[float]]] = {environment.name: {} for environment in environments}
     for number in range(rounds):
-        # Whoever goes first changes from round to round.
+        # The order alternates from round to round.
         order = environments if number % 2 == 0 else environments[::-1]
         for name in only:
             if (number % 3 and name in _SELDOM) or (number and name in _ONCE):
@@ -455,7 +471,7 @@ def measure(
 
 
 def show(medians: dict[str, Figures]) -> bool:
-    """Print a line for each figure; whether the last environment misses a target."""
+    """Print a line for each measurement; return whether the last environment misses a target."""
     print(f"{'':60}" + "".join(f"{name:>12}" for name in medians) + f"{'target':>12}")
     missed = False
     *_, last = medians.values()

@@ -1,18 +1,17 @@
-"""A trained measure in use: ranking by `Index.search` with a trained model, and with the same network untrained.
+"""Trained similarity in `Index.search`: ranking with a trained model, compared with the same network untrained.
 
     python research/benchmarks/trained_search.py FRUIT --weights FILE [--steps 500] [--work FOLDER]
         [--output research/results/trained_search.json]
 
-The collection: turntable videos of 67 varieties of apple, cherry and tomato (reader `fruit`). The first rotation axis
-of each variety is for training and is the gallery, the others are the queries: split by rotation axis, nothing of a
-query is seen before. Model: frozen MobileNetV2 (128 pixels), fully connected 256, LSTM 256; clips of ten frames at the
-files' own eight a second; Radial loss without gradient through R, constants of the publication, nothing tuned. Trained
-on excerpts of half a video, as each variety has one.
+The collection consists of turntable videos of 67 varieties of apple, cherry and tomato (reader `fruit`). The first
+rotation axis of each variety is used for training and as the gallery, the others are queries: since the split is by
+rotation axis, no part of a query is seen in training. Model: frozen MobileNetV2 (128 pixels), fully connected 256, LSTM
+256; clips of ten frames at the native eight fps; Radial loss without gradient through R, with the constants of the
+publication and no tuning. Trained on excerpts of half a video, since each variety has only one.
 
-Every query file goes through `Index.search` with all videos of the gallery as candidates. From the scores: QP gallery,
-over all quadlets (query; same variety, same fruit and other fruit of the gallery), and mAP with same variety and same
-fruit relevant. Beside the trained and the untrained model stand the same network in the pipeline for copies, and the
-classical features.
+Every query file is passed to `Index.search` with all videos of the gallery as candidates. Metrics: QP gallery over all
+quadlets (query; same variety, same fruit and other fruit of the gallery), and mAP with same variety and with same fruit
+as relevant. Baselines are the untrained model, the same network in the copy pipeline, and the classical features.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ NETWORK = "timm:mobilenetv2_100?pad_type=same&mean=0.5&std=0.5"
 
 
 def recipe(source: Path, weights: Path, steps: int) -> dict[str, Any]:
-    """What is trained."""
+    """Recipe of the training run."""
     return {
         "data": {"source": str(source), "reader": "fruit", "excerpts": 6, "excerpt_share": 0.5, "threads": 1},
         "model": {
@@ -56,8 +55,10 @@ def recipe(source: Path, weights: Path, steps: int) -> dict[str, Any]:
     }
 
 
-def measured(labelled: LabelledSet, folder: Path, extractor: str, weights: Path | None = None) -> dict[str, Any]:
-    """QP over gallery quadlets, mAP and times of one extractor."""
+def evaluate_extractor(
+    labelled: LabelledSet, folder: Path, extractor: str, weights: Path | None = None
+) -> dict[str, Any]:
+    """QP over gallery quadlets, mAP and times of an extractor."""
     gallery, queries = labelled.part("train"), labelled.part("test")
     place = {str(item.path): column for column, item in enumerate(gallery.items)}
     scores = torch.zeros(len(queries), len(gallery))
@@ -107,7 +108,7 @@ def main() -> None:
         ("classical, as copies", "classical", None),
     ):
         with tempfile.TemporaryDirectory(dir=work) as folder:
-            rows[name] = measured(labelled, Path(folder) / "c.vidkin", extractor, weights)
+            rows[name] = evaluate_extractor(labelled, Path(folder) / "c.vidkin", extractor, weights)
         print(f"{name:24} {rows[name]}", flush=True)
     print(f"training: {report.seconds:.0f} s, {options.steps} steps")
     if options.output:

@@ -1,20 +1,20 @@
-"""How high unrelated videos score: every video of some folders searched for in an index of others.
+"""Scores of unrelated videos: every video of some folders is searched for in an index of others.
 
     python research/benchmarks/unrelated_pairs.py --queries FOLDER... --videos FOLDER... --work FOLDER \
         [--extractor NAME] [--output research/results/unrelated_pairs.json]
 
-The two sides must have nothing in common. Every pair is scored (the first stage lets all candidates pass). The work
-folder keeps the index and what was searched, so that a run that was killed goes on.
+The two sides must have nothing in common. Every pair is scored (the first stage passes all candidates). The working
+folder stores the index and finished searches, so that an interrupted run can be continued.
 
     python research/benchmarks/unrelated_pairs.py --groups FOLDER... [--pages 60] [--photographs FOLDER] --work FOLDER \
         [--seconds 900] [--output research/results/unrelated_groups.json]
 
-Hundreds of thousands of pairs: every video of a folder with every one of the other folders, by what an index stores of
-both. Each is described once. As in a search, the first stage chooses the hundred most promising of the other videos,
-which are scored exactly; the rest never gets a score. --pages draws clips of web
-pages with a player, dark and light, of slides and of menus, no two with the same picture in them, and compares these
-with each other, too. --photographs makes a clip of a camera that moves over each of so many photographs. The run ends
-after --seconds of processor time and says how far it went; queries are taken in a random order (seed 0).
+Scores hundreds of thousands of pairs, every video of a folder with every video of the other folders, from the features
+in an index; each video is described only once. As in a search, the first stage selects the hundred most promising
+videos of other folders, which are scored exactly; the rest get no score. --pages adds synthetic clips of web pages with
+a player (dark and light), of slides and of menus, each with different content, which are also compared with each other.
+--photographs adds a clip with a moving camera for each of this many photographs. The run ends after --seconds of CPU
+time and reports its progress; queries are in random order (seed 0).
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ from vidkin.index.query.stored import prepare_features
 from vidkin.media import write_video
 from vidkin.rendering.machine import describe_machine
 
-# A match is believed from this score on.
+# Score from which a match counts as found.
 BELIEVED = 0.2
 STEPS = (0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 LISTED = 10
-# As in a search: videos that are scored exactly. As the first stage also finds videos of the query's own group, it is
-# asked for several times as many.
+# Number of videos scored exactly, as in a search. The first stage returns a multiple of it, since it also returns
+# videos of the query's own group.
 CANDIDATES, LOOKED_AT = 100, 4
-# Clips that are drawn: seconds, frames a second, size. Slides and menus change every so many seconds.
+# Synthetic clips: seconds, frames per second, size, and seconds between changes of slides and menus.
 SECONDS, RATE, WIDTH, HEIGHT, SLIDE = 9, 4, 480, 270, 3
 Picture = NDArray[np.uint8]
 Scored = tuple[float, str, str]
 
 
 def videos_in(folders: list[Path]) -> list[Path]:
-    """The videos of some folders and their subfolders, in the order of their paths."""
+    """List the videos of some folders and their subfolders, ordered by path."""
     return sorted(path for folder in folders for path in folder.rglob("*") if path.suffix.lower() in VIDEO_EXTENSIONS)
 
 
 def search_all(index: Index, queries: list[Path], log: Path) -> list[dict[str, object]]:
-    """A line for each query, with the scores above zero by name; lines of an earlier run are not made again."""
+    """Write a line for each query with the nonzero scores by name; lines of an earlier run are kept."""
     rows = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
     known = {row["query"] for row in rows}
     with log.open("a", encoding="utf-8") as lines:
@@ -76,7 +76,7 @@ def search_all(index: Index, queries: list[Path], log: Path) -> list[dict[str, o
 def write_lines(
     pen: ImageDraw.ImageDraw, box: tuple[int, int, int, int], ink: int, random: np.random.Generator
 ) -> None:
-    """Words as bars of random lengths, as small writing looks to an encoder."""
+    """Draw words as bars of random lengths, which resemble small text to an encoder."""
     left, top, right, bottom = box
     for row in range(top, bottom, 9):
         at = left
@@ -87,7 +87,7 @@ def write_lines(
 
 
 def page(shown: Picture | None, random: np.random.Generator, *, dark: bool) -> Picture:
-    """A page with a heading, writing, a column of thumbnails of one color, and a player with a picture in it."""
+    """Draw a page with a heading, text, a column of thumbnails of one color, and a player that shows a frame."""
     ground, ink = (24, 200) if dark else (250, 40)
     picture = Image.new("RGB", (WIDTH, HEIGHT), (ground,) * 3)
     pen = ImageDraw.Draw(picture)
@@ -107,7 +107,7 @@ def page(shown: Picture | None, random: np.random.Generator, *, dark: bool) -> P
 
 
 def slide(random: np.random.Generator, *, dark: bool) -> Picture:
-    """A heading and lines of writing, some beside a chart; a menu is dark."""
+    """Draw a heading and lines of text, sometimes next to a chart; a menu is dark."""
     ground, ink = (30, 220) if dark else (245, 30)
     picture = Image.new("RGB", (WIDTH, HEIGHT), (ground,) * 3)
     pen = ImageDraw.Draw(picture)
@@ -122,7 +122,7 @@ def slide(random: np.random.Generator, *, dark: bool) -> Picture:
 
 
 def flight(photograph: Path, random: np.random.Generator) -> list[Picture]:
-    """A camera that moves over a photograph."""
+    """Yield frames of a camera moving over a photograph."""
     image = Image.open(photograph).convert("RGB")
     width, height = image.size
     first, last = random.uniform(0.55, 0.9, 2)
@@ -137,7 +137,7 @@ def flight(photograph: Path, random: np.random.Generator) -> list[Picture]:
 
 
 def draw_clips(pages: int, photographs: list[Path], folder: Path) -> None:
-    """Write clips of pages, slides and menus, and flights over the photographs, unless an earlier run did."""
+    """Write clips of pages, slides, menus and photographs, unless an earlier run did."""
     shown, left = photographs[:pages], photographs[pages:]
     for number in range(pages):
         target = folder / "pages" / f"{number:04d}.mp4"
@@ -151,7 +151,7 @@ def draw_clips(pages: int, photographs: list[Path], folder: Path) -> None:
             kinds = [slide(random, dark=dark) for _ in range(SECONDS // SLIDE)]
             frames = [kinds[at // (SLIDE * RATE)] for at in range(count)]
         else:
-            # The same page around every frame of the player.
+            # The page stays the same around every frame of the player.
             state = random.bit_generator.state
             frames = []
             for inner in flight(shown[number], random):
@@ -171,9 +171,10 @@ def draw_clips(pages: int, photographs: list[Path], folder: Path) -> None:
 def score_groups(
     index: Index, groups: list[tuple[list[Path], bool]], seconds: float
 ) -> tuple[list[Scored], int, int, int]:
-    """Scores above 0 of the pairs of videos of different groups, and within those that say so, until the processor
-    time is over; the number of pairs of the queries that were searched for, of those of them that were scored, and of
-    all."""
+    """Score pairs of videos from different groups (and within groups that allow it) until the CPU time is used up.
+
+    Return the scores above 0, and the number of pairs of the queries processed, of those scored, and of all pairs.
+    """
     records = {record.path: record for record in index.store.videos() if record.frames > 0}
     listed = [
         (str(path.absolute()), group, apart)
@@ -214,14 +215,14 @@ def score_groups(
 
 
 def measure_groups(given: argparse.Namespace) -> dict[str, object]:
-    """Draw, describe once, score."""
+    """Make the synthetic clips, describe all videos, and score the pairs."""
     photographs = sorted(given.photographs.rglob("*.jpg"))[:: given.every] if given.photographs else []
     draw_clips(given.pages, photographs, given.work / "drawn")
     folders = [
         *given.groups,
         *(each for name in ("pages", "flights") if (each := given.work / "drawn" / name).exists()),
     ]
-    # Of pages and flights, no two show the same; a folder of recordings has several of one place.
+    # All pages and camera moves differ, but a folder of recordings may have several of one place.
     groups = [(videos_in([folder]), folder.parent == given.work / "drawn") for folder in folders]
     with Index.open(given.work / f"{given.extractor}.vidkin", extractor=given.extractor, create=True) as index:
         index.add([path for paths, _ in groups for path in paths])
@@ -254,8 +255,8 @@ def main() -> None:
     parser.add_argument("--groups", type=Path, nargs="+", default=[])
     parser.add_argument("--pages", type=int, default=0)
     parser.add_argument("--photographs", type=Path)
-    parser.add_argument("--every", type=int, default=1, help="take every so many of the photographs")
-    parser.add_argument("--seconds", type=float, default=900.0, help="processor time of scoring")
+    parser.add_argument("--every", type=int, default=1, help="use every N-th photograph")
+    parser.add_argument("--seconds", type=float, default=900.0, help="limit of the CPU time for scoring")
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--extractor", default="vidkin")
     parser.add_argument("--output", type=Path)
@@ -265,7 +266,7 @@ def main() -> None:
         write_report(given, measure_groups(given))
         return
     if not given.queries or not given.videos:
-        parser.error("name the folders of --queries and --videos, or --groups")
+        parser.error("--queries and --videos, or --groups, are required")
     queries, videos = videos_in(given.queries), videos_in(given.videos)
     with Index.open(given.work / f"{given.extractor}.vidkin", extractor=given.extractor, create=True) as index:
         index.add(videos)
@@ -290,7 +291,7 @@ def main() -> None:
 
 
 def write_report(given: argparse.Namespace, report: dict[str, object]) -> None:
-    """Print the figures, and write them where --output says."""
+    """Print the results, and write them to the file given by --output."""
     print(json.dumps(report, indent=1))
     if given.output:
         given.output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

@@ -1,10 +1,9 @@
-"""How far one command walks through vidkin: modules that it imports, files and functions that run code.
+"""Code coverage of a single command: modules imported, and files and functions that run.
 
     python research/benchmarks/walk.py [--list] search clip.mp4 -i library.vidkin
 
-Runs the command in this process; what it prints comes first. Code that runs while a module is imported is not
-counted, nor what other processes run. ``--list`` also prints the files. ``PYTHONPATH=OTHER/src`` counts another
-version.
+Runs the command in this process, whose output comes first. Code that runs during the import of a module and code in
+other processes is not counted. ``--list`` also prints the files. ``PYTHONPATH=OTHER/src`` measures another version.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any
 
 
 class Walk:
-    """Counts calls of functions below a folder, except those made while a module is imported.
+    """Counts function calls below a folder, except those during the import of a module.
 
     Attributes:
         functions: File and qualified name of each function that ran.
@@ -54,7 +53,7 @@ def main() -> None:
         sys.exit(__doc__)
     specification = find_spec("vidkin")
     if specification is None or specification.origin is None:
-        sys.exit("vidkin must be installed, or its folder src in PYTHONPATH")
+        sys.exit("vidkin must be installed, or its src folder must be in PYTHONPATH")
     folder = Path(specification.origin).parent
     walk = Walk(folder)
     sys.argv = ["vidkin", *command]

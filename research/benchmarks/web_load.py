@@ -1,11 +1,11 @@
-"""How many requests a second `vidkin serve` answers, and how long the slowest of a hundred take, on loopback.
+"""Throughput and latency of `vidkin serve` on the loopback interface.
 
     python research/benchmarks/web_load.py [--videos 10000] [--requests 300] [--output research/results/web.md]
 
-An index of synthetic records stands for a large collection, and one real video for pictures and bytes. The style sheet
-needs no index: the rows beside it say what the index costs. The last row is the library while other connections are
-stuck: uploads that never send a byte and downloads that nobody reads. A second table has the pages for one client
-alone, and the slowest of all its requests, which should take 300 ms at most.
+An index of synthetic records simulates a large collection; thumbnails and file content come from one real video. The
+style sheet requires no index: comparing the other rows with it shows the cost of the index. The last row is the library
+while other connections are stuck: uploads that never send a byte, and downloads that are never read. A second table has
+the latencies of the pages for a single client, including the maximum, which should be at most 300 ms.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from vidkin.rendering.machine import describe_machine
 _STUCK = 16
 _AT_A_TIME = 8
 _TURNS = 5
-# Milliseconds that no page should take for one client alone, and the pages that a person opens.
+# Latency limit of a page for a single client in milliseconds, and the pages measured.
 _MOST_ALONE = 300
 _PAGES = {
     "library": "/",
@@ -68,7 +68,7 @@ def main() -> None:
         with Index.open(index) as collection:
             collection.add(video, executor=SerialExecutor(collection.worker_spec))
             number = next(record.id for record in collection.videos() if record.path == str(video))
-        with served(index) as port:
+        with start_server(index) as port:
             rows = measure(port, number, options.requests)
             alone = measure_alone(port, number, options.requests)
     text = page(rows, alone, options.videos)
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def measure(port: int, number: int, count: int) -> list[tuple[str, float, float, float]]:
-    """What was asked for, requests a second, median and 99th percentile in milliseconds."""
+    """Return request, requests per second, and median and 99th percentile latency in milliseconds."""
     asked = {
         "style sheet": "/static/base.css",
         "library page, the first 60": "/",
@@ -87,7 +87,7 @@ def measure(port: int, number: int, count: int) -> list[tuple[str, float, float,
         "thumbnail, made before": f"/videos/{number}/thumbnail",
         "64 kB of a video": f"/videos/{number}/file",
     }
-    # In turns, so that whatever else the machine does slows all of them.
+    # Interleaved, so that load on the machine affects all alike.
     times: dict[str, list[float]] = {name: [] for name in asked}
     for _ in range(_TURNS):
         for name, address in asked.items():
@@ -104,7 +104,7 @@ def measure(port: int, number: int, count: int) -> list[tuple[str, float, float,
 
 
 def measure_alone(port: int, number: int, count: int) -> list[tuple[str, float, float]]:
-    """Of each page for one client alone: its name, median and longest milliseconds."""
+    """Return name, median and maximum milliseconds of each page, for a single client."""
     times: dict[str, list[float]] = {name: [] for name in _PAGES}
     for _ in range(_TURNS):
         for name, address in _PAGES.items():
@@ -113,7 +113,7 @@ def measure_alone(port: int, number: int, count: int) -> list[tuple[str, float, 
 
 
 def load(port: int, address: str, count: int, clients: int = _AT_A_TIME) -> list[float]:
-    """Milliseconds of each request, of clients that keep their connections."""
+    """Milliseconds of each request, for clients with persistent connections."""
     headers = {"Range": "bytes=0-65535"}
 
     def ask(_: int) -> float:
@@ -133,7 +133,7 @@ def load(port: int, address: str, count: int, clients: int = _AT_A_TIME) -> list
 
 @contextmanager
 def stuck(port: int, number: int) -> Iterator[None]:
-    """Connections that upload nothing, and connections that read nothing of what they asked for."""
+    """Open connections that upload nothing, and connections that read nothing of the response."""
     sockets = []
     lines = (
         b"POST /api/uploads?name=a.mp4 HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n",
@@ -151,8 +151,8 @@ def stuck(port: int, number: int) -> Iterator[None]:
 
 
 @contextmanager
-def served(index: Path) -> Iterator[int]:
-    """The port of a server of its own process."""
+def start_server(index: Path) -> Iterator[int]:
+    """Port of a server in a separate process."""
     command = [sys.executable, "-m", "vidkin", "serve", str(index), "--port", "0", "--no-token"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -161,7 +161,7 @@ def served(index: Path) -> Iterator[int]:
 
 
 def page(rows: list[tuple[str, float, float, float]], alone: list[tuple[str, float, float]], videos: int) -> str:
-    """The results as Markdown."""
+    """Format the results as Markdown."""
     pages = [f"| {name} | {median:.1f} | {longest:.1f} |" for name, median, longest in alone]
     slowest_page, _, most = max(alone, key=lambda row: row[2])
     lines = [f"| {name} | {rate:.0f} | {median:.1f} | {slowest:.1f} |" for name, rate, median, slowest in rows]

@@ -1,13 +1,13 @@
-"""Pictures of every page of `vidkin serve`, at three widths, light and dark, to be looked at.
+"""Screenshots of every page of `vidkin serve`, at three widths, light and dark, for visual inspection.
 
     python research/benchmarks/web_pictures.py INDEX [--experiments FOLDER] [--only library] [--widths 400] \
         [--schemes dark]
         [--docs docs/pictures]
 
-Takes an index of real videos whose duplicates were found, and a folder with at least one training; shots and both maps
-are computed if nobody did. The pages show where videos and trainings lie: make both in folders that anybody could have,
-such as /home/ada/Videos. Besides the pictures it prints what is wider than its screen. With --docs the light pictures
-at 1400 pixels are stored there, too, small enough for the documentation.
+Requires an index of real videos, with duplicates already found, and a folder with at least one training run; shots and
+both maps are computed if missing. The pages show the paths of videos and training runs, so put them into folders with
+neutral names, such as /home/ada/Videos. In addition to the screenshots, it prints pages that are wider than the screen.
+With --docs the light screenshots at 1400 pixels are also stored there, small enough for the documentation.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from tests.web.browser import new_page, open_browser, served
 WIDTHS = {1400: 900, 768: 1024, 400: 800}
 _SCHEMES = ("light", "dark")
 _QUALITY, _WIDTH_IN_DOCS = 70, 1000
-# Pages whose pictures the documents do not show.
+# Pages without screenshots in the documentation.
 _NOT_IN_DOCS = ("video",)
-# Milliseconds for what comes by itself: pictures, maps, comparisons.
+# Milliseconds to wait for content that loads by itself: images, maps, comparisons.
 _SETTLE, _PATIENCE = 800, 30_000
-# Posters are made when they are first asked for; a picture that is far below the screen is not.
+# Posters are generated on first request, and images far below the fold are not requested.
 _PICTURES_ARE_THERE = """() => [...document.images].every((image) =>
   (image.complete && image.naturalWidth) || !image.checkVisibility() ||
   image.getBoundingClientRect().top > innerHeight)"""
 
 
 def main() -> None:
-    """Make the pictures."""
+    """Take the screenshots."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("index", type=Path)
-    parser.add_argument("--experiments", type=Path, help="folder of trainings; without it their page is empty")
+    parser.add_argument("--experiments", type=Path, help="folder of training runs (without it, their page is empty)")
     parser.add_argument("--output", type=Path, default=Path("build/pages"))
-    parser.add_argument("--only", nargs="*", default=None, help="names of pages")
+    parser.add_argument("--only", nargs="*", default=None, help="names of the pages to capture")
     parser.add_argument("--widths", nargs="*", type=int, choices=tuple(WIDTHS), default=tuple(WIDTHS))
     parser.add_argument("--schemes", nargs="*", choices=_SCHEMES, default=_SCHEMES)
     parser.add_argument("--docs", type=Path)
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def prepare(browser: Browser, address: str) -> dict[str, Any]:
-    """Find the shots of one video and compute the map; a video with a copy, that copy, and one with shots."""
+    """Find the shots of a video and compute the map; return a video with a copy, that copy, and a video with shots."""
     with new_page(browser, seconds=600, refused="409") as page:
 
         def ask(path: str, body: dict[str, Any] | None = None) -> Any:
@@ -91,13 +91,13 @@ def prepare(browser: Browser, address: str) -> dict[str, Any]:
         known = ask("api/videos?shots=yes&limit=50")["videos"]
         found = {video["id"]: ask(f"api/videos/{video['id']}/shots")["cuts"] for video in known}
         film = max(found, key=lambda number: len(found[number]))
-        # Not at the beginning, which is black in many films.
+        # Not the beginning, which is black in many films.
         cut = found[film][len(found[film]) // 2]["time"] if found[film] else 0.0
         return {"first": first, "second": second, "film": film, "time": cut + 0.5}
 
 
 def pages(videos: dict[str, Any]) -> Iterator[tuple[str, str, Callable[[Page], None]]]:
-    """Name, address and what to do there of every page."""
+    """Yield name, address and action for every page."""
     first, second, film = videos["first"], videos["second"], videos["film"]
     yield "library", "", nothing
     yield "library-selected", "", select_some
@@ -117,11 +117,11 @@ def pages(videos: dict[str, Any]) -> Iterator[tuple[str, str, Callable[[Page], N
 
 
 def nothing(page: Page) -> None:
-    """The page as it opens."""
+    """Leave the page as it opens."""
 
 
 def wait_for(place: str) -> Callable[[Page], None]:
-    """Wait until something is there; the picture tells if it never comes."""
+    """Wait for an element; if it never appears, the screenshot shows that."""
 
     def act(page: Page) -> None:
         with suppress(NotThere):
@@ -131,7 +131,7 @@ def wait_for(place: str) -> Callable[[Page], None]:
 
 
 def play_a_match(page: Page) -> None:
-    """The best match beside the query."""
+    """Play the best match next to the query."""
     wait_for(".match")(page)
     page.locator(".match button.picture").first.click()
     wait_for("#target video")(page)
@@ -139,7 +139,7 @@ def play_a_match(page: Page) -> None:
 
 
 def choose_runs(page: Page) -> None:
-    """Two trainings side by side, if there are two."""
+    """Compare two training runs, if there are two."""
     wait_for("#runs input")(page)
     for box in page.locator("#runs input").all()[:2]:
         box.check()
@@ -147,14 +147,14 @@ def choose_runs(page: Page) -> None:
 
 
 def select_some(page: Page) -> None:
-    """Three videos of the library, and its further filters."""
+    """Select three videos of the library and open its other filters."""
     page.get_by_text("More filters").click()
     for number in range(3):
         page.locator("[data-pick]").nth(number).check()
 
 
 def take(browser: Browser, address: str, act: Callable[[Page], None], size: tuple[int, int], scheme: str) -> bytes:
-    """One picture, two screens high."""
+    """Take a screenshot two screens high."""
     with new_page(browser, width=size[0], height=size[1], scheme=scheme, refused="Failed to load") as page:
         page.goto(address)
         act(page)
@@ -171,7 +171,7 @@ def take(browser: Browser, address: str, act: Callable[[Page], None], size: tupl
 
 
 def store_small(picture: bytes, path: Path) -> None:
-    """For the documentation."""
+    """Save a reduced version for the documentation."""
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     image.thumbnail((_WIDTH_IN_DOCS, 10_000))
     image.save(path, quality=_QUALITY, method=6)

@@ -1,4 +1,4 @@
-"""Small stand-ins for the recordings and the edited videos that the comparisons of shots run on."""
+"""Small synthetic replacements for the recordings and edited videos used to compare shot detectors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["_ordinary_scheduling", "_quiet_threads", "clips", "edited", "shared_
 
 @pytest.fixture(scope="package")
 def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Recordings of a colored room in which a white bar appears while something happens."""
+    """Recordings of a colored room in which a white bar is visible during an event."""
     folder = tmp_path_factory.mktemp("clips")
     random = np.random.default_rng(0)
     for name, seconds in LENGTHS.items():
@@ -36,7 +36,7 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package")
 def edited(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``two.mp4`` with one hard cut, at frame 30, and ``one.mp4``, a single shot; labelled."""
+    """``two.mp4`` with one hard cut, at frame 30, and ``one.mp4``, a single shot; labeled."""
     folder = tmp_path_factory.mktemp("edited")
     encode(folder / "two.mp4", [*pan("coffee", 30), *pan("rocket", 30)], rate=25)
     encode(folder / "one.mp4", pan("chelsea", 30), rate=25)

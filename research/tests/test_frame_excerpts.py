@@ -1,4 +1,4 @@
-"""Excerpts of whole frames: places, splits, and that each shows exactly its frames."""
+"""Excerpts of full frames: positions, splits, and exact frames."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vidkin_research.frame_excerpts import make_frame_excerpts
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> LabelledSet:
-    """One video of 24 frames, of which frame k is gray 10 k, and one of 4 frames."""
+    """A video of 24 frames, in which frame k has gray value 10 k, and one of 4 frames."""
     folder = tmp_path_factory.mktemp("excerpts")
     items = []
     for name, count in (("long", 24), ("short", 4)):
@@ -30,7 +30,7 @@ def test_every_excerpt_shows_its_consecutive_frames(collection: LabelledSet) -> 
         np.testing.assert_allclose(gray, 10 * np.arange(start, start + 10), atol=3)
 
 
-def test_excerpts_keep_label_group_and_split_and_short_videos_stay_whole(collection: LabelledSet) -> None:
+def test_excerpts_keep_label_group_and_split_and_short_videos_are_unchanged(collection: LabelledSet) -> None:
     excerpts = make_frame_excerpts(collection, count=3, frames=10)
     assert [item.subcategory for item in excerpts.items] == ["long"] * 3 + ["short"]
     assert {(item.group, item.split) for item in excerpts.items} == {("long", "train"), ("short", "train")}
@@ -41,7 +41,7 @@ def test_excerpts_are_not_repeated_in_short_videos(collection: LabelledSet) -> N
     assert len(make_frame_excerpts(collection, count=3, frames=23)) == 2 + 1
 
 
-def test_excerpts_require_videos_and_at_least_two_a_video(collection: LabelledSet) -> None:
+def test_excerpts_require_videos_and_at_least_two_per_video(collection: LabelledSet) -> None:
     with pytest.raises(InvalidArgumentError, match="count must be at least 2, got 1"):
         make_frame_excerpts(collection, count=1, frames=10)
     pictures = LabelledSet("pictures", "image", collection.items)

@@ -1,4 +1,4 @@
-"""Features of a frozen network are made once for each video, and every run gets a fresh head."""
+"""Features of a frozen network are computed once per video, and every run gets a new head."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def test_every_frame_has_features(video: Path, tmp_path: Path) -> None:
     assert features.shape == (12, heads.model(0).backbone.dimension)
     assert features.dtype == np.float32
     assert np.isfinite(features).all()
-    # Neighboring frames of a flight are similar, and not the same.
+    # Adjacent frames of a moving camera are similar but not equal.
     assert 0 < np.abs(features[0] - features[1]).mean() < np.abs(features[0] - features[11]).mean()
 
 
 def test_stored_features_do_not_depend_on_the_file_name(video: Path, tmp_path: Path) -> None:
     (first,) = store(tmp_path / "store").features([video])
     (stored,) = (tmp_path / "store").iterdir()
-    # Proof that the file is read and not made again.
+    # Verifies that the file is read and not rewritten.
     np.save(stored, first + 1, allow_pickle=False)
     copy = shutil.copy(video, tmp_path / "renamed.mp4")
     heads = store(tmp_path / "store")

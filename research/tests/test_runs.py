@@ -1,4 +1,4 @@
-"""Stored results: reused where they fit, never mixed, and refused where they cannot be written."""
+"""Saved results: reused if valid, never mixed, and rejected if they cannot be written."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_name_depends_on_settings() -> None:
     one, other = run_path(Path("r"), ("quadlet", 0)), run_path(Path("r"), ["quadlet", 1])
     assert one != other
     assert one == run_path(Path("r"), ["quadlet", 0])
-    # Names that runs are stored under since 0.1: a change would repeat an afternoon of training.
+    # Names of runs saved since version 0.1: changing them would repeat an afternoon of training.
     assert one.name == "99b8ab6407dfa0da3626.json"
 
 
-def test_figures_are_json(tmp_path: Path) -> None:
+def test_results_are_json(tmp_path: Path) -> None:
     report = Report(
         what="cuts", machine="m", settings={"steps": 3}, minutes=0.5, summary=[{"f1": float("nan")}], runs=[]
     )
@@ -53,7 +53,7 @@ def test_figures_are_json(tmp_path: Path) -> None:
     }
 
 
-def test_figures_are_rounded(tmp_path: Path) -> None:
+def test_results_are_rounded(tmp_path: Path) -> None:
     row = {"f1": 2 / 3, "right, false, missed": [1234567, 0, 1]}
     report = Report(what="cuts", machine="m", settings={}, minutes=61.23456789, summary=[], runs=[row] * 3)
     write_figures(report, tmp_path / "figures.json")

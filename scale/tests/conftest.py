@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes on this machine's loopback, a server of object storage, and what tests of vidkin use."""
+"""A Ray cluster of two nodes on the loopback interface, an object storage server, and fixtures of vidkin."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ __all__ = [
     "_workers_in_this_process",
 ]
 
-# Not 127.0.0.1, which Ray takes for the machine's address in its network.
+# Not 127.0.0.1, which Ray replaces by the network address of the machine.
 LOOPBACK = {"node_ip_address": "127.0.0.2", "object_store_memory": 80 * 2**20}
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Any]:
-    """A head without processors, so that all work is on nodes that tests may remove; this process is connected."""
+    """A head without CPUs, so that all work is on nodes that tests may remove; this process is connected."""
     ray = import_ray()
     from ray.cluster_utils import Cluster
 
@@ -49,14 +49,14 @@ def cluster() -> Iterator[Any]:
     cluster.shutdown()
     del cluster
     with warnings.catch_warnings():
-        # Ray does not wait for all of the processes that it ends.
+        # Ray does not wait for all processes that it terminates.
         warnings.simplefilter("ignore", ResourceWarning)
         gc.collect()
 
 
 @pytest.fixture
 def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
-    """A server with the bucket "bucket", which the environment names."""
+    """A server with the bucket "bucket", configured through environment variables."""
     with serve_s3("bucket") as server:
         for name, value in server.environment().items():
             monkeypatch.setenv(name, value)

@@ -1,4 +1,4 @@
-"""A writer to an index on object storage, to be killed; run as a process by test_object_storage.py."""
+"""A process that writes to an index on object storage until test_object_storage.py kills it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small server that speaks the part of S3 that an index needs, conditional writes included; files are in memory."""
+"""A small in-memory server for the subset of S3 that an index requires, including conditional writes."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _XML = '<?xml version="1.0" encoding="UTF-8"?>'
 
 @dataclass
 class S3Server:
-    """The state of the server.
+    """State of the server.
 
     Attributes:
-        url: Where it listens.
+        url: Address of the server.
         files: Content by "bucket/key".
-        times: Time of the last change of each.
-        buckets: Names.
-        counts: Requests by what they do: GET, HEAD, PUT, LIST, DELETE.
+        times: Time of the last change of each file.
+        buckets: Names of the buckets.
+        counts: Requests by kind: GET, HEAD, PUT, LIST, DELETE.
         sent: Bytes of content sent to clients.
-        answers_to_lose: Of so many PUTs the client is told that they failed.
-        on_request: Called with (what, "bucket/key") before each request; may wait.
+        answers_to_lose: Number of successful PUTs to report as failed.
+        on_request: Called with (kind, "bucket/key") before each request; may block.
     """
 
     url: str = ""
@@ -48,7 +48,7 @@ class S3Server:
     lock: threading.RLock = field(default_factory=threading.RLock)
 
     def environment(self) -> dict[str, str]:
-        """The variables with which a client finds it."""
+        """Environment variables for clients of the server."""
         return {
             "AWS_ACCESS_KEY_ID": ACCESS_KEY,
             "AWS_SECRET_ACCESS_KEY": SECRET_KEY,
@@ -57,12 +57,12 @@ class S3Server:
         }
 
     def reset_counts(self) -> None:
-        """Begin to count anew."""
+        """Reset the request counts."""
         self.counts.clear()
         self.sent = 0
 
     def put(self, name: str, content: bytes, if_match: str | None, if_none_match: str | None) -> int:
-        """Write a file under the conditions of the headers; the HTTP status."""
+        """Write a file if the conditions of the headers hold; return the HTTP status."""
         with self.lock:
             before = self.files.get(name)
             if if_none_match == "*" and before is not None:
@@ -78,7 +78,7 @@ class S3Server:
 
 @contextmanager
 def serve_s3(*buckets: str) -> Iterator[S3Server]:
-    """Run the server in a thread; these buckets exist."""
+    """Run the server in a thread, with these buckets."""
     state = S3Server(buckets=set(buckets))
 
     class Handler(_Handler):
@@ -89,7 +89,7 @@ def serve_s3(*buckets: str) -> Iterator[S3Server]:
         request_queue_size = 128
 
         def handle_error(self, request: object, client_address: object) -> None:
-            pass  # clients that are killed break their connections
+            pass  # killed clients break their connections
 
     with Server(("127.0.0.1", 0), Handler) as server:
         state.url = f"http://127.0.0.1:{server.server_port}"
@@ -168,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
         return "list-type" in urllib.parse.urlsplit(self.path).query
 
     def _begin(self, what: str) -> tuple[str | None, dict[str, str]]:
-        """Name of what is asked for, and the query; None if it was refused."""
+        """Parse the requested name and the query; None if the request was refused."""
         state = self.server_state
         address = urllib.parse.urlsplit(self.path)
         query = dict(urllib.parse.parse_qsl(address.query, keep_blank_values=True))

@@ -1,4 +1,4 @@
-"""Addresses of clusters, and clusters that are not there."""
+"""Addresses of clusters, and clusters that cannot be reached."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def test_invalid_cluster_addresses_are_rejected_before_work_starts(address: str)
         RayExecutor(PLAIN, address=address)
 
 
-def test_workers_must_be_positive() -> None:
+def test_number_of_workers_must_be_positive() -> None:
     with pytest.raises(InvalidArgumentError, match="workers must be at least 1, got 0"):
         RayExecutor(PLAIN, workers=0)
 
 
 def test_address_without_a_cluster_is_rejected_immediately() -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # nobody listens
+        taken.bind(("127.0.0.1", 0))  # no listener
         port = taken.getsockname()[1]
         began = time.monotonic()
         with (
@@ -51,7 +51,7 @@ def test_address_without_a_cluster_is_rejected_immediately() -> None:
     ("greeting", "cause"),
     [(b"", "no Ray cluster answers there"), (b"SSH-2.0-OpenSSH_9.9\r\n", "another program answers there")],
 )
-def test_connecting_to_a_program_that_is_not_ray_names_the_cause(
+def test_connecting_to_a_program_other_than_ray_names_the_cause(
     greeting: bytes, cause: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "_ANSWER_TIMEOUT", 0.5)
@@ -71,5 +71,5 @@ def test_connecting_to_a_program_that_is_not_ray_names_the_cause(
         thread.join()
 
 
-def test_no_files_open_no_connection() -> None:
+def test_no_connection_is_opened_without_files() -> None:
     assert list(RayExecutor(PLAIN, address="127.0.0.1:9").run([])) == []

@@ -1,4 +1,4 @@
-"""What a Ray worker does, without Ray."""
+"""The work of a Ray worker, without Ray."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def describer(spec: WorkerSpec) -> Describer:
     return worker
 
 
-def test_describer_yields_the_events_of_one_process_and_signs_of_life(tmp_path: Path) -> None:
+def test_describer_yields_the_events_of_a_process_and_heartbeats(tmp_path: Path) -> None:
     path = video(tmp_path / "a.mp4")
     batches = list(describer(PLAIN).describe(str(path), path.stat().st_size))
     messages = [message for batch in batches for message in batch]

@@ -1,4 +1,4 @@
-"""Files described on a Ray cluster of two nodes, on this machine's loopback."""
+"""Describing files on a Ray cluster of two nodes, on the loopback interface."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_killed_worker_loses_no_file(cluster: Any, tmp_path: Path) -> None:
 
 
 class Slow(Plain):
-    """Plain, a third of a second for each batch; notes which processes describe."""
+    """An extractor that takes a third of a second per batch and records which processes use it."""
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
@@ -110,12 +110,12 @@ def test_hang_makes_the_file_unreadable_and_kills_its_worker(cluster: Any, tmp_p
     (event,) = outcomes_of(RayExecutor(FATAL, workers=1, hang_timeout=0.5).run([hanging])).values()
     assert isinstance(event, Unreadable)
     assert event.temporary
-    # Before its first sign of life the worker counts as decoding.
+    # Before its first heartbeat the worker counts as decoding.
     assert re.fullmatch(r"the extractor hung: no progress for 2\.5 s|the decoder hung: .* 0\.5 s", event.cause)
 
 
-def test_machines_may_leave_and_join(cluster: Any, tmp_path: Path) -> None:
-    """The node that reads a file is killed; the file is read by another one, which joined meanwhile."""
+def test_machines_can_leave_and_join(cluster: Any, tmp_path: Path) -> None:
+    """The node that reads a file is killed; another one that joined in the meantime reads the file."""
     paths = [str(video(tmp_path / f"{seed}.mp4", seed=seed)) for seed in range(3)]
     spec = WorkerSpec(str(tmp_path), open_extractor=open_slow)
     events: list[Event] = []
@@ -130,7 +130,7 @@ def test_machines_may_leave_and_join(cluster: Any, tmp_path: Path) -> None:
 
 
 def test_workers_block_while_events_are_unread(cluster: Any, tmp_path: Path) -> None:
-    """A worker gets its next video when the features of the last one were read here, so it holds those of one."""
+    """A worker gets its next video when the features of the last one have been read, so it holds those of one."""
     spec = WorkerSpec(str(tmp_path), open_extractor=open_counting)
     paths = [str(video(tmp_path / f"{seed}.mp4", frames=800, seed=seed)) for seed in range(3)]
     run = RayExecutor(spec, workers=1).run(paths)
@@ -146,7 +146,7 @@ def test_workers_block_while_events_are_unread(cluster: Any, tmp_path: Path) -> 
 
 
 class Counting(Plain):
-    """Plain; the size of a file says how many frames were described."""
+    """An extractor that stores the number of frames described as the size of a file."""
 
     def __init__(self, folder: str) -> None:
         self._count = Path(folder) / "count"
@@ -179,7 +179,7 @@ def test_extractor_that_cannot_be_opened_reports_the_cause(cluster: Any, videos:
         list(RayExecutor(WorkerSpec("nonsense"), workers=1).run(videos))
 
 
-def test_workers_that_die_during_startup_end_the_run(
+def test_workers_that_die_during_startup_abort_the_run(
     cluster: Any, videos: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MAX_RESTARTS", 1)
@@ -192,7 +192,7 @@ def _open_in_a_way_that_kills(name: str, **_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_machine_with_a_different_version_is_refused(
+def test_machine_with_a_different_version_is_rejected(
     cluster: Any, videos: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "__version__", "0.0.0")
@@ -200,7 +200,7 @@ def test_machine_with_a_different_version_is_refused(
         list(RayExecutor(PLAIN, workers=1).run(videos))
 
 
-def test_closing_early_ends_the_workers(cluster: Any, tmp_path: Path) -> None:
+def test_closing_early_terminates_the_workers(cluster: Any, tmp_path: Path) -> None:
     path = str(video(tmp_path / "0.mp4", frames=100))
     run = RayExecutor(WorkerSpec(str(tmp_path), open_extractor=open_slow), workers=1).run([path])
     while not isinstance(next(run), Advanced):
@@ -213,7 +213,7 @@ def test_closing_early_ends_the_workers(cluster: Any, tmp_path: Path) -> None:
         time.sleep(0.05)
 
 
-def test_cause_of_a_worker_death_is_one_sentence() -> None:
+def test_cause_of_a_worker_death_is_a_single_sentence() -> None:
     report = (
         "The actor died unexpectedly before finishing this task.\n\tclass_name: Describer\n\tpid: 12\n"
         "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: "

@@ -1,4 +1,4 @@
-"""A writer that lost its right without noticing changes nothing any more."""
+"""A writer that has lost its lock without noticing cannot change anything."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_writes_of_a_writer_without_its_lock_fail(name: str, s3: S3Server) -> No
         zombie = LanceStore(slow, keep_versions=timedelta(0))
         for number in range(3):
             zombie.append_many([entry(number)])
-        # It is held up, and another writer takes over; both believe that they may write.
+        # It is delayed, and another writer takes over; both believe that they hold the lock.
         expire(s3)
         with quick.exclusive(0):
             store = LanceStore(quick)
@@ -44,7 +44,7 @@ def test_writes_of_a_writer_without_its_lock_fail(name: str, s3: S3Server) -> No
                 ZOMBIE_WRITES[name](zombie)
             store.append_many([entry(3), entry(4)])
             store.remove([store.videos()[2].id])
-            # What it wrote before its commit failed is not in the way.
+            # Files it wrote before its commit failed do no harm.
             store.recover()
             check_without_remains(store)
     assert [record.size for record in LanceStore(open_place(INDEX)).videos()] == [0, 1, 3, 4]
@@ -63,7 +63,7 @@ def test_ids_of_a_writer_without_its_lock_are_not_reused(s3: S3Server) -> None:
             store.recover()
             (added,) = store.append_many([entry(1)])
             assert added.id > last.id + 1000
-            # A request of the zombie was on its way since before it lost its right.
+            # A request of the fenced writer was already on its way when it lost its lock.
             features = entry(9).features
             assert features is not None
             s3_files = LanceStore(open_place(INDEX))._features
@@ -74,7 +74,7 @@ def test_ids_of_a_writer_without_its_lock_are_not_reused(s3: S3Server) -> None:
 
 
 def test_late_fence_undoes_nothing(s3: S3Server) -> None:
-    """One who took over, and was then held up itself before it fenced the tables."""
+    """A writer takes over, but is delayed before it fences the tables."""
     slow = open_place(INDEX)
     with slow.exclusive(0):
         store = LanceStore(slow)

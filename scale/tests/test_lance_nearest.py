@@ -1,4 +1,4 @@
-"""Building the approximate index of windows, and what it finds then."""
+"""Building the approximate index of windows, and its search results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fill(store: LanceStore, vectors: NDArray[np.float32], name: str) -> None:
 
 
 def in_the_index(store: LanceStore) -> tuple[int, int]:
-    """Windows that are in the index, and others."""
+    """Number of windows in the index and outside of it."""
     stats = store._windows.dataset.stats.index_stats(INDEX_NAME)
     return int(stats["num_indexed_rows"]), int(stats["num_unindexed_rows"])
 
@@ -45,7 +45,7 @@ def test_vectors_are_assigned_to_a_nearby_partition() -> None:
     distances = squares - 2 * vectors @ partitions.centroids.T + 1
     found = partitions.of(vectors)
     assert (found == distances.argmin(axis=1)).mean() > 0.9
-    # The others are hardly farther from theirs.
+    # The others are hardly farther from their partition.
     assert (distances[np.arange(len(vectors)), found] - distances.min(axis=1)).mean() < 0.01
 
 
@@ -54,7 +54,7 @@ def test_partitions_never_outnumber_sample_vectors() -> None:
 
 
 def test_nearly_equal_windows_are_partitioned(store: LanceStore) -> None:
-    # As of a camera that looks at a wall: k-means alone finds too few clusters and gives up.
+    # As from a camera facing a wall: k-means alone finds too few clusters and fails.
     draw = np.random.default_rng(0)
     vectors = np.tile(np.ones((1, 16), np.float32) / 4, (2000, 1))
     assert len(Partitions.of_sample(vectors, 300).centroids) == 1
@@ -68,8 +68,8 @@ def test_nearly_equal_windows_are_partitioned(store: LanceStore) -> None:
     assert np.allclose(store.nearest(vectors[:1], 10).scores, 1.0, atol=0.01)
 
 
-@pytest.mark.parametrize("dimension", [32, 12])  # 12: no codes, as eight dimensions make a byte
-def test_approximate_index_finds_what_exact_search_finds(store: LanceStore, dimension: int) -> None:
+@pytest.mark.parametrize("dimension", [32, 12])  # 12: no codes, since they pack eight dimensions into a byte
+def test_approximate_index_gives_the_results_of_exact_search(store: LanceStore, dimension: int) -> None:
     fill(store, clusters(4000, dimension), "a")
     queries = clusters(30, dimension, seed=5)
     exact = store.nearest(queries, 20)
@@ -85,7 +85,7 @@ def test_approximate_index_finds_what_exact_search_finds(store: LanceStore, dime
 
 @pytest.mark.parametrize("added", [100, 1000])
 def test_added_windows_are_indexed_by_the_next_optimization(store: LanceStore, added: int) -> None:
-    # A few are added to the index, many make a new one.
+    # A few are added to the index; many cause a rebuild.
     fill(store, clusters(4000, 32), "a")
     store.optimize()
     new = clusters(added, 32, seed=7)

@@ -1,4 +1,4 @@
-"""Records as rows of tables, and back."""
+"""Conversion between records and table rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_record_round_trip(record: VideoRecord) -> None:
     assert records_from_rows(record_rows([record, record])) == [record, record]
 
 
-def test_cause_with_an_invalid_file_name_is_written() -> None:
+def test_error_message_with_an_invalid_file_name_is_written() -> None:
     cause = f"cannot read {os.fsdecode(bytes([0x62, 0xFF]))}"
     broken = VideoRecord(path="/a.mp4", size=1, mtime_ns=2, content_hash="", status="broken", cause=cause)
     assert records_from_rows(record_rows([broken]))[0].cause == "cannot read b�"

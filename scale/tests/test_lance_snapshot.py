@@ -1,4 +1,4 @@
-"""The copy of the tables: it answers as the tables do, and nothing is read from it once they have changed."""
+"""The snapshot of the tables: it gives the same results, and is ignored once the tables have changed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def is_open(store: LanceStore) -> bool:
 
 
 def answers(store: VectorStore) -> tuple[object, ...]:
-    """What a store says about all of its videos."""
+    """Read everything that a store has about its videos."""
     nearest = store.nearest(QUERY, 3)
     columns = [nearest.video_ids, nearest.windows, nearest.scores]
     for video in store.videos():
@@ -132,7 +132,7 @@ def test_damaged_snapshot_is_ignored(folder: Path, damage: Callable[[Path], obje
     assert answers(store) == expected
 
 
-def test_tables_changed_externally_are_read(folder: Path) -> None:
+def test_changed_tables_are_read_instead_of_the_snapshot(folder: Path) -> None:
     (data, *_) = (folder / "windows.lance" / "data").iterdir()
     status = data.stat()
     os.utime(data, ns=(status.st_atime_ns, status.st_mtime_ns + 1))

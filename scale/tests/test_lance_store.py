@@ -1,4 +1,4 @@
-"""What only a store of Lance tables can do; the contract of all stores holds for it as well."""
+"""Features specific to the Lance store; it is also tested by the contract of all stores."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_feature_files_are_readable_by_other_accounts(lance: Callable[..., Lance
     assert int(path.stem) == a.id
     content = load_file(path)
     assert sorted(content) == ["baseline", "information", "timestamps", "values"]
-    assert content["values"].shape == (3, 2, 4)  # no axis for the views, as there is only one
+    assert content["values"].shape == (3, 2, 4)  # no axis for views, since there is only one
     assert np.array_equal(content["values"], store.read(a.id).whole)
 
 
@@ -145,7 +145,7 @@ def test_approximate_index_agrees_with_exact_search(lance: Callable[..., LanceSt
     exact = store.nearest(queries, 10)
     store.optimize()
     assert store._window_search().is_indexed
-    # Codes are some thousandths off, so which of two nearly equal windows is the tenth may differ.
+    # Codes have errors of some thousandths, so with two nearly equal windows either can be the tenth.
     close = store.nearest(queries, 15)
     hits = [len(set(zip(*a, strict=True)) & set(zip(*b, strict=True))) for a, b in _pairs(exact, close)]
     assert sum(hits) / 200 > 0.95
@@ -164,7 +164,7 @@ def test_approximate_index_agrees_with_exact_search(lance: Callable[..., LanceSt
 
 @pytest.mark.parametrize("since", ["nothing", "added", "added and indexed"])
 def test_approximate_index_returns_exact_cosines_after_additions(lance: Callable[..., LanceStore], since: str) -> None:
-    # Lance's distances are twice as large where all rows are indexed as where some are not.
+    # Lance's distances are twice as large if all rows are indexed as if some are not.
     generator = np.random.default_rng(3)
     vectors = units(generator.standard_normal((3000, 32), np.float32))
     entries = [entry(f"/{n}.mp4", frames=1, vectors=part) for n, part in enumerate(np.split(vectors, 60))]
@@ -187,7 +187,7 @@ def test_approximate_index_returns_exact_cosines_after_additions(lance: Callable
 def test_codes_that_do_not_estimate_cosines_only_select_candidates(
     lance: Callable[..., LanceStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vidkin_scale.lance_nearest._CODE_ERROR", 1e-6)  # no code is so near
+    monkeypatch.setattr("vidkin_scale.lance_nearest._CODE_ERROR", 1e-6)  # no code is this close
     generator = np.random.default_rng(0)
     vectors = units(generator.standard_normal((1500, 32), np.float32))
     store = lance(exact_below=1000)
@@ -213,7 +213,7 @@ def test_one_of_four_shards_returns_half_of_the_requested_windows(lance: Callabl
     close = store.nearest(queries, 100)
     assert close.video_ids.shape == (5, 100)
     assert (close.video_ids[:, 50:] == NO_WINDOW).all()
-    # Of the best quarter, which is what a shard has of all that is wanted, at most one in twenty is missed.
+    # Of the best quarter, which is a shard's proportion of the windows requested, at most one in twenty is missed.
     pairs = [(set(list(zip(*a, strict=True))[:25]), set(zip(*b, strict=True))) for a, b in _pairs(exact, close)]
     assert sum(len(best & found) for best, found in pairs) / 125 > 0.95
 

@@ -1,4 +1,4 @@
-"""The right to write to an index on object storage."""
+"""The write lease of an index on object storage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEASE = "bucket/index/writer.json"
 
 
 def expire(server: S3Server) -> None:
-    """Let the storage say that the lease was renewed a minute earlier."""
+    """Backdate the last renewal of the lease by a minute."""
     server.times[LEASE] -= 60
 
 
@@ -27,7 +27,7 @@ def note(server: S3Server) -> dict[str, object]:
     return content
 
 
-def test_second_writer_is_refused_and_the_first_named(s3: S3Server) -> None:
+def test_second_writer_is_rejected_and_the_first_named(s3: S3Server) -> None:
     with (
         open_place(INDEX).exclusive(),
         pytest.raises(
@@ -66,7 +66,7 @@ def test_writer_can_wait_for_the_lock(s3: S3Server) -> None:
 
 
 def test_only_one_of_many_writers_gets_the_lease(s3: S3Server) -> None:
-    """All of them find it free before the first takes it."""
+    """All of them see that it is free before the first acquires it."""
     barrier, inside, refused = threading.Barrier(8, timeout=30), [], []
     s3.on_request = lambda what, name: (what == "PUT" and name == LEASE and barrier.wait(), None)[1]
 
@@ -99,7 +99,7 @@ def test_expired_lease_is_taken_over_and_its_holder_cannot_write(s3: S3Server) -
         quick = open_place(INDEX)
         with quick.exclusive(0):
             assert quick.needs_fence()
-            slow.check_writer()  # by its own clock it has time
+            slow.check_writer()  # by its own clock it still holds the lease
             with pytest.raises(CollectionLockedError, match=r"the right to write was lost, .* 30 s; finished work"):
                 slow.check_writer(ask=True)
             with pytest.raises(CollectionLockedError):
@@ -108,7 +108,7 @@ def test_expired_lease_is_taken_over_and_its_holder_cannot_write(s3: S3Server) -
                 slow.delete(["a"])
             quick.check_writer(ask=True)
         assert note(s3)["released"] is True
-    # What the slow one left behind does not undo that.
+    # Leftovers of the slow writer do not undo that.
     assert note(s3)["released"] is True
     assert slow.read("a") == b"one"
 
@@ -129,7 +129,7 @@ def test_needed_fence_is_recorded_until_it_is_made(s3: S3Server) -> None:
         assert not place.needs_fence()
 
 
-def test_lease_is_renewed_while_the_writer_lives(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lease_is_renewed_while_the_writer_is_alive(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "SECONDS", 0.4)
     place = open_place(INDEX)
     with place.exclusive(0):
@@ -140,22 +140,22 @@ def test_lease_is_renewed_while_the_writer_lives(s3: S3Server, monkeypatch: pyte
         assert int(str(note(s3)["count"])) >= 5
 
 
-def test_lease_without_renewal_is_lost_by_the_holders_clock(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lease_without_renewal_expires_by_the_holders_clock(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "SECONDS", 0.3)
     place = open_place(INDEX)
     with place.exclusive(0):
-        s3.buckets.clear()  # the storage refuses everything
+        s3.buckets.clear()  # the storage rejects everything
         time.sleep(0.5)
         with pytest.raises(CollectionLockedError, match=r"could not be renewed for 0\.3 s"):
             place.write("a", b"one")
         s3.buckets.add("bucket")
-        # Nobody took it meanwhile, so it can be renewed.
+        # Nobody acquired it in the meantime, so it can be renewed.
         place.check_writer(ask=True)
         place.write("a", b"one")
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"pid": 1, "host": "x", "since": "2026"}'])
-def test_unreadable_lease_holds_for_the_default_duration(s3: S3Server, content: bytes) -> None:
+def test_unreadable_lease_has_the_default_duration(s3: S3Server, content: bytes) -> None:
     s3.put(LEASE, content, None, None)
     with pytest.raises(CollectionLockedError, match="by another process"), open_place(INDEX).exclusive():
         raise AssertionError("never reached")

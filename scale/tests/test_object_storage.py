@@ -1,4 +1,4 @@
-"""An index on object storage is the index that it would be in a folder."""
+"""An index on object storage is equal to the same index in a folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vidkin.errors import CollectionError, CollectionLockedError, CollectionNotF
 from vidkin.index import Index, SerialExecutor, open_place, repair
 from vidkin_scale.lance_store import LanceStore
 
-# Requests of a writer from its first to its last; it is killed at one of them.
+# Requests of a writer from its first to its last, at each of which it is killed once.
 REQUESTS = 280
 MOMENTS = random.Random(18)
 
@@ -45,7 +45,7 @@ def test_index_on_object_storage_gives_the_results_of_a_folder(videos: Path, tmp
     local = Index.open(tmp_path / "index", extractor="classical", create=True)
     remote = Index.open(INDEX, extractor="classical", create=True)
     assert add(local, videos) == add(remote, videos) == {"added": 3, "unchanged": 0, "broken": 0}
-    # Besides records and windows, what is stored is the same, byte for byte.
+    # Except for records and windows, the stored files are identical.
     own = ("writer", "videos", "windows-", "collection.json")
     for path in (tmp_path / "index").rglob("*"):
         name = path.relative_to(tmp_path / "index").as_posix()
@@ -122,7 +122,7 @@ def test_missing_bucket_or_index_and_foreign_folder_are_named(s3: S3Server, monk
     s3.put("bucket/index/notes.txt", b"mine", None, None)
     with pytest.raises(CollectionError, match=r"is not an index and is not empty \(it contains 'notes.txt'\)"):
         Index.open(INDEX, extractor="classical", create=True)
-    # Where the storage fails in the middle, that is not taken for damage.
+    # If the storage fails in between, the index is not considered damaged.
     store = LanceStore(open_place("s3://bucket/other"))
     store.append_many([entry(0)])
     s3.buckets.clear()
@@ -133,7 +133,7 @@ def test_missing_bucket_or_index_and_foreign_folder_are_named(s3: S3Server, monk
 
 
 def killed_at(request: int, s3: S3Server) -> None:
-    """Run a writer and end it with SIGKILL when it makes this request, which is not answered any more."""
+    """Run a writer and kill it with SIGKILL when it makes this request, which is not answered."""
     environment = {**os.environ, **s3.environment(), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", "scale.tests.killed_object_writer", INDEX]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as writer:
@@ -167,7 +167,7 @@ def check_resume(request: int, s3: S3Server) -> None:
 
 
 @pytest.mark.parametrize("request_number", [MOMENTS.randrange(1, REQUESTS) for _ in range(3)])
-def test_killed_at_any_moment(request_number: int, s3: S3Server) -> None:
+def test_index_survives_a_kill_at_any_moment(request_number: int, s3: S3Server) -> None:
     check_resume(request_number, s3)
 
 
@@ -205,7 +205,7 @@ def test_readers_see_complete_videos_during_writes(s3: S3Server) -> None:
     assert len(seen) > 1
 
 
-def test_second_simultaneous_writer_is_refused(videos: Path, s3: S3Server) -> None:
+def test_second_simultaneous_writer_is_rejected(videos: Path, s3: S3Server) -> None:
     index = Index.open(INDEX, extractor="classical", create=True)
     entered, leave = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""Commands on an index that is at an address instead of in a folder."""
+"""Commands on an index at an address instead of in a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An index on object storage can be looked at; a server of this machine stores it."""
+"""Pages of an index on object storage, stored by a local server."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_address_opens_object_storage(scheme: str, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("name", ["http://host/x", "s3://", "azure://x/y"])
-def test_other_addresses_are_refused(name: str) -> None:
+def test_other_addresses_are_rejected(name: str) -> None:
     accepted = "index must be a folder or gs://BUCKET/PREFIX or s3://BUCKET/PREFIX"
     with pytest.raises(InvalidArgumentError, match=f"^{accepted}, got {name}$"):
         open_place(name)
@@ -55,7 +55,7 @@ def test_lock_files_are_not_listed(place: Place) -> None:
 
 
 def test_requests_run_in_parallel(s3: S3Server) -> None:
-    """Sixteen requests are under way at a time: the barrier lets them pass only when they all are."""
+    """Sixteen requests run at a time: the barrier only opens when all of them have arrived."""
     place = open_place("s3://bucket/index")
     barrier = threading.Barrier(16, timeout=30)
     s3.on_request = lambda what, name: (what == "GET" and barrier.wait(), None)[1]

@@ -1,4 +1,4 @@
-"""The options that this package brings to commands of vidkin."""
+"""The options that this package adds to vidkin commands."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from vidkin_scale.options import RAY
 
 @pytest.fixture
 def videos(tmp_path: Path) -> Path:
-    """A folder that is read last of all, and so may be empty."""
+    """A folder that is read last, so it can be empty."""
     (tmp_path / "videos").mkdir()
     return tmp_path / "videos"
 
 
-def test_cluster_option_needs_a_reachable_address(videos: Path, tmp_path: Path) -> None:
+def test_cluster_option_requires_a_reachable_address(videos: Path, tmp_path: Path) -> None:
     words = ("index", videos, "--index", tmp_path / "new")
     outcome = run(*words, "--ray", "ray://head:10001", status=2)
     assert "a Ray address must be HOST:PORT, auto" in outcome.err
     assert "run vidkin on a machine in the cluster" in outcome.err
     run("index", videos, "--index", tmp_path / "new", status=3)
-    # Nobody listens at the port of the echo protocol.
+    # Nothing listens on the port of the echo protocol.
     clip = encode(tmp_path / "clip.mp4", pan("rocket", 5))
-    # A process of its own: this one may be connected to the cluster of other tests.
+    # In a separate process, since this one may be connected to the cluster of other tests.
     command = [sys.executable, "-m", "vidkin", "search", clip, *words[2:], "--ray", "127.0.0.1:7"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, "no Ray cluster answers there" in done.stderr) == (3, True), done

@@ -1,4 +1,4 @@
-"""Candidates scored by shards: the same matches as in one process, whatever happens to a shard."""
+"""Candidates scored by shards: the same matches as in one process, even if shards die."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from vidkin_scale.shards import ShardedStore
 
 @dataclass
 class Collection:
-    """An index of five videos, two of one scene, and one of these files."""
+    """An index of five videos, two of them of one scene, and one of these files."""
 
     index: Index
     clip: Path
@@ -88,7 +88,7 @@ def test_searches_on_a_cluster_equal_local_ones(cluster: Any, collection: Collec
     assert [Path(match.path).stem for match in here] == ["0", "longer"]
     with RayRanker(index.place, shards=2) as ranker, Index.open(index.place, read_only=True).on_cluster(ranker) as far:
         there = far.search(collection.clip, threshold=0.2)
-        # A shard that dies is started again, and reads again.
+        # A dead shard is restarted and reads its features again.
         os.kill(_pid_of(ranker), signal.SIGKILL)
         again = far.search(collection.clip, threshold=0.2)
     assert [match.path for match in there] == [match.path for match in here]
@@ -119,7 +119,7 @@ def test_shards_on_a_cluster_equal_local_ones_despite_a_dead_worker(
     killed: list[int] = []
     with Index.open(tmp_path / "c.vidkin", read_only=True) as index:
         index.on_cluster("ray")
-        # The features are read where the shards are, and nowhere else.
+        # Only the shards read the features.
         assert isinstance(index.store, ShardedStore)
         ranker = index._cluster
         assert isinstance(ranker, RayRanker)
@@ -148,7 +148,7 @@ def test_shards_on_a_cluster_equal_local_ones_despite_a_dead_worker(
 
 
 class OtherMachines:
-    """What a search uses of Ray, in this process: what is sent is copied, and a worker may die."""
+    """Implements the Ray calls of a search in this process: what is sent is copied, and workers may die."""
 
     def __init__(self) -> None:
         self.dying: list[int] = []
@@ -171,7 +171,7 @@ class OtherMachines:
         return answer()
 
     def wait(self, answers: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
-        return answers[-1:], answers[:-1]  # the last one first: results have another order than tasks
+        return answers[-1:], answers[:-1]  # the last one first, so that results are not in the order of tasks
 
     def cancel(self, answer: Any) -> None:
         raise AssertionError("nothing is left")
@@ -181,7 +181,7 @@ class OtherMachines:
 
 
 class OtherMachine:
-    """One worker. The shard whose number is among the dying dies over its next task."""
+    """A single worker. If its shard number is among the dying ones, it dies during its next task."""
 
     def __init__(self, machines: OtherMachines, shard: Shard) -> None:
         self.machines, self.shard, self.is_dead = machines, shard, False
@@ -210,13 +210,13 @@ class OtherMachine:
 def test_duplicate_search_is_distributed_and_survives_dead_workers(
     collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a cluster, but for what Ray does: all that is sent is copied there and back."""
+    """As on a cluster, but without Ray: everything sent is copied in both directions."""
     ray = pytest.importorskip("ray")
     machines = OtherMachines()
     monkeypatch.setattr(ranker_module, "connect", lambda address: nullcontext(machines))
-    monkeypatch.setattr(ray, "get", pickle.loads)  # what a worker takes the job from
+    monkeypatch.setattr(ray, "get", pickle.loads)  # the reference from which a worker takes the job
     with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True, store="shards:3") as index:
-        # Copies of every scene, so that every shard has work even after it was started again.
+        # Copies of every scene, so that every shard has work even after a restart.
         clips = [
             video(tmp_path / f"{seed} {frames}.mp4", seed=seed, frames=frames)
             for seed in range(4)
@@ -241,8 +241,8 @@ def test_duplicate_search_is_distributed_and_survives_dead_workers(
 def test_tasks_move_to_idle_shards_and_are_repeated_after_a_death() -> None:
     tasks = [Task("ask", (), home=home) for home in (0, 2, 4, 1, 6)]
     queue = _Queue([*tasks, Task("describe", (), about="/a.mp4")], 2)
-    assert [queue.take(1), queue.take(1)] == [3, 5]  # its own, then that of nobody
-    assert queue.take(1) == 4  # the last one of the other
+    assert [queue.take(1), queue.take(1)] == [3, 5]  # its own, then that of no shard
+    assert queue.take(1) == 4  # the last one of the other shard
     assert [queue.take(0), queue.take(0)] == [0, 1]
     queue.put_back(5, 1)
     assert [queue.take(0), queue.take(0)] == [2, 5]
@@ -264,15 +264,15 @@ def test_commands_on_a_cluster_give_local_results(cluster: Any, collection: Coll
     for words in (["search", clip], ["coverage", clip], ["duplicates", "--parts"], ["recurring"]):
         found = []
         for more in ([], ["--ray", "auto"]):
-            (collection.index.path / Comparisons.FILE).unlink(missing_ok=True)  # compared again, not remembered
+            (collection.index.path / Comparisons.FILE).unlink(missing_ok=True)  # compared again, ignoring saved results
             found.append(json.loads(run(*words, "-i", place, "-f", "json", *more).out))
         assert found[1] == found[0]
-    # Two files are compared in one process: there is nothing to share.
+    # Two files are compared in one process: there is nothing to distribute.
     assert "No such option: --ray" in run("match", clip, clip, "--ray", "auto", status=2).err
 
 
 def test_pages_on_a_cluster_give_local_results(cluster: Any, collection: Collection) -> None:
-    """What `vidkin serve --ray` asks for every page: a handle to the index."""
+    """The handle to the index that `vidkin serve --ray` opens for every page."""
     answers = []
     for name in (None, "ray:auto"):
         (collection.index.path / Comparisons.FILE).unlink(missing_ok=True)
@@ -285,7 +285,7 @@ def test_pages_on_a_cluster_give_local_results(cluster: Any, collection: Collect
 
 
 def test_lost_machine_does_not_change_results(cluster: Any, collection: Collection, tmp_path: Path) -> None:
-    """Its shards go on where all processors are reserved by the others already."""
+    """Its shards continue where all CPUs are already reserved by the others."""
     import ray
 
     clips = [Path(record.path) for record in collection.index.videos()]
@@ -300,7 +300,7 @@ def test_lost_machine_does_not_change_results(cluster: Any, collection: Collecti
     lost: list[int] = []
     with Index.open(place, read_only=True) as index, RayRanker(index.place) as ranker:
         index.on_cluster(ranker)
-        # Four shards on four processors; asked before, so that all are there.
+        # Four shards on four CPUs; search first, so that all of them are running.
         assert index.search(collection.clip) == here[0]
 
         def nodes() -> list[str]:
@@ -322,7 +322,7 @@ def test_lost_machine_does_not_change_results(cluster: Any, collection: Collecti
 
 @pytest.mark.process
 def test_server_on_a_cluster_gives_local_results(cluster: Any, collection: Collection, tmp_path: Path) -> None:
-    """`vidkin serve` of an index of shards, without and with `--ray`, asked over HTTP."""
+    """Request pages of `vidkin serve` for a sharded index over HTTP, without and with `--ray`."""
     place = tmp_path / "c.vidkin"
     with Index.open(place, extractor="classical", create=True, store="shards:2") as index:
         index.add([record.path for record in collection.index.videos()], workers=1)
@@ -360,7 +360,7 @@ def test_server_on_a_cluster_gives_local_results(cluster: Any, collection: Colle
 def test_shards_on_object_storage_are_searched_through_one_address(
     collection: Collection, tmp_path: Path, s3: S3Server
 ) -> None:
-    """In a program of its own: workers get the credentials from the environment of the cluster that it starts."""
+    """In a separate program, whose cluster passes the credentials from its environment to the workers."""
     address = "s3://bucket/shards"
     clips = [Path(record.path) for record in collection.index.videos()]
     with Index.open(address, extractor="classical", create=True, store="shards:2") as index:

@@ -1,4 +1,4 @@
-"""An index of shards answers as one, and every shard holds its own videos only."""
+"""A sharded index gives the results of a single store, and every shard only contains its own videos."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vidkin_scale.shards import ShardedStore
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
-    """The same six videos, two of one scene, in an index of one store and in one of three shards; and one of them."""
+    """The same six videos, two of them of one scene, in a single store and in three shards; and one of the videos."""
     folder = tmp_path_factory.mktemp("sharded")
     clips = [video(folder / f"{seed}.mp4", seed=seed, frames=20) for seed in range(5)]
     clips.append(video(folder / "longer.mp4", seed=0, frames=30))
@@ -83,7 +83,7 @@ def test_number_of_shards_never_changes(folders: tuple[Path, Path, Path]) -> Non
             Index.open(folders[1].parent / "new", extractor="classical", create=True, store=name)
 
 
-def test_damaged_number_of_shards_is_named(tmp_path: Path) -> None:
+def test_error_names_damaged_number_of_shards(tmp_path: Path) -> None:
     with Index.open(tmp_path / "c", extractor="classical", create=True, store="shards:2"):
         pass
     manifest = tmp_path / "c" / "collection.json"
@@ -99,6 +99,6 @@ def test_precomputed_tasks_give_the_groups_of_one_store(tmp_path: Path) -> None:
     assert names_of(groups) == GROUPS
     assert found == groups
     assert stored_then == stored
-    # Copies in two shards are compared where one of them is.
+    # Copies in two shards are compared in one of them.
     compared = [task for task in mapper.tasks if task.method == "compare"]
     assert any(task.arguments[0].id % 3 != other.id % 3 for task in compared for other in task.arguments[1])

@@ -1,4 +1,4 @@
-"""Commands make and search an index of shards."""
+"""Commands create and search a sharded index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_search_of_a_sharded_index_equals_one_store(library: Library, tmp_path: 
     sharded = tmp_path / "sharded.vidkin"
     report = run("index", library.folder, "--index", sharded, "--shards", "3", "--workers", "1", "-f", "json").json
     assert (report["videos"], len(report["broken"])) == (4, 0)
-    # A hash of its path decides the shard of a video; one without any has no folder.
+    # The shard of a video depends on a hash of its path; a shard without videos has no folder.
     assert {"0000", "0001", "0002"} >= {path.name for path in (sharded / "shards").iterdir()} != set()
 
     def found(index: Path) -> list[tuple[str, float]]:
@@ -25,7 +25,7 @@ def test_search_of_a_sharded_index_equals_one_store(library: Library, tmp_path: 
     one, three = found(library.index), found(sharded)
     assert [name for name, _ in three] == [name for name, _ in one] != []
     assert [score for _, score in three] == pytest.approx([score for _, score in one], abs=1e-6)
-    # The number of shards is decided when an index is made.
+    # The number of shards is fixed when an index is created.
     again = run("index", library.folder, "--index", sharded, "--shards", "2", status=2)
     assert "was created with store shards:3, got shards:2; omit the store" in " ".join(again.err.split())
 

@@ -1,4 +1,4 @@
-"""Pages show and search an index of shards."""
+"""Pages show and search a sharded index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vidkin.index import Index, SerialExecutor
 __all__ = ["connect", "library"]
 
 
-def test_sharded_index_works_on_pages_like_any_other(library: Library, connect: Connect, tmp_path: Path) -> None:
+def test_pages_work_with_a_sharded_index(library: Library, connect: Connect, tmp_path: Path) -> None:
     with Index.open(tmp_path / "shards", extractor="classical", create=True, store="shards:2") as index:
         index.add(library.folder, executor=SerialExecutor(index.worker_spec))
     client = connect(tmp_path / "shards")

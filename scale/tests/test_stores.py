@@ -1,4 +1,4 @@
-"""The contract of stores, for Lance tables and for shards: the tests of the product with other stores."""
+"""The contract tests of vidkin's stores, run on Lance tables and shards."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ _SHARED = {
 globals().update(_SHARED)
 
 
-def test_tests_of_the_stores_are_included() -> None:
+def test_contract_tests_are_included() -> None:
     assert {"test_appended_videos_are_read_back", "test_thumbnails_are_read_back"} < _SHARED.keys()

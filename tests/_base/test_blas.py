@@ -1,4 +1,4 @@
-"""The largest values of rows equal the result of sorting."""
+"""The selected largest values of each row match a stable sort."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from vidkin._base.blas import largest_columns, median
 
 @pytest.mark.parametrize("length", [1, 5, 40, 1629])
 @pytest.mark.parametrize("count", [1, 3, 18])
-def test_largest_columns_are_those_of_a_stable_sort(length: int, count: int) -> None:
-    # Few distinct values, so that there are many ties.
+def test_largest_columns_match_a_stable_sort(length: int, count: int) -> None:
+    # Few distinct values produce many ties.
     values = np.random.default_rng(length).integers(-9, 9, (7, length)).astype(np.float32)
     expected = np.argsort(-values, axis=1, kind="stable")[:, :count]
     assert np.array_equal(largest_columns(values, count), expected)
 
 
-def test_no_rows_have_no_largest_columns() -> None:
+def test_largest_columns_of_an_empty_array_are_empty() -> None:
     assert largest_columns(np.zeros((0, 100), np.float32), 3).shape == (0, 3)
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (4, 3), (5, 2, 3)])
 @pytest.mark.parametrize("axis", [0, 1])
-def test_the_median_equals_the_one_of_numpy(shape: tuple[int, ...], axis: int) -> None:
+def test_median_equals_numpy_median(shape: tuple[int, ...], axis: int) -> None:
     values = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
     assert np.array_equal(median(values, axis), np.median(values, axis=axis))
 
 
-def test_blas_is_not_limited_again_if_the_environment_limits_it() -> None:
+def test_threadpoolctl_is_not_loaded_if_the_environment_allows_only_one_thread() -> None:
     code = (
         "import sys, numpy as np\n"
         "from vidkin._base.blas import one_blas_thread\n"

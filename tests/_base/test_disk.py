@@ -1,4 +1,4 @@
-"""Operations on files: none replaces an existing file by accident, and tests can observe each one."""
+"""File operations: none replaces an existing file by accident, and tests can observe each one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vidkin._base.files import is_unfinished, replace_file, write_text
 
 
 @pytest.mark.parametrize("has_call", [True, False], ids=["the system's call", "without it"])
-def test_a_rename_never_replaces_a_file_or_a_broken_link(
+def test_rename_never_replaces_a_file_or_a_broken_link(
     tmp_path: Path, has_call: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not has_call:
@@ -34,9 +34,7 @@ def test_a_rename_never_replaces_a_file_or_a_broken_link(
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP])
-def test_a_disk_without_links_renames_and_replaces_nothing(
-    tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rename_without_hard_links_replaces_nothing(tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise OSError(code, os.strerror(code))
 
@@ -51,7 +49,7 @@ def test_a_disk_without_links_renames_and_replaces_nothing(
     assert ((tmp_path / "c.txt").read_text(), target.read_text()) == ("source", "target")
 
 
-def test_without_the_system_call_a_link_is_renamed_and_not_its_target(
+def test_rename_without_the_system_call_moves_a_link_instead_of_its_target(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(disk, "_load_rename", lambda: None)
@@ -62,7 +60,7 @@ def test_without_the_system_call_a_link_is_renamed_and_not_its_target(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["film", "new"]
 
 
-def test_a_copy_goes_only_to_a_new_file(tmp_path: Path) -> None:
+def test_copy_never_overwrites_a_file(tmp_path: Path) -> None:
     source, target = tmp_path / "a", tmp_path / "b"
     source.write_bytes(b"x" * (3 << 20))
     disk.copy_new(str(source), str(target))
@@ -74,7 +72,7 @@ def test_a_copy_goes_only_to_a_new_file(tmp_path: Path) -> None:
     assert not (tmp_path / "victim").exists()
 
 
-def test_folders_are_created_and_synced_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_new_folder_is_synced_before_the_next_is_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watching = PowerCut()
     monkeypatch.setattr(disk, "before", watching)
     disk.make_folders(str(tmp_path / "a" / "b"))
@@ -84,9 +82,7 @@ def test_folders_are_created_and_synced_one_after_the_other(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("code", [errno.EINVAL, errno.EIO])
-def test_syncing_a_folder_fails_only_if_the_disk_fails(
-    tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_syncing_a_folder_fails_only_on_disk_errors(tmp_path: Path, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(descriptor: int) -> None:
         raise OSError(code, os.strerror(code))
 
@@ -98,7 +94,7 @@ def test_syncing_a_folder_fails_only_if_the_disk_fails(
         disk.sync_folder(tmp_path)
 
 
-def test_an_atomic_write_reports_each_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_atomic_write_reports_each_operation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watching = PowerCut()
     monkeypatch.setattr(disk, "before", watching)
     write_text(tmp_path / "a.txt", "x")

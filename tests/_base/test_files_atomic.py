@@ -20,7 +20,7 @@ def stop_while_writing(path: Path) -> None:
         raise RuntimeError("stop")
 
 
-def test_a_file_is_written_and_replaced(tmp_path: Path) -> None:
+def test_file_is_created_and_replaced(tmp_path: Path) -> None:
     write_text(tmp_path / "a.txt", "one\r\nünë\n")
     assert (tmp_path / "a.txt").read_bytes() == b"one\r\n\xc3\xbcn\xc3\xab\n"
     write_bytes(tmp_path / "a.txt", b"\x00\xff")
@@ -28,7 +28,7 @@ def test_a_file_is_written_and_replaced(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.txt"]
 
 
-def test_a_failure_leaves_the_old_content_and_no_other_file(tmp_path: Path) -> None:
+def test_failure_keeps_the_old_content_and_leaves_no_temporary_file(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     for before in (None, "old"):
         if before is not None:
@@ -39,7 +39,7 @@ def test_a_failure_leaves_the_old_content_and_no_other_file(tmp_path: Path) -> N
     assert path.read_text() == "old"
 
 
-def test_the_temporary_file_is_hidden_and_empty_with_the_folder_and_suffix_of_the_target(tmp_path: Path) -> None:
+def test_temporary_file_is_hidden_empty_and_has_the_folder_and_suffix_of_the_target(tmp_path: Path) -> None:
     seen = set()
     for _ in range(2):
         with replace_file(tmp_path / "clip.mp4") as temporary:
@@ -51,23 +51,23 @@ def test_the_temporary_file_is_hidden_and_empty_with_the_folder_and_suffix_of_th
     assert len(seen) == 2
 
 
-def test_the_longest_names_can_be_written(tmp_path: Path) -> None:
+def test_files_with_the_longest_allowed_names_can_be_written(tmp_path: Path) -> None:
     for name in ("x" * 251 + ".mp4", "a." + "y" * 253):
         write_text(tmp_path / name, "z")
         assert (tmp_path / name).read_text() == "z"
 
 
-def test_permissions_are_the_usual_ones_independent_of_the_writer(tmp_path: Path) -> None:
+def test_permissions_follow_the_umask_regardless_of_the_writer(tmp_path: Path) -> None:
     (tmp_path / "usual").write_text("")
     usual = (tmp_path / "usual").stat().st_mode
     with replace_file(tmp_path / "a") as temporary:
-        # Like libraries that write to a private temporary file and move it.
+        # Some libraries write to a private temporary file and move it.
         temporary.unlink()
         os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY, 0o600))
     assert (tmp_path / "a").stat().st_mode == usual
 
 
-def test_a_link_under_the_temporary_name_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_symlink_at_the_temporary_name_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("secrets.token_hex", lambda count: "guessed")
     victim = tmp_path / "victim"
     victim.write_text("untouched")
@@ -78,12 +78,12 @@ def test_a_link_under_the_temporary_name_is_not_followed(tmp_path: Path, monkeyp
     assert not (tmp_path / "a.txt").exists()
 
 
-def test_a_missing_folder_raises_file_not_found(tmp_path: Path) -> None:
+def test_missing_folder_raises_file_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         write_text(tmp_path / "none" / "a.txt", "")
 
 
-def test_the_content_is_on_disk_before_the_name_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_content_is_synced_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[str] = []
     sync, rename = os.fsync, Path.replace
 

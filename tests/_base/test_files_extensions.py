@@ -1,11 +1,11 @@
-"""Extensions of videos and images."""
+"""Video and image file extensions."""
 
 from __future__ import annotations
 
 from vidkin._base.files import IMAGE_EXTENSIONS, VIDEO_EXTENSIONS
 
 
-def test_extensions_are_in_lower_case_with_a_dot_and_name_one_kind() -> None:
+def test_extensions_are_lowercase_start_with_a_dot_and_belong_to_one_kind() -> None:
     for extension in VIDEO_EXTENSIONS | IMAGE_EXTENSIONS:
         assert extension == extension.lower()
         assert extension.startswith(".")

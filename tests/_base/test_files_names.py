@@ -1,4 +1,4 @@
-"""Names that are valid on every system, and different paths to the same file."""
+"""File names that are valid on every system, and different paths to the same file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from vidkin._base.files import (
         ("", "_"),
     ],
 )
-def test_a_name_is_changed_only_if_some_system_refuses_it(name: str, safe: str) -> None:
+def test_name_is_changed_only_if_some_system_rejects_it(name: str, safe: str) -> None:
     assert safe_name(name) == safe
 
 
@@ -61,7 +61,7 @@ def test_every_name_is_valid_on_windows(name: str) -> None:
     assert safe_name(safe) == safe
 
 
-def test_a_long_name_is_cut_between_characters() -> None:
+def test_long_name_is_truncated_between_characters() -> None:
     assert safe_name("x" * 300) == "x" * 200
     assert safe_name("🎬" * 100) == "🎬" * 50
     assert safe_name("é" * 300, longest=21) == "é" * 10
@@ -78,13 +78,13 @@ def test_a_long_name_is_cut_between_characters() -> None:
         (r"\films\a.mp4", ""),
     ],
 )
-def test_a_drive_or_share_becomes_a_single_safe_folder_name(path: str, folder: str) -> None:
+def test_drive_or_network_share_becomes_a_single_safe_folder_name(path: str, folder: str) -> None:
     name = drive_name(PureWindowsPath(path).drive)
     assert name == folder
     assert not name or safe_name(name) == name
 
 
-def test_a_path_is_within_a_folder_under_any_of_its_names(tmp_path: Path) -> None:
+def test_path_is_within_a_folder_under_any_name_of_the_folder(tmp_path: Path) -> None:
     folder = tmp_path / "Videos" / "keep"
     folder.mkdir(parents=True)
     film = folder / "a.mp4"
@@ -99,7 +99,7 @@ def test_a_path_is_within_a_folder_under_any_of_its_names(tmp_path: Path) -> Non
 
 
 def test_folders_are_the_same_if_the_system_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on file systems that ignore case, where `realpath` keeps the given letters (macOS)."""
+    """Simulate a case-insensitive file system on which `realpath` keeps the case of the given path (macOS)."""
     (tmp_path / "Keep").mkdir()
     film = tmp_path / "Keep" / "a.mp4"
     film.touch()
@@ -115,7 +115,7 @@ def test_folders_are_the_same_if_the_system_says_so(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("has_pread", [True, False])
-def test_threads_that_share_a_file_read_their_own_parts(
+def test_threads_sharing_a_file_read_their_own_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_pread: bool
 ) -> None:
     if not has_pread:
@@ -139,10 +139,10 @@ def test_threads_that_share_a_file_read_their_own_parts(
     assert not wrong
 
 
-def test_the_error_for_a_path_too_long_for_windows_states_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_for_a_path_too_long_for_windows_states_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     long = os.path.abspath(os.sep + "a" * 259)
     monkeypatch.setattr("vidkin._base.files._MAX_PATH", sys.maxsize)
-    assert describe_missing(long) == "there is no such file"  # on systems without the limit
+    assert describe_missing(long) == "there is no such file"  # systems without the limit
     monkeypatch.setattr("vidkin._base.files._MAX_PATH", 259)
     assert describe_missing(long[:-1]) == "there is no such file"
     assert describe_missing(long) == (

@@ -1,4 +1,4 @@
-"""Install hints name a command that works without a package index."""
+"""Install hints give a command that works without a package index."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin._base.install import install_command, is_checkout
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_command_names_the_checkout_and_works_in_every_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_names_the_checkout_and_works_in_every_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(install, "_ROOT", ROOT)  # these tests also run on an installed wheel
     assert is_checkout()
     assert install_command() == f'pip install -e "{ROOT.as_posix()}"'
@@ -24,7 +24,7 @@ def test_the_command_names_the_checkout_and_works_in_every_folder(monkeypatch: p
     assert install_command(package="vidkin-scale") == f'pip install -e "{ROOT.as_posix()}/scale"'
 
 
-def test_the_command_of_an_installed_wheel_mentions_a_clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_command_for_an_installed_wheel_mentions_a_clone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(install, "_ROOT", tmp_path)
     assert not is_checkout()
     assert install_command() == 'pip install "." (in a clone of vidkin)'
@@ -33,7 +33,7 @@ def test_the_command_of_an_installed_wheel_mentions_a_clone(monkeypatch: pytest.
     assert install_command(package="vidkin-scale") == 'pip install "./scale" (in a clone of vidkin)'
 
 
-def test_the_command_of_a_bundle_says_that_nothing_can_be_added_to_it(
+def test_command_in_a_bundle_says_that_packages_cannot_be_added(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(install, "_ROOT", tmp_path)
@@ -41,7 +41,7 @@ def test_the_command_of_a_bundle_says_that_nothing_can_be_added_to_it(
     assert install_command("otio") == 'pip install ".[otio]" (in a clone of vidkin; this bundle cannot be extended)'
 
 
-def test_no_hint_or_page_installs_vidkin_by_name_only() -> None:
+def test_no_hint_or_page_installs_vidkin_from_a_package_index() -> None:
     tracked = subprocess.run(
         ["git", "ls-files", "src", "research/src", "scale/src", "docs", "research/benchmarks", "*.md"],
         cwd=ROOT, capture_output=True, text=True,

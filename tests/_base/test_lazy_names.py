@@ -1,4 +1,4 @@
-"""Names of a package are imported on first use."""
+"""Package names are imported on first use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from vidkin._base.registry import lazy_names
 
 
-def test_a_name_is_imported_on_first_use_and_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_name_is_imported_on_first_use_and_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     package = import_module("tests")
     get = lazy_names("tests", "fractions:Fraction")
     monkeypatch.setattr(package, "Fraction", None, raising=False)
@@ -19,7 +19,7 @@ def test_a_name_is_imported_on_first_use_and_kept(monkeypatch: pytest.MonkeyPatc
     assert value is vars(package)["Fraction"] is import_module("fractions").Fraction
 
 
-def test_an_unknown_name_is_reported_as_python_does() -> None:
+def test_unknown_name_raises_the_usual_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"module 'tests' has no attribute 'nothing'"):
         lazy_names("tests", "fractions:Fraction")("nothing")
 
@@ -32,7 +32,7 @@ def test_every_public_name_of_a_package_can_be_imported(package: str) -> None:
 
 @pytest.mark.large
 @pytest.mark.parametrize("package", ["vidkin.features", "vidkin.datasets", "vidkin.shots"])
-def test_a_public_name_is_never_hidden_by_a_module_of_the_same_name(package: str) -> None:
+def test_public_name_is_never_hidden_by_a_module_of_the_same_name(package: str) -> None:
     """Importing a module sets its name in the package, which would hide a lazy name."""
     code = (
         f"import importlib, pkgutil, types, {package} as package\n"
@@ -44,7 +44,7 @@ def test_a_public_name_is_never_hidden_by_a_module_of_the_same_name(package: str
     assert shown.strip() == "[]"
 
 
-def test_reading_frames_loads_neither_edits_nor_splitting_nor_networks() -> None:
+def test_reading_frames_does_not_import_editing_splitting_or_networks() -> None:
     code = (
         "import sys, vidkin.media, vidkin.features; from vidkin.media import iter_frames;"
         "from vidkin.features import open_extractor;"

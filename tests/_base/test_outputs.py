@@ -33,13 +33,13 @@ def visible(folder: Path) -> list[str]:
     return sorted(set(os.listdir(folder)) - {LIST_FILE})
 
 
-def test_the_file_appears_when_the_block_ends(tmp_path: Path) -> None:
+def test_file_appears_when_the_block_ends(tmp_path: Path) -> None:
     write(tmp_path / "a.csv")
     assert (tmp_path / "a.csv").read_text() == "content"
     assert os.listdir(tmp_path) == ["a.csv"]
 
 
-def test_a_failure_of_the_system_has_path_and_cause(tmp_path: Path) -> None:
+def test_system_error_has_path_and_cause(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match=r"a\.csv: cannot be written: No space left on device$") as caught:
         write(tmp_path / "a.csv", failure=OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
     assert caught.value.path == str(tmp_path / "a.csv")
@@ -48,20 +48,20 @@ def test_a_failure_of_the_system_has_path_and_cause(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_other_failures_are_raised_unchanged(tmp_path: Path) -> None:
+def test_other_errors_are_raised_unchanged(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"^no such format$"):
         write(tmp_path / "a.csv", failure=ValueError("no such format"))
     assert os.listdir(tmp_path) == []
 
 
-def test_a_failure_about_the_temporary_file_names_the_file(tmp_path: Path) -> None:
+def test_error_about_the_temporary_file_names_the_target(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match=r"a\.csv: has no room$"), open_output(tmp_path / "a.csv") as temporary:
         raise MediaError(temporary, "has no room")
     with pytest.raises(MediaError, match=r"film\.mp4: cannot be read$"), open_output(tmp_path / "a.csv"):
         raise MediaError("film.mp4", "cannot be read")
 
 
-def test_a_path_that_cannot_be_a_file_is_refused(tmp_path: Path) -> None:
+def test_path_that_cannot_be_a_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "there").write_text("theirs")
     (tmp_path / "link").symlink_to("there")
@@ -83,7 +83,7 @@ def test_a_path_that_cannot_be_a_file_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "there").read_text() == "theirs"
 
 
-def test_a_file_of_unknown_origin_is_not_replaced(tmp_path: Path) -> None:
+def test_file_of_unknown_origin_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("theirs")
     for source in (None, MINE):
@@ -93,26 +93,26 @@ def test_a_file_of_unknown_origin_is_not_replaced(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["a.csv"]
 
 
-def test_an_empty_file_is_replaced(tmp_path: Path) -> None:
-    """For example from ``mktemp``."""
+def test_empty_file_is_replaced(tmp_path: Path) -> None:
+    """``mktemp``, for example, creates empty files."""
     (tmp_path / "a.csv").touch()
     write(tmp_path / "a.csv")
     assert (tmp_path / "a.csv").read_text() == "content"
 
 
-def test_a_second_run_of_the_same_source_replaces_the_first(tmp_path: Path) -> None:
+def test_second_run_with_the_same_source_replaces_the_first(tmp_path: Path) -> None:
     path = tmp_path / os.fsdecode(b"a\xff.csv")
     for text in ("one", "two", "two", "three"):
         check_outputs({"--csv": (path, MINE)})
         write(path, text, source=MINE)
         assert path.read_text() == text
-    # The same content is recorded once.
+    # Writing the same content twice adds only one record.
     lines = (tmp_path / LIST_FILE).read_text().split()
     assert len([json.loads(line)["name"] for line in (tmp_path / LIST_FILE).read_text().splitlines() if line]) == 3
     assert lines
 
 
-def test_a_file_from_another_source_is_not_replaced(tmp_path: Path) -> None:
+def test_file_from_another_source_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     write(path, source=MINE)
     with pytest.raises(
@@ -126,7 +126,7 @@ def test_a_file_from_another_source_is_not_replaced(tmp_path: Path) -> None:
     assert path.read_text() == "content"
 
 
-def test_a_changed_file_is_not_replaced(tmp_path: Path) -> None:
+def test_modified_file_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     write(path, source=MINE)
     path.write_text("CONTENT")
@@ -139,8 +139,8 @@ def test_a_changed_file_is_not_replaced(tmp_path: Path) -> None:
     assert path.read_text() == "new"
 
 
-def test_a_restored_backup_can_be_replaced(tmp_path: Path) -> None:
-    """The hash counts, not the date, because a backup may restore the file."""
+def test_restored_backup_can_be_replaced(tmp_path: Path) -> None:
+    """The hash is compared, not the modification time, because restoring a backup may change the time."""
     path = tmp_path / "a.csv"
     write(path, source=MINE)
     os.utime(path, (1, 1))
@@ -150,7 +150,7 @@ def test_a_restored_backup_can_be_replaced(tmp_path: Path) -> None:
     assert path.read_text() == "newer"
 
 
-def test_a_media_file_as_output_is_explained_as_a_shell_pattern(tmp_path: Path) -> None:
+def test_media_file_as_output_suggests_an_expanded_shell_pattern(tmp_path: Path) -> None:
     for name in ("film.mp4", "photo.JPG"):
         path = tmp_path / name
         path.write_bytes(b"recorded")
@@ -163,7 +163,7 @@ def test_a_media_file_as_output_is_explained_as_a_shell_pattern(tmp_path: Path) 
         assert path.read_bytes() == b"recorded"
 
 
-def test_an_input_cannot_be_an_output(tmp_path: Path) -> None:
+def test_input_cannot_be_an_output(tmp_path: Path) -> None:
     source, hard, film = tmp_path / "source.bin", tmp_path / "link", tmp_path / "film.mp4"
     source.touch()  # an empty file is still an input
     film.touch()
@@ -182,7 +182,7 @@ def test_two_options_cannot_name_the_same_file(tmp_path: Path) -> None:
         check_outputs(outputs)
 
 
-def test_a_file_that_appears_during_the_work_is_not_replaced(tmp_path: Path) -> None:
+def test_file_that_appears_during_the_work_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     with pytest.raises(MediaError, match="it appeared or changed in the meantime"), open_output(path, source=MINE):
         path.write_text("theirs")
@@ -191,7 +191,7 @@ def test_a_file_that_appears_during_the_work_is_not_replaced(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("change", ["written", "replaced", "deleted"])
-def test_a_file_that_changes_during_the_work_is_not_replaced(tmp_path: Path, change: str) -> None:
+def test_file_that_changes_during_the_work_is_not_replaced(tmp_path: Path, change: str) -> None:
     path = tmp_path / "a.csv"
     write(path, "first", source=MINE)
     with open_output(path, source=MINE) as temporary:
@@ -211,10 +211,10 @@ def test_a_file_that_changes_during_the_work_is_not_replaced(tmp_path: Path, cha
 
 
 @pytest.mark.parametrize("can_exchange", [True, False])
-def test_a_file_that_changes_at_the_last_moment_is_restored(
+def test_file_that_changes_at_the_last_moment_is_restored(
     tmp_path: Path, can_exchange: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the last check and the exchange of names, which is a single step if the system supports it."""
+    """The file changes between the last check and the rename, which is an atomic exchange where supported."""
     path = tmp_path / "a.csv"
     write(path, "first", source=MINE)
     done = []
@@ -239,8 +239,8 @@ def test_a_file_that_changes_at_the_last_moment_is_restored(
     assert visible(tmp_path) == ["a.csv"]
 
 
-def test_of_concurrent_writers_one_wins_and_all_files_are_recorded(tmp_path: Path) -> None:
-    """Each thread writes its own file and a common one."""
+def test_one_concurrent_writer_wins_and_all_files_are_recorded(tmp_path: Path) -> None:
+    """Each thread writes its own file and a shared one."""
     failures: list[MediaError] = []
     start = threading.Barrier(8)
 
@@ -275,7 +275,7 @@ for count in range(60):
 """
 
 
-def test_lines_of_two_processes_stay_intact(tmp_path: Path) -> None:
+def test_lines_written_by_two_processes_stay_intact(tmp_path: Path) -> None:
     processes = [subprocess.Popen([sys.executable, "-c", _PROCESS, str(tmp_path), str(number)]) for number in (1, 2)]
     assert [process.wait() for process in processes] == [0, 0]
     lines = [json.loads(line) for line in (tmp_path / LIST_FILE).read_text().splitlines() if line]
@@ -283,7 +283,7 @@ def test_lines_of_two_processes_stay_intact(tmp_path: Path) -> None:
     write(tmp_path / "2-59.csv", "again", source="processes")
 
 
-def test_an_untrusted_list_only_allows_replacing_the_files_it_describes(tmp_path: Path) -> None:
+def test_damaged_or_forged_list_only_allows_replacing_the_files_it_describes(tmp_path: Path) -> None:
     path = tmp_path / "film.mp4"
     path.write_bytes(b"recorded")
     made = {"name": "film.mp4", "source": MINE, "size": 8, "sha256": "0" * 64}
@@ -301,14 +301,14 @@ def test_an_untrusted_list_only_allows_replacing_the_files_it_describes(tmp_path
     with pytest.raises(MediaError, match="and it changed since vidkin made it"):
         write(path, source=MINE)
     assert path.read_bytes() == b"recorded"
-    # Records after the truncated line are read.
+    # Records added after the truncated line are still read.
     write(tmp_path / "a.csv", source=MINE)
     write(tmp_path / "a.csv", "again", source=MINE)
     assert (tmp_path / LIST_FILE).read_bytes().startswith(content)
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link", "hard link"])
-def test_a_list_that_is_not_a_regular_file_is_ignored(tmp_path: Path, kind: str) -> None:
+def test_list_that_is_not_a_regular_file_is_ignored(tmp_path: Path, kind: str) -> None:
     """Nothing is recorded or replaced."""
     path, victim = tmp_path / LIST_FILE, tmp_path / "theirs"
     victim.write_text("theirs")
@@ -336,12 +336,12 @@ def test_nothing_is_written_into_an_index(tmp_path: Path) -> None:
     for path in (index / "collection.json", index / "deep" / "new.csv", tmp_path / "link" / "new.csv"):
         with pytest.raises(MediaError, match=r"is in the folder of the index .*c\.vidkin; choose a file elsewhere"):
             write(path, source=MINE)
-    # A folder with just a file of this name is not an index.
+    # A folder that merely contains a file of this name is not an index.
     (tmp_path / "collection.json").write_text("[]")
     write(tmp_path / "a.csv", source=MINE)
 
 
-def test_a_source_is_described_by_paths_sizes_and_dates(tmp_path: Path) -> None:
+def test_source_is_described_by_paths_sizes_and_dates(tmp_path: Path) -> None:
     film = tmp_path / "film.mp4"
     film.write_bytes(b"one")
     os.utime(film, (1000, 1000))
@@ -349,7 +349,7 @@ def test_a_source_is_described_by_paths_sizes_and_dates(tmp_path: Path) -> None:
     assert made_of == f"pieces of {film} (3 bytes, 1970-01-01T00:16:40+00:00)"
     (tmp_path / "link.mp4").symlink_to(film)
     assert describe_source("pieces", tmp_path / "link.mp4") == made_of
-    # Another memory card of the camera.
+    # Another memory card may contain a file of the same name.
     film.write_bytes(b"another")
     assert describe_source("pieces", film) != made_of
     assert describe_source("table", "s3://bucket/c", tmp_path) == f"table of {tmp_path}, s3://bucket/c"
@@ -359,7 +359,7 @@ def test_a_source_is_described_by_paths_sizes_and_dates(tmp_path: Path) -> None:
     assert describe_source("features", *many[1:]) != describe_source("features", *many)
 
 
-def test_a_full_disk_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_keeps_the_old_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.csv"
     write(path, "first", source=MINE)
     operations = count_operations(monkeypatch, lambda: write(path, "second", source=MINE))
@@ -367,17 +367,17 @@ def test_a_full_disk_leaves_the_old_content(tmp_path: Path, monkeypatch: pytest.
         write(path, f"before {turn}", source=MINE)
         with monkeypatch.context() as patch:
             patch.setattr(disk, "before", RefusingDisk(turn))
-            if operations[turn] == "unlink":  # removal of the earlier file, after everything else
+            if operations[turn] == "unlink":  # removal of the old file, the last operation
                 write(path, f"after {turn}", source=MINE)
             else:
                 with pytest.raises(MediaError, match="No space left on device"):
                     write(path, f"after {turn}", source=MINE)
-        # The folder is synced after the file was renamed.
+        # The folder is synced after the rename, so a failed sync leaves the new content.
         assert path.read_text() == (f"before {turn}" if turn < operations.index("rename") + 1 else f"after {turn}")
 
 
 @pytest.mark.parametrize("names", [False, True], ids=["names kept", "names lost"])
-def test_a_power_failure_leaves_the_old_or_new_content_and_the_next_run_works(
+def test_power_failure_leaves_the_old_or_new_content_and_the_next_run_works(
     tmp_path: Path, names: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for known in ((), ("first",)):

@@ -1,4 +1,4 @@
-"""Registries with built-in entries, entries of callers, and entries of other packages."""
+"""Registries with built-in entries, entries registered by callers, and entry points of other packages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_entries_are_found_and_loaded(numbers: Registry[float]) -> None:
     assert "two" not in numbers
 
 
-def test_a_registered_entry_is_found_and_listed(numbers: Registry[float]) -> None:
+def test_registered_entry_is_found_and_listed(numbers: Registry[float]) -> None:
     numbers.register("two", 2.0)
     numbers.register("three-and_a", 3.0, usage="three-and_a:<share>")
     assert numbers.find("two") == 2.0
@@ -43,7 +43,7 @@ def test_prefix_must_be_unused_and_well_formed(numbers: Registry[float]) -> None
             numbers.register(prefix, 1.0)
 
 
-def test_the_error_lists_the_known_names(numbers: Registry[float]) -> None:
+def test_error_lists_the_known_names(numbers: Registry[float]) -> None:
     error = numbers.unknown("two")
     assert isinstance(error, InvalidArgumentError)
     assert str(error) == "'two' is not a number; choose from one, pi[:<digits>]"

@@ -1,4 +1,4 @@
-"""Names with a prefix, an address and settings."""
+"""Parsing of names with a prefix, an address and settings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_settings_are_decoded_in_order() -> None:
     assert parse_name("a").settings() == parse_name("a?").settings() == {}
 
 
-def test_malformed_settings_are_reported_when_they_are_read() -> None:
+def test_malformed_settings_are_reported_when_parsed() -> None:
     name = parse_name("a?size")
     with pytest.raises(
         InvalidArgumentError,
@@ -60,17 +60,17 @@ def test_settings_are_converted_to_their_types() -> None:
         ("a?spin=1", r"^'a\?spin=1' has no setting 'spin'; choose from rate, steps$"),
     ],
 )
-def test_wrong_settings_are_reported(text: str, message: str) -> None:
+def test_invalid_settings_are_reported(text: str, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         parse_name(text).typed_settings({"steps": int, "rate": float})
 
 
-def test_the_error_for_a_name_without_settings_says_so() -> None:
+def test_error_for_a_name_without_settings_says_so() -> None:
     with pytest.raises(InvalidArgumentError, match="has no setting 'x'; choose from none"):
         parse_name("a?x=1").typed_settings({})
 
 
-def test_an_attribute_of_a_module_is_loaded() -> None:
+def test_module_attribute_is_loaded() -> None:
     assert load_attribute("math:pi") is math.pi
     with pytest.raises(AttributeError):
         load_attribute("math:tau_and_a_half")

@@ -1,4 +1,4 @@
-"""TOML is written so that the standard library reads it back."""
+"""TOML output can be read back with the standard library."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TABLES = st.recursive(
 
 
 @given(TABLES)
-def test_a_document_is_read_as_it_was_written(document: dict[str, object]) -> None:
+def test_document_round_trips(document: dict[str, object]) -> None:
     assert tomllib.loads(format_toml(document)) == document
 
 
@@ -57,21 +57,21 @@ def test_plain_values_come_before_tables() -> None:
     ]
 
 
-def test_a_table_alone_begins_without_an_empty_line() -> None:
+def test_document_with_one_table_has_no_leading_blank_line() -> None:
     assert format_toml({"shots": {"steps": 2}}) == "[shots]\nsteps = 2\n"
 
 
-def test_a_comment_cannot_break_out_of_its_line() -> None:
+def test_comment_cannot_break_out_of_its_line() -> None:
     assert tomllib.loads(format_toml({"a\nb = 1": None, "c": 2})) == {"c": 2}
 
 
-def test_infinity_and_nan_survive_toml() -> None:
+def test_infinity_and_nan_round_trip() -> None:
     values = tomllib.loads(format_toml({"nan": math.nan, "up": math.inf, "down": -math.inf}))
     assert math.isnan(values["nan"])
     assert (values["up"], values["down"]) == (math.inf, -math.inf)
 
 
-def test_types_that_toml_cannot_express_are_refused() -> None:
+def test_types_without_a_toml_equivalent_are_refused() -> None:
     message = r"^when must be text, a number, a boolean or a list of these to be written as TOML, got \{1\} \(set\)$"
     with pytest.raises(InvalidArgumentError, match=message):
         format_toml({"notes": {"when": {1}}})
@@ -104,6 +104,6 @@ def test_comments_are_above_their_settings() -> None:
     ):
         assert expected in text
     assert "Of nothing" not in text
-    # A long comment is wrapped to several comment lines.
+    # Long comments wrap.
     assert max(map(len, text.splitlines())) <= 100
     assert text.count("# word") == 2

@@ -14,7 +14,7 @@ from vidkin.errors import InvalidArgumentError
 
 @dataclass(frozen=True)
 class Settings:
-    """A field of every type."""
+    """One field of each supported type."""
 
     steps: int = 3
     rate: float = 0.5
@@ -63,12 +63,12 @@ def test_values_of_every_type_are_read() -> None:
         ([1], r"\[t\] must be a table of settings, got \[1\]"),
     ],
 )
-def test_wrong_tables_are_reported(table: object, message: str) -> None:
+def test_invalid_tables_are_reported(table: object, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         from_table(Settings, table, "t")
 
 
-def test_an_unknown_name_is_reported_with_the_known_ones() -> None:
+def test_unknown_name_is_reported_with_the_known_ones() -> None:
     with pytest.raises(InvalidArgumentError, match=r"^\[here\] has no setting b, c; choose from a$"):
         check_names(["c", "a", "b"], ["a"], "here")
     with pytest.raises(InvalidArgumentError, match=r"^\[here\] has no setting b; choose from none$"):

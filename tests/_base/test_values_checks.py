@@ -1,4 +1,4 @@
-"""Arguments are checked by name."""
+"""Argument checks name the argument."""
 
 from __future__ import annotations
 

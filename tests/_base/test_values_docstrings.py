@@ -1,4 +1,4 @@
-"""Descriptions of settings are read from docstrings."""
+"""Setting descriptions are extracted from docstrings."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ class Pan:
     Attributes:
         size: Diameter in centimeters, see :func:`vidkin.kitchen.measure`;
             ``auto`` asks.
-        lid, handle: What it has
-            besides.
+        lid, handle: Extra
+            parts.
 
     Raises:
         ValueError: not an attribute.
@@ -35,8 +35,8 @@ class Bare:
 def test_each_name_has_its_description_without_markup() -> None:
     assert describe_settings(Pan) == {
         "size": "Diameter in centimeters, see `measure`; `auto` asks.",
-        "lid": "What it has besides.",
-        "handle": "What it has besides.",
+        "lid": "Extra parts.",
+        "handle": "Extra parts.",
     }
     assert describe_settings(fry) == {"pan": "A `Pan`.", "heat": "From 1 to 6: high is hot."}
 

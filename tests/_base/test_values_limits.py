@@ -1,4 +1,4 @@
-"""Untrusted documents beyond a limit are refused before they take memory or time; others are read."""
+"""Untrusted documents beyond a limit are refused before they use much memory or time."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ JSON = {
     "size": ('"' + "a" * JSON_LIMITS.size + '"', "size must be at most 64,000,000 bytes"),
 }
 
-# Built on demand, because building all of them slows down the import.
+# Built on demand, because building all of them slows down test collection.
 LARGEST_TOML = {
     "values": lambda: "a = [" + "1," * (BIG // 2 - 5) + "]",
     "keys": lambda: "".join(f"a{i}=1\n" for i in range(200_000)),
@@ -94,21 +94,21 @@ def test_json_beyond_a_limit_is_refused(case: str) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of one process alone is read from /proc")
 @pytest.mark.process
 @pytest.mark.parametrize("case", [*TOML, *LARGEST_TOML])
-def test_no_toml_takes_200_mb_or_much_time(case: str, tmp_path: Path) -> None:
+def test_parsing_toml_takes_less_than_200_mb_and_little_time(case: str, tmp_path: Path) -> None:
     text = TOML[case][0] if case in TOML else LARGEST_TOML[case]()
     (tmp_path / "document").write_text(text)
     work = "from vidkin._base.toml import read_toml as read; read(sys.argv[1])"
     peak = measure_peak("import vidkin._base.toml", work, tmp_path / "document")
     assert peak.said == "done" if case in LARGEST_TOML else peak.said.startswith("TOMLDecodeError")
     assert peak.memory < 200e6
-    # This takes a second on an idle machine.
+    # Takes about a second on an idle machine.
     assert peak.seconds < 15
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of one process alone is read from /proc")
 @pytest.mark.process
 @pytest.mark.parametrize("case", [*JSON, *LARGEST_JSON])
-def test_no_json_takes_600_mb_or_much_time(case: str, tmp_path: Path) -> None:
+def test_parsing_json_takes_less_than_600_mb_and_little_time(case: str, tmp_path: Path) -> None:
     text = JSON[case][0] if case in JSON else LARGEST_JSON[case]()
     (tmp_path / "document").write_text(text, encoding="utf-8")
     work = "from vidkin._base.values import read_json as read; read(sys.argv[1])"
@@ -118,17 +118,17 @@ def test_no_json_takes_600_mb_or_much_time(case: str, tmp_path: Path) -> None:
     assert peak.seconds < 30
 
 
-def test_nothing_is_read_of_a_file_beyond_the_limit(tmp_path: Path) -> None:
+def test_file_beyond_the_size_limit_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "endless"
     with path.open("wb") as file:
-        file.truncate(10**12)  # a sparse file takes no space on the disk
+        file.truncate(10**12)  # a sparse file takes no disk space
     with pytest.raises(tomllib.TOMLDecodeError, match="size must be at most"):
         read_toml(path)
     with pytest.raises(ValueError, match="size must be at most"):
         read_json(path)
 
 
-def test_documents_are_read_like_text_files(tmp_path: Path) -> None:
+def test_documents_are_decoded_like_text_files(tmp_path: Path) -> None:
     path = tmp_path / "document"
     path.write_bytes('a = "é"\r\nb = """1\r\n2"""\r\n'.encode())
     assert read_toml(path) == {"a": "é", "b": "1\n2"}
@@ -142,7 +142,7 @@ def test_documents_are_read_like_text_files(tmp_path: Path) -> None:
             read(tmp_path / "gone")
 
 
-def test_the_content_of_strings_and_comments_does_not_count() -> None:
+def test_brackets_and_digits_in_strings_and_comments_do_not_count() -> None:
     hidden = "[" * 100 + "1" * 200 + "a." * 30
     document = {"a": hidden, "'": f'"{hidden}"', "b": [f'"""{hidden}', f"'''{hidden}"]}
     assert parse_json(json.dumps(document)) == document
@@ -169,7 +169,7 @@ def depth(value: object) -> int:
 
 @settings(max_examples=50, deadline=None)
 @given(INNER)
-def test_documents_are_refused_only_by_their_depth(value: object) -> None:
+def test_documents_are_refused_only_for_their_depth(value: object) -> None:
     if depth(value) > TINY.depth:
         with pytest.raises(ValueError, match="nested at most 3 deep"):
             check_json_text(json.dumps(value), TINY)
@@ -177,7 +177,7 @@ def test_documents_are_refused_only_by_their_depth(value: object) -> None:
         check_json_text(json.dumps(value), TINY)
 
 
-def test_toml_is_read_up_to_the_limits_and_refused_beyond() -> None:
+def test_toml_is_accepted_up_to_the_limits_and_refused_beyond() -> None:
     check_toml_text("a = [[[1234]]]", TINY)
     with pytest.raises(ValueError, match="nested at most 3 deep"):
         check_toml_text("a = [[[[1234]]]]", TINY)

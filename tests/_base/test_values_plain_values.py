@@ -40,7 +40,7 @@ class Box:
     values: tuple[float, ...]
 
 
-def test_results_become_plain_values() -> None:
+def test_results_are_converted_to_plain_values() -> None:
     assert as_json(Box(Path("a/b"), (1.0, float("nan")))) == {"path": "a/b", "values": [1.0, None]}
     assert as_json({"t": torch.tensor([[1.0, 0.5]]), "n": np.float32(0.25)}) == {"t": [[1.0, 0.5]], "n": 0.25}
     assert as_json([Color.RED, True, None, {2, 1}]) == ["red", True, None, [1, 2]]
@@ -67,13 +67,13 @@ class Circle(Result):
         return {**fields_as_json(self), "diameter": float(2 * self.radius)}
 
 
-def test_a_result_has_the_same_values_alone_and_nested() -> None:
+def test_result_has_the_same_values_alone_and_nested() -> None:
     assert Circle(Fraction(1, 2)).to_dict() == {"radius": 0.5, "diameter": 1.0}
     assert as_json({"circles": (Circle(Fraction(1)),)}) == {"circles": [{"radius": 1.0, "diameter": 2.0}]}
 
 
-def test_all_public_results_derive_from_result() -> None:
-    """Public dataclasses with results; settings, plans and inputs are exempt."""
+def test_all_public_result_classes_derive_from_result() -> None:
+    """Settings, plans and inputs are exempt."""
     found = [
         getattr(vidkin, name)
         for name in vidkin.__all__
@@ -83,12 +83,12 @@ def test_all_public_results_derive_from_result() -> None:
     assert [cls for cls in found if not issubclass(cls, Result)] == []
 
 
-def test_values_that_json_cannot_express_are_refused() -> None:
+def test_values_without_a_json_equivalent_are_refused() -> None:
     with pytest.raises(TypeError, match="object cannot be expressed in JSON"):
         as_json(object())
 
 
-def test_fields_become_a_dictionary() -> None:
+def test_fields_are_converted_to_a_dictionary() -> None:
     assert fields_as_json(Box(Path("a"), (2.0,))) == {"path": "a", "values": [2.0]}
 
 
@@ -138,13 +138,13 @@ def test_table_cells_are_never_formulas_and_numbers_stay_numbers(value: object, 
 
 
 @pytest.mark.parametrize("name", ["two\nlines.mp4", "tab\t.mp4", '"quoted".mp4', "a\r\nb, c.mp4"])
-def test_a_name_survives_csv(name: str) -> None:
+def test_file_name_round_trips_through_csv(name: str) -> None:
     file = io.StringIO()
     write_csv_rows(file, [[name, "\x1b[2J", 1]])
     assert list(csv.reader(io.StringIO(file.getvalue(), newline=""))) == [[name, "\ufffd[2J", "1"]]
 
 
-def test_every_table_is_written_through_the_function_that_defuses_formulas() -> None:
+def test_all_csv_output_goes_through_the_function_that_defuses_formulas() -> None:
     root = Path(vidkin.__file__).parent
     studies = root.parents[1] / "research" / "src"
     modules = [*root.rglob("*.py"), *studies.rglob("*.py")]

@@ -1,4 +1,4 @@
-"""Opening collections with all readers."""
+"""Every reader can open a collection."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_all_readers_are_available() -> None:
 
 
 @pytest.mark.parametrize("reader", ["classes", "tree"])
-def test_readers_say_what_is_missing(reader: str, tmp_path: Path) -> None:
+def test_readers_report_what_is_missing(reader: str, tmp_path: Path) -> None:
     with pytest.raises(
         DatasetError,
         match=r"nowhere: does not exist; choose the folder of ",

@@ -35,7 +35,7 @@ def test_images_are_listed_in_a_stable_order(tmp_path: Path) -> None:
     assert [item.group for item in labelled.items] == ["cat/persian/1.JPG", "dog/pug/1.jpg", "dog/pug/2.jpg"]
 
 
-def test_read_classes_gives_labels_of_one_level(tmp_path: Path) -> None:
+def test_read_classes_returns_labels_with_one_level(tmp_path: Path) -> None:
     for name in ("train/rose/1.jpg", "train/aster/1.jpg", "test/rose/1.jpg", "test/rose/walk/2.jpg"):
         picture(tmp_path / name)
     labelled = open_labelled(tmp_path, reader="classes")
@@ -66,7 +66,7 @@ def test_split_folders_define_the_splits(tmp_path: Path) -> None:
     labelled = open_labelled(tmp_path)
     assert labelled.split_counts() == {"train": 1, "validation": 1, "test": 2}
     assert labelled.categories() == ("a", "b")
-    # Equal names in different splits are different files, so this is not a leak.
+    # Equal names in different splits are different files and therefore not a leak.
     assert {item.group for item in labelled.items} >= {"train/a/x/1.png", "Val/a/x/1.png"}
 
 
@@ -79,7 +79,7 @@ def test_folders_below_the_subcategory_are_groups(tmp_path: Path) -> None:
     assert labelled.split_counts() == {"train": 2, "test": 2}
 
 
-def test_a_share_makes_a_test_split(tmp_path: Path) -> None:
+def test_a_fraction_creates_a_test_split(tmp_path: Path) -> None:
     for label in ("a/x", "a/y"):
         for number in range(10):
             picture(tmp_path / label / f"{number}.png")
@@ -87,7 +87,7 @@ def test_a_share_makes_a_test_split(tmp_path: Path) -> None:
     assert labelled.split_counts() == {"train": 10, "validation": 4, "test": 6}
 
 
-def test_one_kind_of_a_mixture_can_be_selected(tmp_path: Path) -> None:
+def test_one_item_kind_can_be_selected_from_a_mixed_folder(tmp_path: Path) -> None:
     picture(tmp_path / "a" / "x" / "1.png")
     counting_clip(tmp_path / "a" / "x" / "2.mp4", 2)
     with pytest.raises(
@@ -99,7 +99,7 @@ def test_one_kind_of_a_mixture_can_be_selected(tmp_path: Path) -> None:
     assert [item.path.name for item in open_labelled(tmp_path, kind="image").items] == ["1.png"]
 
 
-def test_folders_of_another_layout_are_rejected(tmp_path: Path) -> None:
+def test_folders_with_another_layout_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(
         DatasetError,
         match="nowhere: does not exist; choose the folder of labeled files, category/subcategory/file",
@@ -122,7 +122,7 @@ def test_folders_of_another_layout_are_rejected(tmp_path: Path) -> None:
         open_labelled(tmp_path, kind="sound")
 
 
-def test_shares_are_rejected_for_folders_with_splits(tmp_path: Path) -> None:
+def test_fractions_are_rejected_for_folders_with_splits(tmp_path: Path) -> None:
     picture(tmp_path / "train" / "a" / "x" / "1.png")
     with pytest.raises(
         InvalidArgumentError,

@@ -1,4 +1,4 @@
-"""Items and sets: labels as numbers, parts, keys."""
+"""Labeled items and sets: integer labels, subsets and keys."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_names_are_sorted_and_unique(animals: LabelledSet) -> None:
     assert len(animals) == 5
 
 
-def test_label_numbers_are_positions_of_names(animals: LabelledSet) -> None:
+def test_integer_labels_are_positions_in_the_sorted_names(animals: LabelledSet) -> None:
     coarse, fine = animals.labels()
     assert coarse.tolist() == [2, 0, 0, 1, 2]
     # "terrier" occurs in two categories, so fine numbers are unique across categories.
@@ -50,7 +50,7 @@ def test_label_numbers_are_positions_of_names(animals: LabelledSet) -> None:
     assert coarse.dtype == fine.dtype == "int64"
 
 
-def test_a_part_keeps_the_label_numbers_of_the_whole_set(animals: LabelledSet) -> None:
+def test_subset_keeps_the_integer_labels_of_the_whole_set(animals: LabelledSet) -> None:
     part = animals.part("train")
     assert [item.path.name for item in part.items] == ["a.mp4", "b.mp4"]
     assert part.subcategories() == animals.subcategories()
@@ -59,7 +59,7 @@ def test_a_part_keeps_the_label_numbers_of_the_whole_set(animals: LabelledSet) -
     assert part.part("train").labels()[1].tolist() == [3, 1]
 
 
-def test_labels_can_be_numbered_by_the_names_of_another_set(animals: LabelledSet) -> None:
+def test_labels_can_follow_the_names_of_another_set(animals: LabelledSet) -> None:
     other = LabelledSet("one", "video", (item("bird/tern", "x.mp4"),))
     assert other.labels()[1].tolist() == [0]
     coarse, fine = other.labels(names=animals.label_names)
@@ -71,7 +71,7 @@ def test_labels_can_be_numbered_by_the_names_of_another_set(animals: LabelledSet
         animals.labels(names=LabelNames.of(other.items))
 
 
-def test_an_empty_or_unknown_part_is_rejected(animals: LabelledSet) -> None:
+def test_empty_or_unknown_subset_is_rejected(animals: LabelledSet) -> None:
     with pytest.raises(
         InvalidArgumentError,
         match="animals has no validation items, only: train 2, test 3; choose one of these, or split it",
@@ -97,7 +97,7 @@ def test_keys_do_not_change_when_the_folder_moves() -> None:
     assert item("a/b", "c.mp4").key(Path("elsewhere")) == "collection/a/b/c.mp4"
 
 
-def test_excerpts_of_one_file_are_different_items() -> None:
+def test_excerpts_of_one_file_are_separate_items() -> None:
     pair = (item("a/b", "c.mp4", end=1.0), item("a/b", "c.mp4", start=1.0))
     assert len(LabelledSet("pair", "video", pair)) == 2
     with pytest.raises(

@@ -11,7 +11,7 @@ from vidkin.datasets import open_labelled, read_item
 from vidkin.errors import DatasetError, InvalidArgumentError
 
 
-def listed(folder: Path, text: str, *, encoding: str = "utf-8") -> Path:
+def write_list(folder: Path, text: str, *, encoding: str = "utf-8") -> Path:
     path = folder / "list.csv"
     path.write_text(text, encoding=encoding)
     return path
@@ -20,7 +20,7 @@ def listed(folder: Path, text: str, *, encoding: str = "utf-8") -> Path:
 def test_columns_can_be_in_any_order_after_a_byte_order_mark(tmp_path: Path) -> None:
     for name in ("one.png", "two, with comma.png"):
         picture(tmp_path / "files" / name)
-    path = listed(
+    path = write_list(
         tmp_path,
         "subcategory,note,category,path,split\r\n"
         "pug,good,dog,files/one.png,train\r\n"
@@ -37,7 +37,7 @@ def test_columns_can_be_in_any_order_after_a_byte_order_mark(tmp_path: Path) -> 
 def test_labels_can_have_one_level(tmp_path: Path) -> None:
     for name in ("a.png", "b.png"):
         picture(tmp_path / name)
-    labelled = open_labelled(listed(tmp_path, "path,category\na.png,rose\nb.png,aster\n"), reader="manifest")
+    labelled = open_labelled(write_list(tmp_path, "path,category\na.png,rose\nb.png,aster\n"), reader="manifest")
     assert labelled.subcategories() == labelled.categories() == ("aster", "rose")
     assert labelled.has_one_level
     assert [level.tolist() for level in labelled.labels()] == [[1, 0], [1, 0]]
@@ -45,7 +45,7 @@ def test_labels_can_have_one_level(tmp_path: Path) -> None:
 
 def test_rows_can_have_groups_and_excerpts(tmp_path: Path) -> None:
     counting_clip(tmp_path / "clip.mp4", 20)
-    path = listed(
+    path = write_list(
         tmp_path,
         "path,category,subcategory,group,start,end\nclip.mp4,a,x,g,0,1\nclip.mp4,a,x,g,1,\n",
     )
@@ -57,11 +57,11 @@ def test_rows_can_have_groups_and_excerpts(tmp_path: Path) -> None:
     assert shown(read_item(labelled.items[1], "video", size=16, frames=2)) == [12, 17]
 
 
-def test_paths_can_be_relative_to_another_folder_and_shares_make_a_split(tmp_path: Path) -> None:
+def test_paths_can_be_relative_to_another_folder_and_fractions_make_a_split(tmp_path: Path) -> None:
     for number in range(10):
         picture(tmp_path / "data" / f"{number}.png")
     lines = "".join(f"{number}.png,a,x\n" for number in range(10))
-    path = listed(tmp_path, "path,category,subcategory\n" + lines)
+    path = write_list(tmp_path, "path,category,subcategory\n" + lines)
     labelled = open_labelled(path, reader="manifest", root=tmp_path / "data", test=0.4)
     assert labelled.split_counts() == {"train": 6, "test": 4}
 
@@ -111,10 +111,10 @@ def test_invalid_files_are_rejected(tmp_path: Path, text: str, message: str) -> 
         picture(tmp_path / name)
     (tmp_path / "a.txt").write_text("")
     with pytest.raises(DatasetError, match=message):
-        open_labelled(listed(tmp_path, text), reader="manifest")
+        open_labelled(write_list(tmp_path, text), reader="manifest")
 
 
-def test_a_missing_file_and_a_folder_are_rejected(tmp_path: Path) -> None:
+def test_missing_file_and_folder_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"nowhere\.csv: does not exist; choose a CSV with path,category"):
         open_labelled(tmp_path / "nowhere.csv", reader="manifest")
     with pytest.raises(
@@ -126,11 +126,13 @@ def test_a_missing_file_and_a_folder_are_rejected(tmp_path: Path) -> None:
         DatasetError,
         match=r"list\.csv: is not CSV in UTF-8, 'utf-8' codec can't decode byte 0xe4 in position 26: invalid",
     ):
-        open_labelled(listed(tmp_path, "path,category,subcategory\nä.png,d,x", encoding="latin-1"), reader="manifest")
+        open_labelled(
+            write_list(tmp_path, "path,category,subcategory\nä.png,d,x", encoding="latin-1"), reader="manifest"
+        )
 
 
-def test_shares_are_rejected_for_files_with_splits(tmp_path: Path) -> None:
+def test_fractions_are_rejected_for_files_with_splits(tmp_path: Path) -> None:
     picture(tmp_path / "a.png")
-    path = listed(tmp_path, "path,category,subcategory,split\na.png,d,x,train\n")
+    path = write_list(tmp_path, "path,category,subcategory,split\na.png,d,x,train\n")
     with pytest.raises(InvalidArgumentError, match=r"list\.csv: has splits; leave out test and validation"):
         open_labelled(path, reader="manifest", validation=0.1)

@@ -1,4 +1,4 @@
-"""Rows of CSV files, with errors that name file, line and accepted values."""
+"""CSV rows are parsed, with errors that state the file, the line and the accepted values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_columns_can_be_in_any_order_and_cells_are_stripped(tmp_path: Path) -> N
     path = write(tmp_path / "a.csv", "end,extra,file\n 2.5 ,x, a b.mp4 \n\n,,\n")
     rows, columns = read_rows(path, ["file", "end"], optional=["split"])
     assert columns == {"end", "extra", "file"}
-    # The empty line is skipped, a line of empty cells is not; line numbers are those of the file.
+    # The blank line is skipped, but not the line of empty cells; lines are numbered as in the file.
     assert [row.location for row in rows] == [f"{path}, line 2", f"{path}, line 4"]
     assert rows[0].cells == {"file": "a b.mp4", "end": "2.5", "split": ""}
     assert (rows[0].seconds("end"), rows[1].seconds("end")) == (2.5, None)
@@ -37,7 +37,7 @@ def test_byte_order_marks_quotes_and_line_breaks_in_cells_are_supported(tmp_path
     assert [row.location[-6:] for row in rows] == ["line 3", "line 4"]
 
 
-def test_missing_cells_of_short_lines_are_empty(tmp_path: Path) -> None:
+def test_cells_missing_from_short_lines_are_empty(tmp_path: Path) -> None:
     rows, _ = read_rows(write(tmp_path / "a.csv", "file,end\na.mp4\n"), ["file", "end"])
     assert rows[0].cells["end"] == ""
 
@@ -50,12 +50,12 @@ def test_splits_are_case_insensitive() -> None:
     assert CsvRow("list.csv, line 2", {}).split == ""
 
 
-def test_a_time_must_be_a_number() -> None:
+def test_time_must_be_a_number() -> None:
     with pytest.raises(DatasetError, match=r"list.csv, line 7: end must be a number of seconds, got '1:30'"):
         CsvRow("list.csv, line 7", {"end": "1:30"}).seconds("end")
 
 
-def test_error_names_missing_columns(tmp_path: Path) -> None:
+def test_error_lists_missing_columns(tmp_path: Path) -> None:
     path = write(tmp_path / "a.csv", "file,start\n")
     expected = "lacks the columns end, event; it needs file, end, event and may have split"
     with pytest.raises(DatasetError, match=re.escape(f"{path}: {expected}")):

@@ -20,14 +20,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def listed(folder: Path, text: str) -> Path:
+def write_list(folder: Path, text: str) -> Path:
     path = folder / "events.csv"
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def test_events_are_excerpts_and_short_ones_are_left_out(folder: Path) -> None:
-    path = listed(
+def test_events_are_excerpts_and_short_ones_are_dropped(folder: Path) -> None:
+    path = write_list(
         folder,
         HEAD + "201702271017,0,2.5,left turn,goal,train\n"
         "201702271017,3,4.9,right turn,goal,train\n"
@@ -62,11 +62,11 @@ def test_events_are_excerpts_and_short_ones_are_left_out(folder: Path) -> None:
 )
 def test_invalid_files_are_rejected(folder: Path, text: str, message: str) -> None:
     with pytest.raises(DatasetError, match=message):
-        open_labelled(listed(folder, text), reader="events")
+        open_labelled(write_list(folder, text), reader="events")
 
 
 def test_layer_and_shortest_select_events(folder: Path) -> None:
-    path = listed(folder, HEAD + "201702271017,0,5,turn,,train\n")
+    path = write_list(folder, HEAD + "201702271017,0,5,turn,,train\n")
     with pytest.raises(InvalidArgumentError, match="shortest must be at least 0 seconds"):
         open_labelled(path, reader="events", shortest=-1.0)
     with pytest.raises(InvalidArgumentError, match="has splits; leave out test and validation"):

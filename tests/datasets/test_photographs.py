@@ -1,4 +1,4 @@
-"""Photographs included in scikit-image, and camera flights over them."""
+"""Photographs included in scikit-image, and simulated camera flights over them."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def test_all_photographs_are_available_offline(monkeypatch: pytest.MonkeyPatch) 
         assert image.std() > 5
 
 
-def test_a_photograph_is_a_copy() -> None:
+def test_returned_photograph_is_a_copy() -> None:
     photograph("coffee")[:] = 0
     assert photograph("coffee").max() > 0
 
 
-def test_an_unknown_photograph_is_rejected() -> None:
+def test_unknown_photograph_is_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match=r"name must be one of astronaut, .*, got 'mona lisa'"):
         photograph("mona lisa")
 
 
-def test_included_photographs_are_used_without_scikit_image(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bundled_photographs_are_used_without_scikit_image(monkeypatch: pytest.MonkeyPatch) -> None:
     originals = {name: photograph(name) for name in PHOTOGRAPHS}
     photographs._open_original.cache_clear()
     monkeypatch.setattr(photographs.importlib.util, "find_spec", lambda name: None)
@@ -44,7 +44,7 @@ def test_included_photographs_are_used_without_scikit_image(monkeypatch: pytest.
         shipped = photograph(name)
         if shipped.shape == original.shape:
             assert np.abs(shipped.astype(int) - original).mean() < 4
-        else:  # the two large ones were reduced
+        else:  # the two large ones are downscaled
             assert name in ("hubble", "retina")
             assert shipped.shape[1] / shipped.shape[0] == pytest.approx(original.shape[1] / original.shape[0], abs=0.01)
     photographs._open_original.cache_clear()
@@ -56,7 +56,7 @@ def test_error_for_a_missing_file_says_what_to_install(monkeypatch: pytest.Monke
         photograph("mona lisa")
 
 
-def test_flights_are_determined_by_the_seed() -> None:
+def test_flights_depend_only_on_the_seed() -> None:
     first = np.stack(list(camera_flight("coffee", seconds=1, rate=5, width=64, height=48)))
     again = np.stack(list(camera_flight("coffee", seconds=1, rate=5, width=64, height=48)))
     other = np.stack(list(camera_flight("coffee", seconds=1, rate=5, width=64, height=48, seed=1)))
@@ -73,6 +73,6 @@ def test_the_camera_is_always_moving() -> None:
 
 
 @pytest.mark.parametrize("argument", ["seconds", "rate", "width", "height"])
-def test_sizes_of_zero_are_rejected(argument: str) -> None:
+def test_size_zero_is_rejected(argument: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"{argument} must be above 0, got 0"):
         camera_flight("coffee", **{argument: 0})

@@ -1,4 +1,4 @@
-"""Reading items as images: frames, fit, archives and broken files."""
+"""Reading items as frames: sampling, fit modes, archives and broken files."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def item(path: Path, **more: object) -> LabelledItem:
 
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A video of two seconds with twenty frames, each with a different gray level."""
+    """A two-second video of twenty frames, each with a different gray level."""
     return counting_clip(tmp_path_factory.mktemp("clips") / "clip.mp4")
 
 
-def test_frames_show_the_middles_of_equal_parts(clip: Path) -> None:
+def test_frames_are_sampled_at_the_centers_of_equal_parts(clip: Path) -> None:
     frames = read_item(item(clip), "video", size=32, frames=4)
     assert frames.shape == (4, 32, 32, 3)
     assert frames.dtype == np.uint8
-    # Parts of half a second, so .25, .75, 1.25 and 1.75 s at ten frames a second.
+    # Four parts of half a second: frames at 0.25, 0.75, 1.25 and 1.75 s at ten frames per second.
     assert shown(frames) == [2, 7, 12, 17]
 
 
@@ -52,10 +52,10 @@ def test_every_frame_or_frames_at_a_rate_can_be_read(clip: Path) -> None:
     assert shown(read_item(item(clip), "video", size=32, rate=5, frames=99)) == list(range(0, 20, 2))
 
 
-def test_an_excerpt_shows_only_its_part(clip: Path) -> None:
+def test_excerpt_contains_only_its_own_frames(clip: Path) -> None:
     excerpt = item(clip, start=0.95, end=1.45)
     assert shown(read_item(excerpt, "video", size=32, frames=5)) == [10, 11, 12, 13, 14]
-    # Neither the frame on screen at the start, which began before it, nor frames at or after the end.
+    # The frame shown at the start began before it and is left out, as are frames at or after the end.
     assert shown(read_item(excerpt, "video", size=32, frames=10)) == [10, 10, 10, 11, 11, 12, 12, 13, 13, 14]
     assert shown(read_item(excerpt, "video", size=32)) == [10, 11, 12, 13, 14]
     assert shown(read_item(excerpt, "video", size=32, rate=10)) == [10, 11, 12, 13]
@@ -69,17 +69,17 @@ def test_reading_is_deterministic(clip: Path) -> None:
     assert np.array_equal(once, read_item(item(clip), "video", size=40, frames=5, threads=2))
 
 
-def test_an_excerpt_beyond_the_end_is_rejected(clip: Path) -> None:
+def test_excerpt_beyond_the_end_is_rejected(clip: Path) -> None:
     with pytest.raises(MediaError, match=r"clip.mp4: start 5.\d s is beyond the end \(2.0 s\)"):
         read_item(item(clip, start=5.0, end=6.0), "video", size=32, frames=3)
 
 
-def test_an_image_can_be_read_as_a_video_of_one_frame(tmp_path: Path) -> None:
+def test_image_can_be_read_as_a_video_of_one_frame(tmp_path: Path) -> None:
     path = picture(tmp_path / "still.png", (90, 90, 90), (20, 20))
     assert np.allclose(read_item(item(path), "video", size=8, frames=3), 90, atol=1)
 
 
-def test_a_gif_of_one_frame_can_be_read_as_a_video(tmp_path: Path) -> None:
+def test_gif_of_one_frame_can_be_read_as_a_video(tmp_path: Path) -> None:
     path = tmp_path / "still.gif"
     Image.new("RGB", (20, 20), (0, 200, 0)).save(path)
     assert read_item(item(path), "video", size=8, frames=3).shape == (3, 8, 8, 3)
@@ -87,7 +87,7 @@ def test_a_gif_of_one_frame_can_be_read_as_a_video(tmp_path: Path) -> None:
 
 @pytest.fixture
 def wide(tmp_path: Path) -> Path:
-    """Red, green and blue stripes side by side, 60 x 20."""
+    """Vertical red, green and blue stripes, 60 x 20 pixels."""
     image = np.zeros((20, 60, 3), np.uint8)
     for stripe in range(3):
         image[:, 20 * stripe : 20 * (stripe + 1), stripe] = 255
@@ -105,7 +105,7 @@ def test_letterbox_shows_the_whole_image_between_bars(wide: Path) -> None:
     assert image[15, 27].tolist() == [0, 0, 255]
 
 
-def test_crop_takes_the_middle(wide: Path) -> None:
+def test_crop_keeps_the_center(wide: Path) -> None:
     image = read_item(item(wide), "image", size=20, fit="crop")
     assert (image == [0, 255, 0]).all()
 
@@ -117,7 +117,7 @@ def test_stretch_fills_the_square(wide: Path) -> None:
 
 
 def test_videos_fit_like_images(clip: Path) -> None:
-    # 64 x 48 in a square of 32 has 24 rows of content.
+    # A 64 x 48 video in a square of 32 has 24 rows of content.
     letterbox = read_item(item(clip), "video", size=32, frames=1)[0]
     assert letterbox[:4].max() == 0
     assert letterbox[5:27].min() > 90
@@ -143,7 +143,7 @@ def test_gray_and_one_bit_images_become_rgb(tmp_path: Path) -> None:
     assert (read_item(item(tmp_path / "grey.png"), "image", size=9) == 77).all()
 
 
-def test_members_of_archives_can_be_read(tmp_path: Path) -> None:
+def test_archive_members_can_be_read(tmp_path: Path) -> None:
     picture(tmp_path / "red.png", (255, 0, 0), (8, 8))
     archive = tmp_path / "all.zip"
     with zipfile.ZipFile(archive, "w") as file:
@@ -156,7 +156,7 @@ def test_members_of_archives_can_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.hostile
-def test_oversized_members_are_not_unpacked(tmp_path: Path) -> None:
+def test_oversized_archive_members_are_not_unpacked(tmp_path: Path) -> None:
     archive = tmp_path / "bomb.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file, file.open("a.txt", "w") as member:
         for _ in range(257):
@@ -166,8 +166,8 @@ def test_oversized_members_are_not_unpacked(tmp_path: Path) -> None:
         read_content(item(archive, member="a.txt"))
 
 
-def test_a_registered_kind_of_items_can_be_read(tmp_path: Path) -> None:
-    """Reads items of a registered kind, with the requested number of frames or rate."""
+def test_registered_item_kind_can_be_read(tmp_path: Path) -> None:
+    """The reader receives the requested number of frames or rate."""
 
     def read_levels(one: LabelledItem, size: int, frames: int | None, rate: float | None) -> NDArray[np.uint8]:
         levels = np.frombuffer(read_content(one), np.uint8)[:frames]
@@ -180,7 +180,7 @@ def test_a_registered_kind_of_items_can_be_read(tmp_path: Path) -> None:
         register_kind("levels", read_levels)
 
 
-def test_a_replaced_archive_is_read_again(tmp_path: Path) -> None:
+def test_replaced_archive_is_read_again(tmp_path: Path) -> None:
     archive = tmp_path / "all.zip"
     for number, color in enumerate(((255, 0, 0), (0, 0, 255))):
         picture(tmp_path / "one.png", color, (8, 8))
@@ -190,7 +190,7 @@ def test_a_replaced_archive_is_read_again(tmp_path: Path) -> None:
         assert (read_item(item(archive, member="one.png"), "image", size=8) == color).all()
 
 
-def test_errors_for_broken_files_name_the_cause(tmp_path: Path) -> None:
+def test_errors_for_broken_files_state_the_cause(tmp_path: Path) -> None:
     (tmp_path / "text.png").write_text("not a picture")
     whole = picture(tmp_path / "whole.png", size=(64, 64)).read_bytes()
     (tmp_path / "cut.png").write_bytes(whole[:60])

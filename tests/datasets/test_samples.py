@@ -1,4 +1,4 @@
-"""The sample collection of the demonstration."""
+"""The sample videos of the demo."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def contents(folder: Path) -> dict[str, tuple[int, int]]:
     }
 
 
-def test_the_collection_has_videos_copies_and_a_query(samples: SampleCollection) -> None:
+def test_samples_have_videos_copies_and_a_query(samples: SampleCollection) -> None:
     assert [path.name for path in samples.videos] == ["astronaut.mp4", "coffee.mp4"]
     assert [(copy.name, source.name) for copy, source in samples.copies] == [
         ("coffee-mirror.mp4", "coffee.mp4"),
@@ -87,7 +87,7 @@ def test_a_second_call_writes_only_missing_files(samples: SampleCollection) -> N
     assert build_samples(samples.folder, **SMALL).built == 1  # type: ignore[arg-type]
 
 
-def test_a_part_of_a_video_can_be_copied(samples: SampleCollection, tmp_path: Path) -> None:
+def test_part_of_a_video_can_be_copied(samples: SampleCollection, tmp_path: Path) -> None:
     write_copy(samples.videos[0], tmp_path / "part.mp4", "grey", start=2.0, end=5.0)
     assert probe(tmp_path / "part.mp4").duration == pytest.approx(3.0, abs=0.01)
     shown = read_frames(tmp_path / "part.mp4", rate=1).images[0].astype(int)
@@ -96,7 +96,7 @@ def test_a_part_of_a_video_can_be_copied(samples: SampleCollection, tmp_path: Pa
     assert np.abs(shown.mean(axis=-1) - source @ [0.299, 0.587, 0.114]).mean() < 8
 
 
-def test_a_copy_needs_its_video(tmp_path: Path) -> None:
+def test_copy_needs_its_video(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="a copy needs its video: add coffee to videos"):
         build_samples(tmp_path, videos=("astronaut",), copies=(("coffee", "crop"),))
     (tmp_path / "file").write_text("")

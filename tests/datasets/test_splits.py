@@ -1,4 +1,4 @@
-"""Splits: whole groups, shares, writing and reading."""
+"""Splits: whole groups, fractions, writing and reading."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROOT = Path("root")
 
 
 def collection(groups: dict[str, list[int]]) -> LabelledSet:
-    """A set with groups of these sizes by label."""
+    """A labeled set with groups of the given sizes per label."""
     items = [
         LabelledItem(
             path=ROOT / label / f"{group}-{number}.mp4",
@@ -34,7 +34,7 @@ def collection(groups: dict[str, list[int]]) -> LabelledSet:
 
 
 def drawers(count: int, labels: int) -> LabelledSet:
-    """A set whose groups span subcategories, such as drawings by person."""
+    """A labeled set whose groups span subcategories, such as drawings grouped by person."""
     items = [
         LabelledItem(path=ROOT / f"{label}-{who}", category="c", subcategory=f"s{label}", group=f"drawer {who}")
         for label in range(labels)
@@ -71,7 +71,7 @@ def test_groups_that_span_subcategories_are_split_once() -> None:
 
 
 def test_small_subcategories_are_assigned_to_train_first() -> None:
-    """One group is in train; two are train and test; validation leaves two groups to train."""
+    """A single group goes to train, two to train and test; a validation split needs four."""
     labelled = make_split(
         collection({"a/one": [4], "a/two": [2, 2], "a/three": [1] * 3, "a/four": [1] * 4}),
         test=0.25,
@@ -100,13 +100,13 @@ def test_whole_subcategories_of_each_category_are_held_out() -> None:
     check_split(labelled)
 
 
-def test_a_split_by_item_replaces_the_groups() -> None:
+def test_split_by_item_ignores_groups() -> None:
     labelled = make_split(collection({"a/x": [10]}), by="item", test=0.5, validation=0.0)
     assert labelled.split_counts() == {"train": 5, "test": 5}
     assert labelled.items[0].group == "a/x/0-0.mp4"
 
 
-def test_the_seed_determines_the_split() -> None:
+def test_seed_determines_the_split() -> None:
     labelled = collection({"a/x": [1] * 30})
     assert make_split(labelled, seed=1).items == make_split(labelled, seed=1).items
     assert make_split(labelled, seed=1).items != make_split(labelled, seed=2).items
@@ -151,7 +151,7 @@ def test_too_few_groups_are_rejected() -> None:
         make_split(collection({"a/x": [5], "a/y": [5]}))
 
 
-def test_error_names_a_leak() -> None:
+def test_error_names_a_leaking_group() -> None:
     labelled = collection({"a/x": [2, 1, 2]})
     sides = ("train", "test", "train", "validation", "test")
     leaking = labelled.with_items(replace(item, split=side) for item, side in zip(labelled.items, sides, strict=True))
@@ -162,7 +162,7 @@ def test_error_names_a_leak() -> None:
         check_split(leaking)
 
 
-def test_a_split_is_restored_from_its_file(tmp_path: Path) -> None:
+def test_split_is_restored_from_its_file(tmp_path: Path) -> None:
     labelled = collection({"a/x": [2, 1, 3], "b/ü": [1] * 6})
     divided = make_split(labelled, seed=4)
     write_split(divided, tmp_path / "new" / "split.json")
@@ -171,11 +171,11 @@ def test_a_split_is_restored_from_its_file(tmp_path: Path) -> None:
     content = json.loads((tmp_path / "new" / "split.json").read_text(encoding="utf-8"))
     assert content["counts"] == divided.split_counts()
     assert content["items"]["b/ü/0-0.mp4"][1] == "b/ü/0"
-    # One line per item makes splits easy to compare.
+    # One line per item keeps diffs between splits readable.
     assert (tmp_path / "new" / "split.json").read_text(encoding="utf-8").count("\n") == len(labelled) + 3
 
 
-def test_a_split_remains_valid_if_the_collection_moves(tmp_path: Path) -> None:
+def test_split_remains_valid_if_the_collection_moves(tmp_path: Path) -> None:
     labelled = collection({"a/x": [1] * 6})
     divided = make_split(labelled)
     write_split(divided, tmp_path / "split.json")
@@ -203,7 +203,7 @@ def test_incomplete_and_leaking_splits_are_not_written(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_split_of_other_items_is_rejected(tmp_path: Path) -> None:
+def test_split_of_other_items_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "split.json"
     write_split(make_split(collection({"a/x": [1] * 6})), path)
     with pytest.raises(
@@ -241,7 +241,7 @@ def test_invalid_split_files_are_rejected(tmp_path: Path, text: str, message: st
         read_split(collection({"a/x": [1]}), path)
 
 
-def test_a_split_file_with_a_leak_is_rejected(tmp_path: Path) -> None:
+def test_split_file_with_a_leak_is_rejected(tmp_path: Path) -> None:
     labelled = collection({"a/x": [2, 2]})
     path = tmp_path / "split.json"
     write_split(make_split(labelled, test=0.5, validation=0.0), path)
@@ -252,6 +252,6 @@ def test_a_split_file_with_a_leak_is_rejected(tmp_path: Path) -> None:
         read_split(labelled, path)
 
 
-def test_error_for_a_missing_split_says_how_to_write_it(tmp_path: Path) -> None:
+def test_error_for_a_missing_split_says_how_to_create_it(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"nowhere\.json: does not exist; choose a file written by write_split"):
         read_split(collection({"a/x": [1]}), tmp_path / "nowhere.json")

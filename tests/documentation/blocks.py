@@ -1,4 +1,4 @@
-"""Blocks of code of the pages, and a shell that runs the lines of `vidkin` in this process."""
+"""Code blocks of the documentation, and a shell that runs `vidkin` commands in this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGES = (
     ROOT / "research" / "results" / "README.md",
 )
 
-# Commands that would take minutes: the same with two steps; and what few pictures without a network need.
+# Settings that shorten commands which would take minutes: two training steps, few images, networks without downloads.
 _SHORT = {"train": ["schedule.steps=2"], "train-shots": ["shots.steps=2"]}
 _SMALL = {
     "frame-encoder": ["schedule.pairs=8", "data.validation=0.25"],
@@ -32,10 +32,10 @@ class Block:
     """A fenced block.
 
     Attributes:
-        page, section: Name of the file, and the nearest heading of the second level above.
-        language: What stands behind the fence.
-        text: What stands in it.
-        excuses: Text that marks lines -> why these are not executed; "" marks all of them.
+        page, section: File name, and the nearest second-level heading above the block.
+        language: Language tag after the fence.
+        text: Content of the block.
+        excuses: Text that marks lines -> reason why they are not executed; "" marks all lines.
     """
 
     page: str
@@ -46,16 +46,16 @@ class Block:
 
     @property
     def lines(self) -> list[str]:
-        """The lines that are executed."""
+        """The lines to execute."""
         lines = [line for line in self.text.splitlines() if line.strip()]
         return [line for line in lines if not any(mark in line for mark in self.excuses)]
 
 
 def read_blocks(path: Path) -> Iterator[Block]:
-    """The blocks of a page.
+    """Yield the blocks of a page.
 
-    A comment ``<!-- not executed: REASON -->`` above a block excuses it, ``<!-- not executed ("TEXT"): REASON -->``
-    those of its lines that contain TEXT.
+    A comment ``<!-- not executed: REASON -->`` above a block excludes it,
+    ``<!-- not executed ("TEXT"): REASON -->`` excludes the lines that contain TEXT.
     """
     section = ""
     excuses: dict[str, str] = {}
@@ -72,11 +72,11 @@ def read_blocks(path: Path) -> Iterator[Block]:
 
 
 def execute(line: str, home: Path) -> None:
-    """Run a line of a shell: commands of vidkin, patterns, ``&&``, ``>`` and ``~``; any exit status but 0 fails.
+    """Run a shell line of vidkin commands with globs, ``&&``, ``>`` and ``~``; fail if a command exits with an error.
 
     Args:
         line: The line.
-        home: What ``~`` stands for.
+        home: Folder that ``~`` expands to.
     """
     words = shlex.shlex(line, posix=True, punctuation_chars="&>|;")
     words.whitespace_split = True

@@ -1,4 +1,4 @@
-"""Code blocks of the documentation use what vidkin-research brings, too, in an empty folder of their own."""
+"""Documentation tests run in an empty folder and may use vidkin-research."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["_own_folder", "library"]
 
 @pytest.fixture(autouse=True, scope="package")
 def _product_alone() -> Iterator[None]:
-    """Nothing is hidden from these tests, although what hides it from tests that ran before stays until the end."""
+    """Do not hide vidkin-research; a hook of the other packages may still be active until the session ends."""
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(importlib.metadata, "entry_points", ENTRY_POINTS)

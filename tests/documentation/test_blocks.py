@@ -1,4 +1,4 @@
-"""Every block of code in the pages runs as it stands, or says above it why it is not executed."""
+"""Every code block of the documentation runs as printed, or a comment above it says why it is not executed."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ SECTIONS: dict[tuple[str, str], list[Block]] = defaultdict(list)
 for _block in BLOCKS:
     if _block.language in ("sh", "python") and _block.lines:
         SECTIONS[_block.page, _block.section].append(_block)
-del SECTIONS["README.md", "Use"]  # by tests/documentation/test_readme.py, which checks the output
+del SECTIONS["README.md", "Use"]  # run by tests/documentation/test_readme.py, which also checks the output
 
 
 @pytest.fixture(scope="session")
 def made_home(tmp_path_factory: pytest.TempPathFactory, library: Library) -> Path:
-    """Videos, photographs and labeled folders below one, with the names that the pages use."""
+    """Home folder with videos, photographs and labeled folders under the names used by the pages."""
     home = tmp_path_factory.mktemp("home")
     shutil.copytree(library.folder, home / "Videos")
     for name in ("Downloads", "Films", "Masters", "Photos", "Pictures"):
@@ -61,7 +61,7 @@ def made_home(tmp_path_factory: pytest.TempPathFactory, library: Library) -> Pat
 
 @pytest.fixture
 def home(made_home: Path, library: Library, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of it, and the current folder with the files that the pages name."""
+    """A copy of ``made_home``; the current folder has the files that the pages name."""
     here = Path.cwd()
     home = here / "home"
     shutil.copytree(made_home, home)
@@ -81,7 +81,7 @@ def _index_videos(home: Path) -> None:
 
 
 def _make_series(home: Path) -> None:
-    """Two episodes with one opening, in the index; and a recording that shows it twice."""
+    """Index two episodes with a common opening, and write a recording that shows it twice."""
     season = home / "Series" / "Season1"
     season.mkdir(parents=True)
     opening = list(pan("coffee", 40, width=96, height=64))
@@ -100,7 +100,7 @@ def _make_networks(home: Path) -> None:
 
 
 def _make_film(home: Path) -> None:
-    """Two minutes, so that a stretch of it can be named, and quickly read."""
+    """Write a two-minute film at a low frame rate: long enough to select a segment, quick to decode."""
     names = ("coffee", "rocket", "chelsea", "astronaut")
     frames = [frame for name in names for frame in pan(name, 60, width=96, height=64)]
     encode(Path("film.mp4"), frames, rate=2, options={"mbtree": "0"})
@@ -112,7 +112,7 @@ def _make_copy(home: Path) -> None:
 
 
 def _make_recordings(home: Path) -> None:
-    """Two recordings of one event, with its sound."""
+    """Write two recordings of one event with the same sound."""
     samples = tune(14, seed=3)
     for name, seconds in (("a", 0), ("b", 2)):
         write_sounds(Path(f"{name}.mp4"), [samples[seconds * RATE :]], pictures="coffee")
@@ -132,7 +132,7 @@ def _fill_reviewed(home: Path) -> None:
 
 
 def _label_films(home: Path) -> None:
-    """``labels.json`` with critical shots, and what three people say of its first film."""
+    """Write ``labels.json`` with critical shots, and labels of three annotators."""
     names = ("astronaut", "coffee", "chelsea", "rocket")
     annotations = []
     for number in range(4):
@@ -171,7 +171,7 @@ NEEDS: dict[tuple[str, str], list[Callable[[Path], None]]] = {
 }
 
 
-# Trainings with several networks, or several of their own.
+# Sections that train several models.
 LONG = {
     ("find.md", "Other extractors"),
     ("train.md", ""),
@@ -180,7 +180,7 @@ LONG = {
 }
 
 
-# The player of `vidkin open` outlives the command.
+# The player started by `vidkin open` outlives the command.
 @pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
 @pytest.mark.documentation
 @pytest.mark.parametrize(
@@ -200,17 +200,17 @@ def test_every_line_runs(key: tuple[str, str], home: Path) -> None:
                 execute(line, home)
 
 
-def test_what_sections_need_is_said_of_sections_that_there_are() -> None:
+def test_prepared_sections_exist() -> None:
     assert {*NEEDS, *LONG} <= set(SECTIONS)
 
 
-def test_pages_may_use_what_other_packages_bring() -> None:
-    """Tests of the product, which see a stand-in instead, may have run before."""
+def test_pages_may_use_other_packages() -> None:
+    """Earlier tests of vidkin may have replaced these packages with a stand-in."""
     assert research_hint() == ""
     assert "images" in run("benchmark", "--help").out
 
 
-def test_every_block_is_of_a_language_that_is_checked() -> None:
+def test_every_block_has_a_language_that_is_checked() -> None:
     assert {block.language for block in BLOCKS} <= {"sh", "python", "json", "toml", "text"}
     stale = [
         (block.page, mark)
@@ -221,7 +221,7 @@ def test_every_block_is_of_a_language_that_is_checked() -> None:
     assert stale == []
 
 
-def test_settings_and_labels_are_what_the_readers_take(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_settings_and_labels_are_accepted_by_their_readers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     texts = defaultdict(list)
     for block in BLOCKS:
         if block.language in ("json", "toml"):
@@ -231,7 +231,7 @@ def test_settings_and_labels_are_what_the_readers_take(monkeypatch: pytest.Monke
     (tmp_path / "config.toml").write_text(shots)
     assert "[default: 0.5" in " ".join(run("shots", "--help").out.split())
     (tmp_path / "config.toml").write_text(commands)
-    # An option that a command lacks would be refused.
+    # An option that the command lacks would be an error.
     for command in ("search", "duplicates"):
         run(command, "--help")
     (entry_points,) = texts["train.md", "toml"]

@@ -1,4 +1,4 @@
-"""The parts of docs/examples work as installed packages, by the entry points that they name."""
+"""The plugins in docs/examples work as installed packages through their entry points."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "docs" / "examples"
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """All examples as one package, with the lines that each says for its ``pyproject.toml``."""
+    """All examples as one package, with the entry points that each one lists for its ``pyproject.toml``."""
     lines = ""
     for file in EXAMPLES.glob("*.py"):
         shutil.copy(file, tmp_path)
@@ -42,7 +42,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_there_is_one_of_each_kind() -> None:
+def test_there_is_one_example_of_each_kind() -> None:
     texts = [file.read_text(encoding="utf-8") for file in EXAMPLES.glob("*.py")]
     groups = {group for text in texts for group in re.findall(r'entry-points\."(vidkin\.\w+)"', text)}
     assert groups == {
@@ -53,7 +53,7 @@ def test_there_is_one_of_each_kind() -> None:
     }
 
 
-def test_an_extractor_of_ones_own_finds_copies_and_the_report_lists_them(installed: Path) -> None:
+def test_custom_extractor_finds_copies_and_appears_in_the_report(installed: Path) -> None:
     (installed / "videos").mkdir()
     for name, quality in (("coffee", "20"), ("rocket", "20"), ("low", "38")):
         frames = pan("coffee" if name == "low" else name, 60, width=96, height=64)
@@ -81,7 +81,7 @@ def test_an_extractor_of_ones_own_finds_copies_and_the_report_lists_them(install
     assert len(json.loads((installed / "c.json").read_text())["groups"]) == 1
 
 
-def test_a_detector_and_a_format_of_ones_own_are_named_and_written(installed: Path) -> None:
+def test_custom_detector_and_format_are_listed_and_used(installed: Path) -> None:
     levels = [30] * 110 + [200] * 120
     frames = (np.full((32, 48, 3), level, np.uint8) for level in levels)
     film = encode(installed / "film.mp4", frames, rate=10)
@@ -92,7 +92,7 @@ def test_a_detector_and_a_format_of_ones_own_are_named_and_written(installed: Pa
     assert (installed / "film.upload.txt").read_text() == "0:00 Shot 1\n0:11 Shot 2\n"
 
 
-def test_the_doctor_names_them_with_their_package_and_says_which_cannot_be_loaded(installed: Path) -> None:
+def test_doctor_lists_plugins_with_their_package_and_those_that_fail_to_load(installed: Path) -> None:
     found = {one.name: one for one in inspect_machine() if one.name.startswith("registered ")}
     assert "gray-grid:<name> (examples 1.0)" in found["registered extractors"].detail
     assert "flash (examples 1.0)" in found["registered shot detectors"].detail

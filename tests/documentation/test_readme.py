@@ -1,4 +1,4 @@
-"""What the README and the guides show can be typed, and what they name exists."""
+"""The README and the guides show commands that work, and refer only to things that exist."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def blocks(language: str, text: str = README) -> list[str]:
 
 
 def command_lines() -> list[list[str]]:
-    """All lines of `vidkin` in the pages, in blocks and in sentences, without the program's name."""
+    """All `vidkin` command lines of the pages, in blocks and in prose, without the program name."""
     texts = [page.read_text(encoding="utf-8") for page in PAGES]
     lines = [
         line for text in texts for kind in ("sh", "") for block in blocks(kind, text) for line in block.splitlines()
     ]
     lines += [line for text in texts for line in re.findall(r"`(vidkin [^`]+)`", text)]
-    # What another program gets through a pipe is not ours; in a table the bar has a backslash.
+    # The part after a pipe belongs to another program; in a table, the bar is escaped.
     lines = [re.split(r"#| \\?\| ", line)[0] for line in lines]
     words = [shlex.split(line) for line in lines if re.match(r"\S*vidkin\s", line)]
     return [line[1:] for line in words]
 
 
-def test_it_opens_with_the_two_commands() -> None:
+def test_readme_opens_with_the_two_commands() -> None:
     assert [line.split("#")[0].strip() for line in blocks("sh")[0].splitlines()] == ["make demo", "make test"]
     assert [shlex.split(line.split("#")[0])[1:] for line in blocks("sh")[1].splitlines()] == [
         ["index", "~/Videos"],
@@ -52,14 +52,14 @@ def test_every_command_and_option_exists() -> None:
     known: dict[str, set[str]] = {}
     missing = []
     for words in command_lines():
-        # `vidkin benchmark shots`: the options are those of the second word.
+        # In `vidkin benchmark shots`, the second word determines the options.
         command = words[:2] if words[0] in ("benchmark", "labels") and words[1:2] and words[1].islower() else words[:1]
         key = " ".join(command)
         if key not in known:
             found = root
             for word in command:
                 found = found if word.startswith("-") else found.commands[word]  # type: ignore[attr-defined]
-            # Rare options are not in the help.
+            # Rarely used options are not in the help.
             known[key] = {name for option in found.params for name in (*option.opts, *option.secondary_opts)}
         options = [word for word in words if word.startswith("-") and word != "-"]
         missing += [(key, word) for word in options if word not in known[key] and word not in ("--help", "-h")]
@@ -68,13 +68,13 @@ def test_every_command_and_option_exists() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_resolve(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", text)
     assert [target for target in targets if not (page.parent / target).exists()] == []
 
 
-def test_the_page_of_commands_is_current() -> None:
+def test_command_page_is_current() -> None:
     script = runpy.run_path(str(ROOT / "docs" / "site" / "commands.py"))
     table = script["command_table"]()
     assert script["PAGE"].read_text(encoding="utf-8") == table, "python docs/site/commands.py"
@@ -87,12 +87,14 @@ def test_the_documentation_stays_short() -> None:
     assert sum(len(page.read_text(encoding="utf-8").split()) for page in (ROOT / "docs").glob("*.md")) <= 18_000
 
 
-def test_the_python_runs(library: Library, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_blocks_run(
+    library: Library, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     here = Path.cwd()
     monkeypatch.setenv("HOME", str(here))
     (here / "Videos").mkdir()
     shutil.copy(library.folder / "coffee.mp4", here / "Videos" / "one.mp4")
-    shutil.copy(library.folder / "coffee.mp4", here / "Videos" / "two.mp4")  # read once, as the content is the same
+    shutil.copy(library.folder / "coffee.mp4", here / "Videos" / "two.mp4")  # same content: indexed once
     shutil.copy(library.clip, here / "clip.mp4")
     shutil.copy(library.folder / "coffee.mp4", here / "a.mp4")
     shutil.copy(library.folder / "rocket.mp4", here / "b.mp4")

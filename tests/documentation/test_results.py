@@ -1,4 +1,4 @@
-"""research/results and research/benchmarks/results.toml name the same results, with commands that exist."""
+"""research/results and research/benchmarks/results.toml list the same results, with existing commands."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ RESULTS = ROOT / "research" / "results"
 
 @pytest.fixture(scope="module")
 def run_all() -> ModuleType:
-    """The script, which is no part of a package."""
+    """The run_all script, which is not part of a package."""
     specification = importlib.util.spec_from_file_location("run_all", ROOT / "research" / "benchmarks" / "run_all.py")
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
-    sys.modules["run_all"] = module  # its dataclass looks itself up there
+    sys.modules["run_all"] = module  # dataclass looks the module up here
     specification.loader.exec_module(module)
     return module
 
 
-def test_every_file_of_results_has_one_row_and_every_row_that_was_run_its_files(run_all: ModuleType) -> None:
+def test_every_result_file_has_one_row_and_every_row_has_its_files(run_all: ModuleType) -> None:
     rows = run_all.read_results()
     named = [name for row in rows if row.last is not None for name in row.files]
     assert sorted(named) == sorted(path.name for path in RESULTS.iterdir() if path.name != "README.md")
     assert len({row.name for row in rows}) == len(rows)
 
 
-def test_the_table_of_the_page_is_the_one_of_the_rows(run_all: ModuleType) -> None:
+def test_table_in_the_page_matches_the_rows(run_all: ModuleType) -> None:
     page = (RESULTS / "README.md").read_text(encoding="utf-8")
     written = page.split(run_all.START)[1].split(run_all.END)[0]
     assert written == run_all.table(run_all.read_results()), "python research/benchmarks/run_all.py --table"
 
 
-def test_every_command_is_a_script_with_these_options_or_a_study(run_all: ModuleType) -> None:
+def test_every_command_is_an_existing_script_or_study_with_valid_options(run_all: ModuleType) -> None:
     for row in run_all.read_results():
         for program, *words in row.commands:
             options = [word for word in words if word.startswith("--")]
@@ -57,7 +57,7 @@ def test_every_command_is_a_script_with_these_options_or_a_study(run_all: Module
                 assert [option for option in options if f'"{option}"' not in text + shared] == [], row.name
 
 
-def test_a_quick_run_takes_an_hour_at_most_and_leaves_nothing_out_that_would_fit(run_all: ModuleType) -> None:
+def test_quick_run_takes_at_most_an_hour_and_leaves_no_room_for_another_row(run_all: ModuleType) -> None:
     rows = run_all.read_results()
     chosen = run_all.choose(rows, None, quick=True, has_data=True)
     minutes = sum(row.minutes for row in chosen)
@@ -66,13 +66,13 @@ def test_a_quick_run_takes_an_hour_at_most_and_leaves_nothing_out_that_would_fit
     assert all(row.by_hand is None for row in chosen)
 
 
-def test_words_of_a_command_are_filled_in(run_all: ModuleType, tmp_path: Path) -> None:
+def test_placeholders_in_commands_are_filled_in(run_all: ModuleType, tmp_path: Path) -> None:
     data = tmp_path / "data"
     for name in ("a.mp4", "b.mp4", "c.mp4"):
         (data / "videos" / "x").mkdir(parents=True, exist_ok=True)
         (data / "videos" / "x" / name).touch()
-    values = run_all.words_of(data, tmp_path / "work")
-    command = run_all.filled(["walk.py", "{videos}/x", "{test_clips...}", "--work", "{work}/here"], values)
+    values = run_all.placeholder_values(data, tmp_path / "work")
+    command = run_all.fill_placeholders(["walk.py", "{videos}/x", "{test_clips...}", "--work", "{work}/here"], values)
     assert command[1:] == [
         str(ROOT / "research" / "benchmarks" / "walk.py"),
         str(data / "videos" / "x"),
@@ -82,7 +82,7 @@ def test_words_of_a_command_are_filled_in(run_all: ModuleType, tmp_path: Path) -
     ]
 
 
-def test_a_run_writes_what_it_published_into_its_row_without_pictures_of_the_data(
+def test_run_copies_its_results_into_its_row_without_images_from_the_data(
     run_all: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = tmp_path / "study"
@@ -118,6 +118,6 @@ def test_figures_of_a_clone_are_replaced_by_commands_of_vidkin(
     (tmp_path / "README.md").write_text(f"before\n{run_all.START}{run_all.END}after\n")
     for name, path in (("RESULTS", tmp_path), ("TABLE", tmp_path / "results.toml"), ("PAGE", tmp_path / "README.md")):
         monkeypatch.setattr(run_all, name, path)
-    assert run_all.run(run_all.read_results()[0], run_all.words_of(None, tmp_path))
+    assert run_all.run(run_all.read_results()[0], run_all.placeholder_values(None, tmp_path))
     assert "film.mp4" in (tmp_path / "cuts.csv").read_text()
     assert run_all.read_results()[0].minutes == 1

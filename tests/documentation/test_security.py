@@ -1,4 +1,4 @@
-"""Every statement of docs/security.md names a test, and the tests it names exist."""
+"""Every statement in docs/security.md names a test, and the tests it names exist."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 _REFERENCE = re.compile(r"`(tests/[\w/]+\.py)?::(test_\w+)`")
-# What is not held off has no test, and a figure has the command that prints it.
+# Threats that are not covered have no test, and measurements name the command that prints them.
 _WITHOUT = ("To report", "Not protected")
 
 
@@ -23,7 +23,7 @@ def _names_of_tests(path: str) -> frozenset[str]:
 
 
 def references() -> list[tuple[str, str]]:
-    """(file, test) in the order of the page; a test without a file is in the one named before it."""
+    """(file, test) in page order; a test without a file belongs to the file named before it."""
     found, file = [], ""
     for match in _REFERENCE.finditer(PAGE):
         file = match[1] or file
@@ -32,7 +32,7 @@ def references() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("file", "test"), references())
-def test_a_test_that_the_page_names_exists(file: str, test: str) -> None:
+def test_named_tests_exist(file: str, test: str) -> None:
     assert test in _names_of_tests(file)
 
 
@@ -47,6 +47,6 @@ def test_every_statement_names_a_test_or_a_command() -> None:
         assert _REFERENCE.search(statement) or "python research/benchmarks/" in statement, statement
 
 
-def test_no_test_is_named_without_its_whole_name() -> None:
+def test_tests_are_named_in_full() -> None:
     named = [text for text in re.findall(r"`([^`]*::[^`]*)`", PAGE) if text not in ("file::test", "::test")]
     assert len(named) == len(references())

@@ -1,4 +1,4 @@
-"""The site of `make docs`: every page and every public room is in it, and it asks no other computer for anything."""
+"""The site built by `make docs` has every page and every public package, and loads nothing from other hosts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built strictly: a warning, such as a link that leads nowhere, fails."""
+    """The site, built in strict mode: warnings, such as broken links, are errors."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
@@ -48,14 +48,14 @@ def address(site: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def start(address: str) -> Iterator[Page]:
-    """A browser that shows the first page of the site."""
+    """A browser on the first page of the site."""
     with open_browser() as browser, new_page(browser) as page:
         page.goto(f"{address}/index.html", wait_until="networkidle")
         yield page
 
 
 class _Resources(HTMLParser):
-    """Collects what a browser loads without a click."""
+    """Collects the resources that a browser loads without a click."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class _Resources(HTMLParser):
         self.addresses += [value for key, value in attrs if key == name and value]
 
 
-def test_every_document_and_every_public_name_is_there(site: Path) -> None:
+def test_every_document_and_every_public_name_is_included(site: Path) -> None:
     documents = {path.relative_to(ROOT / "docs") for path in (ROOT / "docs").rglob("*.md")}
     pages = {path.relative_to(site) for path in site.rglob("*.html")}
     index = {path.with_name("index") if path.stem == "README" else path.with_suffix("") for path in documents}
@@ -83,7 +83,7 @@ def test_every_document_and_every_public_name_is_there(site: Path) -> None:
         assert phrase in search
 
 
-def test_no_page_names_another_host_as_a_source(site: Path) -> None:
+def test_no_page_loads_resources_from_another_host(site: Path) -> None:
     foreign = set()
     for page in site.rglob("*.html"):
         resources = _Resources()
@@ -95,10 +95,10 @@ def test_no_page_names_another_host_as_a_source(site: Path) -> None:
 
 
 def find(page: Page, address: str, words: str) -> list[str]:
-    """Pages that the search of the site lists for these words, best first, without their sections."""
+    """Search the site; return the pages found, best first, without anchors."""
     search, results = page.get_by_role("textbox", name="Search"), page.locator(".md-search-result__link")
     for _ in range(40):
-        # What is typed before the page's index is ready is not looked for, and nothing says when it is.
+        # Input typed before the search index has loaded is ignored, and nothing signals when it has.
         search.fill("")
         search.press_sequentially(words)
         page.wait_for_timeout(500)
@@ -108,7 +108,7 @@ def find(page: Page, address: str, words: str) -> list[str]:
     return list(dict.fromkeys(link.removeprefix(f"{address}/").partition("?")[0].partition("#")[0] for link in links))
 
 
-def test_a_browser_asks_no_other_host_and_finds_a_name(address: str) -> None:
+def test_browser_contacts_no_other_host_and_finds_a_name(address: str) -> None:
     with open_browser() as browser, new_page(browser) as page:
         asked: set[str] = set()
         page.on("request", lambda request: asked.add(request.url))
@@ -135,7 +135,7 @@ def test_a_browser_asks_no_other_host_and_finds_a_name(address: str) -> None:
         ("duplicates", {"copies.html", "questions.html"}),
     ],
 )
-def test_the_search_finds_guides_before_the_api(start: Page, address: str, words: str, answers: set[str]) -> None:
+def test_search_ranks_guides_before_the_api(start: Page, address: str, words: str, answers: set[str]) -> None:
     found = find(start, address, words)
     assert answers & {*found[:3]}, found
     assert not found[0].startswith(("api/", "research/")), found

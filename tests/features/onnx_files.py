@@ -1,4 +1,4 @@
-"""Small ONNX files whose output can be worked out by hand."""
+"""Small ONNX files whose output is easy to compute by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Shape = Sequence[int | str | None]
 
 
 def require_onnx() -> None:
-    """Skip where the files cannot be written or run."""
+    """Skip the test if ONNX files cannot be written or run."""
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
@@ -23,14 +23,14 @@ def require_onnx() -> None:
 
 
 def write_onnx(path: Path, steps: Sequence[tuple[str, str, str, dict[str, Any]]], shape: Shape, **options: Any) -> Path:
-    """Write a file.
+    """Write an ONNX file.
 
     Args:
         path: The file.
-        steps: Operator, input, output and attributes of each; the input of the file is ``images``.
-        shape: Of the input.
-        options: ``outputs``, names (default that of the last step); ``type``, of the input, ``FLOAT`` by default;
-            ``inputs``, names (default ``images``); ``constants``, name to array.
+        steps: Operator, inputs, output and attributes of each node; the input of the network is ``images``.
+        shape: Shape of the input.
+        options: ``outputs``, names (default: the output of the last step); ``type`` of the input (default: ``FLOAT``);
+            ``inputs``, names (default: ``images``); ``constants``, name to array.
     """
     import onnx
     from onnx import TensorProto, helper, numpy_helper
@@ -50,12 +50,12 @@ def write_onnx(path: Path, steps: Sequence[tuple[str, str, str, dict[str, Any]]]
 
 
 def mean_colors(path: Path, shape: Shape = ("batch", 3, 32, 32)) -> Path:
-    """The mean of each channel, [B, 3]."""
+    """Write a network that returns the mean of each channel, [B, 3]."""
     return write_onnx(path, [("ReduceMean", "images", "colors", {"axes": [2, 3], "keepdims": 0})], shape)
 
 
 def endless(path: Path) -> Path:
-    """A loop that never ends."""
+    """Write a network with an infinite loop."""
     import onnx
     from onnx import TensorProto, helper, numpy_helper
 
@@ -91,7 +91,7 @@ def endless(path: Path) -> Path:
 
 
 def colors_in_a_file(path: Path, factor: float) -> Path:
-    """Mean colors times a factor that is in ``weights.bin`` beside the file."""
+    """Write a network that multiplies mean colors by a factor, stored next to it in ``weights.bin``."""
     steps = [
         ("ReduceMean", "images", "colors", {"axes": [2, 3], "keepdims": 0}),
         ("MatMul", "colors factors", "scaled", {}),

@@ -1,4 +1,4 @@
-"""Networks as extractors. Small ones with weights written by the tests, and a real one on real photographs."""
+"""Networks as extractors: small ones with random weights, and a real one on real photographs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def some_frames(count: int = 6, name: str = "coffee", **size: int) -> Frames:
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weights of a tiny network; a given file, as random as it is."""
+    """File with seeded random weights of a tiny network."""
     path = tmp_path_factory.mktemp("weights") / "test_resnet.safetensors"
     with torch.random.fork_rng():
         torch.manual_seed(3)
@@ -38,7 +38,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def opened(weights: Path, settings: str = "", **arguments: Any) -> BackboneExtractor:
+def open_backbone(weights: Path, settings: str = "", **arguments: Any) -> BackboneExtractor:
     name = "timm:test_resnet" + (f"?{settings}" if settings else "")
     extractor = open_extractor(name, weights=weights, device="cpu", **arguments)
     assert isinstance(extractor, BackboneExtractor)
@@ -46,7 +46,7 @@ def opened(weights: Path, settings: str = "", **arguments: Any) -> BackboneExtra
 
 
 def test_pooled_network_describes_the_frame_as_one_region(weights: Path) -> None:
-    extractor = opened(weights, "stages=pooled")
+    extractor = open_backbone(weights, "stages=pooled")
     frames = some_frames(2, width=160, height=160)
     features = extractor.extract(frames)
     assert features.whole.shape == (2, 1, 96)
@@ -55,18 +55,18 @@ def test_pooled_network_describes_the_frame_as_one_region(weights: Path) -> None
     expected = torch.nn.functional.normalize(maps.mean((2, 3)), dim=1)
     torch.testing.assert_close(torch.from_numpy(features.whole[:, 0]), expected, atol=1e-5, rtol=1e-4)
     with pytest.raises(InvalidArgumentError, match="whole_frame must be 0 with stages=pooled"):
-        opened(weights, "stages=pooled&whole_frame=1")
+        open_backbone(weights, "stages=pooled&whole_frame=1")
 
 
 def test_descriptors_are_pooled_maps_of_the_prepared_image(weights: Path) -> None:
-    extractor = opened(weights)
+    extractor = open_backbone(weights)
     frames = some_frames(2, width=160, height=160)
     features = extractor.extract(frames)
     assert extractor.channels == (32, 48, 192, 96)
     assert features.whole.shape == (2, 9, 368)
     assert features.timestamps.tolist() == [0, 1]
     assert features.information.tolist() == [1, 1]
-    # By hand: a picture that already has the right size is only scaled.
+    # Preprocessing by hand: an image of the right size is only scaled.
     images = torch.from_numpy(frames.images).permute(0, 3, 1, 2) / 127.5 - 1
     torch.testing.assert_close(extractor.prepare(frames.images), images)
     with torch.no_grad():
@@ -74,8 +74,8 @@ def test_descriptors_are_pooled_maps_of_the_prepared_image(weights: Path) -> Non
     np.testing.assert_allclose(features.whole, region_max_pool(maps).numpy(), atol=1e-5, rtol=0)
 
 
-def test_batch_size_does_not_change_a_bit(weights: Path) -> None:
-    extractor = opened(weights)
+def test_batch_size_does_not_change_features(weights: Path) -> None:
+    extractor = open_backbone(weights)
     frames = some_frames(7)
     whole = extractor.extract(frames)
     for size in (1, 3, 5):
@@ -87,26 +87,26 @@ def test_batch_size_does_not_change_a_bit(weights: Path) -> None:
     assert empty.whole.shape == (0, 9, 368)
 
 
-def test_black_bars_are_cut_off_unless_kept(weights: Path) -> None:
+def test_black_bars_are_cropped_unless_kept(weights: Path) -> None:
     frames = some_frames(2)
     boxed = Frames(np.pad(frames.images, ((0, 0), (24, 24), (0, 0), (0, 0))), frames.timestamps)
-    trimming = opened(weights)
+    trimming = open_backbone(weights)
     np.testing.assert_allclose(trimming.extract(boxed).whole, trimming.extract(frames).whole, atol=1e-5)
-    keeping = opened(weights, "bars=keep")
+    keeping = open_backbone(weights, "bars=keep")
     assert not np.allclose(keeping.extract(boxed).whole, keeping.extract(frames).whole, atol=1e-3)
     np.testing.assert_allclose(keeping.extract(frames).whole, trimming.extract(frames).whole, atol=1e-5)
 
 
 def corner(column: int) -> NDArray[np.uint8]:
-    """224 x 448 black with one white column."""
+    """A black frame of 224 x 448 pixels with one white column."""
     image = np.zeros((1, 224, 448, 3), dtype=np.uint8)
     image[:, :, column : column + 4] = 255
     return image
 
 
 def test_whole_sees_content_that_crop_hides(weights: Path) -> None:
-    whole, crop = opened(weights, "bars=keep"), opened(weights, "fit=crop")
-    # Crop: short side 183, width 366, of which the middle 160 are kept: columns 126 to 322 of the frame.
+    whole, crop = open_backbone(weights, "bars=keep"), open_backbone(weights, "fit=crop")
+    # With crop, the short side becomes 183 and the width 366; the center 160 show columns 126 to 322 of the frame.
     for column, seen in ((20, False), (100, False), (224, True), (300, True), (400, False)):
         assert bool((crop.prepare(corner(column)) > -1).any()) is seen
         assert bool((whole.prepare(corner(column)) > -1).any())
@@ -114,8 +114,8 @@ def test_whole_sees_content_that_crop_hides(weights: Path) -> None:
     assert crop.prepare(corner(0)).shape == (1, 3, 160, 160)
 
 
-def test_compatible_preparation_is_that_of_the_published_features(tmp_path: Path) -> None:
-    # 256 on the short side, center crop 224, /255, ImageNet mean and deviation; a frame of 256 needs no resizing.
+def test_compatible_preprocessing_matches_the_published_features(tmp_path: Path) -> None:
+    # Short side 256, center crop 224, /255, ImageNet mean and standard deviation. A frame with side 256 is not resized.
     path = tmp_path / "w.safetensors"
     save_file(import_timm().create_model("test_efficientnet").state_dict(), path)
     extractor = BackboneExtractor("timm:test_efficientnet?fit=crop&size=224", weights=path, device="cpu")
@@ -130,35 +130,35 @@ def test_compatible_preparation_is_that_of_the_published_features(tmp_path: Path
 
 def test_input_settings_are_applied(weights: Path, tmp_path: Path) -> None:
     image = np.full((1, 40, 40, 3), 255, dtype=np.uint8)
-    assert opened(weights, "mean=0&std=1").prepare(image).unique().tolist() == [1]
-    colored = opened(weights, "mean=0,0.5,1&std=1,0.5,2").prepare(image)
+    assert open_backbone(weights, "mean=0&std=1").prepare(image).unique().tolist() == [1]
+    colored = open_backbone(weights, "mean=0,0.5,1&std=1,0.5,2").prepare(image)
     assert colored.amax(dim=(0, 2, 3)).tolist() == [1, 1, 0]
-    assert opened(weights, "size=96").prepare(image).shape == (1, 3, 96, 96)
-    # A file of weights may say how its input was normalized.
+    assert open_backbone(weights, "size=96").prepare(image).shape == (1, 3, 96, 96)
+    # A weights file may state its input normalization.
     with torch.random.fork_rng():
         state = import_timm().create_model("test_resnet").state_dict()
     path = tmp_path / "told.safetensors"
     save_file(state, path, {"mean": "0", "std": "0.25"})
-    assert opened(path).prepare(image).unique().tolist() == [4]
-    assert opened(path, "std=0.5").prepare(image).unique().tolist() == [2]
+    assert open_backbone(path).prepare(image).unique().tolist() == [4]
+    assert open_backbone(path, "std=0.5").prepare(image).unique().tolist() == [2]
 
 
 def test_whole_frame_and_stages_are_configurable(weights: Path) -> None:
     frames = some_frames(1)
     nine, ten = (
-        opened(weights).extract(frames).whole,
-        opened(weights, "whole_frame=1").extract(frames).whole,
+        open_backbone(weights).extract(frames).whole,
+        open_backbone(weights, "whole_frame=1").extract(frames).whole,
     )
     assert ten.shape == (1, 10, 368)
     np.testing.assert_allclose(ten[:, :9], nine, atol=1e-6)
-    assert opened(weights, "stages=3,4").channels == (192, 96)
+    assert open_backbone(weights, "stages=3,4").channels == (192, 96)
 
 
 def test_fingerprint_covers_everything_that_changes_features(weights: Path, tmp_path: Path) -> None:
-    extractor = opened(weights)
+    extractor = open_backbone(weights)
     name, _, digest = extractor.fingerprint.rpartition("-")
     assert (name, len(digest)) == (extractor.name, 12)
-    assert opened(weights).fingerprint == extractor.fingerprint
+    assert open_backbone(weights).fingerprint == extractor.fingerprint
     other = tmp_path / "other.safetensors"
     with torch.random.fork_rng():
         torch.manual_seed(4)
@@ -167,27 +167,27 @@ def test_fingerprint_covers_everything_that_changes_features(weights: Path, tmp_
     fit_whitening(extractor, [some_frames(6)], dimension=16).save(whitening)
     fingerprints = {
         extractor.fingerprint,
-        opened(other).fingerprint,
-        opened(weights, "size=96").fingerprint,
-        opened(weights, "bars=keep").fingerprint,
-        opened(weights, whitening=whitening).fingerprint,
+        open_backbone(other).fingerprint,
+        open_backbone(weights, "size=96").fingerprint,
+        open_backbone(weights, "bars=keep").fingerprint,
+        open_backbone(weights, whitening=whitening).fingerprint,
     }
     assert len(fingerprints) == 5
 
 
 def test_whitening_is_applied(weights: Path, tmp_path: Path) -> None:
-    plain = opened(weights)
+    plain = open_backbone(weights)
     frames = some_frames(6)
     whitening = fit_whitening(plain, (frames[i : i + 2] for i in range(0, 6, 2)), dimension=16)
     path = tmp_path / "whitening.safetensors"
     whitening.save(path)
-    values = opened(weights, whitening=path).extract(frames).whole
+    values = open_backbone(weights, whitening=path).extract(frames).whole
     np.testing.assert_allclose(values, whitening.apply(plain.extract(frames).whole), atol=1e-5, rtol=0)
     np.testing.assert_allclose(np.linalg.norm(values, axis=-1), 1, rtol=1e-5)
     other = tmp_path / "other.safetensors"
     Whitening.fit([np.random.default_rng(0).normal(size=(50, 5))], dimension=2).save(other)
     with pytest.raises(InvalidArgumentError, match=r"for descriptors of length 5, but timm:test_resnet has 368"):
-        opened(weights, whitening=other)
+        open_backbone(weights, whitening=other)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_whitening_is_applied(weights: Path, tmp_path: Path) -> None:
 )
 def test_invalid_settings_are_refused(weights: Path, settings: str, message: str) -> None:
     with pytest.raises(InvalidArgumentError) as caught:
-        opened(weights, settings)
+        open_backbone(weights, settings)
     assert message in str(caught.value)
 
 
@@ -240,12 +240,12 @@ def test_invalid_or_missing_devices_are_refused(weights: Path) -> None:
     frames = some_frames(1)
     if torch.cuda.is_available():
         here = open_extractor("timm:test_resnet", weights=weights, device="cuda").extract(frames).whole
-        np.testing.assert_allclose(here, opened(weights).extract(frames).whole, atol=1e-4, rtol=0)
+        np.testing.assert_allclose(here, open_backbone(weights).extract(frames).whole, atol=1e-4, rtol=0)
     else:
         with pytest.raises(InvalidArgumentError, match="no CUDA device found for device 'cuda'; use cpu"):
             open_extractor("timm:test_resnet", weights=weights, device="cuda")
         automatic = open_extractor("timm:test_resnet", weights=weights).extract(frames).whole
-        np.testing.assert_array_equal(automatic, opened(weights).extract(frames).whole)
+        np.testing.assert_array_equal(automatic, open_backbone(weights).extract(frames).whole)
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +268,7 @@ def test_real_weights_recognize_photographs(imagenet: BackboneExtractor, name: s
 
 
 @pytest.mark.data
-def test_real_features_know_copies_from_strangers(imagenet: BackboneExtractor) -> None:
+def test_real_features_distinguish_copies_from_unrelated_images(imagenet: BackboneExtractor) -> None:
     assert imagenet.channels == (24, 32, 96, 320)
     names = ("coffee", "chelsea", "astronaut", "rocket")
     photographs = [photograph(name)[:300, :400] for name in names]

@@ -1,4 +1,4 @@
-"""Networks as functions from a picture to one vector."""
+"""Networks as functions from an image to one embedding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vidkin.features import import_timm, import_torchvision, open_pooled_network
 
 @pytest.fixture(scope="module")
 def resnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weights of torchvision's smallest residual network; a given file, as random as it is."""
+    """File with seeded random weights of torchvision's smallest ResNet."""
     path = tmp_path_factory.mktemp("weights") / "resnet18.safetensors"
     with torch.random.fork_rng():
         torch.manual_seed(3)
@@ -24,7 +24,7 @@ def resnet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("headless", [False, True])
-def test_torchvision_network_ends_before_its_classifier(headless: bool, resnet: Path, tmp_path: Path) -> None:
+def test_classifier_is_removed_from_torchvision_networks(headless: bool, resnet: Path, tmp_path: Path) -> None:
     state = load_file(resnet)
     path = resnet
     if headless:
@@ -42,7 +42,7 @@ def test_torchvision_network_ends_before_its_classifier(headless: bool, resnet: 
     torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
-def test_timm_network_ends_before_its_classifier(tmp_path: Path) -> None:
+def test_classifier_is_removed_from_timm_networks(tmp_path: Path) -> None:
     path = tmp_path / "weights.safetensors"
     whole = import_timm().create_model("test_resnet").eval()
     save_file(whole.state_dict(), path)
@@ -56,7 +56,7 @@ def test_timm_network_ends_before_its_classifier(tmp_path: Path) -> None:
     assert not network.module.training
 
 
-def test_random_weights_are_explicit_and_seeded() -> None:
+def test_random_weights_must_be_requested_and_are_seeded() -> None:
     torch.manual_seed(1)
     before = torch.get_rng_state()
     first, again, other = (

@@ -1,4 +1,4 @@
-"""The photographs that ship with the package, and extractors where nothing that learns is installed."""
+"""The photographs included in the package, and the default extractors without torch."""
 
 from __future__ import annotations
 

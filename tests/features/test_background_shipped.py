@@ -1,4 +1,4 @@
-"""The vectors of unrelated frames that ship for the default extractor."""
+"""The embeddings of unrelated frames included for the default extractor."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def test_shipped_frames_are_unrelated_to_each_other_and_to_photographs() -> None
     assert float(np.quantile(cosines, 0.99)) < 0.35
     for name in NAMES:
         (vector,) = extractor.extract(Frames(photograph(name)[None], np.zeros(1))).whole[:, 0]
-        # None of the photographs is among them; whatever is nearest says what unrelated frames reach.
+        # The cohort contains none of the photographs, so the nearest cosine shows what unrelated frames reach.
         assert float((cohort @ vector).max()) < 0.6
         assert 0.05 < float(levels(vector[None].astype(np.float32), cohort)[0]) < 0.5
 
 
-def test_other_extractors_are_measured_on_background_photographs() -> None:
+def test_other_extractors_are_calibrated_on_background_photographs() -> None:
     background = Calibration.of_extractor(open_extractor("squares", device="cpu")).background
     assert background.shape == (96, 1, 128)

@@ -1,4 +1,4 @@
-"""The extractor without weights: what it must not see, and what it must."""
+"""The extractor without weights: which edits it ignores and which differences it sees."""
 
 from __future__ import annotations
 

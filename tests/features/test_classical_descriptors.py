@@ -1,4 +1,4 @@
-"""Regional descriptions: color against scikit-image, orientations by hand, frames that do not depend on others."""
+"""Regional descriptors: colors match scikit-image, orientations match synthetic waves, frames are independent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skimage.color import rgb2lab
 from vidkin.errors import InvalidArgumentError
 from vidkin.features.classical import REGIONS, SIDE, _resize, describe_regions, lab_from_rgb, raw_dimension
 
-# Where the parts of a description lie.
+# Parts of a descriptor.
 GRADIENTS, COSINES, BRIGHTNESS, COLOR, CONTRAST, TEXTURE = (
     slice(*ends) for ends in ((0, 72), (72, 120), (120, 129), (129, 147), (147, 174), (174, 201))
 )
@@ -25,7 +25,7 @@ def flat(*color: float) -> NDArray[np.float32]:
 
 
 def stripes(degrees: float, period: float = 24.0) -> NDArray[np.float64]:
-    """Gray waves that run in this direction."""
+    """Gray sine waves with their gradient in this direction."""
     rows, columns = np.indices((SIDE, SIDE))
     angle = math.radians(degrees)
     along = columns * math.cos(angle) + rows * math.sin(angle)
@@ -40,18 +40,18 @@ def test_colors_match_scikit_image() -> None:
     images = np.random.default_rng(0).integers(0, 256, (2, 16, 16, 3), dtype=np.uint8)
     lab = lab_from_rgb(images.transpose(0, 3, 1, 2))
     expected = rgb2lab(images)
-    # The matrix has four digits here and more there.
+    # Our conversion matrix is rounded to four digits.
     assert np.abs(lab.transpose(0, 2, 3, 1) - expected).max() < 0.2
 
 
 def test_gray_has_no_chroma_and_white_is_100() -> None:
     lab = lab_from_rgb(np.broadcast_to(np.array([0.0, 255.0, 300.0, -5.0]), (1, 3, 1, 4)))
-    # Values beyond the range are cut off.
+    # Out-of-range values are clipped.
     assert lab[0, 0, 0].tolist() == pytest.approx([0, 100, 100, 0], abs=1e-3)
     assert np.abs(lab[0, 1:]).max() < 0.02
 
 
-def test_description_has_ten_regions_of_201_values() -> None:
+def test_descriptor_has_ten_regions_of_201_values() -> None:
     assert raw_dimension() == 201
     described = describe_regions(noise(2, seed=0))
     assert described.shape == (2, len(REGIONS), 201) == (2, 10, 201)
@@ -69,7 +69,7 @@ def test_flat_frame_has_only_color() -> None:
     described = describe_regions(flat(200.0, 40.0, 40.0))[0]
     for part in (GRADIENTS, COSINES, BRIGHTNESS, TEXTURE):
         assert np.abs(described[:, part]).max() < 2e-3
-    # Mean of squares minus square of the mean, in float32: a deviation of less than a tenth where there is none.
+    # The variance is the mean of squares minus the squared mean in float32, so rounding leaves a deviation below 0.1.
     assert described[:, CONTRAST].max() < math.log1p(0.1) / 3
     lab = lab_from_rgb(flat(200.0, 40.0, 40.0))[0, 1:, 0, 0] / 60
     for bins in described[:, COLOR].reshape(10, 2, 9):
@@ -78,7 +78,7 @@ def test_flat_frame_has_only_color() -> None:
 
 @pytest.mark.parametrize(("degrees", "strongest"), [(0, 0), (45, 2), (90, 4), (135, 6)])
 def test_orientations_match_synthetic_waves(degrees: float, strongest: int) -> None:
-    """Eight orientations of 22.5 degrees each; unsigned, so that 0 and 180 degrees are one."""
+    """Eight unsigned orientations of 22.5 degrees each: 0 and 180 degrees are the same."""
     gradients = describe_regions(stripes(degrees))[0, :, GRADIENTS].reshape(10, 8, 9).sum(2)
     assert gradients.argmax(1).tolist() == [strongest] * 10
 
@@ -90,21 +90,21 @@ def test_frames_are_described_independently() -> None:
         np.testing.assert_array_equal(together[number], describe_regions(images[number : number + 1])[0])
 
 
-def test_regions_see_only_their_part_of_the_frame() -> None:
+def test_regions_depend_only_on_their_part_of_the_frame() -> None:
     """The first region is the upper left quarter, the last one the whole frame."""
     images = noise(1, seed=2)
     changed = images.copy()
     changed[:, :, SIDE - 40 :, SIDE - 40 :] = 0
     before, after = describe_regions(images)[0], describe_regions(changed)[0]
     same = [np.allclose(one, other, atol=1e-5) for one, other in zip(before, after, strict=True)]
-    # Regions in rows: of the lower right block only the middle, right, lower and last ones see something.
+    # Regions are in row order: the change at the lower right affects only regions that extend into that corner.
     rows = [(top + length, left + length) for top, left, length in REGIONS]
     assert same == [not (bottom * 16 > SIDE - 40 and right * 16 > SIDE - 40) for bottom, right in rows]
     assert same.count(True) == 8
 
 
 def test_resizing_matches_torch() -> None:
-    """Bilinear with a filter as wide as the step, in floating point: features that are stored were made so."""
+    """Bilinear with antialiasing in floating point; stored features were computed like this."""
     generator = np.random.default_rng(3)
     for height, width in ((240, 427), (361, 240), (192, 192), (50, 37), (700, 1)):
         picture = generator.integers(0, 256, (height, width, 3), dtype=np.uint8)
@@ -114,7 +114,7 @@ def test_resizing_matches_torch() -> None:
 
 
 def test_descriptors_match_the_first_version() -> None:
-    """Orientations, pooling and cosines against what torch gave: existing indexes hold such descriptors."""
+    """Orientations, pooling and DCT match the original torch code, so existing indexes stay valid."""
     images = noise(1, seed=4).round()
     images[:, :, :96, :96] = images[:, :, :1, :1]  # a flat quarter
     luminance = torch.from_numpy(lab_from_rgb(images)[:, :1])

@@ -1,4 +1,4 @@
-"""What every extractor of the package promises: facts, independence of batches, views."""
+"""Properties that every extractor of the package must have: attributes, independence of batches, views."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def save_encoder(folder: Path, kind: str, **settings: object) -> str:
 
 
 def save_small_comparator(folder: Path) -> str:
-    # Otherwise unrelated pairs are measured when it is opened, which takes seconds.
+    # Without `unrelated`, opening the comparator would score unrelated pairs, which takes seconds.
     save_comparator(passing(ComparatorConfig(unrelated=(0.0, 0.2))), folder)
     return str(folder)
 
@@ -75,7 +75,7 @@ def test_extractor_declares_its_properties(extractor: FrameExtractor, name: str)
     assert extractor.scorer.partition("?")[0] in available_scorers()
     assert isinstance(scorer.needs_background, bool)
     assert isinstance(scorer.has_segments, bool)
-    # A scorer of copies and kinds says its name; a comparator's has that of the model.
+    # Scorers of copies and kinds match by name; a comparator's scorer is named after its model.
     assert extractor.scorer == "learned" or extractor.scorer.startswith(scorer.name.partition("?")[0])
 
 
@@ -95,7 +95,7 @@ def test_features_are_unit_vectors_with_the_times_of_the_frames(extractor: Frame
     lengths = np.linalg.norm(features.values.astype(np.float32), axis=-1)
     content = features.information[:, None, None] > 0.01
     assert ((np.abs(lengths - 1) < 1e-3) | (lengths < 1e-6))[np.broadcast_to(content, lengths.shape)].all()
-    # The black frame says less than the others.
+    # The black frame has less information than the others.
     assert features.information[5] < features.information[:5].min()
 
 
@@ -115,13 +115,13 @@ def test_first_view_is_the_whole_frame(extractor: FrameExtractor, frames: Frames
     assert np.allclose(seen.whole[:5], plain.whole[:5], atol=1e-5)
     if extractor.describes_boxes:
         assert seen.boxes is not None
-        # Shares of the frame with its bars.
+        # Boxes are fractions of the frame including its bars.
         assert seen.boxes.tolist() == [boxes.tolist()] * 6
         assert seen.thumbnails is not None
         assert seen.thumbnails.shape == (6, 2, 8, 8)
 
 
-def test_no_frames_have_no_features(extractor: FrameExtractor, frames: Frames) -> None:
+def test_empty_frames_have_empty_features(extractor: FrameExtractor, frames: Frames) -> None:
     if isinstance(extractor, ClipExtractor):
         pytest.skip("a clip has at least one frame")
     features = extractor.extract(part_of(frames, []))

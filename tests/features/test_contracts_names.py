@@ -1,4 +1,4 @@
-"""Names of extractors."""
+"""Extractor names."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _registry_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Brightness:
-    """Mean brightness: a whole extractor in a dozen lines, as an extension would write it."""
+    """Mean brightness: a complete extractor in a dozen lines, as a plugin would implement it."""
 
     fingerprint = "brightness-1"
     scorer = "copies"
@@ -65,7 +65,7 @@ def test_default_extractor_is_vidkin_and_works_offline() -> None:
     assert features.fingerprint == extractor.fingerprint
 
 
-def test_registered_extension_handles_its_prefix() -> None:
+def test_registered_plugin_handles_its_prefix() -> None:
     register_extractor("brightness", open_brightness, usage="brightness[:<channel>]")
     assert "brightness[:<channel>]" in available_extractors()
     for name in ("brightness", "brightness:red", "brightness?size=3", "brightness:red?a=b:c"):
@@ -116,7 +116,7 @@ def test_extractor_without_settings_refuses_them(name: str) -> None:
 
 
 @pytest.mark.large
-def test_parsing_names_loads_no_network_library() -> None:
+def test_parsing_names_imports_no_network_library() -> None:
     code = (
         "import sys; from vidkin.features import open_extractor; open_extractor('classical'); "
         "print([m for m in ('timm', 'torchvision') if m in sys.modules])"

@@ -1,4 +1,4 @@
-"""A whitening fitted on pictures and their edited copies."""
+"""Whitening fitted on images and their edited copies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_edits_change_descriptors_less_after_fitting() -> None:
     after = whitening.apply(raw)
 
     def gap(values: NDArray[np.float32]) -> float:
-        """How much nearer the edited copy is than another picture."""
+        """How much closer the image is to its edited copy than to another image, as a cosine difference."""
         return float(((values[0] * values[1]).sum(-1) - (values[0] * values[2]).sum(-1)).mean())
 
     assert gap(after) > gap(before) + 0.2
@@ -63,7 +63,7 @@ def test_more_copies_than_edits_are_refused() -> None:
         fit_edit_whitening(ClassicalExtractor(), [], dimension=8, edits=("grey", "crop"), copies=3)
 
 
-def test_frames_of_a_video_are_evenly_spread(tmp_path: Path) -> None:
+def test_frames_are_sampled_evenly_from_a_video(tmp_path: Path) -> None:
     path = encode(tmp_path / "v.mp4", pan("coffee", 200), rate=10)
     assert len(list(pictures_of(path, count=5))) == 5
     with pytest.raises(MediaError, match="there is no such file"):
@@ -82,7 +82,7 @@ def test_images_with_color_profiles_survive_garbage_collection(tmp_path: Path) -
         gc.collect()
 
 
-def test_image_whitening_equals_a_whitening_of_descriptors_in_one_pass() -> None:
+def test_fitting_on_images_equals_fitting_on_their_descriptors_at_once() -> None:
     extractor, images = ClassicalExtractor(), list(background_frames().images[:6])
     done: list[int] = []
     whitening = fit_image_whitening(extractor, iter(images), dimension=8, on_progress=done.append)

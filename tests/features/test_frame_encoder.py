@@ -1,4 +1,4 @@
-"""The frame encoder: unit vectors, folding keeps results, settings survive a table."""
+"""The frame encoder: unit embeddings, batch-norm folding, and settings that round-trip through JSON."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.features import FrameEncoder, FrameEncoderSettings
 
 
-def trained(settings: FrameEncoderSettings | None = None) -> FrameEncoder:
-    """A network whose batch norms have seen data."""
+def make_network(settings: FrameEncoderSettings | None = None) -> FrameEncoder:
+    """A network whose batch-norm statistics are not the initial ones."""
     torch.manual_seed(0)
     network = FrameEncoder(settings)
     network(torch.rand(8, 3, network.settings.side, network.settings.side))
     return network.eval()
 
 
-def test_vectors_have_unit_length() -> None:
-    vectors = trained()(torch.rand(3, 3, 64, 64))
+def test_embeddings_have_unit_length() -> None:
+    vectors = make_network()(torch.rand(3, 3, 64, 64))
     assert vectors.shape == (3, 128)
     torch.testing.assert_close(vectors.norm(dim=1), torch.ones(3))
 
@@ -30,8 +30,8 @@ def test_default_network_has_474_thousand_parameters() -> None:
 
 
 @pytest.mark.parametrize("normalization", ["fixed", "image"])
-def test_folding_preserves_the_vectors_and_the_network(normalization: str) -> None:
-    network = trained(FrameEncoderSettings(normalization=normalization))
+def test_folding_preserves_the_embeddings_and_the_network(normalization: str) -> None:
+    network = make_network(FrameEncoderSettings(normalization=normalization))
     images = torch.rand(4, 3, 64, 64)
     with torch.inference_mode():
         before = network(images)
@@ -42,23 +42,23 @@ def test_folding_preserves_the_vectors_and_the_network(normalization: str) -> No
 
 
 def test_image_normalization_removes_brightness_and_most_contrast() -> None:
-    network = trained()
+    network = make_network()
     images = torch.rand(4, 3, 64, 64)
     with torch.inference_mode():
         same = (network(images) * network(0.8 * images + 0.2)).sum(1)
     assert float(same.min()) > 0.99
 
 
-def test_uniform_image_gives_a_finite_vector() -> None:
-    assert bool(torch.isfinite(trained()(torch.full((1, 3, 64, 64), 0.3))).all())
+def test_uniform_image_has_a_finite_embedding() -> None:
+    assert bool(torch.isfinite(make_network()(torch.full((1, 3, 64, 64), 0.3))).all())
 
 
 def test_other_sizes_and_small_networks_work() -> None:
     settings = FrameEncoderSettings(side=48, widths=(8, 16, 16), strides=(2, 2), grid=3, dimension=32)
-    assert trained(settings)(torch.rand(2, 3, 48, 48)).shape == (2, 32)
+    assert make_network(settings)(torch.rand(2, 3, 48, 48)).shape == (2, 32)
 
 
-def test_settings_survive_json() -> None:
+def test_settings_round_trip_through_json() -> None:
     settings = FrameEncoderSettings(side=80, dimension=96)
     assert FrameEncoderSettings.from_table(json.loads(json.dumps(settings.to_table()))) == settings
 
@@ -74,6 +74,6 @@ def test_settings_survive_json() -> None:
         ({"grid": "4"}, "grid must be a whole number, got '4'"),
     ],
 )
-def test_invalid_settings_are_named(table: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_rejected_by_name(table: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         FrameEncoderSettings.from_table(table)

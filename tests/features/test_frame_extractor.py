@@ -1,4 +1,4 @@
-"""The default extractor: one vector a frame, the same for a copy."""
+"""The default extractor: one embedding per frame, similar for copies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def extractor() -> FrameEncoderExtractor:
 
 @pytest.fixture(scope="module")
 def vectors(extractor: FrameEncoderExtractor) -> dict[str, NDArray[np.floating]]:
-    """The vector of each photograph."""
+    """The embedding of each photograph."""
     return {name: extractor.extract(frames_of(photograph(name))).whole[0, 0] for name in NAMES}
 
 
@@ -61,7 +61,7 @@ def test_frame_is_described_the_same_in_any_batch(extractor: FrameEncoderExtract
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_frame_in_another_pose_is_nearer_than_any_other_photograph(
+def test_frame_in_another_pose_is_closer_than_any_other_photograph(
     extractor: FrameEncoderExtractor, vectors: dict[str, NDArray[np.floating]], name: str
 ) -> None:
     image = photograph(name)
@@ -72,13 +72,13 @@ def test_frame_in_another_pose_is_nearer_than_any_other_photograph(
         cosines[position] = float(described @ vectors[name])
         others = max(float(described @ vectors[other]) for other in NAMES if other != name)
         assert cosines[position] > max(0.6, others + 0.4)
-    # Mirrored, and as it was; the others are turned.
+    # Pose 0 is only mirrored and pose 4 is the original; the others are rotated.
     assert cosines[0] > 0.85
     assert cosines[4] > 0.999
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_edited_frame_is_nearer_than_any_other_photograph(
+def test_edited_frame_is_closer_than_any_other_photograph(
     extractor: FrameEncoderExtractor, vectors: dict[str, NDArray[np.floating]], name: str
 ) -> None:
     image = photograph(name)
@@ -106,7 +106,7 @@ def test_view_equals_a_crop(extractor: FrameEncoderExtractor) -> None:
     assert float(views[0] @ cropped) < 0.8
 
 
-def test_thumbnails_show_the_pose_that_vectors_hide(extractor: FrameEncoderExtractor) -> None:
+def test_thumbnails_show_the_pose_that_embeddings_ignore(extractor: FrameEncoderExtractor) -> None:
     image = photograph("astronaut")
     boxes = np.array([[0, 0, 1, 1], [0, 0, 0.5, 1]], np.float32)
     plain = extractor.extract(frames_of(image), boxes=boxes).thumbnails
@@ -119,12 +119,12 @@ def test_thumbnails_show_the_pose_that_vectors_hide(extractor: FrameEncoderExtra
     assert int(np.abs(mirrored[0, 0, :, ::-1].astype(int) - plain[0, 0]).max()) <= 1
     assert int(np.abs(np.rot90(turned[0, 0], -1).astype(int) - plain[0, 0]).max()) <= 1
     assert int(np.abs(mirrored[0, 0].astype(int) - plain[0, 0]).max()) > 20
-    # The left half in twice as many columns.
+    # The left half is stretched to twice as many columns.
     assert int(np.abs(plain[0, 1].reshape(8, 4, 2).mean(-1) - plain[0, 0, :, :4]).max()) <= 1
 
 
 def byte_colors(path: Path) -> Path:
-    """A network that takes bytes and returns the mean of each channel."""
+    """Write a network that takes uint8 images and returns the mean of each channel."""
     steps = [
         ("Cast", "images", "numbers", {"to": 1}),
         ("ReduceMean", "numbers", "colors", {"axes": [2, 3], "keepdims": 0}),
@@ -132,7 +132,7 @@ def byte_colors(path: Path) -> Path:
     return write_onnx(path, steps, ("batch", 3, 32, 32), type="UINT8")
 
 
-def test_another_box_network_or_cohort_changes_the_fingerprint(
+def test_other_box_network_or_cohort_changes_the_fingerprint(
     extractor: FrameEncoderExtractor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("BOX_NETWORK_FILE", "COHORT_FILE"):
@@ -144,9 +144,7 @@ def test_another_box_network_or_cohort_changes_the_fingerprint(
     assert open_frame_extractor("vidkin", device="cpu").fingerprint == extractor.fingerprint
 
 
-def test_another_network_describes_frames_and_changes_the_fingerprint(
-    tmp_path: Path, extractor: FrameEncoderExtractor
-) -> None:
+def test_custom_network_is_used_and_changes_the_fingerprint(tmp_path: Path, extractor: FrameEncoderExtractor) -> None:
     own = open_frame_extractor("vidkin", weights=byte_colors(tmp_path / "own.onnx"), device="cpu")
     image = np.full((8, 8, 3), (30, 40, 0), np.uint8)
     np.testing.assert_allclose(own.extract(frames_of(image)).whole, [[[0.6, 0.8, 0.0]]], atol=1e-6)
@@ -181,7 +179,7 @@ def test_shipped_network_is_small_and_documents_its_origin() -> None:
     assert "SSCD (MIT)" in facts["teacher"]
 
 
-def test_describing_a_video_loads_no_torch(tmp_path: Path) -> None:
+def test_describing_a_video_does_not_import_torch(tmp_path: Path) -> None:
     video = encode(tmp_path / "a.mp4", pan("coffee", 5, width=96, height=64))
     code = (
         "import sys, vidkin.features as f\n"

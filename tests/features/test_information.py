@@ -1,4 +1,4 @@
-"""How much there is to see, and bars: made pictures a reader can imagine, real encoded ones, real videos."""
+"""Frame information and bars in synthetic images, encoded images and real videos."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def information(image: Picture) -> float:
     return float(frame_information(image[None])[0])
 
 
-def decoded(path: Path, *, every: int = 1) -> Picture:
+def decode_frames(path: Path, *, every: int = 1) -> Picture:
     with av.open(str(path)) as container:
         frames = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
     return np.stack(frames[::every]).astype(np.uint8)
@@ -57,12 +57,12 @@ def test_gradients_and_color_bars_have_no_information() -> None:
     assert information(bars) == 0
 
 
-def test_a_fade_between_flat_frames_has_no_information() -> None:
+def test_fade_between_flat_frames_has_no_information() -> None:
     fade = np.stack([plain((level, level, level)) for level in range(0, 256, 15)])
     assert frame_information(fade).max() == 0
 
 
-def test_text_and_logos_have_little_information_and_photographs_all() -> None:
+def test_text_and_logos_have_little_information_and_photographs_the_maximum() -> None:
     line = information(title(["A Film by Somebody Else"]))
     credits = information(title(["A Film by Somebody Else", "Second Line of Cast", "Third Line of Cast"]))
     assert 0 < line < 0.1 < credits < 0.5
@@ -73,8 +73,8 @@ def test_text_and_logos_have_little_information_and_photographs_all() -> None:
         assert information(photograph(name)) == 1
 
 
-def test_share_of_cells_matches_a_hand_computed_value() -> None:
-    # A checkerboard of single samples of the 128 x 128 grid in 32 of the 256 cells: (3 * 32 / 256)^2.
+def test_information_of_a_checkerboard_matches_a_hand_computed_value() -> None:
+    # A one-sample checkerboard in 32 of the 256 cells of the 128 x 128 grid: (3 * 32 / 256)^2.
     image = np.zeros((128, 128, 3), dtype=np.uint8)
     image[:16][np.indices((16, 128)).sum(axis=0) % 2 == 0] = 200
     assert information(image) == pytest.approx((3 / 8) ** 2)
@@ -92,7 +92,7 @@ def test_luma_samples_are_means_of_the_pixels_they_touch(size: tuple[int, int]) 
     np.testing.assert_allclose(small_luma(images), expected, atol=1e-3)
 
 
-def test_darkening_and_mirroring_keep_the_information() -> None:
+def test_darkening_and_mirroring_preserve_the_information() -> None:
     image = photograph("coffee")
     assert information((image * 0.25).astype(np.uint8)) == 1
     rocket = photograph("rocket")
@@ -102,12 +102,12 @@ def test_darkening_and_mirroring_keep_the_information() -> None:
 def test_compression_noise_adds_no_information(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     noisy = [np.clip(generator.normal(60, 4, (144, 256, 3)), 0, 255).astype(np.uint8) for _ in range(5)]
-    images = decoded(encode(tmp_path / "noise.mp4", noisy, options={"crf": "23"}))
+    images = decode_frames(encode(tmp_path / "noise.mp4", noisy, options={"crf": "23"}))
     assert frame_information(images).max() < 0.01
 
 
 def test_information_is_computed_per_frame(tmp_path: Path) -> None:
-    images = decoded(encode(tmp_path / "a.mp4", [*pan("coffee", 3), *[plain(height=128, width=192)] * 2]))
+    images = decode_frames(encode(tmp_path / "a.mp4", [*pan("coffee", 3), *[plain(height=128, width=192)] * 2]))
     whole = frame_information(images)
     assert whole.dtype == np.float32
     assert whole.tolist() == [1, 1, 1, 0, 0]
@@ -117,15 +117,17 @@ def test_information_is_computed_per_frame(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.data
-def test_real_fades_to_flat_have_no_information(shared_data: Path) -> None:
-    assert frame_information(decoded(shared_data / "shots" / "fades.mp4", every=20)).max() == 0
-    assert frame_information(decoded(shared_data / "videos" / "mdn" / "elf.mp4", every=60)).min() == 1
+def test_real_fades_have_no_information(shared_data: Path) -> None:
+    assert frame_information(decode_frames(shared_data / "shots" / "fades.mp4", every=20)).max() == 0
+    assert frame_information(decode_frames(shared_data / "videos" / "mdn" / "elf.mp4", every=60)).min() == 1
 
 
 # ---------------------------------------------------------------------------------------------- bars
 
 
-def boxed(image: Picture, *, top: int = 0, bottom: int = 0, left: int = 0, right: int = 0, color: int = 0) -> Picture:
+def add_bars(
+    image: Picture, *, top: int = 0, bottom: int = 0, left: int = 0, right: int = 0, color: int = 0
+) -> Picture:
     widths = ((top, bottom), (left, right), (0, 0))
     return np.pad(image, widths, constant_values=color).astype(np.uint8)
 
@@ -146,8 +148,8 @@ def scene(height: int = 128, width: int = 192, gain: float = 1.0) -> Picture:
     ],
 )
 def test_bars_survive_compression(tmp_path: Path, bars: dict[str, int], color: int) -> None:
-    frames = [boxed(frame, **bars, color=color) for frame in pan("coffee", 5, width=192, height=128)]
-    images = decoded(encode(tmp_path / "bars.mp4", frames, options={"crf": "30"}))
+    frames = [add_bars(frame, **bars, color=color) for frame in pan("coffee", 5, width=192, height=128)]
+    images = decode_frames(encode(tmp_path / "bars.mp4", frames, options={"crf": "30"}))
     height, width = images.shape[1:3]
     truth = [
         bars.get("top", 0),
@@ -157,14 +159,14 @@ def test_bars_survive_compression(tmp_path: Path, bars: dict[str, int], color: i
     ]
     boxes = bar_boxes(images)
     assert boxes.dtype == np.int64
-    # Ringing may leave a block of the bar; of the picture not more than two lines may be lost.
+    # Ringing may hide up to one block of the bar; at most two lines of content may be lost.
     inward = (boxes - truth) * np.array([1, -1, 1, -1])
     assert inward.max() <= 2
     assert inward.min() >= -8
 
 
 def test_bars_are_exact_without_compression() -> None:
-    image = boxed(scene(), top=30, bottom=30)
+    image = add_bars(scene(), top=30, bottom=30)
     assert bar_boxes(image[None]).tolist() == [[30, 158, 0, 192]]
     assert bar_boxes(np.ascontiguousarray(image.transpose(1, 0, 2))[None]).tolist() == [[0, 192, 30, 158]]
 
@@ -179,9 +181,9 @@ def test_bars_are_exact_without_compression() -> None:
     ],
     ids=["an L of thirds", "another L", "all around", "above and below"],
 )
-def test_bars_need_not_be_symmetric(bars: dict[str, int], tmp_path: Path) -> None:
-    images = decoded(
-        encode(tmp_path / "bars.mp4", [boxed(frame, **bars) for frame in pan("coffee", 3, width=192, height=128)])
+def test_bars_may_be_asymmetric(bars: dict[str, int], tmp_path: Path) -> None:
+    images = decode_frames(
+        encode(tmp_path / "bars.mp4", [add_bars(frame, **bars) for frame in pan("coffee", 3, width=192, height=128)])
     )
     height, width = images.shape[1:3]
     sides = [bars.get(side, 0) for side in ("top", "bottom", "left", "right")]
@@ -192,7 +194,7 @@ def test_bars_need_not_be_symmetric(bars: dict[str, int], tmp_path: Path) -> Non
 
 
 def test_gray_corner_belongs_to_the_content() -> None:
-    assert bar_boxes(boxed(scene(), top=40, left=60, color=90)[None]).tolist() == [[0, 168, 0, 252]]
+    assert bar_boxes(add_bars(scene(), top=40, left=60, color=90)[None]).tolist() == [[0, 168, 0, 252]]
 
 
 def test_dark_scenes_are_not_cropped() -> None:
@@ -216,10 +218,10 @@ def test_skies_and_gradients_are_not_cropped() -> None:
 
 
 def test_bars_must_be_uniform_and_not_too_large() -> None:
-    image = boxed(scene(), top=30, bottom=30, color=90)
+    image = add_bars(scene(), top=30, bottom=30, color=90)
     image[-30:] = (10, 200, 10)
     assert bar_boxes(image[None]).tolist() == [[0, 188, 0, 192]]
-    assert bar_boxes(boxed(scene(height=30), top=90, bottom=90)[None]).tolist() == [[0, 210, 0, 192]]
+    assert bar_boxes(add_bars(scene(height=30), top=90, bottom=90)[None]).tolist() == [[0, 210, 0, 192]]
 
 
 def test_flat_frames_have_no_bars() -> None:
@@ -230,7 +232,7 @@ def test_flat_frames_have_no_bars() -> None:
 
 @pytest.mark.data
 def test_bars_are_detected_per_frame_in_a_batch() -> None:
-    """Frames whose outermost lines are of many colors are passed over; that changes nothing for their neighbors."""
+    """Frames with varied edge pixels are skipped early, without affecting their neighbors."""
     noise = np.random.default_rng(3).integers(0, 255, (3, 96, 128, 3), dtype=np.uint8)
     noise[1, :20] = noise[1, -20:] = 0
     noise[2, :, :16] = noise[2, :, -16:] = 200
@@ -240,9 +242,9 @@ def test_bars_are_detected_per_frame_in_a_batch() -> None:
 
 @pytest.mark.large
 def test_bars_are_detected_in_encoded_video(shared_data: Path) -> None:
-    images = decoded(shared_data / "videos" / "tmk" / "chair-22-sd-grey-bar.mp4", every=60)
+    images = decode_frames(shared_data / "videos" / "tmk" / "chair-22-sd-grey-bar.mp4", every=60)
     assert np.unique(bar_boxes(images), axis=0).tolist() == [[0, 720, 32, 448]]
-    images = decoded(shared_data / "shots" / "sintel_trailer.mp4", every=30)
+    images = decode_frames(shared_data / "shots" / "sintel_trailer.mp4", every=30)
     assert np.unique(bar_boxes(images), axis=0).tolist() == [[0, 204, 0, 480]]
 
 
@@ -264,7 +266,7 @@ def test_frames_are_analyzed_once() -> None:
     assert look_at(images.copy()) is not look
 
 
-def test_thumbnails_are_means_of_the_fields_of_a_box() -> None:
+def test_thumbnails_are_cell_means_of_a_box() -> None:
     luma = np.random.default_rng(0).uniform(0, 255, (2, 128, 128)).astype(np.float32)
     boxes = np.array([[0, 0, 1, 1], [0.25, 0.5, 0.75, 1]], np.float32)
     thumbnails = make_thumbnails(luma, boxes)
@@ -276,7 +278,7 @@ def test_thumbnails_are_means_of_the_fields_of_a_box() -> None:
     np.testing.assert_allclose(thumbnails[:, 1], part, atol=0.51)
 
 
-def test_thumbnail_of_a_box_without_an_area_is_that_of_a_pixel() -> None:
+def test_thumbnail_of_an_empty_box_shows_one_pixel() -> None:
     luma = np.arange(128 * 128, dtype=np.float32).reshape(1, 128, 128) / 100
     boxes = np.array([[0, 0, 0, 0], [1, 1, 1, 1]], np.float32)
     thumbnails = make_thumbnails(luma, boxes)

@@ -1,4 +1,4 @@
-"""Resizing by products of matrices gives what torch gives, to the gray level."""
+"""Resizing by matrix products matches torch to the gray level."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vidkin.features.information import pool_plane, resize_parts, resize_planes
 
 
 def by_torch(images: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
-    """[T, side, side, 3] of [T, H, W, 3]."""
+    """Resize images [T, H, W, 3] to [T, side, side, 3] with torch."""
     tensor = torch.from_numpy(np.ascontiguousarray(images)).permute(0, 3, 1, 2)
     tensor = tensor.contiguous(memory_format=torch.channels_last)
     resized = functional.interpolate(tensor, (side, side), mode="bilinear", antialias=True, align_corners=False)
@@ -31,12 +31,12 @@ def test_resized_squares_match_torch(shape: tuple[int, int]) -> None:
     noise[0, : image.shape[0], : image.shape[1]] = image
     resized = resize_planes(planes_of(noise), 128).transpose(1, 0, 3, 2)
     difference = np.abs(resized - by_torch(noise, 128))
-    # Above a scale of four, weights have more bits than float32 adds up exactly.
+    # Above a scale of four, the products of the weights exceed float32 precision.
     assert difference.max() <= (1 if max(shape) > 512 else 0)
     assert (difference > 0).mean() < 1e-3
 
 
-def test_parts_are_cut_and_resized() -> None:
+def test_parts_are_cropped_and_resized() -> None:
     canvas = np.stack([by_torch(photograph(name)[None], 128)[0] for name in ("coffee", "chelsea", "astronaut")])
     parts = [(0, 0, 128, 128), (10, 3, 118, 127), (0, 40, 43, 128), (64, 0, 128, 64), (10, 0, 118, 30), (5, 5, 6, 7)]
     squares = np.empty((3, len(parts), 3, 64, 64), np.float32)

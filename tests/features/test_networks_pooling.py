@@ -1,4 +1,4 @@
-"""Region pooling against an obvious twin, and its arithmetic by hand."""
+"""Region pooling matches a naive implementation and hand-computed values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def unit(vector: torch.Tensor) -> torch.Tensor:
 
 
 def naive_stage(stage: torch.Tensor) -> list[torch.Tensor]:
-    """Nine vectors [C] of one map [C, H, W], window by window as the paper describes it."""
+    """Nine vectors [C] of a map [C, H, W], computed window by window as in the paper."""
     channels, height, width = stage.shape
     size = {56: 28, 28: 14, 14: 6, 7: 3}
     rows, columns = size[height], size[width]
@@ -29,7 +29,7 @@ def naive_stage(stage: torch.Tensor) -> list[torch.Tensor]:
             window = stage[:, top : top + rows, left : left + columns]
             line.append(unit(torch.stack([window[c].max() for c in range(channels)])))
         windows.append(line)
-    assert (len(windows), len(windows[0])) == (3, 3)  # so adaptive pooling to 3 x 3 changes nothing
+    assert (len(windows), len(windows[0])) == (3, 3)  # adaptive pooling to 3 x 3 changes nothing
     return [unit(vector) for line in windows for vector in line]
 
 
@@ -53,7 +53,7 @@ def test_pooling_equals_a_naive_implementation() -> None:
 
 
 def test_numpy_and_torch_give_the_same_result() -> None:
-    """The maps of an ``onnx:`` file are NumPy arrays, those of other networks tensors on their device."""
+    """``onnx:`` networks return NumPy arrays, other networks tensors on their device."""
     maps = [*pyramid(), torch.rand(2, 7, 2, 11)]
     of_arrays = region_max_pool([stage.numpy() for stage in maps], whole_frame=True)
     assert isinstance(of_arrays, np.ndarray)
@@ -86,7 +86,7 @@ def test_kernels_match_the_documented_sizes(length: int, kernel: int) -> None:
     assert region_kernel(length) == kernel
 
 
-def test_any_size_gives_nine_unit_vectors() -> None:
+def test_any_map_size_gives_nine_unit_vectors() -> None:
     for height, width in ((1, 1), (2, 3), (4, 5), (6, 10), (9, 33), (71, 40)):
         result = region_max_pool([torch.rand(1, 4, height, width), torch.rand(1, 2, 7, 7)])
         assert result.shape == (1, 9, 6)
@@ -97,7 +97,7 @@ def test_any_size_gives_nine_unit_vectors() -> None:
 
 
 def test_regions_are_in_reading_order() -> None:
-    # One channel lights up in the top right corner, the other in the bottom left: regions 2 and 6.
+    # One channel is active at the top right, the other at the bottom left: regions 2 and 6.
     stage = torch.zeros(1, 2, 28, 28)
     stage[0, 0, 0, 27] = 1
     stage[0, 1, 27, 0] = 1
@@ -107,12 +107,14 @@ def test_regions_are_in_reading_order() -> None:
 
 
 def test_mirrored_maps_give_mirrored_regions() -> None:
-    maps = [stage for stage in pyramid() if stage.shape[-1] != 14]  # 6 wide windows of 14 leave two cells over
+    maps = [
+        stage for stage in pyramid() if stage.shape[-1] != 14
+    ]  # six-wide windows on 14 columns leave two columns uncovered
     mirrored = region_max_pool([stage.flip(-1) for stage in maps])
     torch.testing.assert_close(mirrored, region_max_pool(maps)[:, [2, 1, 0, 5, 4, 3, 8, 7, 6]])
 
 
-def test_region_pooling_refuses_maps_of_different_lengths() -> None:
+def test_region_pooling_refuses_maps_with_different_batch_sizes() -> None:
     with pytest.raises(InvalidArgumentError, match="maps must have at least one stage, got none"):
         region_max_pool([])
     with pytest.raises(InvalidArgumentError, match=r"with one T, got \[\[1, 2, 7, 7\], \[2, 2, 7, 7\]\]"):

@@ -1,4 +1,4 @@
-"""What is checked when an ONNX file is opened."""
+"""Checks on opening an ONNX file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_size_and_layout_are_read_from_the_shape(
     path = mean_colors(tmp_path / "colors.onnx", shape)
     network = OnnxNetwork(path, size=size, layout=layout, device="cpu")  # type: ignore[arg-type]
     assert (network.size, network.layout) == found
-    # Three images are run in batches of the file's own size.
+    # The three images run in batches of the file's fixed size.
     side = network.size
     images = np.ones((3, side, side, 3), dtype=np.float32) * np.arange(3, dtype=np.float32)[:, None, None, None]
     assert network.run(images).tolist() == [[0, 0, 0], [1, 1, 1], [2, 2, 2]]
@@ -65,7 +65,7 @@ def test_size_and_layout_are_read_from_the_shape(
         (("batch", 3, 32, 32), {"output": "1"}, "there is no output '1'; its outputs are colors"),
     ],
 )
-def test_arguments_that_do_not_fit_are_named(
+def test_incompatible_arguments_are_rejected_by_name(
     shape: Shape, arguments: dict[str, object], message: str, tmp_path: Path
 ) -> None:
     path = mean_colors(tmp_path / "colors.onnx", shape)

@@ -1,4 +1,4 @@
-"""ONNX Runtime is loaded without its reports to its maker."""
+"""ONNX Runtime is loaded with telemetry disabled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ print(sorted(set(os.environ.items()) - set(before.items())))
 
 
 def describe_frame(home: Path, **environment: str) -> str:
-    """Variables that describing a frame sets in a new process, whose home folder is this one."""
+    """Describe a frame in a new process with this home folder; return the environment variables it sets."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith(("XDG_", "ORT_"))}
     done = subprocess.run(
         [sys.executable, "-c", _RUN],
@@ -36,16 +36,16 @@ def describe_frame(home: Path, **environment: str) -> str:
 
 
 @pytest.mark.process
-def test_describing_a_frame_records_nothing_about_this_machine(tmp_path: Path) -> None:
+def test_describing_a_frame_sends_no_telemetry(tmp_path: Path) -> None:
     assert describe_frame(tmp_path) == "[('ORT_DISABLE_TELEMETRY', '1')]"
     assert list(tmp_path.rglob("*")) == []
 
 
 @pytest.mark.process
-def test_a_choice_made_in_the_environment_is_kept(tmp_path: Path) -> None:
+def test_telemetry_setting_in_the_environment_is_respected(tmp_path: Path) -> None:
     assert describe_frame(tmp_path, ORT_DISABLE_TELEMETRY="yes") == "[]"
 
 
-def test_no_module_loads_it_by_itself() -> None:
+def test_no_module_imports_onnxruntime_directly() -> None:
     modules = Path(vidkin.__file__).parent.rglob("*.py")
     assert [path for path in modules if re.search(r"(?m)^\s*import onnxruntime\b", path.read_text("utf-8"))] == []

@@ -1,4 +1,4 @@
-"""ONNX files of strangers: networks that name other files, and networks that never end."""
+"""Untrusted ONNX files: networks that reference other files, and networks that never finish."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_external_weights_are_refused_at_any_depth(hide: Callable[[Any], None], 
             open_file(path)  # type: ignore[operator]
 
 
-def test_external_weights_are_refused_in_any_order_of_fields(tmp_path: Path) -> None:
+def test_external_weights_are_refused_in_any_field_order(tmp_path: Path) -> None:
     path = colors_in_a_file(tmp_path / "colors.onnx", 2)
     content = path.read_bytes()
     entry = b"\n\x08location\x12\x0bweights.bin"
@@ -118,7 +118,7 @@ def test_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
         open_session(tmp_path / "pipe.onnx")
 
 
-def test_endless_network_ends_at_the_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_network_is_stopped_at_the_time_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vidkin.features.sessions._MAX_SECONDS", 1.0)
     began = time.monotonic()
     with pytest.raises(InvalidArgumentError, match="the network did not finish within 1 s"):
@@ -126,7 +126,7 @@ def test_endless_network_ends_at_the_time_limit(tmp_path: Path, monkeypatch: pyt
     assert time.monotonic() - began < 5
 
 
-def test_endless_network_ends_on_cancellation(tmp_path: Path) -> None:
+def test_endless_network_is_stopped_on_cancellation(tmp_path: Path) -> None:
     ends = time.monotonic() + 0.5
     with stopping_when(lambda: time.monotonic() > ends), pytest.raises(StoppedError):
         OnnxNetwork(endless(tmp_path / "endless.onnx"), device="cpu")
@@ -134,7 +134,7 @@ def test_endless_network_ends_on_cancellation(tmp_path: Path) -> None:
 
 
 @pytest.mark.kill
-def test_ctrl_c_ends_an_endless_network(tmp_path: Path) -> None:
+def test_ctrl_c_stops_an_endless_network(tmp_path: Path) -> None:
     path = endless(tmp_path / "endless.onnx")
     (tmp_path / "videos").mkdir()
     command = [sys.executable, "-m", "vidkin", "index", str(tmp_path / "videos")]

@@ -1,4 +1,4 @@
-"""Extractors that other packages bring: entry points ``vidkin.extractors``."""
+"""Extractors of other packages: entry points in ``vidkin.extractors``."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def opened(name, *, weights, whitening, device):
 
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package with an entry point, on the path of this process."""
+    """A package with an entry point, on this process's import path."""
     (tmp_path / "grey_extractor.py").write_text(PLUGIN)
     about = tmp_path / "grey_extractor-1.0.dist-info"
     about.mkdir()
@@ -69,7 +69,7 @@ def test_plugin_is_found_in_another_process(plugin: Path) -> None:
     assert done.stdout.strip() == "grey:dark"
 
 
-def test_trained_models_are_opened_through_a_plugin() -> None:
+def test_trained_models_are_opened_by_a_plugin() -> None:
     plugins = importlib.metadata.entry_points(group="vidkin.extractors", name="model")
     assert [plugin.value for plugin in plugins] == ["vidkin.models.extractor:open_model_extractor"]
     assert "model:<folder>" in available_extractors()
@@ -87,13 +87,13 @@ def test_registered_name_takes_precedence_over_a_folder(tmp_path: Path, monkeypa
         open_extractor("grey")
 
 
-def test_forms_of_classical_names_are_resolved() -> None:
+def test_classical_name_is_resolved() -> None:
     extractor = open_extractor("classical")
     assert extractor.scorer == "copies"
     assert not isinstance(extractor, ClipExtractor)
 
 
-def test_an_extractor_that_returns_no_features_is_named(tmp_path: Path) -> None:
+def test_extractor_that_returns_no_features_is_named_in_the_error(tmp_path: Path) -> None:
     class Careless:
         name = fingerprint = "careless"
         short_side = 32

@@ -1,4 +1,4 @@
-"""Weights: strict, from a file or the hub, never random. Nothing here reaches a network."""
+"""Pretrained weights are complete, and loaded from a file or the hub. No test accesses the internet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ State = dict[str, torch.Tensor]
 
 @pytest.fixture(autouse=True)
 def _offline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The hub is out of reach and its cache empty, whatever machine this runs on."""
+    """Make the hub unreachable and its cache empty on any machine."""
 
     def unreachable(*_: Any, **__: Any) -> Any:
         raise urllib.error.URLError("no network in tests")
@@ -45,7 +45,7 @@ def timm_state(model: str = "test_resnet") -> State:
     return state_of(import_timm().create_model(model))
 
 
-def saved(path: Path, state: State, metadata: dict[str, str] | None = None) -> Path:
+def save(path: Path, state: State, metadata: dict[str, str] | None = None) -> Path:
     save_file(state, path, metadata)
     return path
 
@@ -56,7 +56,7 @@ def open_timm(weights: Path | None, model: str = "test_resnet", **options: Any) 
 
 def test_weights_file_is_loaded_unchanged(tmp_path: Path) -> None:
     state = timm_state()
-    network = open_timm(saved(tmp_path / "w.safetensors", state, {"mean": "0.5"}))
+    network = open_timm(save(tmp_path / "w.safetensors", state, {"mean": "0.5"}))
     assert all(torch.equal(tensor, state[name]) for name, tensor in network.module.state_dict().items())
     assert not network.module.training
     assert (network.size, network.mean, network.std) == (160, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
@@ -67,11 +67,11 @@ def test_weights_file_is_loaded_unchanged(tmp_path: Path) -> None:
 
 def test_digest_depends_only_on_the_weights(tmp_path: Path) -> None:
     state = timm_state()
-    first = open_timm(saved(tmp_path / "a.safetensors", state))
-    again = open_timm(saved(tmp_path / "b.safetensors", state, {"note": "same numbers"}))
+    first = open_timm(save(tmp_path / "a.safetensors", state))
+    again = open_timm(save(tmp_path / "b.safetensors", state, {"note": "same numbers"}))
     assert first.digest() == again.digest()
     state["conv1.0.weight"][0, 0, 0, 0] += 1
-    assert open_timm(saved(tmp_path / "c.safetensors", state)).digest() != first.digest()
+    assert open_timm(save(tmp_path / "c.safetensors", state)).digest() != first.digest()
 
 
 @pytest.mark.parametrize("classes", [0, 7])
@@ -80,14 +80,14 @@ def test_classifier_may_be_missing_or_different(tmp_path: Path, classes: int) ->
     del state["fc.weight"], state["fc.bias"]
     if classes:
         state |= {"fc.weight": torch.zeros(classes, 96), "fc.bias": torch.zeros(classes)}
-    network = open_timm(saved(tmp_path / "w.safetensors", state))
-    assert isinstance(network.module.fc, nn.Identity)  # not a random one
+    network = open_timm(save(tmp_path / "w.safetensors", state))
+    assert isinstance(network.module.fc, nn.Identity)  # instead of random initialization
     assert not {name for name in network.module.state_dict() if name.startswith("fc")}
 
 
 def test_batch_norm_counters_may_be_missing(tmp_path: Path) -> None:
     state = {name: value for name, value in timm_state().items() if not name.endswith("num_batches_tracked")}
-    open_timm(saved(tmp_path / "w.safetensors", state))
+    open_timm(save(tmp_path / "w.safetensors", state))
 
 
 def test_wrong_names_and_shapes_are_listed(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_wrong_names_and_shapes_are_listed(tmp_path: Path) -> None:
     del state["conv1.0.weight"]
     state["stem.weight"] = torch.zeros(1)
     state["bn1.weight"] = torch.zeros(3)
-    path = saved(tmp_path / "w.safetensors", state)
+    path = save(tmp_path / "w.safetensors", state)
     with pytest.raises(
         InvalidArgumentError,
         match=r"w\.safetensors: not the weights of timm:test_resnet: missing 1 \(conv1\.0\.weight\); "
@@ -137,9 +137,9 @@ def test_model_without_published_weights_is_refused() -> None:
         open_timm(None, "botnet50ts_256")
 
 
-def test_cached_weights_load_without_a_network_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_weights_are_loaded_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = timm_state()
-    path = saved(tmp_path / "model.safetensors", state)
+    path = save(tmp_path / "model.safetensors", state)
     asked = []
 
     def cached(repository: str, file: str) -> str:
@@ -153,12 +153,12 @@ def test_cached_weights_load_without_a_network_connection(tmp_path: Path, monkey
 
 
 def answers(*_: Any, **__: Any) -> Any:
-    """A hub that refuses the question, but is there."""
+    """Simulate a reachable hub that rejects the request."""
     raise urllib.error.HTTPError("hub", 405, "method not allowed", None, None)  # type: ignore[arg-type]
 
 
 def test_reachable_hub_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = saved(tmp_path / "model.safetensors", timm_state())
+    path = save(tmp_path / "model.safetensors", timm_state())
 
     monkeypatch.setattr(_networks.urllib.request, "urlopen", answers)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *_: str(path))
@@ -175,7 +175,7 @@ def test_older_repository_layout_is_handled_by_timm(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", not_there)
     state = timm_state()
     monkeypatch.setattr("timm.models._builder.load_state_dict_from_hf", lambda *_, **__: dict(state))
-    path = saved(tmp_path / "w.safetensors", state)
+    path = save(tmp_path / "w.safetensors", state)
     assert open_timm(None).digest() == open_timm(path).digest()
 
 
@@ -186,7 +186,7 @@ def test_unknown_models_and_settings_are_refused(tmp_path: Path) -> None:
         open_timm(None, "qqq")
     with pytest.raises(UnknownExtractorError, match=r"timm has no weights called 'test_resnet\.mine': .*tag"):
         open_timm(None, "test_resnet.mine")
-    path = saved(tmp_path / "w.safetensors", timm_state())
+    path = save(tmp_path / "w.safetensors", timm_state())
     with pytest.raises(InvalidArgumentError, match=r"timm:test_resnet does not take the settings \{'wings': 2\}"):
         open_timm(path, wings=2)
     with pytest.raises(UnknownExtractorError, match="torchvision has no image classifier 'fasterrcnn_resnet50_fpn'"):
@@ -194,7 +194,7 @@ def test_unknown_models_and_settings_are_refused(tmp_path: Path) -> None:
 
 
 def test_timm_stages_are_configurable(tmp_path: Path) -> None:
-    path = saved(tmp_path / "w.safetensors", timm_state())
+    path = save(tmp_path / "w.safetensors", timm_state())
     network = open_timm_network("test_resnet", options={}, stages=("-1", "2"), weights=path)
     assert [stage.shape[-1] for stage in network.stages(torch.zeros(1, 3, 160, 160))] == [20, 5]
     for wrong in ("5", "layer1"):
@@ -202,28 +202,28 @@ def test_timm_stages_are_configurable(tmp_path: Path) -> None:
             open_timm_network("test_resnet", options={}, stages=(wrong,), weights=path)
 
 
-def test_transformers_have_maps(tmp_path: Path) -> None:
-    path = saved(tmp_path / "w.safetensors", timm_state("test_vit"))
+def test_transformers_have_feature_maps(tmp_path: Path) -> None:
+    path = save(tmp_path / "w.safetensors", timm_state("test_vit"))
     maps = open_timm(path, "test_vit").stages(torch.zeros(1, 3, 160, 160))
     assert [tuple(stage.shape) for stage in maps] == [(1, 64, 10, 10)] * 4
 
 
 def test_pooled_output_of_a_transformer_is_its_normalized_class_token(tmp_path: Path) -> None:
-    path = saved(tmp_path / "w.safetensors", timm_state("test_vit"))
+    path = save(tmp_path / "w.safetensors", timm_state("test_vit"))
     images = torch.randn(2, 3, 160, 160, generator=torch.Generator().manual_seed(1))
     network = open_timm_network("test_vit", options={}, stages=("pooled",), weights=path)
     with torch.no_grad():
         tokens = network.module.forward_features(images)  # type: ignore[operator]
         (pooled,) = network.stages(images)
     assert pooled.shape == (2, 64, 1, 1)
-    # forward_features ends with the norm; the class token is the first.
+    # forward_features includes the final norm; the class token comes first.
     torch.testing.assert_close(pooled[:, :, 0, 0], tokens[:, 0])
 
 
 @pytest.mark.thorough
 def test_default_torchvision_stages_match_the_paper(tmp_path: Path) -> None:
     module = import_torchvision().models.resnet18(weights=None).eval()
-    path = saved(tmp_path / "w.safetensors", state_of(module))
+    path = save(tmp_path / "w.safetensors", state_of(module))
     network = open_torchvision_network("resnet18", stages=None, weights=path)
     assert (network.size, network.mean) == (224, (0.485, 0.456, 0.406))
     images = torch.randn(1, 3, 96, 96)
@@ -246,13 +246,13 @@ def test_torchvision_weights_come_from_its_hub(monkeypatch: pytest.MonkeyPatch, 
     kind = models.get_model_weights("squeezenet1_1")
     monkeypatch.setattr(kind, "get_state_dict", lambda *_, **__: state_of(module))
     network = open_torchvision_network("squeezenet1_1", stages=None, weights=None)
-    path = saved(tmp_path / "w.safetensors", state_of(module))
+    path = save(tmp_path / "w.safetensors", state_of(module))
     assert network.digest() == open_torchvision_network("squeezenet1_1", stages=None, weights=path).digest()
 
 
 @pytest.mark.large
 def test_network_without_a_pyramid_is_refused(tmp_path: Path) -> None:
     module = import_torchvision().models.swin_t(weights=None)
-    path = saved(tmp_path / "w.safetensors", state_of(module))
+    path = save(tmp_path / "w.safetensors", state_of(module))
     with pytest.raises(InvalidArgumentError, match="torchvision:swin_t has no pyramid of maps; choose another model"):
         open_torchvision_network("swin_t", stages=None, weights=path)

@@ -1,4 +1,4 @@
-"""torchvision and timm can be imported whatever build of torch stands beside them."""
+"""torchvision and timm can be imported with any build of torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions of ONNX Runtime are shared, bounded, and no longer kept than used."""
+"""ONNX Runtime sessions are shared, limited in threads, and freed after use."""
 
 import gc
 import weakref
@@ -26,7 +26,7 @@ def _free_threads() -> Iterator[None]:
 
 @pytest.fixture
 def asked_for(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """The providers of each session that is opened; ONNX Runtime says that it has CUDA, and computes without it."""
+    """Providers requested for each new session; ONNX Runtime pretends to support CUDA and runs on the CPU."""
     seen: list[Any] = []
 
     class Session(onnxruntime.InferenceSession):  # type: ignore[misc]
@@ -41,7 +41,7 @@ def asked_for(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: both)
     monkeypatch.setattr(onnxruntime, "InferenceSession", Session)
     monkeypatch.setattr(onnxruntime, "preload_dlls", lambda: None, raising=False)
-    # Tests before this one may have sessions open, and have said what auto means.
+    # Earlier tests may have left sessions open or set the default device.
     monkeypatch.setattr(sessions, "_open", weakref.WeakValueDictionary())
     sessions._open_bundled_encoder.cache_clear()
     set_device("auto")
@@ -88,7 +88,7 @@ def test_thread_count_is_set_per_process(tmp_path: Path) -> None:
         set_threads(0)
 
 
-def test_session_computes_the_network(tmp_path: Path) -> None:
+def test_session_runs_the_network(tmp_path: Path) -> None:
     session = open_session(mean_colors(tmp_path / "colors.onnx"))
     images = np.arange(2 * 3 * 32 * 32, dtype=np.float32).reshape(2, 3, 32, 32)
 
@@ -98,7 +98,7 @@ def test_session_computes_the_network(tmp_path: Path) -> None:
     assert session.get_providers() == ["CPUExecutionProvider"]
 
 
-def test_unreadable_model_is_named(tmp_path: Path) -> None:
+def test_unreadable_model_is_named_in_the_error(tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.onnx"
     damaged.write_bytes(b"no network")
 
@@ -140,17 +140,17 @@ def test_set_device_defines_auto(asked_for: list[Any]) -> None:
     open_extractor("squares")
     set_device("cuda:2")
     described = open_extractor("squares")
-    shipped_encoder()  # that of the detector of cuts
+    shipped_encoder()  # the session of the cut detector
     open_extractor("squares", device="cpu")
 
     cuda = [("CUDAExecutionProvider", {"device_id": 2, "use_tf32": 0}), "CPUExecutionProvider"]
-    # One session for both on cuda:2, while it is in use.
+    # Both share one session on cuda:2 while it is in use.
     assert asked_for == [["CPUExecutionProvider"], cuda, ["CPUExecutionProvider"]], described
     assert check_device("auto") == "cuda:2"
 
 
 @pytest.mark.skipif("has_cuda()")
-def test_unsupported_device_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsupported_device_is_refused_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     sentence = (
         "device 'cuda:1' needs CUDA, which the installed onnxruntime lacks; use auto or cpu, or replace it: "
         "pip uninstall onnxruntime, then pip install onnxruntime-gpu"

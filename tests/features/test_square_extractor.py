@@ -1,4 +1,4 @@
-"""The extractor of small squares: its network, views, regions and files."""
+"""The `squares` extractor: network, views, regions and files."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def regional() -> SquareExtractor:
 
 
 class TestRegions:
-    def test_region_equals_a_crop_of_half_the_sides(
+    def test_region_equals_a_crop_with_half_the_side_length(
         self, regional: SquareExtractor, extractor: SquareExtractor
     ) -> None:
         frames = frames_of(photograph("astronaut"), np.roll(photograph("astronaut"), 100, axis=0))
@@ -88,7 +88,7 @@ class TestRegions:
         views = extractor.extract(frames, boxes=boxes).values[:, :, 0]
         np.testing.assert_allclose(features.values[:, 0, [9, *quarters]], views, atol=1e-5)
 
-    def test_region_without_detail_is_empty_but_the_whole_never_is(self, regional: SquareExtractor) -> None:
+    def test_regions_without_detail_are_empty_but_the_whole_frame_never_is(self, regional: SquareExtractor) -> None:
         image = np.full((96, 96, 3), 120, np.uint8)
         image[48:, 48:] = photograph("coffee")[200:248, 200:248]
         values = regional.extract(frames_of(image, np.full_like(image, 120))).values[:, 0]
@@ -96,7 +96,7 @@ class TestRegions:
         np.testing.assert_allclose(lengths[0, [0, 8, 9]], [0, 1, 1], atol=1e-5)
         np.testing.assert_allclose(lengths[1], [0] * 9 + [1], atol=1e-5)
 
-    def test_parts_without_detail_skip_the_network(self) -> None:
+    def test_regions_without_detail_skip_the_network(self) -> None:
         encoder, counts = shipped_encoder(), []
 
         def run(squares: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -107,17 +107,18 @@ class TestRegions:
         image = np.full((96, 96, 3), 120, np.uint8)
         image[48:, 48:] = photograph("coffee")[200:248, 200:248]
         counting.extract(frames_of(image, np.full_like(image, 120)))
-        # Of the first the last square and those that overlap with it, and the whole; of the second the whole.
+        # The first frame needs the last square, the squares overlapping it and the whole frame; the second one only the
+        # latter.
         assert sum(counts) == 6
 
     def test_every_view_has_its_own_regions(self, regional: SquareExtractor) -> None:
         boxes = np.array([(0, 0, 1, 1), (0, 0, 0.5, 0.5)], np.float32)
         values = regional.extract(frames_of(photograph("chelsea")), boxes=boxes).values[0]
         assert values.shape == (2, 10, 128)
-        # The first region of the whole is the second view.
+        # The first region of the whole frame is the second view.
         np.testing.assert_allclose(values[0, 0], values[1, 9], atol=1e-5)
 
-    def test_its_features_are_not_those_of_one_region(self, regional: SquareExtractor) -> None:
+    def test_number_of_regions_changes_the_fingerprint(self, regional: SquareExtractor) -> None:
         others = [open_square_extractor(name) for name in ("squares", "squares?regions=1")]
         assert regional.fingerprint not in {other.fingerprint for other in others}
         assert others[0].fingerprint == others[1].fingerprint
@@ -161,7 +162,7 @@ class TestSave:
         assert again.settings == settings
         assert again.digest() == encoder.digest() == read_weights_digest(path)
 
-    def test_missing_folder_is_named(self, tmp_path: Path) -> None:
+    def test_missing_folder_is_named_in_the_error(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidArgumentError, match=r"own.safetensors: .*; choose a file in a folder"):
             save_frame_encoder(load_frame_encoder(), tmp_path / "missing" / "own.safetensors")
 
@@ -178,7 +179,7 @@ def test_shipped_weights_are_small_and_document_their_origin() -> None:
 
 class TestWithoutTorch:
     def test_shipped_onnx_file_equals_the_shipped_weights(self) -> None:
-        """The ONNX file gives the vectors of the network that the weights beside it make, and has its digest."""
+        """The ONNX file returns the embeddings of the network with the weights next to it, and stores its digest."""
         network, encoder = load_frame_encoder(), shipped_encoder()
         squares = np.random.default_rng(0).integers(0, 256, (70, 3, 64, 64), np.uint8)
         with torch.inference_mode():
@@ -204,7 +205,7 @@ class TestWithoutTorch:
             opened = open_square_encoder(weights)
             np.testing.assert_allclose(opened.encode(squares), expected, atol=1e-5)
             assert opened.digest == encoder.digest()
-        # Other weights beside an older ONNX file: torch computes.
+        # If the ONNX file is older than the weights, torch is used.
         other = FrameEncoder(settings).eval()
         save_frame_encoder(other, path)
         np.testing.assert_allclose(open_square_encoder(path).encode(squares), other.on_squares().encode(squares))
@@ -218,6 +219,6 @@ class TestWithoutTorch:
         ):
             open_square_encoder(path)
 
-    def test_foreign_onnx_file_is_refused(self, tmp_path: Path) -> None:
+    def test_onnx_file_not_written_by_vidkin_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(InvalidArgumentError, match="must be a frame encoder written by vidkin"):
             open_square_encoder(mean_colors(tmp_path / "colors.onnx"))

@@ -1,4 +1,4 @@
-"""Views of a frame: cutting, boxes that keep their positions, and the parts of a query that a crop keeps."""
+"""Views of a frame: cropping, boxes with stable positions, and crops of queries."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def noise(count: int, height: int, width: int, seed: int = 0) -> NDArray[np.uint
 
 
 class MeanColor:
-    """The mean color of every box."""
+    """Describes each box by its mean color."""
 
     name = fingerprint = "mean-color"
     scorer = "copies"
@@ -44,7 +44,7 @@ class MeanColor:
         )
 
 
-def test_box_is_cut_in_shares_of_the_frame() -> None:
+def test_box_is_given_as_fractions_of_the_frame() -> None:
     image = np.arange(8 * 12 * 3, dtype=np.uint8).reshape(1, 8, 12, 3)
     assert np.array_equal(crop_box(image, (0.5, 0.25, 1.0, 0.75)), image[:, 2:6, 6:])
     assert crop_box(image, (0.99, 0.99, 1.0, 1.0)).shape == (1, 1, 1, 3)  # never empty
@@ -63,7 +63,7 @@ def test_every_view_is_described() -> None:
 
 
 def test_recurring_box_keeps_its_position() -> None:
-    """A still border around noise: the box of the noise is found in both stretches, at the same place."""
+    """A still border around noise: both segments have the box of the noise at the same position."""
     plan = ViewPlan()
     stretches = []
     for seed in (1, 2):
@@ -77,7 +77,7 @@ def test_recurring_box_keeps_its_position() -> None:
     assert second[1].tolist() == pytest.approx(first[1].tolist(), abs=0.02)
 
 
-def test_positions_without_a_box_are_zeros() -> None:
+def test_positions_without_a_box_are_zero() -> None:
     frames = frames_of(noise(2, 8, 8))
     boxes = array([(0.0, 0.0, 1.0, 1.0), (0.0, 0.0, 0.5, 1.0), *[(0.0,) * 4] * 3])
     features = describe_views(MeanColor(), frames, boxes)
@@ -90,7 +90,7 @@ def test_positions_without_a_box_are_zeros() -> None:
     assert not features.thumbnails[:, 2:].any()
 
 
-def test_parts_that_a_crop_keeps_are_described_in_chosen_frames() -> None:
+def test_crops_are_described_in_selected_frames() -> None:
     images = noise(4, 20, 20)
     boxes = array([(0.0, 0.0, 1.0, 1.0), *[(0.0,) * 4] * 4])
     features = describe_views(MeanColor(), frames_of(images), boxes, np.array([1, 3]))
@@ -106,12 +106,12 @@ def test_parts_that_a_crop_keeps_are_described_in_chosen_frames() -> None:
     np.testing.assert_array_equal(features.whole, describe_views(MeanColor(), frames_of(images), boxes).whole)
 
 
-def test_crops_of_a_file_are_described_as_often_as_asked(tmp_path: Path) -> None:
+def test_crops_of_a_file_are_described_at_the_requested_rate(tmp_path: Path) -> None:
     video = encode(tmp_path / "a.mp4", pan("coffee", 80, width=64, height=48))
     parts = describe_file(video, MeanColor(), duration=8, rate=10, boxes=True, crops=2.0)
     features = FrameFeatures.concatenate(list(parts))
     has_crops = features.values[:, 5:].any(axis=(1, 2, 3))
-    # Every fifth frame, also across the batches in which frames are described.
+    # Every fifth frame, counted across batches.
     assert np.flatnonzero(has_crops).tolist() == list(range(0, 80, 5))
     (plain, *_) = describe_file(video, MeanColor(), duration=8, rate=10, boxes=True)
     assert plain.values.shape[1] == 5
@@ -119,17 +119,17 @@ def test_crops_of_a_file_are_described_as_often_as_asked(tmp_path: Path) -> None
     assert whole.values.shape[1] == 1
 
 
-def barred(count: int) -> NDArray[np.uint8]:
-    """A picture of 120 x 120 between pillars of 20 columns; in it noise from (60, 60) to (108, 108) before a still."""
+def make_pillarboxed(count: int) -> NDArray[np.uint8]:
+    """Frames with 20-pixel pillars; the content is a still image with noise from (60, 60) to (108, 108)."""
     images = np.zeros((count, 120, 160, 3), np.uint8)
     images[:, :, 20:140] = noise(1, 120, 120, seed=5) // 8 + 90
     images[:, 60:108, 80:128] = noise(count, 48, 48, seed=6)
     return images
 
 
-def test_boxes_of_a_video_with_black_bars_are_shares_of_the_whole_frame() -> None:
-    boxes = ViewPlan().boxes(barred(16))
+def test_boxes_of_a_video_with_black_bars_are_fractions_of_the_whole_frame() -> None:
+    boxes = ViewPlan().boxes(make_pillarboxed(16))
     found = [box for box in boxes[1:].tolist() if any(box)]
     assert any(box == pytest.approx([0.5, 0.5, 0.8, 0.9], abs=0.03) for box in found)
-    # The picture between the bars.
+    # The content between the bars.
     assert any(box == pytest.approx([0.125, 0.0, 0.875, 1.0], abs=0.03) for box in found)

@@ -1,4 +1,4 @@
-"""Boxes that are found in frames whose truth is known by construction."""
+"""Content boxes are found in synthetic frames with known boxes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES = ("coffee", "chelsea", "astronaut", "rocket")
 
 
 def moving(height: int, width: int, seed: int) -> NDArray[np.uint8]:
-    """[16, H, W, 3]: a camera that wanders over a photograph, three seconds of it."""
+    """Three seconds of a camera moving over a photograph, [16, H, W, 3]."""
     frames = list(pan(NAMES[seed % len(NAMES)], 6 * FRAMES, width=width, height=height, seed=seed))
     return np.stack(frames[::6])
 
@@ -47,10 +47,10 @@ def test_both_halves_of_a_split_screen_are_found() -> None:
 
 
 def test_tilted_screen_in_a_still_photograph_is_found() -> None:
-    """Its sides are no upright lines; all that changes lies between them."""
+    """The sides of the screen are not vertical, but everything that changes is inside it."""
     picture = moving(60, 80, 6)
     images = np.repeat(moving(120, 160, 3)[:1], FRAMES, axis=0)
-    for row in range(60):  # a pixel further to the right every 4 rows
+    for row in range(60):  # shifted right by a pixel every 4 rows
         left = 40 + row // 4
         images[:, 30 + row, left : left + 80] = picture[:, row]
     truth = (40 / 160, 30 / 120, 134 / 160, 90 / 120)
@@ -65,7 +65,7 @@ def test_small_moving_object_in_a_still_image_has_no_box() -> None:
 
 
 def test_scattered_changes_have_no_box() -> None:
-    """Two corners that change fill less than 60 % of the rectangle around them."""
+    """The two changing corners fill less than 60 % of their bounding rectangle."""
     images = np.full((FRAMES, 128, 128, 3), 120, np.uint8)
     noise = np.random.default_rng(0).integers(0, 255, (FRAMES, 40, 40, 3), np.uint8)
     images[:, 10:50, 10:50] = noise
@@ -78,12 +78,12 @@ def test_plain_video_has_no_box() -> None:
     assert find_content_boxes(moving(64, 64, 7)[:1]).shape == (
         0,
         4,
-    )  # one frame says nothing about what stays
+    )  # a single frame does not show what stays the same
 
 
-def test_image_in_a_page_with_many_lines_is_found() -> None:
+def test_image_on_a_page_with_many_lines_is_found() -> None:
     page = np.full((2, 256, 256, 3), 250, np.uint8)
-    page[:, :, 4:256:8] = 30  # 32 lines from top to bottom, and a picture beside them
+    page[:, :, 4:256:8] = 30  # 32 vertical lines around the image
     page[:, 90:170, 60:140] = moving(80, 80, 2)[:1]
     assert best(page, (60 / 256, 90 / 256, 140 / 256, 170 / 256)) > 0.7
 

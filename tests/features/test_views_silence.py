@@ -1,4 +1,4 @@
-"""Seconds of silence, by a clock that the test sets."""
+"""The watchdog measures seconds without progress, with a simulated clock."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_extractor_may_be_silent_five_times_as_long(clock: Clock) -> None:
     for _ in range(10):
         clock.now += 0.5
         assert measured.measure() is None
-    measured.end()  # a beat says nothing about the phase
+    measured.end()  # a heartbeat does not change the phase
     for _ in range(10):
         clock.now += 0.5
         assert measured.measure() is None

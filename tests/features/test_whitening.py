@@ -1,4 +1,4 @@
-"""Whitening: known covariances, streaming, both conventions, pairs, files."""
+"""Whitening: known covariances, streaming, both conventions, pairs and files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from vidkin.similarity import FrameFeatures
 Array = NDArray[np.floating]
 
 
-def correlated(count: int = 4000, seed: int = 0) -> NDArray[np.float32]:
-    """[count, 3] with mean (1, 2, 3) and a covariance far from the identity."""
+def make_samples(count: int = 4000, seed: int = 0) -> NDArray[np.float32]:
+    """Samples with mean (1, 2, 3) and a strongly correlated covariance, [count, 3]."""
     mixing = np.array([[3.0, 0.0, 0.0], [1.0, 0.5, 0.0], [0.2, 0.1, 0.1]])
     values = np.random.default_rng(seed).normal(size=(count, 3)) @ mixing.T + np.array([1.0, 2.0, 3.0])
     return values.astype(np.float32)
@@ -29,19 +29,19 @@ def floats(*values: object) -> NDArray[np.float32]:
 
 
 def linear(whitening: Whitening, values: Array) -> Array:
-    """What apply computes before it makes unit vectors."""
+    """Apply the whitening without the final normalization."""
     return (values - whitening.mean) @ whitening.projection
 
 
 def test_covariance_becomes_the_identity() -> None:
-    values = correlated()
+    values = make_samples()
     whitening = Whitening.fit([values], dimension=3)
     np.testing.assert_allclose(np.cov(linear(whitening, values).T, bias=True), np.eye(3), atol=2e-3, rtol=0)
     assert (whitening.eigenvalues[:-1] >= whitening.eigenvalues[1:]).all()
 
 
 def test_components_of_a_diagonal_covariance_are_the_axes() -> None:
-    # Four points, two on each axis: variance 2 * 8 / 4 = 4 along the first, 2 * 2 / 4 = 1 along the second.
+    # Four points, two on each axis: the variances are 2 * 8 / 4 = 4 and 2 * 2 / 4 = 1.
     points = floats([8.0**0.5, 0.0], [-(8.0**0.5), 0.0], [0.0, 2.0**0.5], [0.0, -(2.0**0.5)])
     whitening = Whitening.fit([points], dimension=2, epsilon=0.0)
     np.testing.assert_allclose(whitening.eigenvalues, [4.0, 1.0], rtol=1e-6)
@@ -49,7 +49,7 @@ def test_components_of_a_diagonal_covariance_are_the_axes() -> None:
 
 
 def test_streaming_equals_one_shot() -> None:
-    values = correlated() + 1000.0  # a large mean shows cancellation
+    values = make_samples() + 1000.0  # a large mean would reveal cancellation
     whole = Whitening.fit([values], dimension=2)
     streamed = Whitening.fit(iter(values.reshape(400, 2, 5, 3)), dimension=2)
     np.testing.assert_allclose(streamed.mean, whole.mean, rtol=1e-6)
@@ -57,9 +57,9 @@ def test_streaming_equals_one_shot() -> None:
     np.testing.assert_allclose(streamed.projection, whole.projection, rtol=1e-4, atol=1e-6)
 
 
-def test_apply_gives_unit_vectors_and_keeps_empty_ones() -> None:
-    whitening = Whitening.fit([correlated()], dimension=2)
-    values = np.stack([correlated(5, seed=1), np.zeros((5, 3), np.float32)])
+def test_apply_returns_unit_vectors_and_keeps_empty_ones() -> None:
+    whitening = Whitening.fit([make_samples()], dimension=2)
+    values = np.stack([make_samples(5, seed=1), np.zeros((5, 3), np.float32)])
     result = whitening.apply(values)
     assert result.shape == (2, 5, 2)
     np.testing.assert_allclose(np.linalg.norm(result[0], axis=-1), 1, rtol=1e-6)
@@ -71,29 +71,29 @@ def test_apply_gives_unit_vectors_and_keeps_empty_ones() -> None:
 
 
 def test_empty_vectors_are_ignored_in_the_fit() -> None:
-    values = correlated()
+    values = make_samples()
     padded = np.concatenate([values, np.zeros((1000, 3))])
     np.testing.assert_allclose(Whitening.fit([padded], dimension=2).mean, Whitening.fit([values], dimension=2).mean)
 
 
 def test_scatter_and_covariance_give_the_same_whitening() -> None:
-    values = correlated(500).astype(np.float64)
+    values = make_samples(500).astype(np.float64)
     centered = values - values.mean(0)
     scatter = centered.T @ centered
     eigenvalues, vectors = (array[..., ::-1] for array in np.linalg.eigh(scatter))
     theirs = Whitening.from_eigen(values.mean(0), vectors, eigenvalues, count=500)
     ours = Whitening.from_eigen(values.mean(0), vectors, eigenvalues / 500, epsilon=1e-7 / 500)
     np.testing.assert_allclose(theirs.eigenvalues, ours.eigenvalues)
-    probe = correlated(7, seed=3)
+    probe = make_samples(7, seed=3)
     np.testing.assert_allclose(theirs.apply(probe), ours.apply(probe), atol=1e-6)
-    # The published formula on the scatter's eigenvalues, as it stands.
+    # The published formula, applied to the eigenvalues of the scatter matrix.
     published = (probe - values.mean(0)) @ (np.diag((eigenvalues + 1e-7) ** -0.5) @ vectors.T).T
     published /= np.linalg.norm(published, axis=-1, keepdims=True)
     np.testing.assert_allclose(theirs.apply(probe), published, atol=1e-5, rtol=0)
 
 
 def edited_pairs() -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Content in axes 0 and 1 (deviation 1); edits move axis 2 by as much, which also varies most in the data."""
+    """Content varies by 1 in axes 0 and 1; edits mainly change axis 2, which also has the largest variance."""
     generator = np.random.default_rng(5)
     content = generator.normal(size=(3000, 3)).astype(np.float32) * floats(1.0, 1.0, 3.0)
     edit = generator.normal(size=(3000, 3)).astype(np.float32) * floats(0.1, 0.1, 3.0)
@@ -107,19 +107,19 @@ def test_pairs_suppress_the_direction_that_only_edits_move() -> None:
     weight = np.linalg.norm(pairs.projection[2]) / np.linalg.norm(pairs.projection[:2])
     assert weight < 0.01
     assert np.linalg.norm(pca.projection[2]) / np.linalg.norm(pca.projection[:2]) > 0.1
-    # So copies stay near: cosine of pairs, on average.
+    # Copies therefore stay close; the values are mean cosines of pairs.
     assert (pairs.apply(original) * pairs.apply(copy)).sum(-1).mean() > 0.95
     assert (pca.apply(original) * pca.apply(copy)).sum(-1).mean() < 0.85
     assert pairs.kind == "pairs"
 
 
-def test_pairs_within_covariance_becomes_the_identity() -> None:
+def test_within_pair_covariance_becomes_the_identity() -> None:
     original, copy = edited_pairs()
     whitening = Whitening.fit_pairs([(original, copy)], dimension=3, shrinkage=1e-6)
     moved = (original - copy) @ whitening.projection
     np.testing.assert_allclose(moved.T @ moved / len(moved), np.eye(3), atol=2e-3, rtol=0)
-    # Ratios of total to within variance, by hand: axes 0 and 1 (1 + .005) / .01 ~ 100,
-    # axis 2 (9 + 4.5) / 9 = 1.5.
+    # Ratios of total to within-pair variance by hand: axes 0 and 1 (1 + 0.005) / 0.01 ~ 100, axis 2 (9 + 4.5) / 9 =
+    # 1.5.
     assert whitening.eigenvalues[:2].tolist() == pytest.approx([100, 100], rel=0.1)
     assert whitening.eigenvalues[2].item() == pytest.approx(1.5, rel=0.1)
 
@@ -190,7 +190,7 @@ def test_invalid_whitening_files_are_refused_with_the_cause(tmp_path: Path) -> N
 
 
 def test_data_that_cannot_be_whitened_is_refused() -> None:
-    values = correlated(10)
+    values = make_samples(10)
     with pytest.raises(InvalidArgumentError, match=r"dimension must be from 1 to 3, got 4"):
         Whitening.fit([values], dimension=4)
     with pytest.raises(
@@ -209,7 +209,7 @@ def test_data_that_cannot_be_whitened_is_refused() -> None:
 
 
 def test_invalid_pairs_are_refused() -> None:
-    values = correlated(10)
+    values = make_samples(10)
     with pytest.raises(InvalidArgumentError, match="the arrays of every pair are equal"):
         Whitening.fit_pairs([(values, values)], dimension=1)
     with pytest.raises(InvalidArgumentError, match=r"the same shape, got \[10, 3\] and \[5, 3\]"):
@@ -232,7 +232,7 @@ def test_whitening_fields_are_checked() -> None:
 
 
 class ColorExtractor:
-    """A real if small extractor: the mean color of each half of the frame."""
+    """A minimal extractor that returns the mean color of each half of the frame."""
 
     name = "colour"
     fingerprint = "colour-1"
@@ -245,7 +245,7 @@ class ColorExtractor:
         return FrameFeatures.of_whole(halves.mean(axis=(2, 3)), frames.timestamps, fingerprint=self.fingerprint)
 
 
-def test_whitening_is_fitted_to_batches_of_frames() -> None:
+def test_whitening_is_fitted_on_batches_of_frames() -> None:
     generator = np.random.default_rng(0)
     images = generator.integers(0, 256, (40, 8, 8, 3), dtype=np.uint8)
     frames = Frames(images, np.arange(40.0))

@@ -1,4 +1,4 @@
-"""Films made of photographs for proofs: moving shots, and typical changes to copies of them."""
+"""Synthetic films for proofs: moving shots of photographs, and typical edits of copies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PHOTOGRAPHS = ("astronaut", "coffee", "chelsea", "rocket")
 
 
 def film(seconds: float, *, seed: int = 0, rate: int = RATE, width: int = WIDTH, height: int = HEIGHT) -> list[Image]:
-    """Shots of two and a half seconds; each seed gives a different film."""
+    """Generate moving shots of two and a half seconds; each seed gives a different film."""
     frames: list[Image] = []
     count = round(seconds * rate)
     while len(frames) < count:
@@ -40,13 +40,13 @@ def film(seconds: float, *, seed: int = 0, rate: int = RATE, width: int = WIDTH,
     return frames[:count]
 
 
-def scaled(frames: Iterable[Image], width: int, height: int) -> list[Image]:
+def scale(frames: Iterable[Image], width: int, height: int) -> list[Image]:
     size = width, height
     return [np.asarray(PILImage.fromarray(frame).resize(size, PILImage.Resampling.BICUBIC)) for frame in frames]
 
 
-def written(frames: Sequence[Image], text: str, *, size: float, at: tuple[float, float] = (0.5, 0.9)) -> list[Image]:
-    """Draw white text with a black outline; its height and center are shares of the frame's sides."""
+def draw_text(frames: Sequence[Image], text: str, *, size: float, at: tuple[float, float] = (0.5, 0.9)) -> list[Image]:
+    """Draw white text with a black outline; its height and center are fractions of the frame size."""
     font = ImageFont.load_default(size=size * len(frames[0]))
     result = []
     for frame in frames:
@@ -59,17 +59,17 @@ def written(frames: Sequence[Image], text: str, *, size: float, at: tuple[float,
     return result
 
 
-def gray(frames: Iterable[Image]) -> list[Image]:
+def to_gray(frames: Iterable[Image]) -> list[Image]:
     return [np.repeat((frame @ (0.299, 0.587, 0.114)).astype(np.uint8)[..., None], 3, axis=-1) for frame in frames]
 
 
-def bordered(frames: Iterable[Image], *, down: int = 0, across: int = 0) -> list[Image]:
-    """Add black bars of these widths in pixels on both sides."""
+def add_bars(frames: Iterable[Image], *, down: int = 0, across: int = 0) -> list[Image]:
+    """Add black bars of these widths in pixels on opposite sides."""
     return [np.pad(frame, ((down, down), (across, across), (0, 0))) for frame in frames]
 
 
 def segment(length: float, offset: float = 0.0, *, start: float = 0.0, **more: object) -> Segment:
-    """Match ``length`` seconds of the removed file from ``start`` on, ``offset`` seconds later in the kept file."""
+    """Match ``length`` seconds of the removed file from ``start`` on to the kept file, ``offset`` seconds later."""
     speed = float(more.get("speed", 1.0))  # type: ignore[arg-type]
     begin = offset + speed * start
     return Segment(start, start + length, begin, begin + speed * length, 0.9, **more)  # type: ignore[arg-type]
@@ -88,5 +88,5 @@ def compare(kept: Path, removed: Path, segments: Sequence[Segment]) -> PicturePr
             one.close()
 
 
-def says(findings: Sequence[Finding]) -> str:
+def summarize(findings: Sequence[Finding]) -> str:
     return "; ".join(f"{finding.kind}: {finding.text}" for finding in findings)

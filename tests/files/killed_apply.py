@@ -1,6 +1,6 @@
-"""Apply and undo a plan in processes that are killed before each file operation in turn; check the remaining files.
+"""Apply and undo a plan in processes that are killed before each file operation in turn, and check the remaining files.
 
-Run by ``test_apply_kill.py``. Each process is a fork of this one, so that none of them imports anything.
+Run by ``test_apply_kill.py``. Each process is forked from this one, so that none has to import anything.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vidkin._base import disk
 
 
 def kill_at(turn: int, action: Callable[[], object]) -> bool:
-    """Run an action in a process that is killed before its operation of this number; whether it came so far."""
+    """Run an action in a process that is killed before operation ``turn``; return whether it got that far."""
     child = os.fork()
     if child == 0:
         count = 0
@@ -37,7 +37,7 @@ def kill_at(turn: int, action: Callable[[], object]) -> bool:
 
 
 def check(root: Path, away: Path, link: str, *, undoing: bool) -> int:
-    """Kill an apply, or an undo, at each operation; returns their number."""
+    """Kill an apply or an undo before each operation in turn; return the number of operations."""
     turn = 0
     while True:
         world = World(root / "world", away, link)

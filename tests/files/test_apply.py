@@ -1,4 +1,4 @@
-"""Plans carried out on real files and taken back: every file is as it was."""
+"""Plans are applied to real files and undone: every file is restored."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def state(folder: Path) -> dict[str, tuple[bytes, int, bool]]:
     }
 
 
-def moved(folder: Path, plan: DuplicatePlan, tmp_path: Path, **options: object) -> Journal:
+def move_files(folder: Path, plan: DuplicatePlan, tmp_path: Path, **options: object) -> Journal:
     journal = Journal(tmp_path / "log")
     actions = carry_out(plan, journal, folder=tmp_path / "away", **options)  # type: ignore[arg-type]
     assert [action.outcome for action in actions] == ["removed"]
@@ -68,11 +68,9 @@ def moved(folder: Path, plan: DuplicatePlan, tmp_path: Path, **options: object) 
 
 
 @pytest.mark.parametrize("link", ["", "hard", "symbolic"])
-def test_files_are_moved_and_come_back_as_they_were(
-    folder: Path, plan: DuplicatePlan, tmp_path: Path, link: str
-) -> None:
+def test_files_are_moved_and_restored(folder: Path, plan: DuplicatePlan, tmp_path: Path, link: str) -> None:
     before = state(folder)
-    journal = moved(folder, plan, tmp_path, link=link)
+    journal = move_files(folder, plan, tmp_path, link=link)
     spare = folder / "spare.mp4"
     if link:
         assert spare.read_bytes() == b"the best" * 9
@@ -81,10 +79,10 @@ def test_files_are_moved_and_come_back_as_they_were(
         assert not spare.exists()
     assert [action.outcome for action in undo_plan(journal)] == ["restored"]
     assert state(folder) == before
-    assert undo_plan(journal) == []  # everything is back
+    assert undo_plan(journal) == []  # everything is restored
 
 
-def test_a_file_is_not_moved_to_where_windows_would_not_find_it(
+def test_file_is_not_moved_to_a_path_too_long_for_windows(
     folder: Path, plan: DuplicatePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = state(folder)
@@ -95,7 +93,7 @@ def test_a_file_is_not_moved_to_where_windows_would_not_find_it(
     assert state(folder) == before
 
 
-def test_a_dry_run_touches_nothing(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+def test_dry_run_changes_nothing(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     before = state(folder)
     actions = carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away", dry_run=True)
     assert [(Path(action.path).name, action.outcome) for action in actions] == [("spare.mp4", "planned")]
@@ -123,7 +121,7 @@ def touch(path: Path) -> None:
         (lambda folder: (folder / "spare.mp4").unlink(), "it is gone"),
     ],
 )
-def test_what_changed_since_is_skipped(
+def test_changed_and_missing_files_are_skipped(
     folder: Path, plan: DuplicatePlan, tmp_path: Path, spoil: Callable[[Path], None], cause: str
 ) -> None:
     spoil(folder)
@@ -135,7 +133,7 @@ def test_what_changed_since_is_skipped(
     assert state(folder) == before
 
 
-def test_a_name_of_the_kept_file_is_never_removed(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+def test_other_names_of_the_kept_file_are_never_removed(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     best, spare = folder / "best.mp4", folder / "spare.mp4"
     spare.unlink()
     os.link(best, spare)
@@ -149,14 +147,14 @@ def test_a_name_of_the_kept_file_is_never_removed(folder: Path, plan: DuplicateP
     assert best.read_bytes() == b"the best" * 9
 
 
-def test_protected_folders(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+def test_files_in_protected_folders_are_skipped(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     (action,) = carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away", protected=[folder])
     assert action.cause == f"it is in {folder}, which is protected"
     with pytest.raises(InvalidArgumentError, match="the folder for removed files must contain none of them, got"):
         carry_out(plan, Journal(tmp_path / "log"), folder=folder)
 
 
-def test_only_what_is_spare_is_planned(folder: Path) -> None:
+def test_only_redundant_files_are_planned(folder: Path) -> None:
     best, spare, other = (folder / f"{name}.mp4" for name in ("best", "spare", "other"))
     members = (
         member(best, best=True),
@@ -173,7 +171,7 @@ def test_only_what_is_spare_is_planned(folder: Path) -> None:
     assert plan_removal([proven_group(members)], protected=[folder]).groups == ()
 
 
-def test_a_plan_is_a_file_that_a_person_can_change(plan: DuplicatePlan, tmp_path: Path) -> None:
+def test_plan_file_can_be_edited_by_hand(plan: DuplicatePlan, tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     write_plan(plan, path)
     assert read_plan(path) == plan
@@ -195,12 +193,12 @@ def test_a_plan_is_a_file_that_a_person_can_change(plan: DuplicatePlan, tmp_path
         read_plan(tmp_path / "none.json")
 
 
-def test_a_log_that_was_cut_off_is_read_as_far_as_it_goes(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+def test_truncated_log_is_read_up_to_the_truncated_line(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     before = state(folder)
-    journal = moved(folder, plan, tmp_path)
+    journal = move_files(folder, plan, tmp_path)
     lines = journal.path.read_text().splitlines()
     assert [json.loads(line)["state"] for line in lines] == ["begun", "done"]
-    # The machine stopped after the move, while the second line was being written.
+    # The power failed after the move, while the second line was being written.
     journal.path.write_text(lines[0] + "\n" + lines[1][:20])
     assert [action.outcome for action in undo_plan(journal)] == ["restored"]
     assert state(folder) == before
@@ -209,8 +207,8 @@ def test_a_log_that_was_cut_off_is_read_as_far_as_it_goes(folder: Path, plan: Du
         undo_plan(journal)
 
 
-def test_another_file_in_the_old_place_is_not_overwritten(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
-    journal = moved(folder, plan, tmp_path)
+def test_undo_does_not_overwrite_a_new_file_at_the_old_path(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+    journal = move_files(folder, plan, tmp_path)
     (folder / "spare.mp4").write_bytes(b"new")
     (action,) = undo_plan(journal)
     assert (action.outcome, action.cause) == ("skipped", "there is another file in its place")
@@ -219,7 +217,7 @@ def test_another_file_in_the_old_place_is_not_overwritten(folder: Path, plan: Du
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Iterator[Path]:
-    """A folder on another disk."""
+    """A folder on another file system."""
     memory = Path("/dev/shm")
     if not os.access(memory, os.W_OK) or memory.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("this machine has no second disk to write to")
@@ -227,7 +225,7 @@ def elsewhere(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_a_hard_link_cannot_reach_another_disk(
+def test_hard_link_to_another_disk_is_refused(
     folder: Path, plan: DuplicatePlan, tmp_path: Path, elsewhere: Path
 ) -> None:
     spare = shutil.copy2(folder / "spare.mp4", elsewhere / "spare.mp4")
@@ -242,7 +240,7 @@ def test_a_hard_link_cannot_reach_another_disk(
     assert state(elsewhere) == {"spare.mp4": state(folder)["spare.mp4"]}
 
 
-def test_another_disk_takes_a_copy_and_gives_it_back(
+def test_file_is_copied_to_another_disk_and_restored(
     folder: Path, plan: DuplicatePlan, tmp_path: Path, elsewhere: Path
 ) -> None:
     before = state(folder)
@@ -254,7 +252,7 @@ def test_another_disk_takes_a_copy_and_gives_it_back(
     assert state(folder) == before
 
 
-def test_ctrl_c_leaves_no_half_of_a_copy_on_another_disk(
+def test_ctrl_c_leaves_no_partial_copy_on_another_disk(
     folder: Path, plan: DuplicatePlan, tmp_path: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = disk.write
@@ -273,11 +271,11 @@ def test_ctrl_c_leaves_no_half_of_a_copy_on_another_disk(
     assert not [path for path in elsewhere.rglob("*") if path.is_file()]
 
 
-def test_a_link_that_cannot_be_made_leaves_the_file(
+def test_failure_to_create_a_link_keeps_the_file(
     folder: Path, plan: DuplicatePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
-        raise PermissionError(errno.EPERM, "Operation not permitted")  # as a FAT disk does
+        raise PermissionError(errno.EPERM, "Operation not permitted")  # like a FAT file system
 
     monkeypatch.setattr(os, "link", refuse)
     before = state(folder)
@@ -289,8 +287,8 @@ def test_a_link_that_cannot_be_made_leaves_the_file(
     assert undo_plan(journal) == []
 
 
-def test_one_file_that_cannot_be_moved_costs_only_itself(folder: Path, tmp_path: Path) -> None:
-    """In the way of the first one is a folder of its name."""
+def test_file_that_cannot_be_moved_does_not_stop_the_others(folder: Path, tmp_path: Path) -> None:
+    """A folder with the name of the first file is in the way."""
     copies = [member(folder / name) for name in ("other.mp4", "spare.mp4")]
     plan = plan_removal([proven_group((member(folder / "best.mp4", best=True), *copies), "")])
     before = state(folder)
@@ -305,7 +303,9 @@ def test_one_file_that_cannot_be_moved_costs_only_itself(folder: Path, tmp_path:
     assert state(folder) == before
 
 
-def test_a_file_in_the_way_stays_even_if_it_holds_the_same(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+def test_file_in_the_way_is_kept_even_if_its_content_is_the_same(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path
+) -> None:
     before = state(folder)
     in_the_way = tmp_path / "away" / str(folder / "spare.mp4").lstrip("/")
     in_the_way.parent.mkdir(parents=True)
@@ -318,8 +318,10 @@ def test_a_file_in_the_way_stays_even_if_it_holds_the_same(folder: Path, plan: D
     assert in_the_way.exists()
 
 
-def test_a_file_that_cannot_come_back_stays_where_it_is(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
-    journal = moved(folder, plan, tmp_path)
+def test_file_that_cannot_be_restored_stays_in_its_new_folder(
+    folder: Path, plan: DuplicatePlan, tmp_path: Path
+) -> None:
+    journal = move_files(folder, plan, tmp_path)
     folder.rename(tmp_path / "renamed")
     folder.write_bytes(b"a file where the folder was")
     (action,) = undo_plan(journal)

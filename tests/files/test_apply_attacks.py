@@ -1,4 +1,4 @@
-"""A hostile log, a swapped file or a second process cannot make apply and undo destroy files."""
+"""A forged log, a swapped file or a concurrent process cannot make apply or undo destroy files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def contents(*folders: Path) -> set[bytes]:
 def test_undo_never_removes_the_last_name_of_an_edited_file(
     folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
 ) -> None:
-    """The kept file is edited, which the hard link shares, and replaced by a symbolic link to it."""
+    """The kept file is edited in place, which changes its hard link as well, and then replaced by a symbolic link."""
     carry_out(plan, journal, folder=tmp_path / "away", link="hard")
     best, spare = folder / "best.mp4", folder / "spare.mp4"
     best.write_bytes(b"edited for days")
@@ -67,7 +67,7 @@ def test_undo_never_removes_the_last_name_of_an_edited_file(
     assert sorted(os.listdir(folder)) == ["best.mp4", "spare.mp4"]
 
 
-def test_undo_leaves_a_link_whose_content_was_edited(
+def test_undo_keeps_a_link_whose_content_was_edited(
     folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
 ) -> None:
     carry_out(plan, journal, folder=tmp_path / "away", link="hard")
@@ -78,10 +78,10 @@ def test_undo_leaves_a_link_whose_content_was_edited(
     assert SPARE in contents(tmp_path)
 
 
-def test_undo_keeps_a_file_that_is_in_the_way_under_another_spelling_of_its_own_name(
+def test_undo_keeps_a_file_that_the_log_calls_a_link_to_itself(
     folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
 ) -> None:
-    """The log names the same file as the link and as its target."""
+    """The log names the same file, by two paths, as the link and as its target."""
     os.link(folder / "best.mp4", tmp_path / "second name")
     (tmp_path / "door").symlink_to(folder)
     place = tmp_path / "place.mp4"
@@ -107,7 +107,7 @@ def test_undo_keeps_a_file_that_is_in_the_way_under_another_spelling_of_its_own_
     assert place.read_bytes() == SPARE
 
 
-def test_a_forged_log_moves_no_file_that_the_plan_does_not_name(
+def test_forged_log_moves_no_file_that_is_not_in_the_plan(
     folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
 ) -> None:
     secret = tmp_path / "secret.txt"
@@ -127,7 +127,7 @@ def test_a_forged_log_moves_no_file_that_the_plan_does_not_name(
     assert (folder / "spare.mp4").read_bytes() == SPARE
 
 
-def test_a_log_that_names_another_content_than_the_plan_is_left_alone(
+def test_undo_skips_a_file_whose_content_differs_between_log_and_plan(
     folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
 ) -> None:
     carry_out(plan, journal, folder=tmp_path / "away")
@@ -138,7 +138,7 @@ def test_a_log_that_names_another_content_than_the_plan_is_left_alone(
     assert not (folder / "spare.mp4").exists()
 
 
-def test_what_was_changed_where_it_was_moved_to_does_not_come_back(
+def test_file_that_changed_after_it_was_moved_is_not_restored(
     folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
 ) -> None:
     (action,) = carry_out(plan, journal, folder=tmp_path / "away")
@@ -153,7 +153,7 @@ def test_what_was_changed_where_it_was_moved_to_does_not_come_back(
     assert sorted(os.listdir(folder)) == ["best.mp4"]
 
 
-def test_a_spare_that_was_swapped_for_a_symbolic_link_is_refused(
+def test_spare_file_replaced_by_a_symbolic_link_is_refused(
     folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
 ) -> None:
     spare = folder / "spare.mp4"
@@ -165,13 +165,13 @@ def test_a_spare_that_was_swapped_for_a_symbolic_link_is_refused(
 
 
 def swap_for_a_link(folder: Path, elsewhere: Path) -> None:
-    """The folder itself is elsewhere, with all that is in it."""
+    """Move the folder elsewhere and leave a symbolic link to it."""
     folder.rename(elsewhere)
     folder.symlink_to(elsewhere)
 
 
 def swap_for_a_copy(folder: Path, elsewhere: Path) -> None:
-    """As when another disk with the same files is mounted there."""
+    """Replace the folder by a copy, as if another disk with the same files were mounted there."""
     folder.rename(elsewhere)
     shutil.copytree(elsewhere, folder)
 
@@ -179,10 +179,10 @@ def swap_for_a_copy(folder: Path, elsewhere: Path) -> None:
 @pytest.mark.parametrize("which", ["spare", "kept"])
 @pytest.mark.parametrize("swap", [swap_for_a_link, swap_for_a_copy])
 @pytest.mark.parametrize("depth", [0, 1])
-def test_another_folder_in_the_place_of_the_one_that_was_planned_is_refused(
+def test_replaced_folder_is_refused(
     folder: Path, tmp_path: Path, which: str, swap: Callable[[Path, Path], None], depth: int
 ) -> None:
-    """The folder of the file or one above it, after the plan was read from its file."""
+    """The folder of the file, or its parent, is replaced after the plan was read."""
     for name in ("spare", "kept"):
         (folder / name / "videos").mkdir(parents=True)
     best, spare = folder / "kept" / "videos" / "best.mp4", folder / "spare" / "videos" / "spare.mp4"
@@ -203,7 +203,7 @@ def test_another_folder_in_the_place_of_the_one_that_was_planned_is_refused(
     assert not (tmp_path / "away").exists()
 
 
-def test_a_folder_that_was_reached_through_a_link_all_the_time_is_no_obstacle(folder: Path, tmp_path: Path) -> None:
+def test_folder_reached_through_a_symlink_from_the_start_is_accepted(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "door").symlink_to(folder)
     names = (tmp_path / "door" / name for name in ("best.mp4", "spare.mp4"))
     plan = plan_removal([proven_group(tuple(member(path, best=path.stem == "best") for path in names))])
@@ -211,10 +211,10 @@ def test_a_folder_that_was_reached_through_a_link_all_the_time_is_no_obstacle(fo
     assert action.outcome == "removed"
 
 
-def test_a_begun_step_whose_target_is_its_source_by_another_way_loses_nothing(
+def test_unfinished_step_onto_another_path_of_the_same_file_loses_nothing(
     folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
 ) -> None:
-    """A forged log: the file is "already there", and its old name would be its only one."""
+    """In a forged log, source and target are two paths of one file, so removing the source would delete it."""
     (tmp_path / "door").symlink_to(folder)
     (group,) = plan.groups
     file, status = group.remove[0], (folder / "spare.mp4").stat()
@@ -236,7 +236,7 @@ def test_a_begun_step_whose_target_is_its_source_by_another_way_loses_nothing(
     assert (folder / "spare.mp4").read_bytes() == SPARE
 
 
-def test_a_file_to_keep_that_was_swapped_for_a_symbolic_link_keeps_the_spare(
+def test_spare_file_stays_if_the_kept_file_was_replaced_by_a_symbolic_link(
     folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
 ) -> None:
     best = folder / "best.mp4"
@@ -247,14 +247,14 @@ def test_a_file_to_keep_that_was_swapped_for_a_symbolic_link_keeps_the_spare(
     assert (folder / "spare.mp4").read_bytes() == SPARE
 
 
-def test_a_group_whose_best_file_is_a_symbolic_link_is_not_planned(folder: Path, tmp_path: Path) -> None:
+def test_group_whose_best_file_is_a_symbolic_link_is_not_planned(folder: Path, tmp_path: Path) -> None:
     (folder / "link.mp4").symlink_to(folder / "spare.mp4")
     best = member(folder / "link.mp4", best=True)
     assert plan_removal([proven_group((best, member(folder / "spare.mp4")))]).groups == ()
 
 
-def test_damage_in_the_middle_of_a_large_kept_file_keeps_the_spare(folder: Path, tmp_path: Path) -> None:
-    """Samples of its ends and middle, which an index reads of it, do not show the damage."""
+def test_spare_file_stays_if_the_middle_of_a_large_kept_file_is_damaged(folder: Path, tmp_path: Path) -> None:
+    """The parts that the index hashes, at both ends and in the middle, do not contain the damage."""
     best = folder / "large.mp4"
     best.write_bytes(b"\0\0\0\x20ftypisom" + b"avc1" + bytes(6 << 20))
     plan = plan_removal([proven_group((member(best, best=True), member(folder / "spare.mp4")))])
@@ -268,7 +268,7 @@ def test_damage_in_the_middle_of_a_large_kept_file_keeps_the_spare(folder: Path,
     assert (folder / "spare.mp4").read_bytes() == SPARE
 
 
-def test_a_log_that_is_a_symbolic_link_is_not_written_through(
+def test_log_that_is_a_symbolic_link_is_not_followed(
     folder: Path, plan: DuplicatePlan, journal: Journal, tmp_path: Path
 ) -> None:
     victim = tmp_path / "victim"
@@ -297,7 +297,7 @@ for _ in range(20):
 
 
 @pytest.mark.large
-def test_applies_and_undos_at_the_same_time_lose_nothing_and_keep_the_log_in_order(
+def test_concurrent_applies_and_undos_lose_nothing_and_keep_the_log_consistent(
     folder: Path, journal: Journal, tmp_path: Path
 ) -> None:
     copies = {f"copy {number}.mp4": f"copy {number}".encode() * 20 for number in range(6)}
@@ -338,7 +338,7 @@ def test_applies_and_undos_at_the_same_time_lose_nothing_and_keep_the_log_in_ord
 
 @pytest.mark.parametrize("name", ["source", "place", "kept"])
 @pytest.mark.parametrize("path", ["/films/a\0b.mp4", "/films/\ud800.mp4", "films/a.mp4"])
-def test_a_path_in_a_log_that_no_file_can_have_is_refused(journal: Journal, name: str, path: str) -> None:
+def test_invalid_path_in_a_log_is_refused(journal: Journal, name: str, path: str) -> None:
     step = RemovalStep("/films/a.mp4", "/away/a.mp4", "", "/films/best.mp4", "begun", 5, "ab", "cd", "", 2, False)
     journal.path.write_text((json.dumps({**asdict(step), name: path}) + "\n") * 2)
     with pytest.raises(ValueError, match=rf"must be a log of `vidkin apply`: line 1: {name} must be "):

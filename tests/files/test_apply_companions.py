@@ -1,4 +1,4 @@
-"""Companions of a file are moved and restored with it."""
+"""Companion files are moved and restored with their video."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def outcomes(actions: list[FileAction]) -> dict[str, str]:
     return {Path(action.path).name: action.cause or action.outcome for action in actions}
 
 
-def test_companions_move_with_their_video_and_come_back(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+def test_companions_are_moved_and_restored_with_their_video(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     before = state(folder)
     journal = Journal(tmp_path / "log")
     write_plan(plan, tmp_path / "plan.json")
@@ -69,7 +69,7 @@ def test_companions_move_with_their_video_and_come_back(folder: Path, plan: Dupl
 
 
 @pytest.mark.parametrize("link", ["hard", "symbolic"])
-def test_companions_stay_where_a_link_keeps_the_name(
+def test_companions_stay_if_a_link_replaces_the_video(
     folder: Path, plan: DuplicatePlan, tmp_path: Path, link: str
 ) -> None:
     before = state(folder)
@@ -82,7 +82,7 @@ def test_companions_stay_where_a_link_keeps_the_name(
     assert state(folder) == before
 
 
-def test_a_companion_that_changed_is_shared_or_has_a_target_stays_and_is_named(
+def test_changed_shared_and_blocked_companions_stay_with_a_reason(
     folder: Path, plan: DuplicatePlan, tmp_path: Path
 ) -> None:
     away = tmp_path / "away"
@@ -107,7 +107,7 @@ def test_a_companion_that_changed_is_shared_or_has_a_target_stays_and_is_named(
     assert (folder / "spare.nfo").read_bytes() == b"edited"
 
 
-def test_a_video_that_stays_keeps_what_belongs_to_it(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+def test_video_that_stays_keeps_its_companions(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     (folder / "spare.mp4").write_bytes(b"edited since")
     before = state(folder)
     actions = carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
@@ -115,8 +115,8 @@ def test_a_video_that_stays_keeps_what_belongs_to_it(folder: Path, plan: Duplica
     assert {name: state(folder)[name] for name in NAMES[:5]} == {name: before[name] for name in NAMES[:5]}
 
 
-def test_what_was_left_by_an_interrupted_run_follows(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
-    """The video was moved before the crash; the same command moves its companions."""
+def test_companions_left_by_an_interrupted_run_are_moved(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+    """The video was moved before the crash; running the command again moves its companions."""
     whole = plan.groups[0].remove[0]
     alone = replace(plan, groups=(replace(plan.groups[0], remove=(replace(whole, companions=()),)),))
     journal = Journal(tmp_path / "log")
@@ -126,7 +126,7 @@ def test_what_was_left_by_an_interrupted_run_follows(folder: Path, plan: Duplica
     assert set(actions.values()) == {"removed"}
 
 
-def test_what_a_person_takes_out_of_a_plan_stays_where_it_is(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
+def test_companions_deleted_from_a_plan_are_not_moved(folder: Path, plan: DuplicatePlan, tmp_path: Path) -> None:
     write_plan(plan, tmp_path / "plan.json")
     table = json.loads((tmp_path / "plan.json").read_text())
     del table["groups"][0]["remove"][0]["companions"][0]
@@ -140,7 +140,7 @@ def test_what_a_person_takes_out_of_a_plan_stays_where_it_is(folder: Path, plan:
 
 
 @pytest.mark.parametrize("path", ["elsewhere/spare.srt", "films é/best.srt", "films é/spare.mkv"])
-def test_a_plan_cannot_name_a_companion_that_belongs_to_something_else(
+def test_plan_cannot_name_a_companion_of_another_file(
     folder: Path, plan: DuplicatePlan, tmp_path: Path, path: str
 ) -> None:
     write_plan(plan, tmp_path / "plan.json")
@@ -151,18 +151,18 @@ def test_a_plan_cannot_name_a_companion_that_belongs_to_something_else(
         read_plan(tmp_path / "plan.json")
 
 
-def planned(folder: Path, *others: str) -> DuplicatePlan:
+def make_plan(folder: Path, *others: str) -> DuplicatePlan:
     members = [
         DuplicateMember(str(folder / name), 0.9, 8, 8, 20.0, 9, name == "best.mp4") for name in ("best.mp4", *others)
     ]
     return plan_removal([proven_group(tuple(members))])
 
 
-def test_two_plans_at_once_cannot_move_what_the_other_one_keeps(
+def test_concurrent_plans_cannot_move_files_that_the_other_plan_keeps(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As of two users: while one of them has read a pair, the other one moves neither of the two."""
-    one = planned(folder, "spare.mp4")
+    """Two users: while one process has read both files of a pair, the other process moves neither."""
+    one = make_plan(folder, "spare.mp4")
     members = [DuplicateMember(str(folder / name), 0.9, 8, 8, 20.0, 9, name[0] == "s") for name in NAMES[:2]]
     other = plan_removal([proven_group(tuple(members))])
     seen: list[list[FileAction]] = []

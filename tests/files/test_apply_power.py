@@ -1,4 +1,4 @@
-"""The power fails before each file operation in turn: no content is lost, and the same command ends right."""
+"""Power failure before each file operation in turn: no content is lost, and running the command again completes it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vidkin.errors import MediaError
 from vidkin.files import DuplicatePlan, FileAction, Journal, trash, undo_plan
 from vidkin.index import DuplicateMember, plan_removal
 
-# Files are made and removed up to a hundred times a test.
+# Each test creates and removes files up to a hundred times.
 pytestmark = pytest.mark.kill
 
 CONTENTS = {
@@ -36,12 +36,12 @@ def member(path: Path, *, best: bool = False) -> DuplicateMember:
 
 
 class World:
-    """Three copies in a folder, subtitles of one, a plan that removes two, and where they go.
+    """Three copies in a folder, subtitles of one of them, a plan that removes two copies, and the target folder.
 
     Args:
         root: An empty folder.
-        away: Where the files go, on the same disk or another one; for the trash, the folder of its files.
-        link: Kind of the links that replace them.
+        away: Target folder on the same disk or another one, or the files folder of the trash.
+        link: Kind of link that replaces the removed files.
     """
 
     def __init__(self, root: Path, away: Path, link: str) -> None:
@@ -62,13 +62,13 @@ class World:
         return undo_plan(Journal(self.root / "log"), plan=self.plan)
 
     def place(self, source: Path) -> Path:
-        """Where a file is that was moved."""
+        """The path to which a file was moved."""
         if not self.is_trash:
             return self.away / str(source).lstrip("/")
         return next(path for path in self.away.iterdir() if path.read_bytes() == CONTENTS[source.name])
 
     def whole(self) -> set[bytes]:
-        """Content of every regular file."""
+        """The contents of all regular files."""
         places = (*self.root.rglob("*"), *self.away.rglob("*"))
         return {path.read_bytes() for path in places if path.is_file() and not path.is_symlink()}
 
@@ -85,7 +85,7 @@ class World:
             if self.link:
                 assert source.samefile(best)
             assert self.place(source).read_bytes() == CONTENTS[name]
-        # With a link the name of the video stays, and so do its subtitles.
+        # If a link keeps the name of the video, its subtitles stay.
         subtitles = self.folder / "spare.en.srt"
         where = subtitles if self.link else self.place(subtitles)
         assert where.read_bytes() == CONTENTS["spare.en.srt"]
@@ -124,7 +124,7 @@ TARGETS = ["same disk", "another disk", "trash", *SLOW_TARGETS]
 def worlds(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[[str], World]]:
-    """Makes a new world at each call; the one before is removed."""
+    """Factory of worlds; each call removes the previous world."""
     made: list[World] = []
     memory = Path("/dev/shm")
     far = request.param.endswith("another disk")
@@ -160,7 +160,7 @@ def cut(monkeypatch: pytest.MonkeyPatch, power: PowerCut, action: Callable[[], o
 
 @pytest.mark.parametrize("names", [False, True], ids=["names kept", "names lost"])
 @pytest.mark.parametrize("link", LINKS)
-def test_apply_recovers_from_a_power_cut_at_any_operation(
+def test_apply_recovers_from_a_power_failure_at_any_operation(
     worlds: Callable[[str], World], link: str, names: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operations = count_operations(monkeypatch, worlds(link).apply)
@@ -177,7 +177,7 @@ def test_apply_recovers_from_a_power_cut_at_any_operation(
 
 @pytest.mark.parametrize("names", [False, True], ids=["names kept", "names lost"])
 @pytest.mark.parametrize("link", LINKS)
-def test_undo_recovers_from_a_power_cut_at_any_operation(
+def test_undo_recovers_from_a_power_failure_at_any_operation(
     worlds: Callable[[str], World], link: str, names: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = worlds(link)
@@ -194,7 +194,7 @@ def test_undo_recovers_from_a_power_cut_at_any_operation(
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_an_apply_that_was_cut_off_can_be_undone_at_any_operation(
+def test_apply_interrupted_at_any_operation_can_be_undone(
     worlds: Callable[[str], World], link: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operations = count_operations(monkeypatch, worlds(link).apply)
@@ -208,7 +208,7 @@ def test_an_apply_that_was_cut_off_can_be_undone_at_any_operation(
 
 @pytest.mark.kill
 @pytest.mark.parametrize("link", LINKS)
-def test_a_disk_that_refuses_any_operation_costs_no_content(
+def test_disk_error_at_any_operation_loses_no_content(
     worlds: Callable[[str], World], link: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(turn: int, action: Callable[[], object]) -> None:

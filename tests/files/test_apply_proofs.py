@@ -1,4 +1,4 @@
-"""A plan moves only files with a proof: proofs in the plan, missing proofs, proofs of other files, forged proofs."""
+"""A plan moves only files with a proof: missing, outdated, forged and failed proofs."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def plan(members: tuple[DuplicateMember, ...]) -> DuplicatePlan:
     return plan_removal([proven_group(members[:2], "best frames")])
 
 
-def applied(plan: DuplicatePlan, folder: Path, **options: Any) -> FileAction:
+def apply_plan(plan: DuplicatePlan, folder: Path, **options: Any) -> FileAction:
     (action,) = carry_out(plan, Journal(folder.parent / "log"), folder=folder.parent / "away", **options)
     assert (folder / "spare.mp4").exists() == (action.outcome != "removed")
     return action
 
 
-def test_nothing_is_planned_that_is_not_proven(members: tuple[DuplicateMember, ...]) -> None:
-    """Whatever the score: without proofs, with findings, and for a file that is held by nothing."""
+def test_files_without_a_proof_are_not_planned(members: tuple[DuplicateMember, ...]) -> None:
+    """This holds whatever the score: without proofs, with findings, and for a file that no other file contains."""
     finding = Finding("picture", "0:09.0-0:14.0 shows something else", 9.0, 14.0)
     best, spare, other = members
     found = replace(spare, findings=(finding,), doubt=finding.text, proof=proof_of(best.path, spare.path))
@@ -67,7 +67,7 @@ def test_nothing_is_planned_that_is_not_proven(members: tuple[DuplicateMember, .
     assert [file.why for file in group.stay] == ["doubtful: 0:09.0-0:14.0 shows something else"]
 
 
-def test_each_file_goes_for_the_one_that_is_proven_to_hold_it(members: tuple[DuplicateMember, ...]) -> None:
+def test_each_file_is_removed_only_for_the_file_that_contains_it(members: tuple[DuplicateMember, ...]) -> None:
     best, spare, other = members
     last = replace(other, kept_by=spare.path, proof=proof_of(spare.path, other.path))
     (group,) = plan_removal([DuplicateGroup((best, spare, last), "most sound")]).groups
@@ -79,7 +79,7 @@ def test_each_file_goes_for_the_one_that_is_proven_to_hold_it(members: tuple[Dup
 
 
 @pytest.mark.parametrize("name", ["best.mp4", "spare.mp4"])
-def test_a_file_that_changed_since_it_was_decoded_is_not_planned(
+def test_file_that_changed_after_decoding_is_not_planned(
     members: tuple[DuplicateMember, ...], folder: Path, name: str
 ) -> None:
     group = proven_group(members)
@@ -93,13 +93,13 @@ def test_a_file_that_changed_since_it_was_decoded_is_not_planned(
     assert len(stay) == len(planned)
 
 
-def test_a_proof_by_an_earlier_method_plans_nothing(members: tuple[DuplicateMember, ...]) -> None:
+def test_outdated_proof_does_not_count(members: tuple[DuplicateMember, ...]) -> None:
     best, spare, _ = members
     earlier = replace(proof_of(best.path, spare.path), revision=PROOF_REVISION - 1)
     assert plan_removal([DuplicateGroup((best, replace(spare, kept_by=best.path, proof=earlier)))]).groups == ()
 
 
-def test_what_the_user_accepted_is_part_of_the_file_of_a_plan(tmp_path: Path, folder: Path) -> None:
+def test_accepted_findings_are_stored_in_the_plan_file(tmp_path: Path, folder: Path) -> None:
     accepted = (Finding("frame-rate", "50 frames a second, the kept file has 25"),)
     proof = replace(proof_of(folder / "best.mp4", folder / "spare.mp4"), findings=accepted)
     spare = replace(member(folder / "spare.mp4"), kept_by=str(folder / "best.mp4"), proof=proof)
@@ -108,21 +108,21 @@ def test_what_the_user_accepted_is_part_of_the_file_of_a_plan(tmp_path: Path, fo
     read = read_plan(tmp_path / "plan.json")
     assert read == plan
     assert read.groups[0].remove[0].accepted == ("50 frames a second, the kept file has 25",)
-    assert applied(read, folder, prove=lambda kept, removed: proof).outcome == "removed"
+    assert apply_plan(read, folder, prove=lambda kept, removed: proof).outcome == "removed"
 
 
-def test_a_proof_that_anyone_may_have_written_is_made_again(plan: DuplicatePlan, folder: Path) -> None:
+def test_apply_repeats_the_proof_of_each_file_in_a_plan_file(plan: DuplicatePlan, folder: Path) -> None:
     finding = Finding("picture", "0:09.0-0:14.0 shows something else", 9.0, 14.0)
 
     def prove(kept: str, removed: str) -> Proof:
         return replace(proof_of(kept, removed), findings=(finding,))
 
-    action = applied(plan, folder, prove=prove)
+    action = apply_plan(plan, folder, prove=prove)
     assert (action.outcome, action.cause) == ("skipped", finding.text)
 
 
 @pytest.mark.parametrize("kind", ["frame-rate", "picture", "ends", "enlargement"])
-def test_a_plan_can_accept_a_property_but_not_lost_frames(plan: DuplicatePlan, folder: Path, kind: Any) -> None:
+def test_plan_can_accept_a_property_but_not_lost_frames(plan: DuplicatePlan, folder: Path, kind: Any) -> None:
     finding = Finding(kind, "what the kept file lacks")
     (group,) = plan.groups
     (file,) = group.remove
@@ -131,28 +131,28 @@ def test_a_plan_can_accept_a_property_but_not_lost_frames(plan: DuplicatePlan, f
     def prove(kept: str, removed: str) -> Proof:
         return replace(proof_of(kept, removed), findings=(finding,))
 
-    action = applied(replace(plan, groups=(replace(group, remove=(listed,)),)), folder, prove=prove)
+    action = apply_plan(replace(plan, groups=(replace(group, remove=(listed,)),)), folder, prove=prove)
     assert action.outcome == ("removed" if kind == "frame-rate" else "skipped")
 
 
-def test_files_with_the_same_bytes_are_not_decoded(plan: DuplicatePlan, folder: Path) -> None:
+def test_identical_files_are_not_decoded(plan: DuplicatePlan, folder: Path) -> None:
     def refuse(kept: str, removed: str) -> Proof:
         raise AssertionError(f"{removed} is proven")
 
     (folder / "spare.mp4").write_bytes((folder / "best.mp4").read_bytes())
     keep, same = (FileState.of(str(folder / f"{name}.mp4")) for name in ("best", "spare"))
     same_plan = DuplicatePlan((PlannedGroup(keep, "", (same,)),))
-    assert applied(same_plan, folder, prove=refuse).outcome == "removed"
+    assert apply_plan(same_plan, folder, prove=refuse).outcome == "removed"
 
 
-def test_each_pair_is_proven_before_its_file_moves(plan: DuplicatePlan, folder: Path) -> None:
+def test_each_pair_is_proven_before_its_file_is_moved(plan: DuplicatePlan, folder: Path) -> None:
     asked: list[tuple[str, str]] = []
 
     def prove(kept: str, removed: str) -> Proof:
         asked.append((kept, removed))
         return proof_of(kept, removed)
 
-    assert applied(plan, folder, prove=prove).outcome == "removed"
+    assert apply_plan(plan, folder, prove=prove).outcome == "removed"
     assert asked == [(str(folder / "best.mp4"), str(folder / "spare.mp4"))]
 
 
@@ -172,8 +172,8 @@ def test_each_pair_is_proven_before_its_file_moves(plan: DuplicatePlan, folder: 
         ),
     ],
 )
-def test_what_the_proof_does_not_hold_for_stays(
+def test_file_stays_if_its_proof_fails(
     plan: DuplicatePlan, folder: Path, prove: Callable[[str, str], Proof], cause: str
 ) -> None:
-    action = applied(plan, folder, prove=prove)
+    action = apply_plan(plan, folder, prove=prove)
     assert (action.outcome, action.cause) == ("skipped", cause)

@@ -1,4 +1,4 @@
-"""Companions of a video: by its name, of no other video, and never the photograph to which the video belongs."""
+"""Companions of a video share its name and belong to no other video; photographs are never companions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def companions(folder: Path, video: str) -> set[str]:
         "film.mp4.supplemental-metadata.json",
     ],
 )
-def test_a_name_that_belongs_to_a_video(name: str) -> None:
+def test_companion_names_are_recognized(name: str) -> None:
     assert belongs_to(name, "film.mp4")
 
 
@@ -44,11 +44,11 @@ def test_a_name_that_belongs_to_a_video(name: str) -> None:
         *("film-notes.txt", "film-poster.txt", "film.en.jpg"),
     ],
 )
-def test_a_name_that_belongs_to_no_video(name: str) -> None:
+def test_other_names_are_not_companions(name: str) -> None:
     assert not belongs_to(name, "film.mp4")
 
 
-def test_what_two_videos_share_belongs_to_neither(tmp_path: Path) -> None:
+def test_files_shared_by_two_videos_belong_to_neither(tmp_path: Path) -> None:
     make(tmp_path, "film.mp4", "film.MKV", "film.srt", "film.nfo", "film.mp4.xmp", "film.mkv.xmp")
     make(tmp_path, "day.mp4", "day.en.mp4", "day.srt", "day.en.srt", "day.en.forced.srt", "day-poster.jpg")
     assert companions(tmp_path, "film.mp4") == {"film.mp4.xmp"}
@@ -57,7 +57,7 @@ def test_what_two_videos_share_belongs_to_neither(tmp_path: Path) -> None:
     assert companions(tmp_path, "day.en.mp4") == set()
 
 
-def test_links_folders_and_odd_names_do_not_go_with_a_video(tmp_path: Path) -> None:
+def test_links_and_folders_are_not_companions_and_undecodable_names_are(tmp_path: Path) -> None:
     odd = os.fsdecode(b"caf\xe9")
     make(tmp_path, "film.mp4", "elsewhere.txt")
     (tmp_path / f"{odd}.mp4").write_bytes(b"")
@@ -69,7 +69,7 @@ def test_links_folders_and_odd_names_do_not_go_with_a_video(tmp_path: Path) -> N
     assert find_companions(str(tmp_path / "none" / "film.mp4")) == ()
 
 
-def test_the_movie_of_a_photograph_differs_from_a_video_with_a_picture(tmp_path: Path) -> None:
+def test_live_photo_is_distinguished_from_a_video_with_a_cover_image(tmp_path: Path) -> None:
     make(tmp_path, "live.mov", "live.HEIC", "short.mp4", "short.jpg", "long.mp4", "long.jpg", "raw.mp4", "raw.dng")
     make(tmp_path, "camera.mp4", "apple.mov", "apple.JPG")
     exif = Image.Exif()
@@ -95,15 +95,15 @@ def test_the_movie_of_a_photograph_differs_from_a_video_with_a_picture(tmp_path:
         "apple.mov": "apple.JPG",
     }
     assert companions(tmp_path, "long.mp4") == {"long.jpg"}
-    # Photographs in an index have no photograph next to them.
+    # Indexed images have no photograph of their own.
     assert find_photograph(str(tmp_path / "short.jpg"), 0.0) == ""
     assert companions(tmp_path, "short.jpg") == set()
-    # A photograph is never moved with a video.
+    # Photographs are never moved with a video.
     assert companions(tmp_path, "camera.mp4") == set()
     assert companions(tmp_path, "live.mov") == set()
 
 
-def test_a_plan_names_companions_and_leaves_the_movie_of_a_photograph(tmp_path: Path) -> None:
+def test_plan_lists_companions_and_leaves_live_photos_alone(tmp_path: Path) -> None:
     make(tmp_path, "best.mp4", "best.srt", "spare.mp4", "spare.en.srt", "spare.nfo", "live.mov", "live.heic")
 
     def member(name: str, *, best: bool = False) -> DuplicateMember:

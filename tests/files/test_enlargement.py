@@ -1,4 +1,4 @@
-"""Verdicts on the detail of two copies, tested on encoded footage made of photographs."""
+"""Comparison of the detail in two copies, tested on encoded footage of photographs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def add_noise(frames: Frames, strength: float) -> Frames:
 
 
 def store(path: Path, frames: Frames, quality: int) -> Frames:
-    """Encode frames at this quality (CRF) and decode them."""
+    """Encode frames at this quality (CRF) and decode them again."""
     encode(path, frames, options={"crf": str(quality)})
     with av.open(str(path)) as container:
         return [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
@@ -85,15 +85,13 @@ def test_enlargement_never_has_more_detail_than_its_source(
     assert judge(large, small).verdict != "more"
 
 
-def test_a_plain_enlargement_is_recognized(source: Frames, tmp_path: Path) -> None:
+def test_plain_enlargement_is_recognized(source: Frames, tmp_path: Path) -> None:
     small = store(tmp_path / "small.mp4", resize(source, 240, 160), 23)
     large = store(tmp_path / "large.mp4", resize(small, 384, 256), 20)
     assert judge(large, small).verdict == "enlarged"
 
 
-def test_hard_compressed_large_copy_of_the_same_master_is_not_called_an_enlargement(
-    source: Frames, tmp_path: Path
-) -> None:
+def test_heavily_compressed_large_copy_of_the_same_master_is_not_an_enlargement(source: Frames, tmp_path: Path) -> None:
     small = store(tmp_path / "small.mp4", resize(source, 254, 168), 18)
     large = store(tmp_path / "large.mp4", source, 30)
     assert judge(large, small).verdict != "enlarged"
@@ -113,28 +111,28 @@ def test_gray_frames_are_judged_like_color_frames(source: Frames, tmp_path: Path
     assert judge(gray(source), gray(small)).beyond == pytest.approx(judge(source, small).beyond, abs=0.1)
 
 
-def test_moments_with_different_frames_are_ignored(source: Frames, tmp_path: Path) -> None:
+def test_pairs_of_different_frames_are_ignored(source: Frames, tmp_path: Path) -> None:
     small = store(tmp_path / "small.mp4", resize(source, 192, 128), 23)
     large = store(tmp_path / "large.mp4", sharpen(resize(small, 384, 256), 1.0), 20)
     together = judge(large, small)
-    # With a static camera, frames of other times differ little: two of the five moments are mismatched.
+    # With a static camera, neighboring frames hardly differ: two of the five pairs are mismatched.
     apart = judge_detail(large[::4], [*small[:12:4], *small[2:10:6]])
     assert apart.verdict == together.verdict != "more"
     assert apart.gain == pytest.approx(together.gain, abs=0.05)
     assert apart.kept == pytest.approx(together.kept, abs=0.05)
 
 
-def test_no_verdict_without_detail() -> None:
+def test_frames_without_detail_give_no_verdict() -> None:
     blank = [np.full((256, 384, 3), 90, np.uint8)] * 3
     verdict = judge_detail(blank, resize(blank, 192, 128))
     assert (verdict.verdict, verdict.detail) == ("unsure", pytest.approx(0, abs=0.1))
 
 
-def test_no_verdict_on_copies_of_equal_size(source: Frames, tmp_path: Path) -> None:
+def test_copies_of_equal_size_give_no_verdict(source: Frames, tmp_path: Path) -> None:
     assert judge(source, store(tmp_path / "again.mp4", source, 32)).verdict == "unsure"
 
 
-def test_no_verdict_on_different_footage(tmp_path: Path) -> None:
+def test_different_footage_gives_no_verdict(tmp_path: Path) -> None:
     one, other = ([photograph(name)[:256, :384]] * 2 for name in ("coffee", "rocket"))
     assert judge_detail(one, resize(other, 192, 128)).verdict == "unsure"
 
@@ -151,7 +149,7 @@ FRAME = np.zeros((64, 96, 3), np.uint8)
         ([FRAME], [FRAME[:16, :40]], "frames must have at least 32 pixels per side, got 40x16"),
     ],
 )
-def test_frames_that_cannot_be_judged_are_refused(
+def test_unsuitable_frames_are_refused(
     large: Sequence[NDArray[np.uint8]], small: Sequence[NDArray[np.uint8]], message: str
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=message):

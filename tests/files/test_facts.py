@@ -1,4 +1,4 @@
-"""Facts of files, and the ones that another file lacks."""
+"""Properties of a file, and those that another file lacks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def texts(kept: FileFacts, removed: FileFacts) -> list[str]:
     return [finding.text for finding in compare_facts(kept, removed)]
 
 
-def test_streams_and_tags_of_a_file_are_read(tmp_path: Path, plain: FileFacts) -> None:
+def test_streams_and_tags_are_read(tmp_path: Path, plain: FileFacts) -> None:
     full = read_facts(
         write_streams(
             tmp_path / "full.mkv",
@@ -67,7 +67,7 @@ def test_streams_and_tags_of_a_file_are_read(tmp_path: Path, plain: FileFacts) -
     assert json.loads(json.dumps(full.to_dict()))["subtitles"][0]["codec"] == "subrip"
 
 
-def test_tags_of_a_phone_are_read(tmp_path: Path, plain: FileFacts) -> None:
+def test_phone_tags_are_read(tmp_path: Path, plain: FileFacts) -> None:
     phone = read_facts(write_streams(tmp_path / "phone.mov", tags=PHONE))
     assert (phone.date, phone.location, phone.camera) == (
         "2019-07-03T10:00:00Z",
@@ -93,7 +93,7 @@ def test_a_second_video_track_is_reported_as_not_compared(tmp_path: Path, plain:
     assert kinds(double, plain) == []
 
 
-def test_sound_tracks_are_read(tmp_path: Path) -> None:
+def test_audio_tracks_are_read(tmp_path: Path) -> None:
     path = write_sounds(
         tmp_path / "two.mkv", [tune(1, seed=1), tune(1, seed=2)], pictures="coffee", languages=["eng", "de"]
     )
@@ -111,7 +111,7 @@ def test_sound_tracks_are_read(tmp_path: Path) -> None:
         ("rgba", "png", ".mov", ["resolution", "alpha"]),
     ],
 )
-def test_lost_depth_chroma_or_alpha_is_found(
+def test_lost_bit_depth_chroma_or_alpha_is_found(
     tmp_path: Path, plain: FileFacts, pixel_format: str, codec: str, suffix: str, expected: list[str]
 ) -> None:
     frames = [np.dstack([image]) for image in pan("coffee", 5, width=96, height=64)]
@@ -120,7 +120,7 @@ def test_lost_depth_chroma_or_alpha_is_found(
     assert kinds(read_facts(path), plain) == []
 
 
-def test_high_dynamic_range_is_found_and_counts_more_than_bits(tmp_path: Path, plain: FileFacts) -> None:
+def test_lost_high_dynamic_range_is_found_and_outweighs_bit_depth(tmp_path: Path, plain: FileFacts) -> None:
     options = {"x264-params": "transfer=arib-std-b67:colorprim=bt2020:colormatrix=bt2020nc"}
     frames = list(pan("coffee", 5, width=96, height=64))
     hdr = read_facts(encode(tmp_path / "hdr.mp4", frames, pixel_format="yuv420p10le", options=options))
@@ -144,15 +144,15 @@ def test_high_dynamic_range_is_found_and_counts_more_than_bits(tmp_path: Path, p
         (50, 25, 0.5, False),
     ],
 )
-def test_a_clearly_higher_frame_rate_is_found(
+def test_clearly_higher_frame_rate_is_found(
     plain: FileFacts, kept: float, removed: float, speed: float, is_found: bool
 ) -> None:
     rates = [replace(plain, frame_rate=rate, fast_rate=rate) for rate in (kept, removed)]
     assert kinds(*rates, speed=speed) == ["frame-rate"] * is_found
 
 
-def test_bursts_of_a_variable_frame_rate_are_found(tmp_path: Path) -> None:
-    """A screen recording: three seconds at 5 frames per second, one second at 50."""
+def test_bursts_in_a_variable_frame_rate_are_found(tmp_path: Path) -> None:
+    """Simulates a screen recording: three seconds at 5 frames per second, one second at 50."""
     times = [*np.arange(0, 3, 0.2), *np.arange(3, 4, 0.02)]
     frames = list(pan("coffee", len(times), width=96, height=64))
     screen = read_facts(encode(tmp_path / "screen.mp4", frames, rate=Fraction(1000), times=times, options={"bf": "0"}))
@@ -164,7 +164,7 @@ def test_bursts_of_a_variable_frame_rate_are_found(tmp_path: Path) -> None:
     assert kinds(steady, screen) == ["frame-rate"]
 
 
-def test_fields_of_interlaced_video_count_as_moments(plain: FileFacts) -> None:
+def test_fields_of_interlaced_video_count_as_frames(plain: FileFacts) -> None:
     fields = replace(plain, is_interlaced=True)
     double = replace(plain, frame_rate=20.0, fast_rate=20.0)
     assert kinds(plain, fields) == ["frame-rate"]
@@ -177,7 +177,7 @@ def test_more_pixels_are_found_but_padding_is_ignored(plain: FileFacts) -> None:
     assert kinds(large, padded) == kinds(large, plain) == []
 
 
-def test_channels_beyond_stereo_are_found_in_each_language(plain: FileFacts) -> None:
+def test_surround_channels_are_found_in_each_language(plain: FileFacts) -> None:
     def add_sound_scores(*sounds: tuple[str, int, str]) -> FileFacts:
         tracks = (
             SoundFacts(n, "ac3", channels, layout, 48000, language)
@@ -189,12 +189,12 @@ def test_channels_beyond_stereo_are_found_in_each_language(plain: FileFacts) -> 
     other_way = add_sound_scores(("de", 6, "5.1"), ("en", 2, "stereo"))
     assert texts(other_way, surround) == ["5.1 sound in English, the kept file has stereo"]
     assert texts(surround, surround) == texts(add_sound_scores(("", 6, "5.1")), surround) == []
-    # Stereo and missing tracks are left to the comparison of the sound itself.
+    # Stereo and missing tracks are checked by the sound proof.
     assert texts(add_sound_scores(("eng", 1, "mono")), add_sound_scores(("eng", 2, "stereo"))) == []
     assert texts(plain, surround) == []
 
 
-def test_a_telephone_sample_rate_is_reported_as_lower_quality(plain: FileFacts) -> None:
+def test_telephone_sample_rate_is_reported_as_lower_quality(plain: FileFacts) -> None:
     low, full, opus = (
         replace(plain, sounds=(SoundFacts(0, codec, 1, "mono", rate),))
         for codec, rate in (("amr_nb", 8000), ("aac", 44100), ("opus", 48000))
@@ -221,22 +221,22 @@ def test_subtitles_without_a_language_match_any_language(plain: FileFacts) -> No
 @pytest.mark.parametrize(
     ("kept", "removed", "is_found"),
     [
-        ("2021-05-01T09:00:00Z", "2019-07-03T10:00:00Z", True),  # sent later than taken
-        ("2019-07-03T18:31:00Z", "2019-07-03T10:00:07Z", True),  # sent on the same day
-        ("2019-07-03T10:00:00Z", "2021-05-01T09:00:00Z", False),  # a copy made later
+        ("2021-05-01T09:00:00Z", "2019-07-03T10:00:00Z", True),  # kept file sent later
+        ("2019-07-03T18:31:00Z", "2019-07-03T10:00:07Z", True),  # kept file sent on the same day
+        ("2019-07-03T10:00:00Z", "2021-05-01T09:00:00Z", False),  # removed file copied later
         ("2019-07-03T10:00:00Z", "2019-07-03T10:00:00Z", False),
         ("2019-07-03T10:00:01Z", "2019-07-03T10:00:00Z", False),
         ("2019-07-03T10:00:00Z", "2019-07-03T12:00:00+0200", False),
-        ("2019-07-03T12:00:00Z", "2019-07-03T10:00:00Z", False),  # a camera that wrote its own clock
+        ("2019-07-03T12:00:00Z", "2019-07-03T10:00:00Z", False),  # camera that wrote local time as UTC
         ("2019-07-03", "2019-07-03T10:00:00Z", False),
         ("2020", "2019-07-03", True),
     ],
 )
-def test_a_clearly_earlier_date_is_found(plain: FileFacts, kept: str, removed: str, is_found: bool) -> None:
+def test_clearly_earlier_date_is_found(plain: FileFacts, kept: str, removed: str, is_found: bool) -> None:
     assert kinds(replace(plain, date=kept), replace(plain, date=removed)) == ["metadata"] * is_found
 
 
-def test_a_different_location_is_found_but_a_rounded_one_is_not(plain: FileFacts) -> None:
+def test_different_location_is_found_but_a_rounded_one_is_not(plain: FileFacts) -> None:
     here, rounded, elsewhere = (
         replace(plain, location=at) for at in ("+48.1000+011.5000", "+48.10+011.50", "+40.7-074.0")
     )
@@ -244,7 +244,7 @@ def test_a_different_location_is_found_but_a_rounded_one_is_not(plain: FileFacts
     assert kinds(elsewhere, here) == ["metadata"]
 
 
-def test_covers_and_chapter_titles_are_found_and_numbered_chapters_are_counted(plain: FileFacts) -> None:
+def test_lost_covers_and_chapter_titles_are_found_and_numbered_chapters_are_counted(plain: FileFacts) -> None:
     numbered, named = (replace(plain, chapters=titles) for titles in (("Chapter 1", "Chapter 2"), ("Start", "Lake")))
     assert kinds(named, numbered) == []
     assert texts(numbered, named) == ["2 chapters, the kept file has chapters with other titles"]

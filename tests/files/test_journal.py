@@ -14,7 +14,7 @@ from vidkin.files import Journal, RemovalStep
 STEP = RemovalStep("/films/a.mp4", "", "", "/films/best.mp4", "begun", 5, "ab", "cd", "", 2, False)
 
 
-def test_the_newest_state_of_each_step_counts(tmp_path: Path) -> None:
+def test_latest_state_of_each_step_counts(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "log")
     other = replace(STEP, source="/films/b.mp4", place="/away/b.mp4", link="hard")
     journal.write(STEP)
@@ -23,7 +23,7 @@ def test_the_newest_state_of_each_step_counts(tmp_path: Path) -> None:
     assert journal.steps() == [replace(STEP, place="/trash/a.mp4", state="done"), other]
 
 
-def test_a_line_that_a_crash_cut_off_had_not_begun(tmp_path: Path) -> None:
+def test_line_truncated_by_a_crash_is_ignored(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "log")
     journal.write(STEP)
     whole = journal.path.read_text(encoding="ascii")
@@ -44,7 +44,7 @@ def test_a_line_that_a_crash_cut_off_had_not_begun(tmp_path: Path) -> None:
         json.dumps({**asdict(STEP), "size": -1}),
     ],
 )
-def test_another_file_is_refused_with_the_line(tmp_path: Path, line: str) -> None:
+def test_file_that_is_not_a_log_is_refused_with_the_line_number(tmp_path: Path, line: str) -> None:
     journal = Journal(tmp_path / "log")
     journal.write(STEP)
     text = journal.path.read_text(encoding="ascii")
@@ -53,7 +53,7 @@ def test_another_file_is_refused_with_the_line(tmp_path: Path, line: str) -> Non
         journal.steps()
 
 
-def test_a_log_that_cannot_be_read_or_written_says_so(tmp_path: Path) -> None:
+def test_error_for_an_unreadable_or_unwritable_log_states_the_cause(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "missing" / "log")
     with pytest.raises(MediaError, match="there is no such log: nothing was done with this plan"):
         journal.steps()

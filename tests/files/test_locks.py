@@ -1,4 +1,4 @@
-"""One removal at a time per user, and files that another process has locked."""
+"""Only one removal at a time per user, and files locked by another process."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def plan(tmp_path: Path) -> DuplicatePlan:
     return plan_of(tmp_path / "films")
 
 
-def test_a_second_removal_of_a_user_is_refused_in_one_sentence(plan: DuplicatePlan, tmp_path: Path) -> None:
+def test_concurrent_removal_by_the_same_user_is_refused(plan: DuplicatePlan, tmp_path: Path) -> None:
     journal, away = Journal(tmp_path / "log"), tmp_path / "away"
     refused = r"another `vidkin apply` or web page of yours is moving or restoring files; wait for it to finish"
     with hold_removals(), pytest.raises(CollectionLockedError, match=refused):
@@ -46,13 +46,13 @@ def test_a_second_removal_of_a_user_is_refused_in_one_sentence(plan: DuplicatePl
         undo_plan(journal)
     undo_plan(journal)
     assert (tmp_path / "films" / "00000.mp4").exists()
-    with hold_removals():  # only looking is always possible
+    with hold_removals():  # a dry run is always allowed
         (action_of_dry_run,) = carry_out(plan, journal, folder=away, dry_run=True)
     assert action_of_dry_run.outcome == "planned"
 
 
 @pytest.mark.process
-def test_the_lock_ends_with_a_process_that_is_killed(
+def test_lock_is_released_when_its_process_is_killed(
     plan: DuplicatePlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()
@@ -69,10 +69,10 @@ def test_the_lock_ends_with_a_process_that_is_killed(
     assert action.outcome == "removed"
 
 
-def test_without_a_folder_for_state_files_are_moved_with_a_warning(
+def test_files_are_moved_with_a_warning_if_the_state_folder_cannot_be_used(
     plan: DuplicatePlan, tmp_path: Path, state: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As for a service that has no home."""
+    """For example in a service without a home folder."""
     state.write_bytes(b"a file")
     with caplog.at_level(logging.WARNING):
         (action,) = carry_out(plan, Journal(tmp_path / "log"), folder=tmp_path / "away")
@@ -80,7 +80,7 @@ def test_without_a_folder_for_state_files_are_moved_with_a_warning(
     assert "removal.lock: cannot be locked, so other removals may run at the same time: " in caplog.text
 
 
-def test_a_file_is_held_once_under_all_its_names(tmp_path: Path, plan: DuplicatePlan) -> None:
+def test_file_is_locked_under_all_its_names(tmp_path: Path, plan: DuplicatePlan) -> None:
     pytest.importorskip("fcntl")
     path = plan.groups[0].keep.path
     again = str(tmp_path / "again.mp4")

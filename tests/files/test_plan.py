@@ -1,4 +1,4 @@
-"""Which copies a plan removes, which it leaves and why, and files that are not plans."""
+"""Which copies a plan removes, which ones stay and why, and files that are not plans."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def member(folder: Path, name: str, **facts: object) -> DuplicateMember:
     return DuplicateMember(str(path), **{**given, **facts})  # type: ignore[arg-type]
 
 
-def test_a_copy_stays_for_each_reason(tmp_path: Path) -> None:
+def test_each_reason_to_keep_a_copy_is_reported(tmp_path: Path) -> None:
     (tmp_path / "link.mp4").symlink_to(tmp_path / "best.mp4")
     members = (
         member(tmp_path, "best.mp4", best=True),
@@ -56,12 +56,12 @@ def test_a_copy_stays_for_each_reason(tmp_path: Path) -> None:
     assert (group.keep.size, group.reason, plan.savings) == (80, "most detail", 90)
 
 
-def test_a_group_with_nothing_to_remove_is_not_in_the_plan(tmp_path: Path) -> None:
+def test_group_with_nothing_to_remove_is_not_in_the_plan(tmp_path: Path) -> None:
     group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4", doubt="dark")))
     assert plan_removal([group]).groups == ()
 
 
-def test_a_plan_survives_its_file_with_names_that_are_not_unicode(tmp_path: Path) -> None:
+def test_plan_with_undecodable_names_round_trips(tmp_path: Path) -> None:
     odd = os.fsdecode(b"caf\xe9.mp4")
     group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, odd)))
     plan = plan_removal([group])
@@ -70,7 +70,7 @@ def test_a_plan_survives_its_file_with_names_that_are_not_unicode(tmp_path: Path
     assert plan.groups[0].remove[0].path == str(tmp_path / odd)
 
 
-def test_no_number_of_a_plan_is_larger_than_every_reader_of_json_takes(tmp_path: Path) -> None:
+def test_integers_in_a_plan_fit_into_a_double(tmp_path: Path) -> None:
     group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4")))
     numbers = list[float]()
     json.loads(plan_text(plan_removal([group])), parse_int=lambda text: numbers.append(int(text)))
@@ -78,7 +78,7 @@ def test_no_number_of_a_plan_is_larger_than_every_reader_of_json_takes(tmp_path:
     assert max(numbers) < 2**53
 
 
-def test_what_a_person_deleted_from_the_file_is_not_done(tmp_path: Path) -> None:
+def test_entries_deleted_from_the_plan_file_are_not_carried_out(tmp_path: Path) -> None:
     group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4")))
     write_plan(plan_removal([group]), tmp_path / "plan.json")
     table = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
@@ -93,7 +93,7 @@ def folders(plan: DuplicatePlan) -> list[object]:
     return [(file.folder, file.folder_number) for group in plan.groups for file in (group.keep, *group.remove)]
 
 
-def test_a_plan_has_the_folders_of_its_files(tmp_path: Path) -> None:
+def test_plan_stores_the_folders_of_its_files(tmp_path: Path) -> None:
     group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4")))
     plan = plan_removal([group])
     write_plan(plan, tmp_path / "plan.json")
@@ -102,12 +102,12 @@ def test_a_plan_has_the_folders_of_its_files(tmp_path: Path) -> None:
     assert folders(plan) == [(str(tmp_path), f"{status.st_dev}:{status.st_ino}")] * 2
 
 
-def test_a_plan_whose_files_are_away_is_not_replaced(tmp_path: Path) -> None:
-    """A plan is not replaced, by its own name or through a link, until its files are restored or given up."""
+def test_plan_whose_files_were_moved_is_not_overwritten(tmp_path: Path) -> None:
+    """A plan is not overwritten, even through a link, until its files are restored or its log is deleted."""
     group = proven_group((member(tmp_path, "a.mp4", best=True), member(tmp_path, "b.mp4"), member(tmp_path, "c.mp4")))
     plan, path, log = plan_removal([group]), tmp_path / "plan.json", tmp_path / "plan.json.log"
     write_plan(plan, path, source="plan")
-    write_plan(plan, path, source="plan")  # nothing was done with it
+    write_plan(plan, path, source="plan")  # not applied yet
     (tmp_path / "link.json").symlink_to(path)
     journal = Journal.of_plan(tmp_path / "link.json")
     assert journal.path == log
@@ -146,7 +146,7 @@ def test_a_plan_whose_files_are_away_is_not_replaced(tmp_path: Path) -> None:
         ('{"vidkin_plan": 2, "groups": {}}', "DuplicatePlan.groups must be a list, got {}"),
     ],
 )
-def test_another_file_is_refused(tmp_path: Path, text: str, cause: str) -> None:
+def test_file_that_is_not_a_plan_is_refused(tmp_path: Path, text: str, cause: str) -> None:
     (tmp_path / "plan.json").write_text(text, encoding="utf-8")
     with pytest.raises(InvalidArgumentError) as caught:
         read_plan(tmp_path / "plan.json")
@@ -171,7 +171,7 @@ def test_another_file_is_refused(tmp_path: Path, text: str, cause: str) -> None:
         ('"folder": "films"', "folder must be absolute, got 'films'"),
     ],
 )
-def test_values_that_no_file_has_are_refused_in_one_line(tmp_path: Path, change: str, cause: str) -> None:
+def test_invalid_file_properties_are_refused_in_one_line(tmp_path: Path, change: str, cause: str) -> None:
     facts = '"size": 8, "modified": "1", "content": "", "folder": "/films", "folder_number": "1:2"'
     file = f'{{"path": "/films/a.mp4", {facts}, {change}}}'
     plan = tmp_path / "plan.json"
@@ -182,14 +182,14 @@ def test_values_that_no_file_has_are_refused_in_one_line(tmp_path: Path, change:
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_too_long_to_be_a_plan_is_not_read(tmp_path: Path) -> None:
+def test_file_too_large_to_be_a_plan_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "plan.json").open("wb") as file:
         file.truncate(64_000_001)
     with pytest.raises(InvalidArgumentError, match="size must be at most 64,000,000 bytes, got more"):
         read_plan(tmp_path / "plan.json")
 
 
-def test_files_that_are_gone_are_named(tmp_path: Path) -> None:
+def test_missing_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(MediaError, match="cannot be read: No such file or directory"):
         read_plan(tmp_path / "plan.json")
     spare = member(tmp_path, "b.mp4")

@@ -1,4 +1,4 @@
-"""Proofs of pairs of files: odd files, all kinds of findings, and storage."""
+"""Proofs of file pairs: unusual files, all kinds of findings, and storage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.files.films import FILM_SECONDS, film, says, scaled, segment, write
+from tests.files.films import FILM_SECONDS, film, scale, segment, summarize, write
 from tests.support.sounds import noise, tune, write_sounds
 from tests.support.videos import broken_off, encode, pan
 from vidkin.files import PROOF_REVISION, Proof, Prover, prove
@@ -29,10 +29,10 @@ def copy(source: Path) -> Path:
     return write(source.with_name("copy.mp4"), FILM, 32)
 
 
-def test_a_copy_is_proven_and_the_proof_can_be_stored(source: Path, copy: Path) -> None:
+def test_copy_is_proven_and_the_proof_can_be_stored(source: Path, copy: Path) -> None:
     shares: list[float] = []
     proof = prove(source, copy, WHOLE, threads=1, on_progress=shares.append)
-    assert proof.holds, says(proof.findings)
+    assert proof.holds, summarize(proof.findings)
     assert (proof.kept, proof.removed, proof.revision) == (str(source), str(copy), PROOF_REVISION)
     assert proof.stretches[0].kept_start == pytest.approx(0.0, abs=0.1)
     assert shares == sorted(shares)
@@ -40,7 +40,7 @@ def test_a_copy_is_proven_and_the_proof_can_be_stored(source: Path, copy: Path) 
     assert Proof.from_dict(json.loads(json.dumps(proof.to_dict()))) == proof
 
 
-def test_the_same_bytes_need_no_match(source: Path, tmp_path: Path) -> None:
+def test_identical_files_need_no_match(source: Path, tmp_path: Path) -> None:
     assert prove(source, shutil.copy(source, tmp_path / "same.mp4"), [], threads=1).holds
 
 
@@ -52,18 +52,18 @@ def test_findings_of_a_kind_can_be_accepted(source: Path, tmp_path: Path) -> Non
     assert not proof.missing({"frame-rate"})
 
 
-def test_more_pixels_of_the_scene_are_not_in_a_smaller_copy(source: Path, tmp_path: Path) -> None:
-    small = write(tmp_path / "small.mp4", scaled(FILM, 192, 108))
+def test_smaller_copy_does_not_contain_more_pixels_of_the_scene(source: Path, tmp_path: Path) -> None:
+    small = write(tmp_path / "small.mp4", scale(FILM, 192, 108))
     proof = prove(small, source, WHOLE, threads=1)
-    assert [finding.kind for finding in proof.findings] == ["resolution"], says(proof.findings)
+    assert [finding.kind for finding in proof.findings] == ["resolution"], summarize(proof.findings)
     assert "320x180 pixels, the kept file has" in proof.findings[0].text
 
 
-def test_a_photograph_is_not_in_a_smaller_one(tmp_path: Path) -> None:
+def test_photograph_is_not_contained_in_a_smaller_one(tmp_path: Path) -> None:
     large = write(tmp_path / "large.mp4", FILM[:1], 20)
-    small = write(tmp_path / "small.mp4", scaled(FILM[:1], 192, 108), 20)
+    small = write(tmp_path / "small.mp4", scale(FILM[:1], 192, 108), 20)
     proof = prove(small, large, [Segment(0.0, 0.0, 0.0, 0.0, 0.9)], threads=1)
-    assert [finding.kind for finding in proof.findings] == ["resolution"], says(proof.findings)
+    assert [finding.kind for finding in proof.findings] == ["resolution"], summarize(proof.findings)
 
 
 @pytest.mark.parametrize("suffix", ["gif", "png"])
@@ -73,19 +73,21 @@ def test_animations_and_photographs_are_proven(tmp_path: Path, suffix: str) -> N
     kept = encode(tmp_path / f"kept.{suffix}", frames, codec=codec, pixel_format=pixels)
     removed = write(tmp_path / "removed.mp4", frames, 18)
     proof = prove(kept, removed, [segment(2.0 if suffix == "gif" else 0.0)], threads=1)
-    assert not {finding.kind for finding in proof.findings} & {"picture", "ends", "unreadable"}, says(proof.findings)
+    assert not {finding.kind for finding in proof.findings} & {"picture", "ends", "unreadable"}, summarize(
+        proof.findings
+    )
 
 
-def test_a_copy_with_sound_is_not_in_a_silent_copy(source: Path, tmp_path: Path) -> None:
+def test_copy_with_sound_is_not_contained_in_a_silent_copy(source: Path, tmp_path: Path) -> None:
     kept, removed = tmp_path / "kept.mp4", tmp_path / "removed.mp4"
     write_sounds(removed, [tune(4.0, seed=1)], pictures="coffee")
     encode(kept, pan("coffee", 40), options={"crf": "18"})
     proof = prove(kept, removed, [segment(4.0)], threads=1)
     assert "sound" in {finding.kind for finding in proof.findings}
-    assert "picture" not in {finding.kind for finding in proof.findings}, says(proof.findings)
+    assert "picture" not in {finding.kind for finding in proof.findings}, summarize(proof.findings)
 
 
-def test_a_still_is_proven_with_its_music_but_never_alone(tmp_path: Path) -> None:
+def test_still_with_music_is_proven_but_never_without(tmp_path: Path) -> None:
     sounds = {
         "kept": tune(6.0, seed=1),
         "same": tune(6.0, seed=1),
@@ -102,17 +104,17 @@ def test_a_still_is_proven_with_its_music_but_never_alone(tmp_path: Path) -> Non
     still = [next(pan("coffee", 1))] * 40
     silent = write(tmp_path / "silent.mp4", still, 20), write(tmp_path / "silent copy.mp4", still, 30)
     proof = prove(*silent, [segment(4.0)], threads=1)
-    assert "without motion or sound, it may be another recording" in says(proof.findings)
+    assert "without motion or sound, it may be another recording" in summarize(proof.findings)
     for name, rate in (("kept", 96_000), ("same", 48_000)):
         write_sounds(files[name], [0 * sounds[name]], pictures="coffee", is_still=True, bit_rate=rate)
     proof = prove(files["kept"], files["same"], [segment(6.0)], threads=1)
-    assert "without motion or sound" in says(proof.findings)
+    assert "without motion or sound" in summarize(proof.findings)
 
 
-# Files that cannot be read
+# Unreadable files
 
 
-def test_a_damaged_kept_file_proves_nothing(source: Path, copy: Path, tmp_path: Path) -> None:
+def test_damaged_kept_file_proves_nothing(source: Path, copy: Path, tmp_path: Path) -> None:
     content = bytearray(source.read_bytes())
     for position in range(len(content) // 3, len(content) // 2):
         content[position] = 0
@@ -121,13 +123,13 @@ def test_a_damaged_kept_file_proves_nothing(source: Path, copy: Path, tmp_path: 
     assert not prove(damaged, copy, WHOLE, threads=1).holds
 
 
-def test_a_truncated_kept_file_lacks_the_end(source: Path, copy: Path, tmp_path: Path) -> None:
+def test_truncated_kept_file_lacks_the_end(source: Path, copy: Path, tmp_path: Path) -> None:
     proof = prove(broken_off(source, tmp_path / "broken.mp4"), copy, WHOLE, threads=1)
     assert {finding.kind for finding in proof.findings} & {"ends", "picture", "unreadable"}
 
 
 @pytest.mark.parametrize("which", ["missing", "empty", "text", "sound"])
-def test_a_file_that_is_not_a_video_is_a_finding(source: Path, tmp_path: Path, which: str) -> None:
+def test_file_that_is_not_a_video_is_a_finding(source: Path, tmp_path: Path, which: str) -> None:
     path = tmp_path / "odd.mp4"
     if which == "empty":
         path.touch()
@@ -141,7 +143,7 @@ def test_a_file_that_is_not_a_video_is_a_finding(source: Path, tmp_path: Path, w
         assert str(path) in proof.findings[0].text
 
 
-def test_a_file_that_changes_during_the_proof_is_a_finding(source: Path, copy: Path, tmp_path: Path) -> None:
+def test_file_that_changes_during_the_proof_is_a_finding(source: Path, copy: Path, tmp_path: Path) -> None:
     removed = Path(shutil.copy(copy, tmp_path / "changing.mp4"))
 
     def change(share: float) -> None:
@@ -149,21 +151,21 @@ def test_a_file_that_changes_during_the_proof_is_a_finding(source: Path, copy: P
             removed.write_bytes(copy.read_bytes() + bytes(100))
 
     proof = prove(source, removed, WHOLE, threads=1, on_progress=change)
-    assert f"unreadable: {removed} changed while it was being read" in says(proof.findings)
+    assert f"unreadable: {removed} changed while it was being read" in summarize(proof.findings)
 
 
-# More than one pair
+# Several pairs
 
 
-def test_a_prover_decodes_each_file_once(source: Path, copy: Path, tmp_path: Path) -> None:
+def test_prover_decodes_each_file_once(source: Path, copy: Path, tmp_path: Path) -> None:
     other = write(tmp_path / "other.mp4", FILM, 30)
     prover = Prover(threads=1)
     first = prover.prove(source, copy, WHOLE)
     assert first.holds
     reached: list[float] = []
     assert prover.prove(source, other, WHOLE, on_progress=reached.append).holds
-    assert min(reached) >= 0.3  # the kept file's share of the decoding is skipped
-    assert prover.prove(copy, source, WHOLE).findings  # the source has more data
+    assert min(reached) >= 0.3  # progress of the cached kept file is skipped
+    assert prover.prove(copy, source, WHOLE).findings  # the source has a higher quality
     prover.close()
     assert prover.prove(source, copy, WHOLE) == first
     prover.close()
@@ -176,5 +178,5 @@ def test_one_replaced_second_is_found_in_a_long_film(tmp_path: Path) -> None:
     kept = write(tmp_path / "kept.mp4", frames)
     removed = write(tmp_path / "removed.mp4", frames[:300] + own + frames[310:])
     proof = prove(kept, removed, [segment(60.0, 0.5)], threads=1)
-    assert "0:30.0-0:31.0 shows something else" in says(proof.findings)
+    assert "0:30.0-0:31.0 shows something else" in summarize(proof.findings)
     assert np.isclose(sum(one.removed_end - one.removed_start for one in proof.stretches), 60.0, atol=0.2)

@@ -1,4 +1,4 @@
-"""Sound of a removed file is proven to be in the kept file, or reported as missing."""
+"""The sound of a removed file is proven to be in the kept file, or reported as missing."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def write(path: Path, *tracks: Samples, codec: str = "aac", bit_rate: int = 64_0
     return write_sounds(path, tracks, pictures="coffee", is_still=True, codec=codec, bit_rate=bit_rate, **more)  # type: ignore[arg-type]
 
 
-def replaced(samples: Samples, start: float, end: float, other: Samples | float) -> Samples:
-    """Copy samples with other sound between two times."""
+def replace_samples(samples: Samples, start: float, end: float, other: Samples | float) -> Samples:
+    """Replace the samples between two times with other sound."""
     changed = samples.copy()
     part = slice(round(start * RATE), round(end * RATE))
     changed[part] = other[part] if isinstance(other, np.ndarray) else other
@@ -75,7 +75,7 @@ def test_reencoded_sound_is_proven_in_both_directions(
     assert prove_sound(original, copy, WHOLE) == prove_sound(copy, original, WHOLE) == ()
 
 
-def test_changes_of_volume_delay_and_drift_are_not_a_loss(tmp_path: Path, original: Path) -> None:
+def test_changes_in_volume_delay_and_drift_are_not_a_loss(tmp_path: Path, original: Path) -> None:
     drifting = np.interp(np.arange(0, len(MUSIC), 1.0002), np.arange(len(MUSIC)), MUSIC).astype(np.float32)
     copies = [
         write(tmp_path / "quiet.mkv", 0.3 * MUSIC),
@@ -85,7 +85,7 @@ def test_changes_of_volume_delay_and_drift_are_not_a_loss(tmp_path: Path, origin
     assert [prove_sound(copy, original, WHOLE) for copy in copies] == [(), (), ()]
 
 
-def test_a_visible_delay_is_a_loss(tmp_path: Path, original: Path) -> None:
+def test_noticeable_delay_is_a_loss(tmp_path: Path, original: Path) -> None:
     late = write(tmp_path / "late.mkv", np.concatenate([np.zeros(RATE, np.float32), MUSIC]))
     assert texts(prove_sound(late, original, WHOLE)) == ["its sound is not in the kept file"]
     assert prove_sound(late, original, [TimeStretch(0.0, SECONDS, 1.0)]) == ()
@@ -94,7 +94,7 @@ def test_a_visible_delay_is_a_loss(tmp_path: Path, original: Path) -> None:
 @pytest.mark.parametrize("length", [0.5, 1.0, 2.0, 5.0])
 @pytest.mark.parametrize("start", [0.0, 4.3])
 def test_replaced_sound_is_found(tmp_path: Path, original: Path, length: float, start: float) -> None:
-    kept = write(tmp_path / "kept.mkv", replaced(MUSIC, start, start + length, tune(SECONDS, seed=2)))
+    kept = write(tmp_path / "kept.mkv", replace_samples(MUSIC, start, start + length, tune(SECONDS, seed=2)))
     (finding,) = prove_sound(kept, original, WHOLE)
     assert "its sound is different" in finding.text
     assert finding.start == pytest.approx(start, abs=0.3)
@@ -102,18 +102,18 @@ def test_replaced_sound_is_found(tmp_path: Path, original: Path, length: float, 
 
 
 @pytest.mark.parametrize("length", [0.5, 2.0])
-def test_a_muted_stretch_is_found(tmp_path: Path, original: Path, length: float) -> None:
-    kept = write(tmp_path / "kept.mkv", replaced(MUSIC, 5.1, 5.1 + length, 0.0))
+def test_muted_segment_is_found(tmp_path: Path, original: Path, length: float) -> None:
+    kept = write(tmp_path / "kept.mkv", replace_samples(MUSIC, 5.1, 5.1 + length, 0.0))
     (finding,) = prove_sound(kept, original, WHOLE)
     assert "is silent in the kept file" in finding.text
     assert finding.start == pytest.approx(5.1, abs=0.3)
 
 
-def test_a_voice_over_the_music_is_found(tmp_path: Path, original: Path) -> None:
-    spoken = MUSIC + replaced(np.zeros_like(MUSIC), 3.0, 5.0, voice(SECONDS, seed=1))
+def test_voice_over_music_is_found(tmp_path: Path, original: Path) -> None:
+    spoken = MUSIC + replace_samples(np.zeros_like(MUSIC), 3.0, 5.0, voice(SECONDS, seed=1))
     kept = write(tmp_path / "kept.mkv", spoken)
     (finding,) = prove_sound(kept, original, WHOLE)
-    # The voice pauses.
+    # The voice pauses here.
     assert finding.start == pytest.approx(3.0, abs=0.6)
     assert finding.end == pytest.approx(5.0, abs=0.6)
 
@@ -124,7 +124,7 @@ def test_another_language_over_the_same_music_is_found(tmp_path: Path) -> None:
     assert prove_sound(kept, removed, WHOLE)
 
 
-def test_sound_that_goes_on_longer_is_found(tmp_path: Path, original: Path) -> None:
+def test_sound_that_continues_longer_is_found(tmp_path: Path, original: Path) -> None:
     kept = write(tmp_path / "kept.mkv", MUSIC[: round(7.8 * RATE)])
     (finding,) = prove_sound(kept, original, WHOLE)
     assert finding.text in ("its sound is 4.2 s longer", "its sound is 4.3 s longer")
@@ -132,7 +132,7 @@ def test_sound_that_goes_on_longer_is_found(tmp_path: Path, original: Path) -> N
     assert prove_sound(original, kept, WHOLE) == ()
 
 
-def test_a_missing_track_is_named_by_its_language(tmp_path: Path) -> None:
+def test_missing_track_is_reported_by_language(tmp_path: Path) -> None:
     one, other = voice(SECONDS, seed=1), voice(SECONDS, seed=2)
     removed = write(tmp_path / "removed.mkv", one, other, languages=["eng", "ger"])
     single = write(tmp_path / "single.mkv", one, languages=["eng"])
@@ -150,7 +150,7 @@ def test_a_missing_track_is_named_by_its_language(tmp_path: Path) -> None:
     assert prove_sound(write(tmp_path / "bare.mkv", one), single, WHOLE) == ()
 
 
-def test_sound_is_missing_from_a_silent_film_unless_it_is_silent_itself(tmp_path: Path, original: Path) -> None:
+def test_silent_film_lacks_any_sound_that_is_not_silence(tmp_path: Path, original: Path) -> None:
     mute = write(tmp_path / "mute.mkv")
     silent = write(tmp_path / "silent.mkv", noise(SECONDS, seed=1, level=1e-4))
     assert texts(prove_sound(mute, original, WHOLE)) == ["its sound, the kept file has no sound"]
@@ -159,7 +159,7 @@ def test_sound_is_missing_from_a_silent_film_unless_it_is_silent_itself(tmp_path
     assert prove_sound(original, silent, WHOLE) == ()
 
 
-def test_stereo_is_not_in_its_mono_mix(tmp_path: Path) -> None:
+def test_mono_mix_does_not_contain_stereo(tmp_path: Path) -> None:
     one, other = voice(SECONDS, seed=1), voice(SECONDS, seed=2)
     both = np.stack([one, other], axis=1)
     mono = write(tmp_path / "mono.mkv", (one + other) / 2)
@@ -172,7 +172,7 @@ def test_stereo_is_not_in_its_mono_mix(tmp_path: Path) -> None:
     assert prove_sound(write(tmp_path / "one.mkv", one), double, WHOLE) == ()
 
 
-def test_stretches_in_another_order_are_followed(tmp_path: Path, original: Path) -> None:
+def test_reordered_segments_are_followed(tmp_path: Path, original: Path) -> None:
     half = round(6 * RATE)
     removed = write(tmp_path / "removed.mkv", np.concatenate([MUSIC[half:], MUSIC[:half]]))
     turned = [TimeStretch(0.0, 6.0, 6.0), TimeStretch(6.0, 12.0, 0.0)]
@@ -181,25 +181,26 @@ def test_stretches_in_another_order_are_followed(tmp_path: Path, original: Path)
 
 
 @pytest.mark.parametrize("suffix", [".mkv", ".mp4", ".ts"])
-def test_reading_can_go_back_in_any_container(tmp_path: Path, original: Path, suffix: str) -> None:
-    """Read the end, then the start, which the reader no longer has in memory."""
+def test_seeking_backward_works_in_any_container(tmp_path: Path, original: Path, suffix: str) -> None:
+    """Read the end, then the start, which is no longer buffered."""
     long = tune(50, seed=3)
-    kept = write(tmp_path / f"kept{suffix}", long, delay=0.1)  # times in .ts cannot be negative
+    kept = write(tmp_path / f"kept{suffix}", long, delay=0.1)  # .ts does not allow negative times
     removed = write(tmp_path / "removed.mkv", np.concatenate([long[45 * RATE :], long[: 5 * RATE]]))
     assert prove_sound(kept, removed, [TimeStretch(0.0, 5.0, 45.0), TimeStretch(5.0, 10.0, 0.0)]) == ()
 
 
 @pytest.mark.parametrize("speed", [25 / 23.976, 0.5])
-def test_sound_played_faster_with_its_pitch_is_proven(tmp_path: Path, original: Path, speed: float) -> None:
+def test_sound_sped_up_together_with_its_pitch_is_proven(tmp_path: Path, original: Path, speed: float) -> None:
     faster = np.interp(np.arange(0, len(MUSIC), speed), np.arange(len(MUSIC)), MUSIC).astype(np.float32)
     removed = write(tmp_path / "removed.mkv", faster)
     assert prove_sound(original, removed, [TimeStretch(0.0, SECONDS / speed, 0.0, speed)]) == ()
 
 
-def test_sound_that_begins_before_the_frames_counts(tmp_path: Path) -> None:
-    """If the frames begin 2 s late in both files, the sound before them is compared as well."""
+def test_sound_before_the_first_frame_is_compared(tmp_path: Path) -> None:
+    """In both files, the frames begin 2 s after the sound."""
     early = [
-        late_frames(tmp_path / f"{n}.mkv", samples) for n, samples in enumerate((MUSIC, replaced(MUSIC, 0, 1.5, 0.0)))
+        late_frames(tmp_path / f"{n}.mkv", samples)
+        for n, samples in enumerate((MUSIC, replace_samples(MUSIC, 0, 1.5, 0.0)))
     ]
     time_map = [TimeStretch(0.0, SECONDS - 2, 0.0)]
     assert prove_sound(early[0], early[1], time_map) == ()
@@ -207,7 +208,7 @@ def test_sound_that_begins_before_the_frames_counts(tmp_path: Path) -> None:
 
 
 def late_frames(path: Path, samples: Samples) -> Path:
-    """Write sound whose frames begin 2 s later."""
+    """Write sound, and frames that begin 2 s later."""
     source = write(path.with_suffix(".source.mkv"), samples)
     with av.open(str(source)) as given, av.open(str(path), "w") as container:
         streams = {stream.index: container.add_stream_from_template(stream) for stream in given.streams}
@@ -222,7 +223,7 @@ def late_frames(path: Path, samples: Samples) -> Path:
     return path
 
 
-def test_the_same_packets_are_proven_without_decoding(tmp_path: Path) -> None:
+def test_identical_packets_are_proven_without_decoding(tmp_path: Path) -> None:
     source = write(tmp_path / "source.mp4", MUSIC, voice(SECONDS, seed=1))
     copy = tmp_path / "copy.mkv"
     with av.open(str(source)) as given, av.open(str(copy), "w") as container:
@@ -239,7 +240,7 @@ def test_the_same_packets_are_proven_without_decoding(tmp_path: Path) -> None:
     assert find_same_packets(source, other, whole) == {}
 
 
-def test_progress_grows_to_the_whole(tmp_path: Path, original: Path) -> None:
+def test_progress_reaches_the_total(tmp_path: Path, original: Path) -> None:
     shares: list[float] = []
     copy = write(tmp_path / "copy.mkv", MUSIC)
     prove_sound(original, copy, WHOLE, on_progress=shares.append)
@@ -247,7 +248,7 @@ def test_progress_grows_to_the_whole(tmp_path: Path, original: Path) -> None:
     assert shares[-1] == 1.0
 
 
-def test_a_time_map_needs_a_stretch(original: Path) -> None:
+def test_time_map_must_not_be_empty(original: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="time_map must have at least one stretch, got none"):
         prove_sound(original, original, [])
 
@@ -259,11 +260,11 @@ def test_a_time_map_needs_a_stretch(original: Path) -> None:
         ((0.0, 2.0, 0.0, 0.0), "speed must be above 0, got 0.0"),
     ],
 )
-def test_stretches_are_checked(values: tuple[float, ...], message: str) -> None:
+def test_segments_are_checked(values: tuple[float, ...], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         TimeStretch(*values)
 
 
-def test_time_ranges_are_formatted_for_reading() -> None:
+def test_time_ranges_are_formatted_for_display() -> None:
     assert describe_range(9, 14.04) == "0:09.0-0:14.0"
     assert describe_range(59.96, 3725) == "1:00.0-1:02:05.0"

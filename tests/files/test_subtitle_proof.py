@@ -1,4 +1,4 @@
-"""Subtitle lines of a removed file are proven to be in the kept file, or reported as missing."""
+"""The subtitle lines of a removed file are proven to be in the kept file, or reported as missing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def write(path: Path, *tracks: tuple[str, list[tuple[float, float, str]]], codec
     return write_streams(path, subtitles=tracks, subtitle_codec=codec)
 
 
-def test_the_same_lines_are_proven_in_any_format(tmp_path: Path) -> None:
+def test_same_lines_are_proven_in_any_format(tmp_path: Path) -> None:
     matroska = write(tmp_path / "a.mkv", ("ger", LINES))
     mp4 = write(tmp_path / "b.mp4", ("deu", LINES), codec="mov_text")
     italic = write(tmp_path / "c.mkv", ("", [(start, end, f"<i>{text}</i>") for start, end, text in LINES]))
@@ -50,7 +50,7 @@ def test_missing_subtitle_languages_are_left_to_the_facts(tmp_path: Path) -> Non
     assert prove_subtitles(removed, bare, WHOLE) == ()
 
 
-def test_a_time_map_needs_a_stretch(tmp_path: Path) -> None:
+def test_time_map_must_not_be_empty(tmp_path: Path) -> None:
     removed = write(tmp_path / "a.mkv", ("ger", LINES))
     with pytest.raises(InvalidArgumentError, match="time_map must have at least one stretch, got none"):
         prove_subtitles(removed, removed, [])

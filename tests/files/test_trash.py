@@ -1,4 +1,4 @@
-"""Files in the trash of freedesktop.org systems: names reserved first, notes, other disks, and the way back."""
+"""The freedesktop.org trash: reserved names, info files, other disks, and restoring."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPARE = b"a copy" * 7
 
 
 def plan_of(folder: Path, name: str = "00000.mp4", content: bytes = SPARE) -> DuplicatePlan:
-    """A folder with a film and a copy of it, and the plan to remove the copy."""
+    """Create a folder with a film and a copy, and a plan that removes the copy."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "best.mp4").write_bytes(b"the best" * 9)
     (folder / name).write_bytes(content)
@@ -40,13 +40,13 @@ def plan_of(folder: Path, name: str = "00000.mp4", content: bytes = SPARE) -> Du
 
 @pytest.fixture
 def trash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The trash of this test alone."""
+    """A trash folder used only by this test."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     return tmp_path / "data" / "Trash"
 
 
 def contents(trash: Path) -> dict[str, bytes]:
-    """Files in a trash, by the paths in their notes; checks that each file has one note, and each note one file."""
+    """Files in the trash by their original paths; checks that files and info files match one to one."""
     found = {}
     names = {path.name for path in (trash / "files").iterdir()}
     assert {path.name.removesuffix(".trashinfo") for path in (trash / "info").iterdir()} == names
@@ -66,7 +66,7 @@ def delete_by_another_program(trash: Path, path: Path, name: str, date: str) -> 
 
 
 @pytest.mark.parametrize("name", ["00000.mp4", os.fsdecode(b"caf\xe9 50%\n.mp4"), "ä" * 125 + ".mp4"])
-def test_a_file_in_the_trash_has_a_note_and_comes_back(trash: Path, tmp_path: Path, name: str) -> None:
+def test_file_in_the_trash_has_an_info_file_and_is_restored(trash: Path, tmp_path: Path, name: str) -> None:
     (tmp_path / "link").symlink_to("films")
     (tmp_path / "films").mkdir()
     journal = Journal(tmp_path / "log")
@@ -82,7 +82,7 @@ def test_a_file_in_the_trash_has_a_note_and_comes_back(trash: Path, tmp_path: Pa
     assert contents(trash) == {}
 
 
-def test_a_later_deletion_of_the_same_path_does_not_mislead_undo(trash: Path, tmp_path: Path) -> None:
+def test_later_deletion_of_the_same_path_does_not_mislead_undo(trash: Path, tmp_path: Path) -> None:
     source, journal = tmp_path / "films" / "00000.mp4", Journal(tmp_path / "log")
     carry_out(plan_of(tmp_path / "films"), journal)
     source.write_bytes(b"another film")
@@ -92,8 +92,8 @@ def test_a_later_deletion_of_the_same_path_does_not_mislead_undo(trash: Path, tm
     assert contents(trash) == {str(source): b"another film"}
 
 
-def test_a_file_that_has_another_name_in_the_trash_by_now_is_found(trash: Path, tmp_path: Path) -> None:
-    """Restored and deleted again by hand, on the same disk; and from a backup of the trash, where numbers differ."""
+def test_file_that_was_renamed_in_the_trash_is_found(trash: Path, tmp_path: Path) -> None:
+    """It was restored and deleted again by hand, or it comes from a backup of the trash, where inode numbers differ."""
     source, journal = tmp_path / "films" / "00000.mp4", Journal(tmp_path / "log")
     plan = plan_of(tmp_path / "films")
     for is_copied in (False, True):
@@ -107,7 +107,7 @@ def test_a_file_that_has_another_name_in_the_trash_by_now_is_found(trash: Path, 
             os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
         delete_by_another_program(trash, source, "00000.2.mp4", "2020-01-01T00:00:00")
         (trash / "files" / "00000.mp4").write_bytes(b"somebody else's" * 3)
-        (trash / "files" / "alike").write_bytes(SPARE)  # not of this path
+        (trash / "files" / "alike").write_bytes(SPARE)  # same content, but from another path
         assert [back.outcome for back in undo_plan(journal)] == ["restored"]
         assert source.read_bytes() == SPARE
         assert {path.name for path in (trash / "files").iterdir()} == {"00000.mp4", "alike"}
@@ -116,7 +116,7 @@ def test_a_file_that_has_another_name_in_the_trash_by_now_is_found(trash: Path, 
             (trash / "files" / left).unlink()
 
 
-def test_a_file_that_was_deleted_for_good_is_reported(trash: Path, tmp_path: Path) -> None:
+def test_permanently_deleted_file_is_reported(trash: Path, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "log")
     (action,) = carry_out(plan_of(tmp_path / "films"), journal)
     Path(action.place).unlink()
@@ -125,8 +125,8 @@ def test_a_file_that_was_deleted_for_good_is_reported(trash: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize("taken", ["files", "info"])
-def test_a_name_that_is_taken_in_the_trash_is_not_used(trash: Path, tmp_path: Path, taken: str) -> None:
-    """By a file without a note, or by a note without a file, which other programs leave behind."""
+def test_names_taken_in_the_trash_are_not_used(trash: Path, tmp_path: Path, taken: str) -> None:
+    """Other programs may leave a file without an info file behind, or an info file without a file."""
     plan = plan_of(tmp_path / "films")
     there = trash / taken / ("00000.mp4" if taken == "files" else "00000.mp4.trashinfo")
     there.parent.mkdir(parents=True)
@@ -139,10 +139,10 @@ def test_a_name_that_is_taken_in_the_trash_is_not_used(trash: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("operation", ["create", "rename"])
-def test_a_name_that_another_program_takes_at_the_last_moment_is_not_used(
+def test_name_taken_by_another_program_at_the_last_moment_is_not_used(
     trash: Path, tmp_path: Path, operation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the note is made, or after it by a program that makes none before it moves a file."""
+    """The other program takes it before the info file is written, or later without writing one first."""
     plan = plan_of(tmp_path / "films")
     other, names = tmp_path / "other.mp4", list[str]()
     other.write_bytes(b"another film")
@@ -161,10 +161,10 @@ def test_a_name_that_another_program_takes_at_the_last_moment_is_not_used(
     assert contents(trash) == {str(other): b"another film"}
 
 
-def test_nothing_in_the_trash_is_listed_for_a_file_that_is_where_the_log_says(
+def test_trash_is_not_listed_if_the_file_is_where_the_log_says(
     trash: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A full trash costs nothing."""
+    """Otherwise a large trash would slow down undo."""
 
     def list_nothing(*_: object) -> None:
         raise AssertionError("the trash was listed")
@@ -178,7 +178,7 @@ def test_nothing_in_the_trash_is_listed_for_a_file_that_is_where_the_log_says(
 
 @pytest.fixture
 def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A disk other than the one of the home trash."""
+    """A disk other than that of the home trash."""
     memory = Path("/dev/shm")
     if not os.access(memory, os.W_OK) or memory.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("this machine has no second disk to write to")
@@ -188,7 +188,9 @@ def volume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("shared", ["none", "sticky", "not sticky", "a link"])
-def test_a_file_of_another_disk_goes_to_the_trash_there(trash: Path, tmp_path: Path, volume: Path, shared: str) -> None:
+def test_file_on_another_disk_goes_to_the_trash_of_that_disk(
+    trash: Path, tmp_path: Path, volume: Path, shared: str
+) -> None:
     if shared == "a link":
         (tmp_path / "elsewhere").mkdir()
         (tmp_path / "elsewhere").chmod(0o1777)
@@ -210,7 +212,7 @@ def test_a_file_of_another_disk_goes_to_the_trash_there(trash: Path, tmp_path: P
 
 
 @pytest.mark.parametrize("way", ["a file", "a link"])
-def test_a_disk_without_a_trash_keeps_the_file(trash: Path, tmp_path: Path, volume: Path, way: str) -> None:
+def test_file_on_a_disk_without_a_trash_stays(trash: Path, tmp_path: Path, volume: Path, way: str) -> None:
     own = volume / f".Trash-{os.getuid()}"
     if way == "a file":
         own.write_bytes(b"")
@@ -228,7 +230,7 @@ def test_a_disk_without_a_trash_keeps_the_file(trash: Path, tmp_path: Path, volu
     assert not [*tmp_path.glob("elsewhere/*")]
 
 
-def test_a_disk_with_the_number_of_the_home_trash_that_refuses_renaming_takes_a_copy(
+def test_file_is_copied_if_it_seems_to_be_on_the_disk_of_the_home_trash_but_renaming_fails(
     trash: Path, tmp_path: Path, volume: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Simulates a folder that is mounted twice."""
@@ -240,8 +242,8 @@ def test_a_disk_with_the_number_of_the_home_trash_that_refuses_renaming_takes_a_
     assert contents(trash) == {}
 
 
-def test_a_note_that_another_program_made_first_keeps_its_file_after_a_crash(trash: Path, tmp_path: Path) -> None:
-    """The log names a name in the trash that another program was faster to take, for a file that is alike."""
+def test_file_of_another_program_stays_in_the_trash_after_a_crash(trash: Path, tmp_path: Path) -> None:
+    """The log has a name in the trash that another program took first, for an identical file."""
     plan, journal = plan_of(tmp_path / "films"), Journal(tmp_path / "log")
     (action,) = carry_out(plan, journal)
     undo_plan(journal)
@@ -282,10 +284,10 @@ for folder in folders:
 
 @pytest.mark.process
 @pytest.mark.parametrize("way", ["signal", "free"])
-def test_two_plans_at_once_lose_nothing_in_the_trash(trash: Path, tmp_path: Path, way: str) -> None:
-    """Camera names, in independent processes, as on two machines with one home folder.
+def test_concurrent_plans_lose_nothing_in_the_trash(trash: Path, tmp_path: Path, way: str) -> None:
+    """Independent processes remove files with equal camera names, as on two machines that share a home folder.
 
-    With signals both have seen that the name is free before either reserves it, in every round.
+    With signals, both processes see in every round that the name is free before either reserves it.
     """
     from vidkin.files import read_plan, write_plan
 

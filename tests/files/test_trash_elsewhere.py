@@ -1,4 +1,4 @@
-"""The trashes of Windows and macOS, kept in a folder of the test as those systems keep theirs."""
+"""The trash of Windows and macOS, simulated in a folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vidkin.files import DuplicatePlan, FileState, Journal, PlannedGroup, trash,
 
 
 class OtherTrash:
-    """A trash of Windows or macOS, filled as the system fills it."""
+    """A trash folder with the layout of Windows or macOS."""
 
     def __init__(self, system: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.system, self.number = system, 0
@@ -22,12 +22,12 @@ class OtherTrash:
         monkeypatch.setattr("send2trash.send2trash", self.send)
         self.files = root / "home" / ".Trash" if system == "darwin" else root / "$Recycle.Bin" / "S-1-5-21-1001"
         self.files.mkdir(parents=True)
-        # The trash of another user, which cannot be listed.
+        # The trash of another user cannot be listed.
         (root / "$Recycle.Bin").mkdir(exist_ok=True)
         (root / "$Recycle.Bin" / "S-1-5-18").write_bytes(b"")
 
     def send(self, path: str) -> None:
-        """Simulates how the system moves a file to the trash."""
+        """Move a file to the trash as the system does."""
         self.number += 1
         source = Path(path)
         if self.system == "darwin":
@@ -65,8 +65,8 @@ def plan_of(folder: Path) -> DuplicatePlan:
     return DuplicatePlan((PlannedGroup(keep, "larger", (spare,)),))
 
 
-def test_the_trash_of_other_systems_gives_back_what_it_holds(other: OtherTrash, films: Path, tmp_path: Path) -> None:
-    # A file of the same name was deleted before, and one that is alike after it.
+def test_file_is_restored_from_the_trash_of_other_systems(other: OtherTrash, films: Path, tmp_path: Path) -> None:
+    # An older file with the same name is already in the trash.
     (films / "spare.mp4").write_bytes(b"older")
     other.send(str(films / "spare.mp4"))
     (films / "spare.mp4").write_bytes(b"spare")
@@ -77,14 +77,12 @@ def test_the_trash_of_other_systems_gives_back_what_it_holds(other: OtherTrash, 
     held = len(list(other.files.iterdir()))
     assert [back.outcome for back in undo_plan(journal)] == ["restored"]
     assert (films / "spare.mp4").read_bytes() == b"spare"
-    # Nothing of it is left, and the older file is.
+    # The restored file leaves nothing behind, and the older file is still there.
     assert held - len(list(other.files.iterdir())) == (2 if other.system == "win32" else 1)
     assert b"older" in [path.read_bytes() for path in other.files.iterdir()]
 
 
-def test_a_later_deletion_of_the_same_path_does_not_mislead_undo(
-    other: OtherTrash, films: Path, tmp_path: Path
-) -> None:
+def test_later_deletion_of_the_same_path_does_not_mislead_undo(other: OtherTrash, films: Path, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "log")
     carry_out(plan_of(films), journal)
     (films / "spare.mp4").write_bytes(b"later")
@@ -94,7 +92,7 @@ def test_a_later_deletion_of_the_same_path_does_not_mislead_undo(
     assert b"later" in [path.read_bytes() for path in other.files.iterdir()]
 
 
-def test_a_power_cut_before_the_log_knew_the_place_loses_nothing(
+def test_power_failure_before_the_trash_path_was_logged_loses_nothing(
     other: OtherTrash, films: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "log"
@@ -104,7 +102,7 @@ def test_a_power_cut_before_the_log_knew_the_place_loses_nothing(
     assert (films / "spare.mp4").read_bytes() == b"spare"
 
 
-def test_a_trash_that_cannot_be_listed_leaves_the_file_to_the_person(
+def test_user_must_restore_files_from_a_trash_that_cannot_be_listed(
     other: OtherTrash, films: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = Journal(tmp_path / "log")
@@ -117,7 +115,9 @@ def test_a_trash_that_cannot_be_listed_leaves_the_file_to_the_person(
     assert [back.outcome for back in undo_plan(journal)] == ["restored"]
 
 
-def test_windows_deletes_nothing_of_another_machine_for_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_on_network_drives_are_not_deleted_permanently_on_windows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sent: list[str] = []
     bin_ = OtherTrash("win32", tmp_path, monkeypatch)
     monkeypatch.setattr("send2trash.send2trash", sent.append)

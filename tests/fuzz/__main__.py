@@ -1,10 +1,11 @@
-"""Look for inputs that break a target, guided by the lines they reach.
+"""Coverage-guided fuzzing of a target.
 
     python -m tests.fuzz plan --seconds 60 --found /tmp/found
 
-Atheris (libFuzzer) mutates the kept corpus. What reaches new lines is written to ``--found``; an input that breaks the
-target is written there as ``crash-...``, ``timeout-...`` or ``oom-...``, and the exit status is not 0. Keep what is
-small and new in ``tests/fuzz/corpus/<target>``: :mod:`tests.fuzz.test_corpus` gives it to the target in every run.
+Atheris (libFuzzer) mutates the stored corpus. Inputs that reach new lines are written to ``--found``; an input that
+breaks the target is written there as ``crash-...``, ``timeout-...`` or ``oom-...``, and the exit status is not 0. Keep
+small new inputs in ``tests/fuzz/corpus/<target>``: :mod:`tests.fuzz.test_corpus` runs the target on them in every test
+run.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 from pathlib import Path
 
 CORPUS = Path(__file__).with_name("corpus")
-# What is guided by: instrumenting all that is imported would take minutes.
+# Only these modules are instrumented; instrumenting everything would take minutes.
 _WATCHED = (
     "json.decoder", "json.scanner", "tomllib", "vidkin._base.values", "vidkin._base.registry", "vidkin._base.toml",
     "vidkin._base.values", "vidkin.datasets.listing", "vidkin.files.plan",

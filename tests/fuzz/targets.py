@@ -1,7 +1,7 @@
-"""What is fuzzed: readers of files and texts of strangers, each as a function from bytes to nothing.
+"""Fuzz targets: readers of untrusted files and strings, each as a function of bytes.
 
-A target returns, or raises one of the errors that its reader documents; anything else, and anything that takes longer
-or more memory than the runner allows, is a defect.
+A target returns, or raises one of the errors that its reader documents. Any other exception, and exceeding the time or
+memory limit of the runner, is a bug.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ def _file(content: bytes, name: str) -> Path:
 
 
 def read_a_plan(content: bytes) -> None:
-    """A plan of `duplicates`: what is in it names files that the user has."""
+    """Read a plan of `duplicates`, which names files of the user."""
     plan = read_plan(_file(content, "plan.json"))
     for group in plan.groups:
         assert "\0" not in group.keep.path
 
 
 def read_a_log(content: bytes) -> None:
-    """The log of `apply`."""
+    """Read a log of `apply`."""
     Journal(_file(content, "plan.json.log")).steps()
 
 
 def read_decisions(content: bytes) -> None:
-    """Cuts that somebody corrected, in the folder of an index."""
+    """Read corrected cuts from an index folder."""
     _file(content, f"{REVIEW_FOLDER}/shots-0.json")
     read_corrected(_folder(), "0")
 
 
 def read_toml_table(content: bytes) -> None:
-    """Configuration, recipes and models."""
+    """Parse TOML, the format of configuration, recipes and models."""
     try:
         parse_toml(content.decode("utf-8", "surrogateescape"))
     except tomllib.TOMLDecodeError:
@@ -68,7 +68,7 @@ def read_toml_table(content: bytes) -> None:
 
 
 def read_json_document(content: bytes) -> None:
-    """Everything else that is stored as text."""
+    """Parse JSON, the format of all other text files."""
     try:
         parse_json(content)
     except ValueError:
@@ -76,12 +76,12 @@ def read_json_document(content: bytes) -> None:
 
 
 def read_a_list(content: bytes) -> None:
-    """A CSV of labels."""
+    """Read a CSV file of labels."""
     read_manifest(_file(content, "list.csv"))
 
 
 def read_lists(content: bytes) -> None:
-    """Lists of videos in the folder of an index, which are shown and written again."""
+    """Read saved lists of videos from an index folder, which are displayed and written back."""
     place = open_place(_folder())
     place.write(SavedLists.FILE, content)
     lists = SavedLists.open(place)
@@ -92,24 +92,24 @@ def read_lists(content: bytes) -> None:
 
 
 def read_properties(content: bytes) -> None:
-    """The properties of a media file."""
+    """Read the properties of a media file."""
     probe(_file(content, "video.bin"))
 
 
 def read_a_range(content: bytes) -> None:
-    """The header by which players ask for a part of a file."""
+    """Parse the Range header of a player."""
     asked = requested_range(content.decode("latin-1"), 1000)
     assert asked is None or 0 <= asked[0] <= asked[1] <= 1000
 
 
 def read_a_name(content: bytes) -> None:
-    """The name of an extractor, with its settings."""
+    """Parse an extractor name with settings."""
     name = parse_name(content.decode("utf-8", "surrogateescape"))
     name.typed_settings({"views": str, "size": int, "share": float})
 
 
 def read_a_time(content: bytes) -> None:
-    """A moment that a person wrote."""
+    """Parse a time entered by a user."""
     text = content.decode("utf-8", "surrogateescape")
     assert 0 <= float(Time.parse(text, rate=25)) < math.inf
 
@@ -131,6 +131,6 @@ TARGETS: Mapping[str, Target] = {
 
 
 def run(name: str, content: bytes) -> None:
-    """Give bytes to a target; the errors that strangers' files may cause are not defects."""
+    """Run a target on these bytes; errors documented for untrusted files are not bugs."""
     with suppress(VidkinError):
         TARGETS[name](content)

@@ -1,4 +1,4 @@
-"""The kept inputs: none of them breaks its target."""
+"""The stored corpus breaks no target."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.fuzz.targets import TARGETS, run
 
 
 @pytest.mark.parametrize("name", sorted(TARGETS))
-def test_kept_inputs_are_read_or_refused_with_a_sentence(name: str) -> None:
+def test_corpus_inputs_are_read_or_refused_with_a_documented_error(name: str) -> None:
     kept = sorted((CORPUS / name).iterdir())
     assert len(kept) >= 3
     for path in kept:

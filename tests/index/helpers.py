@@ -1,4 +1,4 @@
-"""Small videos, and an extractor that is fast, deterministic and, for some pictures, fatal."""
+"""Small videos, and an extractor that is fast, deterministic and, for some frames, fatal."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ COLORS = {
 
 
 def units(values: NDArray[Any]) -> NDArray[np.float32]:
-    """Vectors along the last axis at length one; zeros stay zeros."""
+    """Scale vectors along the last axis to unit length; zero vectors stay zero."""
     lengths = np.linalg.norm(values, axis=-1, keepdims=True)
     return (values / np.where(lengths > 0, lengths, 1)).astype(np.float32)
 
 
 def pooled(images: NDArray[np.float32], axis: int) -> NDArray[np.float32]:
-    """Means of eight parts of an axis, whose bounds are rounded outwards."""
+    """Mean-pool an axis into eight parts, with bounds rounded outward."""
     size = images.shape[axis]
     parts = [range(size * part // 8, -(-size * (part + 1) // 8)) for part in range(8)]
     return np.stack([images.take(part, axis).mean(axis) for part in parts], axis)
 
 
 class Plain:
-    """Quadrants of a frame as 16 centered gray values each: [T, 4, 16]."""
+    """Describes each quadrant of a frame by 16 centered gray levels, [T, 4, 16]."""
 
     name = "plain"
     fingerprint = "plain-1"
@@ -65,7 +65,7 @@ class Plain:
 
 
 class Fatal(Plain):
-    """Plain, but frames of certain colors end the process, hang it, or show a bug."""
+    """Like Plain, but frames of certain colors crash the process, hang it, or raise an error."""
 
     def extract(self, frames: Frames, *, boxes: Boxes | None = None) -> FrameFeatures:
         color = frames.images[0].reshape(-1, 3).astype(float).mean(axis=0)
@@ -87,12 +87,12 @@ class Fatal(Plain):
 
 
 def open_plain(name: str, **_: object) -> Plain:
-    """For ``WorkerSpec.open_extractor``."""
+    """Factory for ``WorkerSpec.open_extractor``."""
     return Plain()
 
 
 def open_fatal(name: str, **_: object) -> Fatal:
-    """For ``WorkerSpec.open_extractor``."""
+    """Factory for ``WorkerSpec.open_extractor``."""
     return Fatal()
 
 
@@ -101,31 +101,31 @@ FATAL = WorkerSpec("plain", open_extractor=open_fatal)
 
 
 def video(path: Path, *, seed: int = 0, frames: int = 10, rate: int = 5) -> Path:
-    """A wandering view of a photograph, 2 s by default; different seeds give different videos."""
+    """Write a video of a camera moving over a photograph (2 s by default); each seed gives a different video."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return encode(path, pan(NAMES[seed % len(NAMES)], frames, width=96, height=64, seed=seed), rate=rate)
 
 
 def color_video(path: Path, what: str) -> Path:
-    """A video on which :class:`Fatal` does something."""
+    """Write a video that triggers a failure of :class:`Fatal`."""
     frame = np.full((64, 96, 3), COLORS[what], np.uint8)
     return encode(path, [frame] * 6, rate=3)
 
 
 def write_videos(folder: Path, count: int) -> list[str]:
-    """``count`` different videos of ten frames; their paths."""
+    """Write ``count`` different videos of ten frames and return their paths."""
     return [str(video(folder / f"{seed}.mp4", seed=seed)) for seed in range(count)]
 
 
 def outcomes_of(events: Iterable[Event]) -> dict[str, Described | Unreadable]:
-    """Path -> how it ended; an executor ends every path once."""
+    """Map each path to its outcome; an executor must report exactly one per path."""
     outcomes = [event for event in events if isinstance(event, Described | Unreadable)]
     assert len({event.path for event in outcomes}) == len(outcomes), "a file ended twice"
     return {event.path: event for event in outcomes}
 
 
 class Noted(MapHere):
-    """Runs the tasks of other machines for an index in this process, and records them."""
+    """Runs the tasks of other machines in this process, and records them."""
 
     def __init__(self, index: Index, width: int = 2) -> None:
         super().__init__(index.place, index.store, width)

@@ -1,4 +1,4 @@
-"""Running work can be canceled, reports its progress, and keeps finished parts."""
+"""Running work can be canceled, reports progress, and keeps finished parts."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ def index(clips: list[Path]) -> Iterator[vidkin.Index]:
 
 
 @pytest.mark.parametrize("name", USES)
-def test_work_that_is_not_wanted_ends_and_the_next_call_works(
-    name: str, index: vidkin.Index, clips: list[Path]
-) -> None:
+def test_canceled_work_stops_and_the_next_call_works(name: str, index: vidkin.Index, clips: list[Path]) -> None:
     asked = 0
 
     def is_unwanted() -> bool:
@@ -53,7 +51,7 @@ def test_work_that_is_not_wanted_ends_and_the_next_call_works(
         return asked > 2
 
     def use() -> None:
-        for _ in range(4):  # short work asks only once or twice
+        for _ in range(4):  # short work checks only once or twice
             USES[name](index, clips[0])
 
     with pytest.raises(vidkin.StoppedError), vidkin.stopping_when(is_unwanted):
@@ -61,7 +59,7 @@ def test_work_that_is_not_wanted_ends_and_the_next_call_works(
     USES[name](index, clips[0])
 
 
-def test_an_add_that_is_canceled_keeps_what_was_complete(tmp_path: Path, clips: list[Path]) -> None:
+def test_canceled_add_keeps_complete_videos(tmp_path: Path, clips: list[Path]) -> None:
     stop = threading.Event()
 
     def note(progress: Progress) -> None:
@@ -88,7 +86,7 @@ def test_an_add_that_is_canceled_keeps_what_was_complete(tmp_path: Path, clips: 
         ("coverage", {"path": "rocket"}),
     ],
 )
-def test_progress_rises_to_its_total_and_what_it_raises_ends_the_work(
+def test_progress_reaches_the_total_and_its_exceptions_stop_the_work(
     name: str, options: dict[str, Any], index: vidkin.Index, clips: list[Path]
 ) -> None:
     steps: list[tuple[int, int]] = []
@@ -107,7 +105,7 @@ def test_progress_rises_to_its_total_and_what_it_raises_ends_the_work(
         getattr(index, name)(**options, on_progress=fail)
 
 
-def test_a_search_in_a_thread_of_asyncio_is_canceled(index: vidkin.Index, clips: list[Path]) -> None:
+def test_search_in_an_asyncio_thread_can_be_canceled(index: vidkin.Index, clips: list[Path]) -> None:
     stop = threading.Event()
 
     async def search() -> None:

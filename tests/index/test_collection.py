@@ -1,4 +1,4 @@
-"""The class that most programs use, with the real extractor and real processes."""
+"""The index class that most programs use, with a real extractor and real processes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def originals(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index of nothing, but with its background already described, which takes seconds; to be copied."""
+    """An empty index with a described background, which takes seconds to compute; tests copy it."""
     folder = tmp_path_factory.mktemp("calibrated") / "c.vidkin"
     with Index.open(folder, extractor="classical", create=True) as index:
         assert str(index.add([])) == "0 added, 0 unchanged, 0 moved, 0 broken, 0 removed"
@@ -54,7 +54,7 @@ def empty(calibrated: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def prepared(originals: Path, calibrated: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index of the originals, to be copied."""
+    """An index of the original videos; tests copy it."""
     folder = shutil.copytree(calibrated, tmp_path_factory.mktemp("prepared") / "c.vidkin")
     with Index.open(folder) as index:
         index.add(originals, executor=HERE)
@@ -67,7 +67,7 @@ def folder(prepared: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.usefixtures("worker_processes")
-def test_from_nothing_to_an_index_with_processes(originals: Path, empty: Path) -> None:
+def test_new_index_is_filled_by_worker_processes(originals: Path, empty: Path) -> None:
     seen: list[Progress] = []
     with Index.open(empty, extractor="classical") as index:
         report = index.add([originals], workers=2, on_progress=seen.append)
@@ -88,7 +88,7 @@ def test_from_nothing_to_an_index_with_processes(originals: Path, empty: Path) -
 
 
 @pytest.mark.process
-def test_a_script_without_a_main_guard_works(originals: Path, empty: Path, tmp_path: Path) -> None:
+def test_script_without_a_main_guard_works(originals: Path, empty: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
         "import sys, vidkin.index\n"
@@ -100,7 +100,7 @@ def test_a_script_without_a_main_guard_works(originals: Path, empty: Path, tmp_p
     assert done.stderr == ""
 
 
-def test_an_index_that_is_not_there(tmp_path: Path) -> None:
+def test_opening_a_missing_index_raises_an_error(tmp_path: Path) -> None:
     read_only = {"extractor": "classical", "create": True, "read_only": True}
     for options in ({}, {"extractor": "classical"}, {"whitening": tmp_path / "w.safetensors"}, read_only):
         with pytest.raises(
@@ -122,14 +122,15 @@ def test_another_extractor_is_refused(folder: Path) -> None:
         CollectionMismatchError, match=r"created with extractor classical-0-000000000000, got classical-1"
     ):
         Index.open(folder, extractor="classical")
-    # Without an extractor, lists can be read; operations that need it report the same error.
+    # Without naming an extractor, the list of videos can be read, but operations that need the extractor raise this
+    # error.
     with Index.open(folder) as index:
         assert len(index.videos()) == 3
         with pytest.raises(CollectionMismatchError, match="cannot be compared"):
             index.add(folder, executor=HERE)
 
 
-def test_read_only(folder: Path, originals: Path) -> None:
+def test_read_only_index_cannot_be_changed(folder: Path, originals: Path) -> None:
     with Index.open(folder, read_only=True) as index:
         for write in (index.add, index.remove):
             with pytest.raises(CollectionError, match="was opened read-only; open it with read_only=False"):
@@ -137,7 +138,7 @@ def test_read_only(folder: Path, originals: Path) -> None:
         assert len(index.videos()) == 3
 
 
-def test_removing_files_and_folders(folder: Path, originals: Path) -> None:
+def test_files_and_folders_are_removed(folder: Path, originals: Path) -> None:
     with Index.open(folder) as index:
         with pytest.raises(NotIndexedError, match=r"not-there\.mp4 is not in the index"):
             index.remove([originals / "a.mp4", originals / "not-there.mp4"])
@@ -149,14 +150,14 @@ def test_removing_files_and_folders(folder: Path, originals: Path) -> None:
         assert str(report) == "2 added, 0 unchanged, 0 moved, 0 broken, 0 removed"
 
 
-def test_accents_may_be_written_either_way_when_removing(folder: Path, tmp_path: Path) -> None:
+def test_accents_may_be_composed_or_decomposed_when_removing(folder: Path, tmp_path: Path) -> None:
     path = video(tmp_path / unicodedata.normalize("NFD", "café.mp4"), seed=4)
     with Index.open(folder) as index:
         index.add(path, executor=HERE)
         assert index.remove(unicodedata.normalize("NFC", str(path))) == 1
 
 
-def test_the_second_writer_fails_and_readers_do_not(folder: Path, originals: Path) -> None:
+def test_second_writer_fails_but_readers_do_not(folder: Path, originals: Path) -> None:
     with Index.open(folder) as index, open_place(folder).exclusive():
         with pytest.raises(CollectionLockedError, match="being written to by this process"):
             index.add(originals)
@@ -166,7 +167,7 @@ def test_the_second_writer_fails_and_readers_do_not(folder: Path, originals: Pat
             assert len(reader.videos()) == 3
 
 
-def test_a_reader_during_a_write(folder: Path, originals: Path, tmp_path: Path) -> None:
+def test_reader_sees_consistent_snapshots_during_a_write(folder: Path, originals: Path, tmp_path: Path) -> None:
     more = tmp_path / "more"
     for seed in range(4):
         video(more / f"{seed}.mp4", seed=20 + seed)
@@ -221,7 +222,7 @@ def test_ctrl_c_leaves_a_usable_index_and_no_processes(empty: Path, tmp_path: Pa
 
 
 @pytest.mark.thorough
-def test_a_moved_whitening_is_remembered_after_it_was_named_once(tmp_path: Path) -> None:
+def test_new_path_of_a_moved_whitening_is_stored(tmp_path: Path) -> None:
     first, second = tmp_path / "w.safetensors", tmp_path / "moved.safetensors"
     fit_edit_whitening(open_extractor("classical"), pan("coffee", 5), dimension=16).save(first)
     videos = tmp_path / "videos"
@@ -235,7 +236,7 @@ def test_a_moved_whitening_is_remembered_after_it_was_named_once(tmp_path: Path)
     ):
         index.search(clip)
     with Index.open(tmp_path / "c", whitening=second, read_only=True) as index:
-        assert index.search(clip)  # for this time
+        assert index.search(clip)  # only for this session, because the index is read-only
     with pytest.raises(CollectionError), Index.open(tmp_path / "c") as index:
         index.search(clip)
     Index.open(tmp_path / "c", whitening=second).close()
@@ -243,8 +244,8 @@ def test_a_moved_whitening_is_remembered_after_it_was_named_once(tmp_path: Path)
         assert index.search(clip)
 
 
-def test_losing_the_manifest_during_a_run_is_reported(tmp_path: Path) -> None:
-    """Another program deleted the folder, and later writes created it again."""
+def test_manifest_lost_during_a_run_is_reported(tmp_path: Path) -> None:
+    """Simulates that another program deletes the folder, which later writes create again."""
     encode(tmp_path / "a.mp4", pan("coffee", 20, width=96, height=64))
     index = Index.open(tmp_path / "i.vidkin", extractor="classical", create=True)
 

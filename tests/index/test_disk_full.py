@@ -1,4 +1,4 @@
-"""A disk that is full, for real: an index on a small file system of its own."""
+"""A disk that really is full: an index on a small file system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.videos import encode
 pytestmark = pytest.mark.kill
 
 SIZE = "2m"
-# As root a namespace for mounts is enough; others need one for users, which some systems forbid.
+# As root, a mount namespace is enough; other users need a user namespace, which some systems forbid.
 UNSHARE = ["unshare", "--mount"] if hasattr(os, "geteuid") and os.geteuid() == 0 else ["unshare", "-rm"]
 SCRIPT = """
 set -e
@@ -34,7 +34,7 @@ vidkin search "$VIDEOS/3.mp4" --index "$DISK/c.vidkin" -t 0 --format json > "$OU
 """
 
 
-def test_an_index_on_a_full_disk_says_so_and_is_completed_when_there_is_room(tmp_path: Path) -> None:
+def test_index_on_a_full_disk_reports_it_and_is_completed_when_there_is_space(tmp_path: Path) -> None:
     disk, videos, out = (tmp_path / name for name in ("disk", "videos", "out"))
     for folder in (disk, videos, out):
         folder.mkdir()

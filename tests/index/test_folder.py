@@ -1,4 +1,4 @@
-"""An index and its folder: files that are gone, left out, removed, and remembered."""
+"""An index and its folders: missing, excluded and removed files, and stored rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HERE = SerialExecutor(WorkerSpec("classical"))
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three videos and an index of them, to be copied."""
+    """Three videos and an index of them; tests copy both."""
     root = tmp_path_factory.mktemp("made")
     for seed, name in enumerate(["a.mp4", "b.mp4", "sub/c.mp4"]):
         video(root / "videos" / name, seed=seed, frames=5)
@@ -60,13 +60,13 @@ def test_missing_files_are_reported_and_marked_until_pruned(index: Index, videos
     assert str(report) == "0 added, 2 unchanged, 0 moved, 0 broken, 0 removed, 1 missing"
     assert [item.path for item in report.missing] == [str(videos / "a.mp4")]
     assert (index.info().videos, index.info().missing) == (3, 1)
-    assert add(index, videos / "sub").missing == ()  # of other folders nothing is said
+    assert add(index, videos / "sub").missing == ()  # files in other folders are not reported
     report = add(index, videos, prune=True)
     assert (len(report.removed), report.missing) == (1, ())
     assert index.info().missing == 0
 
 
-def test_what_is_removed_stays_removed_until_it_is_named(index: Index, videos: Path) -> None:
+def test_removed_files_stay_removed_until_they_are_named(index: Index, videos: Path) -> None:
     assert index.remove([videos / "a.mp4", videos / "sub"]) == 2
     report = add(index, videos)
     assert (report.added, paths(index)) == ((), ["b.mp4"])
@@ -74,7 +74,7 @@ def test_what_is_removed_stays_removed_until_it_is_named(index: Index, videos: P
         [str(videos / "a.mp4"), str(videos / "sub/c.mp4")]
     )
     assert all("removed from the index" in item.cause for item in report.skipped)
-    video(videos / "sub/new.mp4", seed=4, frames=5)  # in a folder that was removed
+    video(videos / "sub/new.mp4", seed=4, frames=5)  # in a removed folder
     add(index, videos)
     assert paths(index) == ["b.mp4"]
     add(index, videos / "a.mp4")
@@ -84,24 +84,24 @@ def test_what_is_removed_stays_removed_until_it_is_named(index: Index, videos: P
     assert paths(index) == ["a.mp4", "b.mp4", "c.mp4", "new.mp4"]
 
 
-def test_a_part_of_a_removed_folder_can_come_back(index: Index, videos: Path) -> None:
+def test_part_of_a_removed_folder_can_be_added_again(index: Index, videos: Path) -> None:
     index.remove(videos)
     add(index, videos / "sub")
     assert paths(index) == ["c.mp4"]
-    video(videos / "sub/c.mp4", seed=5, frames=5)  # a record is kept up to date
+    video(videos / "sub/c.mp4", seed=5, frames=5)  # its record is updated
     assert [item.kind for item in add(index, videos.parent).added] == ["changed"]
     assert paths(index) == ["c.mp4"]
     add(index, videos)
     assert paths(index) == ["a.mp4", "b.mp4", "c.mp4"]
 
 
-def test_a_damaged_list_of_removed_files_is_reported_with_the_remedy(index: Index, videos: Path) -> None:
+def test_error_for_a_damaged_list_of_removed_files_states_the_remedy(index: Index, videos: Path) -> None:
     (index.path / "removed.json").write_text('{"removed": 3}')
     with pytest.raises(CollectionDamagedError, match=r"removed\.json is damaged .*delete it"):
         add(index, videos)
 
 
-def test_rules_are_remembered(index: Index, videos: Path) -> None:
+def test_rules_are_stored_in_the_index(index: Index, videos: Path) -> None:
     Image.fromarray(photograph("coffee")).save(videos / "photo.jpg")
     video(videos / "a proxy.mp4", seed=4, frames=5)
     (videos.parent / "other").mkdir()
@@ -119,7 +119,7 @@ def test_rules_are_remembered(index: Index, videos: Path) -> None:
     assert (manifest["exclude"], manifest["follow_links"], manifest["images"]) == ([], False, False)
 
 
-def test_prune_removes_what_is_excluded_now(index: Index, videos: Path) -> None:
+def test_prune_removes_files_that_are_now_excluded(index: Index, videos: Path) -> None:
     assert add(index, videos, exclude="sub").removed == ()
     assert len(index) == 3
     report = add(index, videos, prune=True)
@@ -127,7 +127,7 @@ def test_prune_removes_what_is_excluded_now(index: Index, videos: Path) -> None:
     assert [item.path for item in add(index, videos / "sub").added] == [str(videos / "sub/c.mp4")]
 
 
-def test_an_index_of_another_rate(tmp_path: Path, videos: Path) -> None:
+def test_sampling_rate_of_an_index_is_fixed(tmp_path: Path, videos: Path) -> None:
     with Index.open(tmp_path / "dense", rate=5, create=True) as index:
         index.add(videos / "a.mp4", executor=SerialExecutor(index.worker_spec))
         assert index.videos()[0].frames == 5
@@ -142,7 +142,7 @@ def test_an_index_of_another_rate(tmp_path: Path, videos: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
-def test_an_index_is_a_collection_of_records(index: Index, videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_index_is_a_collection_of_records(index: Index, videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(index) == 3
     assert [record.path for record in index] == [str(videos / name) for name in ("a.mp4", "b.mp4", "sub/c.mp4")]
     assert str(videos / "a.mp4") in index
@@ -152,7 +152,7 @@ def test_an_index_is_a_collection_of_records(index: Index, videos: Path, monkeyp
     assert "sub/c.mp4" in index
 
 
-def test_results_become_plain_values(index: Index, videos: Path) -> None:
+def test_results_are_converted_to_plain_values(index: Index, videos: Path) -> None:
     results = [
         index.search(videos / "a.mp4")[0],
         index.match(videos / "a.mp4", videos / "a.mp4"),

@@ -1,4 +1,4 @@
-"""The life of an index: closed while others use it, opened in several threads, sent to another process."""
+"""The lifetime of an index: closed while in use, shared by threads, and sent to another process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return [video(folder / f"{seed}.mp4", seed=seed) for seed in range(5)]
 
 
-def opened(tmp_path: Path) -> Index:
+def open_index(tmp_path: Path) -> Index:
     return Index.open(tmp_path / "i", extractor="classical", create=True)
 
 
@@ -53,8 +53,8 @@ USES: dict[str, Callable[[Index, Path], object]] = {
 }
 
 
-def test_everything_asked_of_a_closed_index_says_that_it_is_closed(tmp_path: Path, clips: list[Path]) -> None:
-    index = opened(tmp_path)
+def test_every_use_of_a_closed_index_raises_an_error(tmp_path: Path, clips: list[Path]) -> None:
+    index = open_index(tmp_path)
     index.add(clips[:2], executor=SerialExecutor(index.worker_spec))
     assert index.search(clips[0])[0].path == str(clips[0])
     store = index.store
@@ -68,14 +68,12 @@ def test_everything_asked_of_a_closed_index_says_that_it_is_closed(tmp_path: Pat
         store.recover()
     assert repr(index) == f"Index({str(tmp_path / 'i')!r}, extractor='classical', closed)"
     index.close()
-    with opened(tmp_path) as again:
+    with open_index(tmp_path) as again:
         assert len(again) == 2
 
 
-def test_closing_ends_a_running_add_of_another_thread_and_keeps_what_is_complete(
-    tmp_path: Path, clips: list[Path]
-) -> None:
-    index = opened(tmp_path)
+def test_closing_stops_an_add_in_another_thread_and_keeps_complete_videos(tmp_path: Path, clips: list[Path]) -> None:
+    index = open_index(tmp_path)
     first, raised = threading.Event(), []
 
     def note(progress: Progress) -> None:
@@ -94,25 +92,25 @@ def test_closing_ends_a_running_add_of_another_thread_and_keeps_what_is_complete
     index.close()
     thread.join(60)
     assert not thread.is_alive()
-    with opened(tmp_path) as again:
-        assert raised or len(again) == 5  # it may have been done
+    with open_index(tmp_path) as again:
+        assert raised or len(again) == 5  # it may have finished before
         assert len(again) >= 1
         again.add(clips, executor=SerialExecutor(again.worker_spec))
         assert len(again) == 5
         assert again.store.missing() == {}
 
 
-def test_an_add_whose_progress_closes_the_index_ends(tmp_path: Path, clips: list[Path]) -> None:
-    index = opened(tmp_path)
+def test_add_stops_if_its_progress_callback_closes_the_index(tmp_path: Path, clips: list[Path]) -> None:
+    index = open_index(tmp_path)
     with pytest.raises(IndexClosedError, match="was closed"):
         index.add(clips, executor=SerialExecutor(index.worker_spec), on_progress=lambda _: index.close())
-    with opened(tmp_path) as again:
+    with open_index(tmp_path) as again:
         assert again.add(clips, executor=SerialExecutor(again.worker_spec)).broken == ()
         assert len(again) == 5
 
 
-def test_adds_of_two_threads_follow_each_other(tmp_path: Path, clips: list[Path]) -> None:
-    with opened(tmp_path) as index:
+def test_adds_in_two_threads_run_one_after_the_other(tmp_path: Path, clips: list[Path]) -> None:
+    with open_index(tmp_path) as index:
         reports = []
 
         def add(files: list[Path]) -> None:
@@ -127,13 +125,16 @@ def test_adds_of_two_threads_follow_each_other(tmp_path: Path, clips: list[Path]
         assert len(index) == 5
 
 
-def test_a_lock_that_this_process_holds_is_not_said_to_be_another_process_s(tmp_path: Path, clips: list[Path]) -> None:
-    with opened(tmp_path) as index, index.place.exclusive():
-        other = opened(tmp_path)
+def test_error_for_a_lock_held_by_this_process_says_so(tmp_path: Path, clips: list[Path]) -> None:
+    with open_index(tmp_path) as index, index.place.exclusive():
+        other = open_index(tmp_path)
         with pytest.raises(CollectionLockedError, match="is being written to by this process, since"):
             other.remove(clips[0])
 
 
-def test_an_index_says_what_to_do_in_another_process(tmp_path: Path) -> None:
-    with opened(tmp_path) as index, pytest.raises(InvalidArgumentError, match=r"open it there: vidkin\.Index\.open\("):
+def test_pickling_an_index_says_how_to_open_it_in_another_process(tmp_path: Path) -> None:
+    with (
+        open_index(tmp_path) as index,
+        pytest.raises(InvalidArgumentError, match=r"open it there: vidkin\.Index\.open\("),
+    ):
         pickle.dumps(index)

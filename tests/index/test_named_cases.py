@@ -1,6 +1,6 @@
-"""Typical searches, case by case, on real encoded files in a real collection.
+"""Typical searches on real encoded files in a real index.
 
-Black frames, a shared intro, one logo card, a short clip in a long video, a mirrored copy, one second.
+Black frames, a shared intro, a shared logo card, a short clip in a long video, a mirrored copy, one second.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def collection(tmp_path: Path) -> Iterator[Callable[[dict[str, list[Image]]], In
 
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    """Twelve seconds of each of five photographs, for tests that only read."""
+    """Twelve seconds of each of five photographs, for read-only tests."""
     folder = tmp_path_factory.mktemp("photographs")
     for name in PHOTOGRAPHS[:5]:
         encode(folder / f"{name}.mp4", clip(name, 12, seed=3), rate=RATE)
@@ -78,7 +78,7 @@ def scores(index: Index, query: Path) -> dict[str, float]:
 
 
 @pytest.mark.large
-def test_black_frames_never_make_a_match(collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path) -> None:
+def test_black_frames_never_match(collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path) -> None:
     index = collection(
         {
             "first": [*black(6), *clip("astronaut", 8)],
@@ -90,12 +90,12 @@ def test_black_frames_never_make_a_match(collection: Callable[[dict[str, list[Im
     assert max([0.0, *scores(index, query).values()]) < 0.2
     all_black = encode(tmp_path / "all black.mp4", black(8), rate=RATE)
     assert scores(index, all_black) == {}
-    # The same bytes are a copy whatever they show.
+    # Identical files are copies whatever they show.
     assert scores(index, tmp_path / "videos" / "black.mp4") == {"black": 1.0}
 
 
 @pytest.mark.large
-def test_videos_that_share_only_an_intro_match_in_the_intro_and_are_no_copies(
+def test_videos_that_share_only_an_intro_match_in_the_intro_but_are_not_copies(
     collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
 ) -> None:
     intro = clip("rocket", 5, seed=9)
@@ -106,7 +106,7 @@ def test_videos_that_share_only_an_intro_match_in_the_intro_and_are_no_copies(
         assert match.score < 0.7
         assert all(segment.query_end < 6 and segment.target_end < 6 for segment in match.segments)
     assert index.duplicates() == []
-    # The same intro does not hide a real copy.
+    # A shared intro does not hide a real copy.
     copy = encode(tmp_path / "copy.mp4", [*intro, *clip("coffee", 15)], rate=RATE, options={"crf": "35"})
     found = scores(index, copy)
     assert found.pop("coffee") > 0.7
@@ -141,7 +141,7 @@ def test_four_seconds_are_found_in_twenty_minutes(
     assert best.segments[0].query_end == pytest.approx(4, abs=0.5)
 
 
-def test_a_mirrored_copy_is_found_and_flagged(photographs: Index, tmp_path: Path) -> None:
+def test_mirrored_copy_is_found_and_flagged(photographs: Index, tmp_path: Path) -> None:
     flipped = [np.ascontiguousarray(frame[:, ::-1]) for frame in clip("chelsea", 12, seed=3)]
     query = encode(tmp_path / "flipped.mp4", flipped, rate=RATE)
     best = photographs.search(query)[0]
@@ -150,7 +150,7 @@ def test_a_mirrored_copy_is_found_and_flagged(photographs: Index, tmp_path: Path
     assert best.score > 0.8
 
 
-def test_a_stretch_of_a_file_is_found_where_it_is(photographs: Index) -> None:
+def test_segment_of_a_file_is_found_at_its_position(photographs: Index) -> None:
     best = photographs.search(file_of(photographs, "coffee"), start=5.0, end=10.0)[0]
     assert Path(best.path).stem == "coffee"
     assert best.score > 0.9
@@ -163,10 +163,10 @@ def test_a_stretch_of_a_file_is_found_where_it_is(photographs: Index) -> None:
 
 
 @pytest.mark.thorough
-def test_a_trim_between_two_samples_is_still_a_copy(
+def test_trim_between_two_samples_is_still_a_copy(
     collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
 ) -> None:
-    # A moving camera; the trim starts half a second away from the times at which the collection was sampled.
+    # The trim starts half a second from the sampled frames, and the camera moves.
     frames = list(pan("chelsea", 120, seed=4, **SIZE))
     index = collection({"long": frames, "other": clip("coffee", 8)})
     query = encode(tmp_path / "trim.mp4", frames[13:88], rate=RATE)
@@ -177,7 +177,7 @@ def test_a_trim_between_two_samples_is_still_a_copy(
     assert best.segments[0].target_end == pytest.approx(88 / RATE, abs=0.5)
 
 
-def test_one_second_is_enough(photographs: Index, tmp_path: Path) -> None:
+def test_one_second_is_enough_for_a_match(photographs: Index, tmp_path: Path) -> None:
     query = encode(tmp_path / "short.mp4", clip("coffee", 12, seed=3)[6 * RATE : 7 * RATE], rate=RATE)
     matches = photographs.search(query)
     assert Path(matches[0].path).stem == "coffee"
@@ -187,14 +187,14 @@ def test_one_second_is_enough(photographs: Index, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", PHOTOGRAPHS[:3])
-def test_identical_is_one_and_unrelated_is_near_zero(photographs: Index, name: str) -> None:
+def test_identical_video_scores_one_and_unrelated_ones_near_zero(photographs: Index, name: str) -> None:
     found = scores(photographs, file_of(photographs, name))
     assert found.pop(name) == pytest.approx(1.0, abs=0.005)
     assert max([0.0, *found.values()]) < 0.2
 
 
 @pytest.mark.large
-def test_a_family_of_copies_stays_a_family(
+def test_copies_of_one_video_form_one_group(
     collection: Callable[[dict[str, list[Image]]], Index], tmp_path: Path
 ) -> None:
     source = clip("coffee", 6)

@@ -1,4 +1,4 @@
-"""The map of a collection: similar videos near to each other, the same ones in a cluster."""
+"""The map of an index: similar videos are close to each other, and groups of them form clusters."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from vidkin.index.overview import cluster_vectors, describe_spans, lay_out, plac
 from vidkin.similarity import FrameFeatures
 
 
-def test_the_first_direction_is_the_one_in_which_vectors_differ_most() -> None:
-    """Along (3, 4) / 5 these lie at -5, 0 and 5, and nowhere else."""
+def test_first_principal_component_has_the_largest_variance() -> None:
+    """Along (3, 4) / 5 the vectors are at -5, 0 and 5, with no variance in other directions."""
     vectors = np.array([[-3.0, -4.0], [0.0, 0.0], [3.0, 4.0]]) + 7
     assert principal_components(vectors, 2) == pytest.approx(np.array([[-5, 0], [0, 0], [5, 0]]), abs=1e-9)
 
 
-def test_clusters_are_what_lies_together_and_the_largest_comes_first() -> None:
+def test_clusters_are_ordered_by_size() -> None:
     draw = np.random.default_rng(3)
     places = np.array([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0]])
     sizes = (4, 10, 4)
@@ -35,19 +35,19 @@ def test_clusters_are_what_lies_together_and_the_largest_comes_first() -> None:
     assert centers[0] == pytest.approx([50, 0], abs=2)
 
 
-def test_points_fill_a_square_and_typical_videos_are_named() -> None:
+def test_points_fill_a_square_and_central_videos_are_listed() -> None:
     vectors = np.zeros((8, 8), dtype=np.float32)
     vectors[:, 0] = [0, 1, 2, 3, 4, 20, 21, 22]
     made = lay_out(np.arange(11, 19), vectors, method="pca")
     assert made.method == "pca"
     assert made.points[:, 0] == pytest.approx(vectors[:, 0] / 22)
     assert made.points[:, 1] == pytest.approx([0.5] * 8)
-    # Two clusters, the square root of half of eight: five that are together, the middle one first, and three.
+    # sqrt(8 / 2) = 2 clusters, of five and three videos; the central video of each comes first.
     assert made.clusters.tolist() == [0] * 5 + [1] * 3
     assert (made.central[0][0], made.central[1][0]) == (2, 6)
 
 
-def test_an_index_without_videos_or_with_equal_ones_has_a_map(tmp_path: Path) -> None:
+def test_index_without_videos_or_with_equal_ones_has_a_map(tmp_path: Path) -> None:
     assert len(lay_out(np.zeros(0, np.int64), np.zeros((0, 1), np.float32)).videos) == 0
     same = lay_out(np.arange(20), np.ones((20, 3), np.float32), method="pca")
     assert same.points == pytest.approx(np.full((20, 2), 0.5))
@@ -62,7 +62,7 @@ def test_an_index_without_videos_or_with_equal_ones_has_a_map(tmp_path: Path) ->
     assert made.to_dict()["method"] == "pca"
 
 
-def test_umap_is_used_where_it_is_installed_and_named_where_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_umap_is_used_if_installed_and_required_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, Any] = {}
 
     class Umap:
@@ -84,7 +84,7 @@ def test_umap_is_used_where_it_is_installed_and_named_where_it_is_not(monkeypatc
         lay_out(np.arange(12), vectors, method="umap")
 
 
-def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
+def test_inconsistent_arguments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"points must be \[2, 2\] and clusters \[2\] for 2 videos"):
         CollectionMap("pca", np.arange(2), np.zeros((3, 2), np.float32), np.zeros(2, np.int64), ())
     empty = Index.open(tmp_path / "i", extractor="classical", create=True)
@@ -99,8 +99,8 @@ def test_what_does_not_fit_together_is_refused(tmp_path: Path) -> None:
         map_shots(empty, {1: [(3, 3)]})
 
 
-def test_a_shot_is_the_mean_of_its_frames_and_a_short_one_the_frame_next_to_its_middle() -> None:
-    """Frames at 0, 1, 2 and 3 s are 0, 2, 10 and 30; the last has no information."""
+def test_shot_is_the_mean_of_its_frames_or_the_frame_nearest_to_its_center() -> None:
+    """Frames at 0, 1, 2 and 3 s have the values 0, 2, 10 and 30; the last one has no information."""
     values = np.zeros((4, 1, 1, 1), np.float32)
     values[:, 0, 0, 0] = [0, 2, 10, 30]
     features = FrameFeatures(values, np.arange(4.0), np.array([1, 1, 1, 0], np.float32))
@@ -108,9 +108,7 @@ def test_a_shot_is_the_mean_of_its_frames_and_a_short_one_the_frame_next_to_its_
     assert rows[:, 0] == pytest.approx([1, 10, 10, 2], abs=1e-3)
 
 
-def test_of_too_many_shots_some_are_drawn_the_same_ones_each_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_many_shots_are_sampled_reproducibly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vidkin.index.overview._MAX_SHOTS", 20)
     fill(tmp_path / "i.vidkin", 40)
     with Index.open(tmp_path / "i.vidkin", read_only=True) as index:
@@ -122,17 +120,17 @@ def test_of_too_many_shots_some_are_drawn_the_same_ones_each_time(
     assert one.videos.tolist() == other.videos.tolist() == sorted(one.videos.tolist())
 
 
-@pytest.mark.slow  # numba compiles for a minute
+@pytest.mark.slow  # numba takes a minute to compile
 @pytest.mark.parametrize("method", ["umap", "pacmap"])
-def test_packages_keep_clusters_apart_and_give_the_same_map_twice(method: Any) -> None:
+def test_optional_packages_separate_clusters_and_are_reproducible(method: Any) -> None:
     pytest.importorskip(method)
     check_clusters_are_apart(method)
 
 
-def test_without_a_package_neighbors_stay_neighbors(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_built_in_method_preserves_neighbors(monkeypatch: pytest.MonkeyPatch) -> None:
     check_clusters_are_apart("tsne")
     monkeypatch.setattr("vidkin.index.overview.find_spec", lambda _: None)
-    # Twelve groups in as many directions: two directions lay several of them over each other.
+    # With twelve groups in as many directions, a linear projection to two dimensions overlaps several of them.
     draw = np.random.default_rng(1)
     vectors = (0.5 * draw.normal(size=(96, 16)) + 8 * np.eye(16)[np.arange(96) // 8]).astype(np.float32)
 
@@ -147,7 +145,7 @@ def test_without_a_package_neighbors_stay_neighbors(monkeypatch: pytest.MonkeyPa
     assert lay_out(np.arange(9), vectors[:9]).method == "pca"
 
 
-def test_beyond_the_landmarks_points_go_to_the_landmarks_nearest_to_them() -> None:
+def test_points_beyond_the_landmarks_are_placed_near_their_nearest_landmarks() -> None:
     draw = np.random.default_rng(2)
     group = np.arange(200) % 4
     vectors = draw.normal(size=(200, 8)) + 20 * np.eye(8)[group]
@@ -158,7 +156,7 @@ def test_beyond_the_landmarks_points_go_to_the_landmarks_nearest_to_them() -> No
 
 
 def check_clusters_are_apart(method: Any) -> None:
-    """Three groups of forty vectors are three places on the map, and the map is the same twice."""
+    """Check that three groups of forty vectors are separated on the map, and that a second map is identical."""
     draw = np.random.default_rng(0)
     vectors = np.concatenate([draw.normal(size=(40, 16)) + 20 * np.eye(16)[k] for k in range(3)]).astype(np.float32)
     made, again = (lay_out(np.arange(120), vectors, method=method) for _ in range(2))

@@ -1,4 +1,4 @@
-"""Vectors and pairs of an index for those who curate a collection, and lists of results that stay results."""
+"""Embeddings and pairs of an index for curating collections, and result lists that stay result lists."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Index:
     return index
 
 
-def test_embeddings_of_copies_are_nearest_to_each_other(index: Index) -> None:
+def test_embeddings_of_copies_are_closest_to_each_other(index: Index) -> None:
     ids, vectors = index.embeddings()
     names = [Path(index.store.get(number).path).stem for number in ids.tolist()]
     assert sorted(names) == ["a smaller", "b", "c", "dark"]
@@ -42,7 +42,7 @@ def test_embeddings_of_copies_are_nearest_to_each_other(index: Index) -> None:
     assert cosines[copy, source] > max(cosines[copy, other], cosines[source, other]) + 0.2
 
 
-def test_without_pooling_every_frame_has_a_vector_whose_mean_is_the_video_s(index: Index) -> None:
+def test_without_pooling_there_is_a_vector_per_frame_whose_mean_is_the_video_embedding(index: Index) -> None:
     ids, vectors = index.embeddings()
     of_frames, frames = index.embeddings(pool=None)
     for number, vector in zip(ids.tolist(), vectors, strict=True):
@@ -55,7 +55,7 @@ def test_without_pooling_every_frame_has_a_vector_whose_mean_is_the_video_s(inde
         index.embeddings(pool="max")
 
 
-def test_pairs_are_those_that_a_search_for_duplicates_compared(index: Index) -> None:
+def test_pairs_are_those_compared_by_a_search_for_duplicates(index: Index) -> None:
     assert index.pairs() == []
     index.duplicates()
     (pair,) = index.pairs()
@@ -67,7 +67,7 @@ def test_pairs_are_those_that_a_search_for_duplicates_compared(index: Index) -> 
     assert index.pairs()._repr_html_().count("<img") == 2
 
 
-def test_files_with_the_same_bytes_are_pairs_before_and_after_a_search(tmp_path: Path) -> None:
+def test_identical_files_are_pairs_before_and_after_a_search(tmp_path: Path) -> None:
     encode(tmp_path / "a.mp4", pan("coffee", 20, width=96, height=64))
     for name in ("b.mp4", "c.mp4"):
         shutil.copy(tmp_path / "a.mp4", tmp_path / name)
@@ -83,7 +83,7 @@ def test_files_with_the_same_bytes_are_pairs_before_and_after_a_search(tmp_path:
     assert pairs[0].segments[0].target_end == pytest.approx(2.0)
 
 
-def test_slices_and_sorted_results_stay_results(index: Index) -> None:
+def test_slices_and_sorted_results_are_result_lists(index: Index) -> None:
     matches = index.search(index.videos()[0].path)
     assert len(matches) >= 2
     for part in (matches[:1], matches.sorted(lambda match: match.path), matches.where(lambda match: match.score > 0.5)):

@@ -1,5 +1,4 @@
-"""The power fails while videos are indexed: every video with a record is complete, and the same call finishes the
-work."""
+"""Power failures during indexing: recorded videos are complete, and the same call finishes the work."""
 
 from __future__ import annotations
 
@@ -14,12 +13,12 @@ from vidkin._base import disk
 from vidkin.errors import VidkinError
 from vidkin.index import Index, SerialExecutor
 
-# An index is made and searched some seventy times a test.
+# Each test builds and searches an index some seventy times.
 pytestmark = [pytest.mark.kill, pytest.mark.timeout(900)]
 
 
 def add(location: Path, videos: Path) -> None:
-    """Index a folder as `vidkin index` does, and store a verdict."""
+    """Index a folder as `vidkin index` does, and store a decision."""
     with Index.open(location, extractor="classical", create=True) as index:
         index.add([videos], executor=SerialExecutor(index.worker_spec))
         index.reject(videos / "0.mp4", videos / "1.mp4")
@@ -36,7 +35,7 @@ def check(location: Path, videos: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [False, True], ids=["names kept", "names lost"])
-def test_an_index_is_completed_after_a_power_cut_at_any_operation(
+def test_index_is_completed_after_a_power_failure_at_any_operation(
     tmp_path: Path, names: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     videos = tmp_path / "videos"
@@ -55,7 +54,7 @@ def test_an_index_is_completed_after_a_power_cut_at_any_operation(
         check(location, videos)
 
 
-def test_an_index_is_completed_after_a_disk_refused_any_operation(
+def test_index_is_completed_after_a_disk_error_at_any_operation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     videos = tmp_path / "videos"

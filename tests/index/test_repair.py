@@ -1,4 +1,4 @@
-"""An index with missing or damaged parts reports them, never gives a shorter result, and can be repaired."""
+"""An index with missing or damaged parts reports them, never returns incomplete results, and can be repaired."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(made: Path, tmp_path: Path) -> Path:
-    """A copy of the index, to be damaged."""
+    """A copy of the index to be damaged."""
     shutil.copytree(made / "c.vidkin", tmp_path / "c.vidkin")
     return tmp_path / "c.vidkin"
 
@@ -64,11 +64,11 @@ def features_of(folder: Path, stem: str) -> Path:
 
 
 def as_first(records: list[VideoRecord]) -> list[VideoRecord]:
-    """Without the time and the number under which a video was added."""
+    """Clear the id and the time at which a video was added."""
     return [replace(record, id=0, added_at=0.0) for record in records]
 
 
-def test_the_index_is_whole(folder: Path, made: Path) -> None:
+def test_intact_index_needs_no_repair(folder: Path, made: Path) -> None:
     assert [Path(match.path).stem for match in found(folder, made)] == ["coffee", "coffee small"]
     assert repair(open_place(folder)) == ()
 
@@ -88,7 +88,7 @@ def test_missing_windows_are_reported_and_rebuilt_from_features(folder: Path, ma
         with pytest.raises(CollectionDamagedError):
             index.store.read_windows(index.videos()[0].id)
     with Index.open(folder) as index:
-        report = index.add([], executor=SerialExecutor(index.worker_spec))  # nothing is read from the files
+        report = index.add([], executor=SerialExecutor(index.worker_spec))  # rebuilt without reading the files
         assert report.added == ()
         assert index.store.missing() == {}
         again = [index.store.read_windows(record.id) for record in index.videos()]
@@ -99,7 +99,7 @@ def test_missing_windows_are_reported_and_rebuilt_from_features(folder: Path, ma
 @pytest.mark.parametrize(
     "how", ["gone", *(pytest.param(how, marks=pytest.mark.thorough) for how in ("empty", "cut", "zeros"))]
 )
-def test_features_that_are_lost_are_read_again(folder: Path, made: Path, how: str) -> None:
+def test_files_with_lost_features_are_read_again(folder: Path, made: Path, how: str) -> None:
     before = found(folder, made)
     with Index.open(folder, read_only=True) as index:
         records = index.videos()
@@ -111,7 +111,7 @@ def test_features_that_are_lost_are_read_again(folder: Path, made: Path, how: st
         path.write_bytes({"empty": b"", "cut": content[:-1000], "zeros": bytes(len(content))}[how])
     with pytest.raises(CollectionDamagedError, match=rf"{path.name} is (damaged|missing).*doctor --repair"):
         found(folder, made)
-    if how in ("cut", "zeros"):  # sizes alone are not enough
+    if how in ("cut", "zeros"):  # the damage cannot be detected by file size
         (part,) = repair(open_place(folder))
         assert Path(part.part).stem == "coffee small"
         assert path.name in part.cause
@@ -128,7 +128,7 @@ def test_features_that_are_lost_are_read_again(folder: Path, made: Path, how: st
     ]
 
 
-def test_features_whose_numbers_were_never_written_are_taken_out(folder: Path) -> None:
+def test_features_with_corrupted_values_are_removed(folder: Path) -> None:
     path = features_of(folder, "rocket")
     content = path.read_bytes()
     tensors = load(content)
@@ -173,7 +173,7 @@ def test_damaged_windows_are_reported_and_rebuilt(folder: Path, made: Path, how:
 
 
 def damage(path: Path, how: str) -> None:
-    """Cut a file, flip a bit in its middle, or fill it with zeros."""
+    """Truncate a file, flip a bit in its middle, or fill it with zeros."""
     content = path.read_bytes()
     middle = len(content) // 2
     flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
@@ -182,7 +182,7 @@ def damage(path: Path, how: str) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("how", ["cut", "zeros"])
-def test_a_damaged_list_of_videos_is_reported_and_left_as_it_is(folder: Path, made: Path, how: str) -> None:
+def test_damaged_video_table_is_reported_and_left_unchanged(folder: Path, made: Path, how: str) -> None:
     path = folder / "videos.sqlite"
     damage(path, how)
     damaged = path.read_bytes()
@@ -190,7 +190,7 @@ def test_a_damaged_list_of_videos_is_reported_and_left_as_it_is(folder: Path, ma
         with pytest.raises(CollectionDamagedError, match=r"videos\.sqlite is damaged .*restore it from a backup"):
             call()
     assert path.read_bytes() == damaged
-    # The advice in the message helps; half of it is refused before anything is deleted.
+    # Following only half of the advice in the message is refused before anything is deleted; all of it works.
     path.unlink()
     for call in (lambda: found(folder, made), lambda: add(folder, made), lambda: repair(open_place(folder))):
         with pytest.raises(CollectionDamagedError, match=r"videos\.sqlite is missing; restore it from a backup"):
@@ -204,7 +204,7 @@ def test_a_damaged_list_of_videos_is_reported_and_left_as_it_is(folder: Path, ma
 
 
 @pytest.mark.thorough
-def test_no_flipped_bit_of_the_list_changes_an_answer_in_silence(folder: Path) -> None:
+def test_flipped_bits_in_the_video_table_never_change_results_silently(folder: Path) -> None:
     path = folder / "videos.sqlite"
     content = path.read_bytes()
     with Index.open(folder, read_only=True) as index:
@@ -233,7 +233,7 @@ def test_no_flipped_bit_of_the_list_changes_an_answer_in_silence(folder: Path) -
         "DROP TABLE state",
     ],
 )
-def test_a_list_that_another_program_changed_is_not_read(folder: Path, change: str) -> None:
+def test_video_table_modified_by_another_program_is_refused(folder: Path, change: str) -> None:
     connection = sqlite3.connect(folder / "videos.sqlite")
     with connection:
         connection.execute(change)
@@ -246,7 +246,7 @@ def test_a_list_that_another_program_changed_is_not_read(folder: Path, change: s
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no pipes and links of this kind")
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
 @pytest.mark.parametrize("name", ["videos.sqlite", "windows-1.vectors"])
-def test_what_is_no_file_is_not_opened(folder: Path, made: Path, name: str, kind: str) -> None:
+def test_index_parts_that_are_not_regular_files_are_not_opened(folder: Path, made: Path, name: str, kind: str) -> None:
     path = folder / name
     path.unlink()
     match kind:
@@ -260,7 +260,7 @@ def test_what_is_no_file_is_not_opened(folder: Path, made: Path, name: str, kind
         found(folder, made)
 
 
-def test_small_files_that_are_damaged_are_made_anew(folder: Path, made: Path) -> None:
+def test_damaged_background_is_rebuilt(folder: Path, made: Path) -> None:
     background = (folder / "background.safetensors").read_bytes()
     (folder / "background.safetensors").write_bytes(b"")
     with pytest.raises(CollectionDamagedError, match=r"\.safetensors is damaged"):
@@ -271,7 +271,7 @@ def test_small_files_that_are_damaged_are_made_anew(folder: Path, made: Path) ->
 
 
 @pytest.mark.thorough
-def test_lost_videos_are_not_forgotten_while_other_folders_are_indexed(
+def test_videos_with_lost_features_are_kept_while_other_folders_are_indexed(
     folder: Path, made: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = made / "videos" / "coffee.mp4", made / "videos" / "coffee small.mp4"
@@ -283,23 +283,21 @@ def test_lost_videos_are_not_forgotten_while_other_folders_are_indexed(
         assert [Path(match.path).stem for match in index.search(first, threshold=0.5)] == ["coffee"]
         assert "2 videos are left out until they are indexed again" in caplog.text
         assert len(index.store.missing()) == 2
-        index.reject(first, second)  # said of the content, which is known
+        index.reject(first, second)  # possible because the content hash is known
     moved = tmp_path / "moved.mp4"
     shutil.copy(made / "videos" / "rocket.mp4", moved)
     with Index.open(folder) as index:
         report = index.add([moved, made / "videos"], executor=SerialExecutor(index.worker_spec))
         assert {Path(outcome.path).stem for outcome in report.added} == {"moved", "rocket", "coffee small"}
         assert index.store.missing() == {}
-        (group,) = index.duplicates()  # the rejected pair is not reported
+        (group,) = index.duplicates()  # without the rejected pair
         assert {member.path for member in group.members} == {
             str(path) for path in (moved, made / "videos" / "rocket.mp4")
         }
 
 
-def test_a_search_begins_again_when_a_candidate_is_removed(
-    folder: Path, made: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As when another process removes it and its features between the two stages."""
+def test_search_restarts_if_a_candidate_is_removed(folder: Path, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulates another process that removes a candidate and its features between the two stages."""
     index = Index.open(folder, read_only=True)
     read, times = index.store.read_many, []
 
@@ -321,22 +319,22 @@ def test_a_search_begins_again_when_a_candidate_is_removed(
     index.close()
 
 
-def test_repair_needs_a_collection_and_the_right_to_write(folder: Path, tmp_path: Path) -> None:
+def test_repair_needs_an_index_and_the_writer_lock(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(CollectionNotFoundError):
         repair(open_place(tmp_path / "nothing"))
     with open_place(folder).exclusive(), pytest.raises(CollectionLockedError):
         repair(open_place(folder))
 
 
-def test_a_reader_between_records_and_windows_of_a_writer_is_not_alarmed(tmp_path: Path) -> None:
-    """It sees the newer records only with the windows that were written before them."""
+def test_reader_opened_between_two_writes_of_a_commit_is_consistent(tmp_path: Path) -> None:
+    """Records become visible only together with their windows, which are written first."""
     writer = DiskStore(open_place(tmp_path / "s"))
     writer.append_many([entry("/a.mp4", seed=1)])
     reader = DiskStore(open_place(tmp_path / "s"))
     for step in range(5):
         writer.append_many([entry(f"/{step}.mp4", seed=step)])
         writer.remove([writer.videos()[0].id])
-        # Whatever the writer did, the snapshot answers; and after a look at the news, those.
+        # The old snapshot keeps working whatever the writer does, and so does a refreshed one.
         assert reader.nearest(unit([1.0, 0, 0, 0]), 1).scores[0, 0] == pytest.approx(1.0, abs=1e-3)
         reader.refresh()
         assert reader.count() == writer.count()

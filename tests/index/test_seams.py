@@ -1,4 +1,4 @@
-"""Seams for programs that bring their own store or executor: public names only."""
+"""Programs can implement their own store or executor with public names only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from vidkin.index import (
 
 
 class ThreadExecutor:
-    """Files described by a pool of threads, as a cluster would: the spec goes to each worker, the events come back."""
+    """Describes files in a thread pool, as a cluster would: the spec is sent to each worker, and events come back."""
 
     def __init__(self, spec: WorkerSpec, *, workers: int) -> None:
         self._spec = spec
@@ -65,7 +65,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_an_executor_is_written_with_public_names(videos: Path, tmp_path: Path) -> None:
+def test_executor_can_be_implemented_with_public_names(videos: Path, tmp_path: Path) -> None:
     with Index.open(tmp_path / "own", extractor="classical", create=True) as index:
         executor: Executor = ThreadExecutor(index.worker_spec, workers=2)
         report = index.add(videos, executor=executor)
@@ -77,7 +77,7 @@ def test_an_executor_is_written_with_public_names(videos: Path, tmp_path: Path) 
         assert {match.path: match.score for match in index.search(videos / "b.mp4")} == own
 
 
-def test_the_events_of_one_file_end_with_its_features_or_its_cause(videos: Path) -> None:
+def test_last_event_of_a_file_has_its_features_or_the_cause_of_failure(videos: Path) -> None:
     spec = WorkerSpec("classical")
     extractor = spec.open()
     *_, described = describe_video(str(videos / "a.mp4"), extractor, spec.base_rate)
@@ -90,7 +90,7 @@ def test_the_events_of_one_file_end_with_its_features_or_its_cause(videos: Path)
 
 
 @pytest.mark.large
-def test_a_store_in_memory_answers_like_the_one_on_disk(videos: Path, tmp_path: Path) -> None:
+def test_memory_store_gives_the_same_results_as_the_disk_store(videos: Path, tmp_path: Path) -> None:
     answers = []
     stores: list[VectorStore | None] = [None, MemoryStore()]
     for number, store in enumerate(stores):
@@ -110,7 +110,7 @@ def test_a_store_in_memory_answers_like_the_one_on_disk(videos: Path, tmp_path: 
             assert index.remove(videos / "a.mp4") == 1
             assert len(index.videos()) == 3
     assert answers[0] == answers[1]
-    # Only settings, calibration, comparisons, decisions, devices, sound and removals are on disk.
+    # Only settings, calibration, comparisons, decisions, devices, sound and removals are stored on disk.
     assert sorted(path.name for path in (tmp_path / "1").iterdir()) == [
         "background.safetensors",
         "collection.json",
@@ -124,7 +124,7 @@ def test_a_store_in_memory_answers_like_the_one_on_disk(videos: Path, tmp_path: 
     ]
 
 
-def test_a_new_index_needs_an_extractor_or_create(tmp_path: Path) -> None:
+def test_new_index_needs_create_but_not_an_extractor(tmp_path: Path) -> None:
     with vidkin.Index.open(tmp_path / "named", extractor="classical", create=True) as index:
         assert index.extractor_name == "classical"
     with vidkin.Index.open(tmp_path / "made", create=True) as index:
@@ -133,7 +133,7 @@ def test_a_new_index_needs_an_extractor_or_create(tmp_path: Path) -> None:
         assert index.worker_spec == WorkerSpec("classical", sound=True)
 
 
-def test_a_device_reaches_the_extractor_of_the_index_and_of_its_workers(
+def test_device_is_passed_to_the_extractor_of_the_index_and_its_workers(
     videos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened = []
@@ -148,17 +148,17 @@ def test_a_device_reaches_the_extractor_of_the_index_and_of_its_workers(
         index.add(videos / "a.mp4", executor=SerialExecutor(index.worker_spec))
         index.search(videos / "a.mp4")
     assert set(opened) == {"cuda:1"}
-    with Index.open(tmp_path / "index") as index:  # it belongs to the machine, not to the index
+    with Index.open(tmp_path / "index") as index:  # the device is not stored in the index
         assert index.worker_spec.device == "auto"
     set_device("cpu")
     try:
         command = ProcessExecutor(WorkerSpec("seen"), workers=1)
     finally:
         set_device("auto")
-    assert command.spec.device == "cpu"  # the meaning of `auto` here is passed to other processes
+    assert command.spec.device == "cpu"  # the current meaning of `auto` is passed to other processes
     assert ProcessExecutor(WorkerSpec("seen", device="cuda:3")).spec.device == "cuda:3"
 
 
-def test_an_executor_has_at_least_one_worker() -> None:
+def test_executor_needs_at_least_one_worker() -> None:
     with pytest.raises(InvalidArgumentError, match="workers must be at least 1, got 0"):
         ProcessExecutor(WorkerSpec("classical"), workers=0)

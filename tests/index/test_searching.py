@@ -1,4 +1,4 @@
-"""The reading side of a collection on real files: match, stretches, decisions, recall, and refused arguments."""
+"""Reading an index of real files: match, segments, decisions, recall, and refused arguments."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def path_of(index: Index, name: str) -> Path:
 
 
 @pytest.mark.thorough
-def test_match_reads_the_target_again_as_finely_as_the_query(index: Index) -> None:
+def test_match_reads_the_target_at_the_rate_of_the_query(index: Index) -> None:
     comparison = index.match(path_of(index, "coffee low"), path_of(index, "coffee"))
     assert comparison.score > 0.7
     assert comparison.segments[0].query_end == pytest.approx(10, abs=0.3)
     assert tuple(comparison.map.shape) == (len(comparison.query_times), len(comparison.target_times))
-    assert len(comparison.target_times) == len(comparison.query_times) == 20  # two a second
+    assert len(comparison.target_times) == len(comparison.query_times) == 20  # two per second
     assert "Comparison(score=" in repr(comparison)
     assert index.match(path_of(index, "rocket"), path_of(index, "coffee")).score < 0.2
 
 
-def test_match_uses_what_is_stored_of_a_file_that_is_gone(tmp_path: Path) -> None:
+def test_match_uses_stored_features_if_the_file_is_missing(tmp_path: Path) -> None:
     clip = encode(tmp_path / "clip.mp4", pan("coffee", 100, width=160, height=120), rate=10)
     gone = tmp_path / "gone.mp4"
     gone.write_bytes(clip.read_bytes())
@@ -50,13 +50,13 @@ def test_match_uses_what_is_stored_of_a_file_that_is_gone(tmp_path: Path) -> Non
         other.add(gone, executor=SerialExecutor(other.worker_spec))
         gone.unlink()
         comparison = other.match(clip, gone)
-    assert len(comparison.target_times) == 10  # one a second, as indexed
+    assert len(comparison.target_times) == 10  # one per second, as indexed
     assert comparison.score > 0.7
 
 
 @pytest.mark.thorough
 def test_segments_end_where_the_videos_end(index: Index, tmp_path: Path) -> None:
-    """A video of 3.1 s is sampled at 0, .4, .8, ... 2.7 and so on; the period after its last frame is not all there."""
+    """A video of 3.1 s is sampled about every 0.4 s, so the period of its last sample extends beyond its end."""
     short = encode(tmp_path / "short.mp4", pan("chelsea", 31, width=160, height=120), rate=10)
     long = encode(tmp_path / "long.mp4", pan("chelsea", 93, width=160, height=120), rate=10)
     with Index.open(tmp_path / "c.vidkin", create=True) as other:
@@ -69,7 +69,7 @@ def test_segments_end_where_the_videos_end(index: Index, tmp_path: Path) -> None
         assert matches[0].path == str(long)
         assert matches[0].segments[0].query_end == pytest.approx(9.1, abs=0.3)
         assert max(segment.query_end for match in matches for segment in match.segments) <= 9.1
-        # An end beyond the file means the end of the file; the query is sampled as densely as without.
+        # An end beyond the file is clamped, and does not change the sampling rate of the query.
         beyond = other.search(short, start=0, end=100)
         assert [m.segments for m in beyond] == [m.segments for m in other.search(short, start=0, end=3.1)]
     assert max(s.query_end for s in vidkin.compare(short, long).segments) <= 3.1 + 1e-9
@@ -78,13 +78,13 @@ def test_segments_end_where_the_videos_end(index: Index, tmp_path: Path) -> None
 
 
 @pytest.mark.thorough
-def test_compare_needs_no_collection(index: Index) -> None:
+def test_compare_needs_no_index(index: Index) -> None:
     comparison = vidkin.compare(path_of(index, "coffee low"), path_of(index, "coffee"))
     assert comparison.score > 0.7
     assert vidkin.compare(path_of(index, "rocket"), path_of(index, "coffee")).score < 0.2
 
 
-def test_a_query_that_cannot_be_asked_is_refused_with_the_cause(index: Index, tmp_path: Path) -> None:
+def test_invalid_query_is_refused_with_the_cause(index: Index, tmp_path: Path) -> None:
     coffee = path_of(index, "coffee")
     with pytest.raises(NotIndexedError, match="is not in the index"):
         index.match(coffee, tmp_path / "other.mp4")
@@ -100,7 +100,7 @@ def test_a_query_that_cannot_be_asked_is_refused_with_the_cause(index: Index, tm
         index.confirm(coffee.parent, coffee)
 
 
-def test_duplicates_and_decisions(index: Index) -> None:
+def test_decisions_change_duplicates(index: Index) -> None:
     low, high = path_of(index, "coffee low"), path_of(index, "coffee")
     (group,) = index.duplicates()
     assert {Path(member.path) for member in group.members} == {low, high}
@@ -110,13 +110,13 @@ def test_duplicates_and_decisions(index: Index) -> None:
     assert len(index.duplicates()) == 1
 
 
-def test_recall_is_whole_in_a_small_collection(index: Index) -> None:
+def test_recall_is_one_in_a_small_index(index: Index) -> None:
     report = index.recall(queries=4)
     assert (report.queries, report.recall) == (4, 1.0)
     assert report.relevant == report.found == 2
 
 
-def test_a_read_only_index_takes_no_decisions(index: Index) -> None:
+def test_read_only_index_accepts_no_decisions(index: Index) -> None:
     with (
         Index.open(index.path, read_only=True) as reader,
         pytest.raises(CollectionError, match="was opened read-only"),
@@ -124,7 +124,7 @@ def test_a_read_only_index_takes_no_decisions(index: Index) -> None:
         reader.reject(path_of(index, "coffee"), path_of(index, "rocket"))
 
 
-def test_workers_are_counted_from_one(tmp_path: Path) -> None:
+def test_add_needs_at_least_one_worker(tmp_path: Path) -> None:
     with (
         Index.open(tmp_path / "c", create=True) as index,
         pytest.raises(InvalidArgumentError, match="workers must be at least 1, got 0"),
@@ -132,8 +132,8 @@ def test_workers_are_counted_from_one(tmp_path: Path) -> None:
         index.add([], workers=0)
 
 
-def test_nothing_is_decided_on_content_that_is_not_known(tmp_path: Path) -> None:
-    """A file that changed while it was being read has no hash to remember a decision by."""
+def test_no_decision_is_stored_without_a_content_hash(tmp_path: Path) -> None:
+    """A file that changed while it was being read has no hash by which to store a decision."""
     paths = [encode(tmp_path / f"{name}.mp4", pan(name, 20)) for name in ("coffee", "rocket")]
     with Index.open(tmp_path / "c", create=True) as index:
         index.add(paths, executor=SerialExecutor(index.worker_spec))
@@ -145,7 +145,7 @@ def test_nothing_is_decided_on_content_that_is_not_known(tmp_path: Path) -> None
 
 
 @pytest.mark.thorough
-def test_many_files_are_searched_for_each_without_itself_unless_asked_for(index: Index, tmp_path: Path) -> None:
+def test_search_many_excludes_each_query_by_default(index: Index, tmp_path: Path) -> None:
     names = ("coffee", "chelsea", "coffee low")
     queries = [path_of(index, name) for name in names]
     broken = tmp_path / "broken.mp4"
@@ -164,7 +164,7 @@ def test_many_files_are_searched_for_each_without_itself_unless_asked_for(index:
     assert whole == index.search(queries[0], limit=2, threshold=0.5)
     assert index.search(queries[0], limit=1, own=False) == index.search(queries[0], limit=2)[1:]
     assert index.search(queries[0], limit=1, offset=1, own=False) == index.search(queries[0], limit=3)[2:]
-    # A copy elsewhere is another file.
+    # A copy under another path is not excluded.
     copy = tmp_path / "copy.mp4"
     copy.write_bytes(queries[0].read_bytes())
     assert index.search(copy, limit=1, own=False)[0].path == str(queries[0])

@@ -1,4 +1,4 @@
-"""Everything at once for as long as one likes: ``pytest --soak-minutes 60 tests/index/test_soak.py``."""
+"""Soak test of all operations for any duration: ``pytest --soak-minutes 60 tests/index/test_soak.py``."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from vidkin.errors import MediaError
 from vidkin.index import Index, open_place, repair
 from vidkin.shots import detect, split_shots
 
-# Rounds, and share of the time, before memory and descriptors are counted: by then everything has been loaded, every
-# thread of a pool has its heap, and the folder has its size.
+# Warm-up rounds, and fraction of the time, before memory and descriptors are measured: afterward everything is loaded,
+# every pool thread has its heap, and the folder has reached its size.
 WARM_ROUNDS, WARM_SHARE = 3, 0.25
 LEAST_ROUNDS = 6
-# However long it lasts: allocators give memory back late, and the caches of two stores keep metadata of every commit
-# until each holds 64 MiB as Lance counts them, half as much again as the allocator does.
+# Limit for any duration: allocators return memory late, and the metadata caches of two stores grow to 64 MiB each as
+# counted by Lance, which is 1.5 times as much for the allocator.
 MOST_GROWTH = (150 + 2 * 96) * 2**20
-# The folder does not grow, or memory would grow with it.
+# The folder must not grow, or memory use would grow with it.
 MOST_VIDEOS = 16
 MOST_DESCRIPTORS, MOST_THREADS = 8, 4
-# A clip of the night sky may have so little to see that it scores .8 with itself.
+# A clip of the night sky may have so little detail that it scores 0.8 with itself.
 DETAILED = tuple(name for name in NAMES if name != "rocket")
 
 
 class Folder:
-    """Videos that are added, copied, moved, damaged and deleted at random, and the results that an index must give."""
+    """Videos that are added, copied, moved, damaged and deleted at random, and the results expected from an index."""
 
     def __init__(self, path: Path, seed: int) -> None:
         self.path = path
@@ -51,7 +51,7 @@ class Folder:
         return list(pan(DETAILED[self._made % len(DETAILED)], 30, width=96, height=64, seed=self._made))
 
     def change(self) -> None:
-        """One change of a kind that is drawn."""
+        """Make a random change."""
         kinds = ["new", "new", "copy", "move", "break", "delete", "noise"]
         kind = "delete" if len(self.good) > MOST_VIDEOS else self.random.choice(kinds)
         if kind == "new" or len(self.good) < 4:
@@ -90,7 +90,7 @@ class Folder:
 
 @pytest.mark.slow
 @pytest.mark.timeout(0)
-def test_nothing_grows_and_nothing_is_forgotten(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+def test_memory_does_not_grow_and_results_stay_correct(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     seconds = 60 * float(pytestconfig.getoption("--soak-minutes"))
     warm = time.monotonic() + WARM_SHARE * seconds
     deadline = time.monotonic() + seconds
@@ -120,7 +120,7 @@ def test_nothing_grows_and_nothing_is_forgotten(tmp_path: Path, pytestconfig: py
 
 
 def one_round(index: Index, reader: Index, folder: Folder, work: Path, *, workers: int) -> None:
-    """Index, search, match, group, cut and repair; every answer is checked against the folder."""
+    """Index, search, match, group, split and repair; check every result against the folder."""
     report = index.add(folder.path, workers=workers, prune=True)
     assert {os.path.basename(item.path) for item in report.broken} == folder.broken
     known = {os.path.basename(record.path) for record in index if record.status == "ok"}
@@ -146,7 +146,7 @@ def one_round(index: Index, reader: Index, folder: Folder, work: Path, *, worker
 
 
 def measure() -> tuple[int, int, int]:
-    """Bytes of memory, open descriptors, and threads of this process."""
+    """Memory in bytes, open descriptors, and threads of this process."""
     gc.collect()
     process = psutil.Process()
     return process.memory_info().rss, process.num_fds(), threading.active_count()

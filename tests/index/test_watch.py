@@ -1,4 +1,4 @@
-"""An index that watches its folders: added videos are complete, and other processes need not wait."""
+"""Watching folders: added videos are complete, and other processes can write in between."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from vidkin.errors import CollectionError, InvalidArgumentError
 from vidkin.index import Index, IngestReport, Scan, SerialExecutor, VideoFile, scan, watch_folders
 from vidkin.index.watch import Settling, open_for_writing
 
-# Of watchdog, when a folder is made and found at the same time; a warning in one of its threads would end that thread.
+# Raised by watchdog if a new folder is reported twice; as an error, the warning would end its thread.
 pytestmark = pytest.mark.filterwarnings("ignore:Callback with id:RuntimeWarning")
 
 
 def scan_of(**files: int) -> Scan:
-    """Files of one letter and of these sizes."""
+    """Scan result with files of these names and sizes."""
     return Scan(tuple(VideoFile(name, size, 0) for name, size in sorted(files.items())), (), ("/",))
 
 
@@ -34,7 +34,7 @@ def names(settling: Settling, now: float) -> list[str]:
     return sorted(settling.settled(now))
 
 
-def test_a_file_settles_once_it_has_not_changed_for_a_while() -> None:
+def test_file_settles_after_a_period_without_changes() -> None:
     settling = Settling(3.0)
     assert not settling.look(scan_of(a=1), 0.0)
     assert not settling.look(scan_of(a=2), 2.0)  # it has grown
@@ -51,7 +51,7 @@ def test_a_file_settles_once_it_has_not_changed_for_a_while() -> None:
     assert not settling.waits()
 
 
-def test_a_file_that_was_moved_is_gone_only_when_its_new_name_has_settled() -> None:
+def test_moved_file_is_gone_only_after_its_new_name_has_settled() -> None:
     settling = Settling(3.0)
     settling.look(scan_of(a=1), 0.0)
     settling.look(scan_of(a=1), 3.0)
@@ -64,7 +64,7 @@ def test_a_file_that_was_moved_is_gone_only_when_its_new_name_has_settled() -> N
     assert not settling.look(scan_of(b=1), 20.0)
 
 
-def test_a_file_that_is_held_does_not_settle() -> None:
+def test_held_file_does_not_settle() -> None:
     settling = Settling(3.0)
     settling.look(scan_of(a=1), 0.0)
     assert settling.look(scan_of(a=1), 3.0)
@@ -74,7 +74,7 @@ def test_a_file_that_is_held_does_not_settle() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="the system does not say what is open")
-def test_files_that_are_open_for_writing_are_known(tmp_path: Path) -> None:
+def test_files_open_for_writing_are_recognized(tmp_path: Path) -> None:
     written, read, other = (tmp_path / name for name in ("written", "read", "other"))
     for path in (written, read, other):
         path.touch()
@@ -87,12 +87,12 @@ def test_files_that_are_open_for_writing_are_known(tmp_path: Path) -> None:
 
 @dataclass
 class Watching:
-    """A watch in a thread, and its reports."""
+    """A watch running in a thread, and its reports."""
 
     reports: list[IngestReport] = field(default_factory=list)
 
     def wait_for(self, happened: Callable[[list[IngestReport]], object]) -> None:
-        """Wait until the reports show something."""
+        """Wait until the reports meet a condition."""
         end = time.monotonic() + 60
         while not happened(self.reports):
             assert time.monotonic() < end, self.reports
@@ -103,7 +103,7 @@ class Watching:
 
 
 @contextmanager
-def watched(index: Path, folder: Path, *, prune: bool = False) -> Iterator[Watching]:
+def watch_folder(index: Path, folder: Path, *, prune: bool = False) -> Iterator[Watching]:
     watching, stop = Watching(), threading.Event()
     errors: list[BaseException] = []
 
@@ -134,15 +134,15 @@ def index(tmp_path: Path) -> Path:
 
 
 @pytest.mark.kill
-def test_a_folder_is_followed_while_files_come_grow_move_and_go(index: Path, tmp_path: Path) -> None:
-    """The index may be in a watched folder: its own writes do not trigger another scan."""
+def test_added_growing_moved_and_deleted_files_are_followed(index: Path, tmp_path: Path) -> None:
+    """The index may be inside a watched folder, because its own writes do not trigger another scan."""
     first = video(tmp_path / "first.mp4", seed=1)
     content = video(tmp_path.parent / f"{tmp_path.name}-source.mp4", seed=2).read_bytes()
     (tmp_path / "broken.mp4").write_bytes(b"\0" * 1000)
-    with watched(index, tmp_path) as watching:
+    with watch_folder(index, tmp_path) as watching:
         watching.wait_for(lambda reports: reports)
         assert (watching.paths("added"), watching.paths("broken")) == (["first.mp4"], ["broken.mp4"])
-        # A copy that takes longer than files take to settle.
+        # Copying takes longer than the settling period.
         below = tmp_path / "new folder"
         below.mkdir()
         with (below / "second.mp4").open("wb") as file:
@@ -151,7 +151,7 @@ def test_a_folder_is_followed_while_files_come_grow_move_and_go(index: Path, tmp
             time.sleep(1.5)
             file.write(content[len(content) // 2 :])
         watching.wait_for(lambda _: "second.mp4" in watching.paths("added"))
-        # The lock is free now.
+        # The lock has been released.
         with Index.open(index) as other:
             other.add([], wait=0.0)
             assert len(other) == 2
@@ -163,21 +163,21 @@ def test_a_folder_is_followed_while_files_come_grow_move_and_go(index: Path, tmp
     assert watching.paths("added") == ["first.mp4", "second.mp4"]
     assert watching.paths("broken") == ["broken.mp4"]
     assert [Path(item.path).name for item in watching.reports[-1].missing] == ["second.mp4"]
-    # Once per change, and not for writes of the index itself.
+    # One report per change, and none for writes of the index itself.
     assert len(watching.reports) <= 5
     with Index.open(index, read_only=True) as opened:
         assert sorted(Path(record.path).name for record in opened) == ["moved.mp4", "second.mp4"]
 
 
 @pytest.mark.kill
-def test_with_prune_what_is_gone_leaves_the_index_and_a_lock_is_waited_for(
+def test_watch_with_prune_removes_deleted_files_and_waits_for_the_lock(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("vidkin.index.watch._WAIT", 0.1)
     monkeypatch.setattr("vidkin.index.watch._LOCKED_PAUSE", 0.2)
     folder = tmp_path / "videos"
     paths = [video(folder / f"{seed}.mp4", seed=seed) for seed in range(2)]
-    with watched(index, folder, prune=True) as watching:
+    with watch_folder(index, folder, prune=True) as watching:
         watching.wait_for(lambda _: len(watching.paths("added")) == 2)
         with Index.open(index) as other, other.place.exclusive(5):
             paths[0].unlink()
@@ -190,11 +190,11 @@ def test_with_prune_what_is_gone_leaves_the_index_and_a_lock_is_waited_for(
 
 
 @pytest.mark.kill
-def test_with_prune_a_share_that_is_unmounted_for_a_while_is_not_forgotten(index: Path, tmp_path: Path) -> None:
+def test_watch_with_prune_keeps_videos_on_a_temporarily_unmounted_share(index: Path, tmp_path: Path) -> None:
     folder = tmp_path / "videos"
     for seed in range(2):
         video(folder / f"{seed}.mp4", seed=seed)
-    with watched(index, folder, prune=True) as watching:
+    with watch_folder(index, folder, prune=True) as watching:
         watching.wait_for(lambda _: len(watching.paths("added")) == 2)
         for path in folder.iterdir():
             shutil.move(path, tmp_path)
@@ -206,12 +206,12 @@ def test_with_prune_a_share_that_is_unmounted_for_a_while_is_not_forgotten(index
 
 
 @pytest.mark.kill
-def test_a_folder_that_is_removed_and_made_again_is_followed(index: Path, tmp_path: Path) -> None:
-    """As a drive that is unplugged and comes back; names that are hardly names are read like others."""
+def test_folder_that_is_deleted_and_created_again_is_followed(index: Path, tmp_path: Path) -> None:
+    """Simulates a drive that is unplugged and connected again, with unusual file names."""
     content = video(tmp_path.parent / f"{tmp_path.name}-source.mp4", seed=2).read_bytes()
     folder = tmp_path / "videos"
     video(folder / "first.mp4", seed=1)
-    with watched(index, folder) as watching:
+    with watch_folder(index, folder) as watching:
         watching.wait_for(lambda reports: reports)
         shutil.rmtree(folder)
         time.sleep(1.0)
@@ -225,9 +225,7 @@ def test_a_folder_that_is_removed_and_made_again_is_followed(index: Path, tmp_pa
 
 
 @pytest.mark.thorough
-def test_while_one_file_grows_no_other_is_looked_at(
-    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_growing_file_triggers_no_scans(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "videos"
     folder.mkdir()
     for number in range(3):
@@ -240,13 +238,13 @@ def test_while_one_file_grows_no_other_is_looked_at(
         return scan(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr("vidkin.index.watch.scan", counted)
-    with watched(index, folder) as watching:
+    with watch_folder(index, folder) as watching:
         watching.wait_for(lambda reports: reports)
         part = folder / "film.mp4.part"
         with (folder / "film.mp4").open("wb") as file:
             file.write(content[:100])
             file.flush()
-            time.sleep(1.5)  # it is known by now
+            time.sleep(1.5)  # the file has been seen by now
             before = len(scans)
             for place in range(100, 140):
                 file.write(content[place : place + 1])
@@ -262,7 +260,7 @@ def test_while_one_file_grows_no_other_is_looked_at(
 
 
 @pytest.mark.kill
-def test_a_second_watch_waits_until_the_first_writer_has_ended(index: Path, tmp_path: Path) -> None:
+def test_second_watch_waits_until_the_first_writer_has_finished(index: Path, tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
     video(tmp_path / "videos" / "film.mp4", seed=1)
     command = [sys.executable, "-m", "vidkin", "index", str(tmp_path / "videos"), "--index", str(index), "--watch"]
@@ -281,7 +279,7 @@ def test_a_second_watch_waits_until_the_first_writer_has_ended(index: Path, tmp_
     assert "Traceback" not in said
 
 
-def test_a_wrong_time_and_a_read_only_index_are_refused(index: Path, tmp_path: Path) -> None:
+def test_invalid_settle_time_and_read_only_index_are_refused(index: Path, tmp_path: Path) -> None:
     video(tmp_path / "videos" / "a.mp4", seed=1)
     with Index.open(index) as opened, pytest.raises(InvalidArgumentError, match="settle must be more than 0 s, got 0"):
         watch_folders(opened, tmp_path, settle=0)

@@ -1,5 +1,4 @@
-"""Everything except training works without the packages for training: they may be missing, and nothing tries to load
-them."""
+"""Everything except training works without the training packages, which nothing tries to import."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ pytestmark = pytest.mark.process
 
 LEARNING = ("torch", "torchvision", "timm", "sklearn", "scipy", "skimage", "pywt", "matplotlib", "pandas")
 
-# The workers get the search path of the process that starts them, and with it what raises instead of torch.
+# Workers inherit the import path of the parent process, and with it a torch module that raises an error.
 SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[4])
@@ -42,7 +41,7 @@ print(*{name.partition(".")[0] for name in sys.modules} & set(sys.argv[5:]))
 
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three videos, and one of them again, with other bytes."""
+    """Three videos, and a reencoded copy of one of them."""
     folder = tmp_path_factory.mktemp("videos")
     for seed in range(3):
         video(folder / f"{seed}.mp4", seed=seed, frames=30)

@@ -1,4 +1,4 @@
-"""Footage whose truth is known: vectors that walk at random, and films that are composed of stretches of such walks."""
+"""Synthetic footage with known matches: films composed of segments of random walks in embedding space."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DIMENSION = 48
 
 
 def walk(seed: int, times: NDArray[np.float64], *, dimension: int = DIMENSION) -> NDArray[np.float32]:
-    """[T, D] unit vectors of one recording at these moments of it: a second later half is new."""
+    """Unit vectors of one recording at these times, [T, D]; half of each vector changes from second to second."""
     random = np.random.default_rng(seed)
     place = random.standard_normal(dimension)
     nodes = random.standard_normal((int(times.max()) + 3, dimension))
@@ -32,13 +32,13 @@ def cohort(dimension: int = DIMENSION) -> NDArray[np.float32]:
 def film(
     *stretches: tuple[int, float, float, float], rate: float = 2.0, noise: float = 0.3, shift: float = 0.0
 ) -> Sequenced:
-    """Frames of stretches in their order: recording, its second at the start, seconds, speed of playing.
+    """Compose a film of segments, each given as (recording, start, duration, speed).
 
     Args:
-        stretches: What is shown; a negative speed plays backwards from the second at the start.
-        rate: Frames a second.
-        noise: Length of the random change of each vector, as of an edit.
-        shift: Seconds by which the moments of the first stretch are later than its start, less than a frame.
+        stretches: The segments in order; with a negative speed, a segment plays backward from its start.
+        rate: Frames per second.
+        noise: Length of the random change of each vector, like an edit.
+        shift: Delay of the sampled times in the first segment in seconds, less than a frame.
     """
     parts = []
     for number, (seed, start, seconds, speed) in enumerate(stretches):
@@ -51,12 +51,12 @@ def film(
 
 
 def sequenced(vectors: NDArray[np.float32], times: NDArray[np.float64]) -> Sequenced:
-    """These frames, informative and on the level of the cohort."""
+    """Make informative frames whose levels are measured on the cohort."""
     return Sequenced(vectors, times, levels(vectors, cohort()), np.ones(len(vectors), np.float32))
 
 
 def verifier() -> Verifier:
-    """A network that looks at the mean similarity along the best line alone: .05 at .2, .5 at .5, .95 at .8."""
+    """A network that maps the mean similarity along the best line to a score: 0.2 to 0.05, 0.5 to 0.5, 0.8 to 0.95."""
     hidden = np.zeros((1, len(NUMBERS)), np.float32)
     hidden[0, NUMBERS.index("excess")] = 4.0
     zeros, ones = np.zeros(len(NUMBERS), np.float32), np.ones(len(NUMBERS), np.float32)

@@ -1,4 +1,4 @@
-"""The scorer of a trained comparator: calibration, direction, clocks and segments, with a comparator done by hand."""
+"""The scorer of a trained comparator: calibration, direction, speed and segments, with a handwritten comparator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin.similarity import FrameFeatures, frame_similarity, temporal_chamfer
 
 
 class ChamferComparator:
-    """Compares as Chamfer similarity does, without a network."""
+    """Computes Chamfer similarity without a network."""
 
     reduction = 1
 
@@ -36,7 +36,7 @@ SCORER = LearnedScorer(ChamferComparator(), (0.0, 0.5), identity="chamfer")
 
 
 def moments(first: int, last: int, *, noise: int | None = None) -> NDArray[np.floating]:
-    """[T, 1, 64] unit vectors of the moments first to last of one video; of another one with other noise."""
+    """Unit vectors of a video between two times, [T, 1, 64]; other ``noise`` gives another video."""
     generator = np.random.default_rng(9 if noise is None else noise)
     every = unit(generator.standard_normal((400, 64)))
     return every[first:last, None]
@@ -49,7 +49,7 @@ def video(
     return FrameFeatures.of_whole(values, times, information, end=len(values) * period)
 
 
-def test_a_video_scores_one_with_itself_and_strangers_score_low() -> None:
+def test_identical_video_scores_one_and_unrelated_ones_score_low() -> None:
     one, other = video(moments(0, 20)), video(moments(0, 20, noise=3))
     same, strange = SCORER.score(one, [one, other])
     assert same.score == 1.0
@@ -58,7 +58,7 @@ def test_a_video_scores_one_with_itself_and_strangers_score_low() -> None:
     assert (SCORER.name, SCORER.needs_background, SCORER.has_segments) == ("learned", True, True)
 
 
-def test_scores_are_calibrated_between_strangers_and_the_video_itself() -> None:
+def test_scores_are_calibrated_between_unrelated_videos_and_identity() -> None:
     query, half = np.zeros((1, 1, 2), np.float32), np.zeros((1, 1, 2), np.float32)
     query[..., 0] = 1
     for cosine, expected in ((0.75, 0.6), (0.5, 0.2), (0.25, 0.1), (0.0, 0.0), (-1.0, 0.0)):
@@ -66,7 +66,7 @@ def test_scores_are_calibrated_between_strangers_and_the_video_itself() -> None:
         assert SCORER.score(video(query), [video(half.copy())])[0].score == pytest.approx(expected, abs=1e-6)
 
 
-def test_an_excerpt_is_found_whichever_side_it_is() -> None:
+def test_excerpt_is_found_on_either_side() -> None:
     long, clip = video(moments(0, 60)), video(moments(20, 35))
     result, swapped = SCORER.score(clip, [long])[0], SCORER.score(long, [clip])[0]
     assert result.score == swapped.score == 1.0
@@ -81,25 +81,25 @@ def test_an_excerpt_is_found_whichever_side_it_is() -> None:
 def test_scattered_moments_of_a_long_video_do_not_match() -> None:
     clip, long = moments(0, 10), moments(0, 200, noise=8)
     scattered = long.copy()
-    scattered[::20] = clip  # each of the ten moments is there, 20 s after the one before
+    scattered[::20] = clip  # all ten frames are there, 20 s apart
     together = long.copy()
     together[117:127] = clip
     apart, contained = SCORER.score(video(clip), [video(scattered), video(together)])
-    # At most two of ten lie in a stretch of 30 s.
+    # At most two of ten are within 30 s.
     assert apart.score < 0.2
     assert contained.score == 1.0
     assert contained.segments[0].target_start == pytest.approx(117)
 
 
 class ContrastComparator(ChamferComparator):
-    """Judges each cell by the whole map, as a network judges it by what lies around."""
+    """Scores each cell relative to the whole map, as a network depends on the surroundings of a cell."""
 
     def learned_map(self, frame_map: NDArray[np.float32]) -> NDArray[np.float32]:
         return (frame_map - frame_map.mean()).clip(-1, 1)
 
 
 class PassingComparator(ChamferComparator):
-    """The largest of 4 x 4 similarities, as the network of :func:`tests.support.comparators.passing` computes it."""
+    """Max-pools 4 x 4 similarities like the network of :func:`tests.support.comparators.passing`."""
 
     reduction = 4
 
@@ -113,14 +113,14 @@ class PassingComparator(ChamferComparator):
 
 @pytest.mark.parametrize("seconds", [172, 3600])
 @pytest.mark.parametrize("comparator", [ContrastComparator(), PassingComparator()])
-def test_what_lies_around_a_shot_does_not_change_the_score_of_a_clip_in_it(
+def test_surroundings_of_a_shot_do_not_change_the_score_of_a_clip_in_it(
     comparator: VideoComparator, seconds: int
 ) -> None:
     scorer = LearnedScorer(comparator, (0.0, 0.1), identity="any")
     sky = unit(np.random.default_rng(2).standard_normal((1, 1, 64)))
     shot = unit(moments(0, 12) + sky)
     clip = unit(shot[2:10] + 0.05 * moments(0, 8, noise=5))
-    # The rest of the film is the sky of the shot, and moments of other films.
+    # The rest of the film consists of the same sky and of moments of other films.
     rest = np.tile(moments(0, 400, noise=7), (9, 1, 1))[: seconds - 102]
     film = np.concatenate([rest, sky.repeat(60, 0), shot, sky.repeat(30, 0)])
     assert len(film) == seconds
@@ -129,9 +129,9 @@ def test_what_lies_around_a_shot_does_not_change_the_score_of_a_clip_in_it(
     assert own.score > 0.9
 
 
-def test_a_query_is_compared_at_the_rate_of_the_target() -> None:
+def test_query_is_compared_at_the_rate_of_the_target() -> None:
     target = video(moments(0, 24))
-    # Four samples a second, of which the third of each second is the one that the target has.
+    # Four samples per second, of which the third one equals the sample of the target.
     finer = moments(0, 96, noise=5)
     finer[2::4] = moments(0, 24)
     result = SCORER.score(video(finer, 0.25), [target])[0]
@@ -153,14 +153,14 @@ def test_frames_without_information_are_left_out() -> None:
     assert (nothing.score, nothing.segments, nothing.map.shape) == (0.0, (), (10, 10))
 
 
-def test_a_clip_that_runs_backwards_is_said_to() -> None:
+def test_reversed_clip_is_reported() -> None:
     clip = moments(0, 10)
     (segment,) = SCORER.score(video(clip[::-1]), [video(clip)])[0].segments
     assert (segment.backwards, segment.speed) == (True, 1.0)
     assert (segment.query_start, segment.query_end, segment.target_start, segment.target_end) == (0, 10, 0, 10)
 
 
-def test_scorers_by_name_and_of_an_extractor() -> None:
+def test_scorers_are_found_by_name_and_by_extractor() -> None:
     class Brings:
         scorer = "learned"
 
@@ -177,6 +177,6 @@ def test_scorers_by_name_and_of_an_extractor() -> None:
         open_scorer("learned")
 
 
-def test_its_text_names_weights_and_settings_alone() -> None:
+def test_repr_depends_only_on_weights_and_settings() -> None:
     assert repr(SCORER) == repr(LearnedScorer(ChamferComparator(), (0.0, 0.5), identity="chamfer"))
     assert "chamfer" in repr(SCORER)

@@ -1,4 +1,4 @@
-"""Poses compose, invert and move boxes as the frames move, and are found by the thumbnails of two stretches."""
+"""Poses are composed, inverted and applied to boxes, and estimated from the thumbnails of two segments."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ FRAME = np.arange(4 * 6 * 1).reshape(4, 6, 1)
 
 @pytest.mark.parametrize("first", POSES)
 @pytest.mark.parametrize("second", POSES)
-def test_a_pose_followed_by_another_one_is_their_composition(first: Pose, second: Pose) -> None:
+def test_composed_poses_equal_applying_one_after_the_other(first: Pose, second: Pose) -> None:
     after = second.apply(first.apply(FRAME))
     np.testing.assert_array_equal(first.compose(second).apply(FRAME), after)
 
 
 @pytest.mark.parametrize("pose", POSES)
-def test_the_inverse_undoes_a_pose(pose: Pose) -> None:
+def test_inverse_undoes_a_pose(pose: Pose) -> None:
     np.testing.assert_array_equal(pose.inverse.apply(pose.apply(FRAME)), FRAME)
     assert pose.compose(pose.inverse) == Pose()
 
 
 @pytest.mark.parametrize("pose", POSES)
-def test_a_box_moves_with_the_frame(pose: Pose) -> None:
+def test_box_moves_with_the_frame(pose: Pose) -> None:
     frame = np.zeros((40, 60, 1))
     frame[10:20, 6:24] = 1
     moved = pose.apply(frame)[..., 0]
@@ -43,7 +43,7 @@ def test_a_box_moves_with_the_frame(pose: Pose) -> None:
     np.testing.assert_array_equal(marked, moved)
 
 
-def test_a_quarter_turn_is_clockwise() -> None:
+def test_quarter_turn_is_clockwise() -> None:
     frame = np.array([[[1], [2]], [[3], [4]]])
     assert Pose(quarter=1).apply(frame)[..., 0].tolist() == [[3, 1], [4, 2]]
 
@@ -58,7 +58,7 @@ Frames = NDArray[np.uint8]
 
 
 def footage(name: str, count: int = 60) -> Frames:
-    """Every fifth frame of a camera over a photograph, [T, 128, 192, 3]."""
+    """Every fifth frame of a camera moving over a photograph, [T, 128, 192, 3]."""
     return np.stack(list(pan(name, count))[::5])
 
 
@@ -66,12 +66,12 @@ def thumbnails(frames: Frames) -> Frames:
     return make_thumbnails(look_at(frames).luma, np.array([WHOLE], np.float32))[:, 0]
 
 
-def posed(pose: Pose, frames: Frames) -> Frames:
+def apply_pose(pose: Pose, frames: Frames) -> Frames:
     return np.ascontiguousarray(pose.apply(frames)).astype(np.uint8)
 
 
 def cut(frames: Frames) -> Frames:
-    """The right two thirds of the lower three quarters."""
+    """Crop to the right two thirds of the lower three quarters."""
     return frames[:, 32:, 64:]
 
 
@@ -87,21 +87,21 @@ def logo(frames: Frames) -> Frames:
 
 
 def bars(frames: Frames) -> Frames:
-    """Smaller, between black bars above and below."""
+    """Shrink the frame between black bars above and below."""
     return np.concatenate([0 * frames[:, :20], frames[:, ::2], 0 * frames[:, :20]], axis=1)
 
 
 @pytest.mark.parametrize("pose", POSES)
 @pytest.mark.parametrize("edit", [None, cut, noise, logo, bars])
 @pytest.mark.parametrize("name", ["astronaut", "coffee", "chelsea", "rocket"])
-def test_the_pose_of_an_edited_copy_is_found(name: str, edit: Callable[[Frames], Frames] | None, pose: Pose) -> None:
+def test_pose_of_an_edited_copy_is_found(name: str, edit: Callable[[Frames], Frames] | None, pose: Pose) -> None:
     frames = footage(name)
-    copy = posed(pose, edit(frames) if edit else frames)
+    copy = apply_pose(pose, edit(frames) if edit else frames)
     assert find_pose(thumbnails(frames), thumbnails(copy)) == pose
     assert find_pose(thumbnails(copy), thumbnails(frames)) == pose.inverse
 
 
-def test_frames_that_show_nothing_and_no_frames_are_upright() -> None:
+def test_uniform_and_missing_frames_are_upright() -> None:
     black = np.zeros((6, 8, 8), np.uint8)
     assert find_pose(black, black) == find_pose(black[:0], black[:0]) == Pose()
 

@@ -1,4 +1,4 @@
-"""The score of a measure from verdicts, by hand: three numbers of a pair, two thresholds."""
+"""A scorer trained on verdicts: values by hand for three features per pair and two thresholds."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ def chance(value: float) -> float:
     return 1 / (1 + math.exp(-value))
 
 
-def test_grades_are_the_chances_on_either_side_of_a_threshold() -> None:
-    """u = 2 x the first number: at the threshold the chance is one half."""
+def test_grades_are_the_probabilities_of_exceeding_each_threshold() -> None:
+    """The logit is 2 x the first feature minus the threshold, so the probability at a threshold is one half."""
     assert MEASURE.grade((0.5, 9.0, 9.0)) == (0.5, pytest.approx(chance(-1)))
     assert MEASURE.grade((1.0, 9.0, 9.0)) == (pytest.approx(chance(1)), 0.5)
     of_kind, of_same = MEASURE.grade((0.8, 0.0, 0.0))
     assert of_kind > of_same
 
 
-def test_numbers_far_from_a_threshold_do_not_overflow() -> None:
+def test_features_far_from_a_threshold_do_not_overflow() -> None:
     steep = replace(MEASURE, coefficients=(1e6, 0.0, 0.0))
     assert steep.grade((1.0, 0.0, 0.0)) == (1.0, 1.0)
     low = steep.grade((-1.0, 0.0, 0.0))
     assert max(low) < 1e-200
 
 
-def test_a_video_as_one_vector_is_the_mean_of_its_informative_frames() -> None:
+def test_video_embedding_is_the_weighted_mean_of_its_frames() -> None:
     whole = describe_video_whole(film((1.0, 0.0), (0.0, 1.0), (0.0, 1.0), weights=[1.0, 0.5, 0.5]))
     assert whole.tolist() == pytest.approx([0.5, 0.5])
-    # Black frames hardly count, and only black ones count alike.
+    # Black frames hardly count; if all are black, they count equally.
     assert describe_video_whole(film((1.0, 0.0), (0.0, 1.0), weights=[1.0, 0.0]))[0] > 0.999
     assert describe_video_whole(film((1.0, 0.0), (0.0, 1.0), weights=[0.0, 0.0])).tolist() == pytest.approx([0.5, 0.5])
 
 
-def test_regions_count_alike_and_half_precision_is_widened() -> None:
+def test_regions_count_equally_and_half_precision_is_widened() -> None:
     values = np.array([[[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]]).astype(np.float16)
     features = FrameFeatures.of_whole(values, np.zeros(1))
     whole = describe_video_whole(features)
@@ -62,26 +62,26 @@ def test_regions_count_alike_and_half_precision_is_widened() -> None:
     assert whole.tolist() == [0.25, 0.75]
 
 
-def test_the_numbers_of_a_pair() -> None:
+def test_features_of_a_pair() -> None:
     query, targets = film((1.0, 0.0)), [film((0.6, 0.8)), film((0.0, 1.0))]
     scores = KindScorer().score(query, targets)
     numbers = pair_numbers(query, targets, scores, np.zeros(2, np.float32), np.ones(2, np.float32))
-    # (1 + cosine) / 2 twice, as the scorer is that of kinds, and the cosine.
+    # (1 + cosine) / 2 twice, because the scorer is that of kinds, then the cosine.
     assert numbers.tolist() == [
         pytest.approx([0.8, 0.8, 0.6], abs=1e-6),
         pytest.approx([0.5, 0.5, 0.0], abs=1e-6),
     ]
 
 
-def test_the_cosine_is_that_of_weighted_differences_from_the_center() -> None:
-    """From (0, 1): (1, -1) and (.6, -.2), and the second dimension counts twice: (1, -2) and (.6, -.4)."""
+def test_cosine_is_computed_from_weighted_differences_to_the_center() -> None:
+    """Relative to the center (0, 1) and with doubled weight of the second dimension: (1, -2) and (0.6, -0.4)."""
     query, target = film((1.0, 0.0)), film((0.6, 0.8))
     scores = KindScorer().score(query, [target])
     numbers = pair_numbers(query, [target], scores, np.float32([0.0, 1.0]), np.float32([1.0, 2.0]))
     assert numbers[0, 2].item() == pytest.approx((0.6 + 0.8) / math.sqrt(5 * 0.52), abs=1e-6)
 
 
-def test_a_scorer_keeps_all_but_the_score() -> None:
+def test_reviewed_scorer_changes_only_the_score() -> None:
     query, target = film((1.0, 0.0), (0.0, 1.0)), film((0.6, 0.8))
     (plain,), (graded,) = (
         scorer.score(query, [target]) for scorer in (KindScorer(), ReviewedScorer(KindScorer(), MEASURE))
@@ -94,7 +94,7 @@ def test_a_scorer_keeps_all_but_the_score() -> None:
     assert scorer.score(query, []) == []
 
 
-def test_a_measure_comes_back_from_its_file(tmp_path: Path) -> None:
+def test_measure_round_trips_through_its_file(tmp_path: Path) -> None:
     MEASURE.write(tmp_path / "measure.json")
     assert ReviewMeasure.read(tmp_path / "measure.json") == MEASURE
 
@@ -109,7 +109,7 @@ def test_a_measure_comes_back_from_its_file(tmp_path: Path) -> None:
         ({"kind": 3.0}, "threshold 'kind' must be at most threshold 'same', got 3.0 and 2.0"),
     ],
 )
-def test_numbers_that_make_no_sense_are_refused(changes: dict[str, object], message: str) -> None:
+def test_invalid_values_are_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         replace(MEASURE, **changes)  # type: ignore[arg-type]
 
@@ -135,7 +135,7 @@ def test_numbers_that_make_no_sense_are_refused(changes: dict[str, object], mess
         ),
     ],
 )
-def test_a_damaged_file_says_so(content: str, tmp_path: Path) -> None:
+def test_damaged_file_is_reported(content: str, tmp_path: Path) -> None:
     (tmp_path / "measure.json").write_text(content)
     with pytest.raises(InvalidArgumentError, match=r"measure.json must contain a measure from `vidkin train review`"):
         ReviewMeasure.read(tmp_path / "measure.json")

@@ -1,4 +1,4 @@
-"""The scorer of copies says how sure it is of two videos, where they match, how fast, which way and in which pose."""
+"""The scorer of copies returns a score and matching segments with their speed, direction and pose."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ CORNER = (0.5, 0.5, 1.0, 1.0)
 
 
 def features(whole: Sequenced, corner: Sequenced | None = None) -> FrameFeatures:
-    """Stored features of whole frames, and of a corner of them."""
+    """Stored features of whole frames, and of one corner of them."""
     vectors = np.stack([whole.vectors] if corner is None else [whole.vectors, corner.vectors], axis=1)
     baseline = np.stack([levels(vectors[:, view], cohort()) for view in range(vectors.shape[1])], axis=1)
     boxes = np.tile(np.array([(0, 0, 1, 1), CORNER][: vectors.shape[1]], np.float32), (len(vectors), 1, 1))
     return FrameFeatures(vectors[:, :, None], whole.times, whole.information, baseline=baseline, boxes=boxes)
 
 
-def test_it_is_a_scorer_with_segments() -> None:
+def test_scorer_has_segments() -> None:
     scorer: Scorer = VerifiedScorer(verifier())
     assert scorer.has_segments
     assert scorer.score(features(film((1, 0, 8, 1))), []) == []
 
 
-def test_a_stretch_of_a_video_is_found_in_it_and_unrelated_videos_score_low() -> None:
+def test_excerpt_is_found_and_unrelated_videos_score_low() -> None:
     query = features(film((1, 33, 8, 1)))
     targets = [features(film((50, 0, 25, 1), (1, 30, 20, 1))), features(film((51, 0, 40, 1)))]
     found, other = VerifiedScorer(verifier()).score(query, targets)
@@ -42,7 +42,7 @@ def test_a_stretch_of_a_video_is_found_in_it_and_unrelated_videos_score_low() ->
     assert np.unravel_index(found.map.argmax(), found.map.shape)[1] >= 56
 
 
-def test_footage_in_a_corner_is_found_by_the_vectors_of_the_corner() -> None:
+def test_footage_in_a_corner_is_found_by_the_view_of_the_corner() -> None:
     query = features(film((1, 0, 8, 1)))
     alone, shown = features(film((60, 0, 8, 1))), features(film((60, 0, 8, 1)), film((1, 0, 8, 1)))
     scorer = VerifiedScorer(verifier())
@@ -60,8 +60,8 @@ def test_identical_frames_match_as_a_whole() -> None:
     assert found.segments[0].query_box == found.segments[0].target_box == (0, 0, 1, 1)
 
 
-def test_regions_count_like_one_vector_of_all_of_them() -> None:
-    """Two regions of half of the numbers each: their mean cosine is that of the regions side by side."""
+def test_regions_count_like_their_concatenation() -> None:
+    """Two regions of half the dimensions have the same mean cosine as their concatenation."""
     query, target = film((1, 33, 8, 1)), film((50, 0, 25, 1), (1, 30, 20, 1))
 
     def divided(frames: Sequenced) -> FrameFeatures:
@@ -83,13 +83,13 @@ def test_regions_count_like_one_vector_of_all_of_them() -> None:
 
 
 @pytest.mark.parametrize("speed", [1.0, 1.5])
-def test_a_stretch_that_runs_backwards_is_said_to(speed: float) -> None:
+def test_reversed_segment_is_reported(speed: float) -> None:
     query, target = film((1, 10, 20, 1)), film((2, 0, 15, 1), (1, 40, 38 / speed, -speed))
     (found,) = VerifiedScorer(verifier()).score(features(query), [features(target)])
     (segment, *_) = found.segments
     assert segment.backwards
     assert segment.speed == pytest.approx(1 / speed, rel=0.02)
-    # The query's first second, 10, is shown last: 15 + (40 - 10) / speed.
+    # The first second of the query, 10, is shown last: 15 + (40 - 10) / speed.
     assert (segment.query_start, segment.query_end) == pytest.approx((0, 20), abs=1.1)
     first, last = 15 + (40 - 30) / speed, 15 + (40 - 10) / speed
     assert (segment.target_start, segment.target_end) == pytest.approx((first, last), abs=1.1)
@@ -99,7 +99,7 @@ def test_a_stretch_that_runs_backwards_is_said_to(speed: float) -> None:
 
 
 @pytest.mark.parametrize("pose", [Pose(flip, quarter) for flip in (False, True) for quarter in range(4)])
-def test_the_pose_of_a_match_is_read_from_thumbnails(pose: Pose) -> None:
+def test_pose_of_a_match_is_estimated_from_thumbnails(pose: Pose) -> None:
     frames = film((1, 0, 8, 1))
     drawn = np.random.default_rng(5).integers(0, 256, (len(frames), 8, 8)).astype(np.uint8)
     shown = np.ascontiguousarray(pose.apply(drawn[..., None])[..., 0])
@@ -110,14 +110,14 @@ def test_the_pose_of_a_match_is_read_from_thumbnails(pose: Pose) -> None:
     assert (back.segments[0].mirrored, back.segments[0].turned) == (pose.inverse.flip, 90 * pose.inverse.quarter)
 
 
-def test_a_segment_ends_with_its_video() -> None:
+def test_segment_ends_with_its_video() -> None:
     frames = features(film((1, 0, 8, 1)))
     short = replace(frames, end=7.6)
     (found,) = VerifiedScorer(verifier()).score(short, [frames])
     assert (found.segments[0].query_end, found.segments[0].target_end) == (7.6, 8.0)
 
 
-def test_a_view_that_no_frame_has_is_passed_over_and_one_that_some_have_is_compared_where_it_is() -> None:
+def test_missing_views_are_skipped_and_partial_ones_compared_where_they_exist() -> None:
     query = features(film((1, 0, 8, 1)))
     shown = features(film((60, 0, 16, 1)), film((70, 0, 8, 1), (1, 0, 8, 1)))
     values, boxes = shown.values.copy(), shown.boxes
@@ -132,7 +132,7 @@ def test_a_view_that_no_frame_has_is_passed_over_and_one_that_some_have_is_compa
     assert none.score == whole.score < 0.2
 
 
-def test_times_are_those_of_the_whole_frames_where_a_crop_of_a_few_of_them_scores_higher() -> None:
+def test_times_come_from_whole_frames_even_if_a_sparse_crop_scores_higher() -> None:
     whole, target = film((1, 33, 20, 1), noise=0.6), features(film((50, 0, 25, 1), (1, 30, 40, 1)))
     query = features(whole, film((1, 33, 20, 1), noise=0.0))
     values = query.values.copy()
@@ -144,7 +144,7 @@ def test_times_are_those_of_the_whole_frames_where_a_crop_of_a_few_of_them_score
     assert found.segments[0].query_box == (0, 0, 1, 1)
 
 
-def test_nothing_is_said_of_videos_without_a_frame_in_common() -> None:
+def test_videos_without_a_similar_frame_score_zero() -> None:
     frames = film((1, 0, 8, 1))
     opposite = sequenced(-frames.vectors, frames.times)
     (found,) = VerifiedScorer(verifier()).score(features(frames), [features(opposite)])

@@ -1,4 +1,4 @@
-"""From a name to a scorer."""
+"""Opening scorers by name."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Named:
         self.scorer = scorer
 
 
-def test_names_open_scorers() -> None:
+def test_scorers_are_opened_by_name() -> None:
     assert available_scorers() == ("copies", "kinds", "learned")
     assert isinstance(open_scorer("copies"), VerifiedScorer)
     assert isinstance(open_scorer("kinds"), KindScorer)
     assert isinstance(scorer_of(Named("kinds")), KindScorer)
 
 
-def test_copies_have_segments_and_kinds_have_not() -> None:
+def test_scorer_of_copies_has_segments_and_scorer_of_kinds_has_not() -> None:
     copies, kinds = open_scorer("copies"), open_scorer("kinds")
     assert (copies.has_segments, copies.needs_background) == (True, True)
     assert (kinds.has_segments, kinds.needs_background) == (False, False)
@@ -40,7 +40,7 @@ def test_copies_have_segments_and_kinds_have_not() -> None:
         ("copies?speed=2", r"scorer must be one of copies, kinds, learned, got 'copies\?speed=2'"),
     ],
 )
-def test_foreign_host_names_are_refused(name: str, message: str) -> None:
+def test_unknown_scorer_names_are_refused(name: str, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         open_scorer(name)
 
@@ -49,22 +49,22 @@ def test_foreign_host_names_are_refused(name: str, message: str) -> None:
     ("name", "has_segments"),
     [("copies", True), ("kinds", False), ("learned", True)],
 )
-def test_a_name_says_whether_there_are_segments(name: str, has_segments: bool) -> None:
+def test_segments_are_known_from_the_name(name: str, has_segments: bool) -> None:
     assert finds_segments(name) is has_segments
 
 
-def test_an_unknown_name_has_no_segments_to_speak_of() -> None:
+def test_unknown_name_raises_an_error() -> None:
     with pytest.raises(InvalidArgumentError, match="scorer must be one of copies, kinds, learned, got 'film'"):
         finds_segments("film")
 
 
-# Scores of the pairs below by each revision. Other scores need another revision, or stored duplicates would be stale.
-# A verifier that was trained anew needs none: it is part of the text of its scorer.
+# Expected scores by revision. A change of scores needs a new revision, or stored duplicates would be stale. A retrained
+# verifier needs none, because it is part of the scorer's repr.
 SCORES = {11: {"copies": (1.0, 0.81182, 0.48284, 0.92835), "kinds": (1.0, 0.74103, 0.72288, 0.9112)}}
 
 
 @pytest.mark.parametrize("scorer", [VerifiedScorer(verifier()), KindScorer()], ids=lambda scorer: scorer.name)
-def test_other_scores_have_another_revision(scorer: Scorer) -> None:
+def test_changed_scores_have_a_new_revision(scorer: Scorer) -> None:
     draw = np.random.default_rng(28)
     frames = draw.standard_normal((40, 1, 1, 16))
 
@@ -85,7 +85,7 @@ def test_other_scores_have_another_revision(scorer: Scorer) -> None:
     assert scores == pytest.approx(SCORES[SCORE_REVISION][scorer.name], abs=1e-3)
 
 
-def test_the_fingerprint_of_scores_has_revision_features_and_the_weights_of_the_verifier() -> None:
+def test_score_fingerprint_covers_revision_features_and_verifier_weights() -> None:
     scorer = VerifiedScorer(verifier())
     assert fingerprint_of_scores("features-1", scorer) == f"({SCORE_REVISION}, 'features-1', {scorer!r})"
     again, other = VerifiedScorer(verifier()), VerifiedScorer(replace(verifier(), out_bias=0.1))

@@ -1,4 +1,4 @@
-"""The score of a learned measure."""
+"""The score of a learned similarity measure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vidkin.similarity import FrameFeatures
 
 
 def frames(angles: list[float], weights: list[float] | None = None) -> FrameFeatures:
-    """Frames with one region, unit vectors in the plane at these angles in degrees."""
+    """Frames with one region, described by two-dimensional unit vectors at these angles in degrees."""
     radians = np.array([math.radians(angle) for angle in angles])
     count = len(angles)
     return FrameFeatures.of_whole(
@@ -29,30 +29,30 @@ def score(query: FrameFeatures, target: FrameFeatures) -> float:
 
 
 @pytest.mark.parametrize(("angle", "expected"), [(0, 1.0), (60, 0.75), (90, 0.5), (120, 0.25), (180, 0.0)])
-def test_the_score_of_two_vectors(angle: float, expected: float) -> None:
+def test_score_of_two_vectors_is_half_of_one_plus_their_cosine(angle: float, expected: float) -> None:
     found = KindScorer().score(frames([0]), [frames([angle])])[0]
     assert found.score == pytest.approx(expected, abs=1e-6)
-    # The same from the distance: 1 - d^2 / 4.
+    # The same in terms of the distance d: 1 - d^2 / 4.
     distance = 2 * math.sin(math.radians(angle) / 2)
     assert found.score == pytest.approx(1 - distance**2 / 4, abs=1e-6)
     assert found.map.tolist() == [[pytest.approx(expected, abs=1e-6)]]
     assert found.segments == ()
 
 
-def test_the_shorter_side_asks() -> None:
+def test_shorter_video_is_the_query() -> None:
     clip, film = frames([0, 60]), frames([180, 0, 60, 170])
     assert score(clip, film) == score(film, clip) == pytest.approx(1.0)
-    # Of two equally long ones the mean of both directions: (1 + .75) / 2 and (1 + 1) / 2.
+    # Videos of equal length are compared in both directions: the mean of (1 + 0.75) / 2 and (1 + 1) / 2.
     assert score(frames([0, 60]), frames([0, 0])) == pytest.approx((0.875 + 1.0) / 2)
 
 
-def test_weights_say_what_counts() -> None:
+def test_frames_are_weighted_by_information() -> None:
     assert score(frames([0, 90], [1.0, 0.25]), frames([0, 0, 0])) == pytest.approx((1.0 + 0.25 * 0.5) / 1.25)
-    # Where nothing has any weight all frames count alike.
+    # If no frame has any weight, all count equally.
     assert score(frames([0, 90], [0.0, 0.0]), frames([0, 0, 0])) == pytest.approx(0.75)
 
 
-def test_the_order_is_that_of_the_distances() -> None:
+def test_scores_decrease_with_distance() -> None:
     query = frames([0])
     targets = [frames([angle]) for angle in (5, 30, 80, 175)]
     scores = [found.score for found in KindScorer().score(query, targets)]
@@ -66,7 +66,7 @@ def test_scorers_are_opened_by_name() -> None:
     assert (kinds.name, kinds.needs_background, kinds.has_segments) == ("kinds", False, False)
     assert (copies.name, copies.needs_background, copies.has_segments) == ("copies", True, True)
     assert kinds.score(query, [target])[0].score == score(query, target) > 0
-    assert copies.score(query, [target])[0].score < 0.2  # as copies the two have nothing in common
+    assert copies.score(query, [target])[0].score < 0.2  # they have nothing in common as copies
     assert kinds.score(query, []) == copies.score(query, []) == []
     with pytest.raises(InvalidArgumentError, match="scorer must be one of copies, kinds, learned, got 'likes'"):
         open_scorer("likes")

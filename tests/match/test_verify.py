@@ -1,4 +1,4 @@
-"""A verifier computes what its network says, is stored as plain JSON, and refuses files that are none."""
+"""A verifier evaluates its network, is stored as plain JSON, and refuses other files."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def network(seed: int = 0) -> Verifier:
     return Verifier(draw(COUNT), abs(draw(COUNT)) + 1, draw(UNITS, COUNT), draw(UNITS), draw(UNITS), 0.25, knots)
 
 
-def test_a_score_is_what_the_network_says_number_by_number() -> None:
+def test_score_equals_the_network_evaluated_step_by_step() -> None:
     verifier = network()
     numbers = np.random.default_rng(1).standard_normal(COUNT).astype(np.float32)
     scaled = [
@@ -42,7 +42,7 @@ def test_a_score_is_what_the_network_says_number_by_number() -> None:
     assert float(verifier.score_numbers(numbers)) == pytest.approx(expected, abs=1e-5)
 
 
-def test_scores_of_many_comparisons_are_those_of_each() -> None:
+def test_batch_of_comparisons_is_scored_like_each_alone() -> None:
     verifier = network()
     numbers = np.random.default_rng(2).standard_normal((4, 5, COUNT)).astype(np.float32)
     together = verifier.score_numbers(numbers)
@@ -51,14 +51,14 @@ def test_scores_of_many_comparisons_are_those_of_each() -> None:
     np.testing.assert_allclose(together[2, 3], verifier.score_numbers(numbers[2, 3]), atol=1e-6)
 
 
-def test_numbers_far_outside_of_training_count_as_its_edge() -> None:
+def test_features_far_outside_the_training_range_are_clipped() -> None:
     verifier = network()
     far = verifier.mean + 100 * verifier.deviation
     edge = verifier.score_numbers(verifier.mean + 6 * verifier.deviation)
     assert verifier.score_numbers(far) == pytest.approx(edge, abs=1e-4)
 
 
-def test_a_stored_verifier_is_read_again(tmp_path: Path) -> None:
+def test_verifier_round_trips_through_json(tmp_path: Path) -> None:
     verifier = network()
     (tmp_path / "verify.json").write_text(json.dumps({**verifier.to_dict(), "trained_on": "tests"}))
     numbers = np.random.default_rng(3).standard_normal((20, COUNT)).astype(np.float32)
@@ -79,20 +79,20 @@ def test_a_stored_verifier_is_read_again(tmp_path: Path) -> None:
         ({"hidden": [[float("1e400")] * COUNT] * UNITS}, "is not a verifier|finite"),
     ],
 )
-def test_a_file_that_is_no_verifier_is_refused(tmp_path: Path, change: dict[str, object], words: str) -> None:
+def test_file_that_is_not_a_verifier_is_refused(tmp_path: Path, change: dict[str, object], words: str) -> None:
     (tmp_path / "verify.json").write_text(json.dumps({**network().to_dict(), **change}))
     with pytest.raises(InvalidArgumentError, match=words):
         read_verifier(tmp_path / "verify.json")
 
 
-def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
+def test_file_that_is_not_json_is_refused(tmp_path: Path) -> None:
     (tmp_path / "verify.json").write_bytes(b"\x00\xff")
     with pytest.raises(InvalidArgumentError, match="is not a verifier"):
         read_verifier(tmp_path / "verify.json")
 
 
 def footage(seed: int, frames: int, start: int = 0) -> Sequenced:
-    """Frames that change smoothly."""
+    """Vectors of frames that change smoothly."""
     random = np.random.default_rng(seed)
     steps = random.standard_normal((frames + start + 20, 64))
     smooth = np.stack([steps[at : at + 4].mean(axis=0) for at in range(start, start + frames)])
@@ -101,7 +101,7 @@ def footage(seed: int, frames: int, start: int = 0) -> Sequenced:
     return Sequenced(vectors, np.arange(frames) / 2, 0 * ones, ones)
 
 
-def test_a_comparison_measures_the_stretch_that_matches() -> None:
+def test_comparison_measures_the_matching_segment() -> None:
     whole, part = footage(1, 60), footage(1, 20, start=16)
     measured = compare(part, whole)
     numbers = dict(zip(NUMBERS, measured.numbers.tolist(), strict=True))
@@ -114,7 +114,7 @@ def test_a_comparison_measures_the_stretch_that_matches() -> None:
     assert numbers["seconds"] == pytest.approx(math.log(10.0))
 
 
-def test_strangers_measure_less_than_copies_in_every_kind_of_evidence() -> None:
+def test_every_kind_of_evidence_is_lower_for_unrelated_videos() -> None:
     query = footage(1, 20)
     copy, stranger = (
         dict(zip(NUMBERS, compare(query, other).numbers.tolist(), strict=True))
@@ -124,13 +124,13 @@ def test_strangers_measure_less_than_copies_in_every_kind_of_evidence() -> None:
         assert copy[name] > stranger[name]
 
 
-def test_frames_without_information_speak_for_nothing() -> None:
+def test_frames_without_information_are_not_evidence() -> None:
     one = footage(1, 20)
     black = Sequenced(one.vectors, one.times, one.levels, np.zeros(20, np.float32))
     assert compare(black, black).lines == ()
 
 
-def test_numbers_do_not_depend_on_what_else_is_compared() -> None:
+def test_evidence_does_not_depend_on_other_videos_in_the_batch() -> None:
     query, target = footage(1, 20), footage(1, 60)
     first = compare(query, target).numbers
     compare(query, footage(3, 60))

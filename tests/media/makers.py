@@ -20,7 +20,7 @@ RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
 
 
 def quarters(width: int = 96, height: int = 64) -> Image:
-    """Red, green / blue, white."""
+    """A frame with red and green quarters at the top, blue and white at the bottom."""
     image = np.zeros((height, width, 3), dtype=np.uint8)
     h, w = height // 2, width // 2
     image[:h, :w], image[:h, w:], image[h:, :w], image[h:, w:] = RED, GREEN, BLUE, WHITE
@@ -50,7 +50,7 @@ def encode_with(
     frame_setup: Callable[[av.VideoFrame], av.VideoFrame] = lambda frame: frame,
     first: int = 0,
 ) -> Path:
-    """Encode like tests.support.videos.encode, with hooks for the stream and every frame, and a first timestamp."""
+    """Encode like tests.support.videos.encode, with hooks for the stream and every frame, and with a start time."""
     with av.open(str(path), "w") as container:
         stream: VideoStream | None = None
         for index, image in enumerate(images):
@@ -71,7 +71,7 @@ def encode_with(
 
 
 def decode_all(path: Path) -> tuple[list[float], list[av.VideoFrame], Fraction]:
-    """Decode every frame with its time from the first one, in one thread without skipping; also the pixel aspect."""
+    """Decode every frame in one thread; return the frames, their times from the first one, and the pixel aspect."""
     with av.open(str(path)) as container:
         stream = container.streams.video[0]
         stream.codec_context.thread_count = 1
@@ -83,7 +83,7 @@ def decode_all(path: Path) -> tuple[list[float], list[av.VideoFrame], Fraction]:
 
 
 def naive_sample(path: Path, rate: float, start: float, end: float | None) -> tuple[list[float], list[Image]]:
-    """Reference for `read_frames`: decode everything, then find the frame of each sample."""
+    """Slow reference for `read_frames`: decode everything, then look up the frame of each sample."""
     times, frames, aspect = decode_all(path)
     video_end = times[-1] + (times[-1] - times[-2] if len(times) > 1 else 1.0)
     chosen: list[int] = []

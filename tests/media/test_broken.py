@@ -142,7 +142,7 @@ def claimed_too_large(folder: Path, good: Path) -> Path:
 
 
 def photograph_of_size(side: int) -> bytes:
-    """A small JPEG whose header states a square with this side."""
+    """A small JPEG whose header states a square of this size."""
     content = io.BytesIO()
     PILImage.fromarray(quarters()).save(content, "JPEG")
     data = bytearray(content.getvalue())
@@ -216,9 +216,7 @@ def test_a_file_without_read_permission_is_reported(good: Path, monkeypatch: pyt
     assert caught.value.temporary
 
 
-def test_a_failing_drive_is_reported_as_temporary_and_not_as_damage(
-    good: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_drive_is_reported_as_temporary_and_not_as_damage(good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """FFmpeg reports the same error for a file that ends early; only the system can distinguish them."""
     failure = av.error.OSError(errno.EIO, "Input/output error", str(good))
 
@@ -250,7 +248,7 @@ def test_running_out_of_memory_is_a_temporary_error(good: Path) -> None:
     assert (error.cause, error.temporary) == ("not enough memory to read the file", True)
 
 
-def test_a_name_that_no_system_allows_is_reported() -> None:
+def test_name_that_no_system_allows_is_reported() -> None:
     with pytest.raises(MediaError, match="the file cannot be reached"):
         probe("a\0b.mp4")
 
@@ -290,7 +288,7 @@ def test_damage_in_the_middle_loses_only_the_damaged_frames(
         frames = read_frames(path, rate=None)
     assert 150 <= len(frames) <= 200
     assert frames.timestamps[-1] > 6.5
-    if ending not in ("webm", "mkv"):  # in Matroska, lost data looks like a pause
+    if ending not in ("webm", "mkv"):  # in Matroska, missing data looks like a pause
         assert re.search(rf"a.{ending}: the file is damaged: \d+ (packets? skipped|frames? with errors)", caplog.text)
     assert 7 <= len(read_frames(path, rate=1)) <= 8
 
@@ -313,7 +311,7 @@ def test_a_truncated_photograph_is_read(tmp_path: Path, caplog: pytest.LogCaptur
     assert read_frames(tmp_path / "a.jpg").images.shape == (1, 64, 96, 3)
 
 
-def test_an_image_with_a_huge_stated_size_does_not_affect_other_files(tmp_path: Path) -> None:
+def test_image_with_a_huge_stated_size_does_not_affect_other_files(tmp_path: Path) -> None:
     content = io.BytesIO()
     PILImage.fromarray(quarters()).save(content, "JPEG")
     path = tmp_path / "a.mjpg"
@@ -330,5 +328,5 @@ def test_ffmpeg_prints_nothing(tmp_path: Path) -> None:
     code = f"from vidkin.media import read_frames; print(len(read_frames({str(path)!r}, rate=None)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(done.stdout) > 5
-    # Without a handler, Python prints the warning in one line; FFmpeg adds nothing.
+    # Without a handler, Python prints the warning as a single line, and FFmpeg adds nothing.
     assert all("the file is damaged" in line for line in done.stderr.splitlines())

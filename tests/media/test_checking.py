@@ -1,4 +1,4 @@
-"""Files are decoded whole with strict error detection."""
+"""Files are decoded completely with strict error detection."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_overwritten_bytes_are_reported_with_their_time(
     assert not check.is_whole
     assert check.error_count >= len(check.errors) >= 1
     times = [error.seconds for error in check.errors if error.seconds is not None]
-    # FFmpeg searches a short FLV without sound completely before decoding begins.
+    # FFmpeg scans a short FLV without sound completely before decoding begins.
     assert times or name == "a.flv"
     assert all(3.0 < time < 9.0 for time in times[:1])
     assert all(error.cause and "\n" not in error.cause for error in check.errors)

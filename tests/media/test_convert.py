@@ -187,7 +187,7 @@ def test_gray_levels_are_the_luminance_of_the_colors(tmp_path: Path, pixel_forma
 
 
 @pytest.mark.parametrize(("pixel_format", "size"), [("yuv444p", 64), ("yuv420p10le", 720), ("gray", 64)])
-def test_coded_colors_are_as_stored_even_outside_of_rgb(tmp_path: Path, pixel_format: str, size: int) -> None:
+def test_coded_colors_are_as_stored_even_outside_the_rgb_range(tmp_path: Path, pixel_format: str, size: int) -> None:
     deep = 4 if pixel_format.endswith("10le") else 1
     with av.open(str(tmp_path / "a.mkv"), "w") as container:
         stream = container.add_stream("ffv1", rate=10)
@@ -282,7 +282,7 @@ def test_hdr_and_wide_gamut_keep_their_hues(tmp_path: Path, transfer: int, short
 
 
 def test_pq_is_mapped_as_computed_from_the_standard() -> None:
-    """SMPTE ST 2084: code 0.5807 is 203 cd/m2, 0.4284 is 203 / 4.94... computed here from the inverse formula."""
+    """SMPTE ST 2084: code 0.5807 is 203 cd/m2, 0.4284 is 203 / 4.94 cd/m2, computed here with the inverse formula."""
 
     def code(light: float) -> int:
         power = (light / 10000) ** 0.1593017578125
@@ -291,7 +291,7 @@ def test_pq_is_mapped_as_computed_from_the_standard() -> None:
     levels = [0.0, 203 * 0.25, 203 * 0.75, 203.0, 4000.0]
     image = np.repeat(np.array([[code(level) for level in levels]], dtype=np.uint16)[..., None], 3, axis=2)
     gray = to_standard_range(image, PQ, 1)[0, :, 0].astype(int)
-    # gamma 2.2: 0.25 -> 136, 0.75 -> 224; above 3/4 light is rolled off: 1 -> 0.75 + 0.25 (1 - 1/e) = 0.908 -> 244
+    # Gamma 2.2: 0.25 -> 136, 0.75 -> 224; light above 3/4 is rolled off: 1 -> 0.75 + 0.25 (1 - 1/e) = 0.908 -> 244.
     np.testing.assert_allclose(gray, [0, 136, 224, 244, 255], atol=1)
 
 

@@ -25,7 +25,7 @@ def ten_fps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def digits(frames: Frames) -> list[int]:
-    """Read the number of each frame of `ten_fps` from its halves."""
+    """Decode the number of each frame of `ten_fps` from its halves."""
     middle = frames.images.shape[2] // 2
     tens, ones = (half.mean(axis=(1, 2, 3)) for half in (frames.images[:, :, :middle], frames.images[:, :, middle:]))
     return (10 * np.rint(tens / 25) + np.rint(ones / 25)).astype(int).tolist()
@@ -67,7 +67,7 @@ def test_batches_of_large_frames_are_shorter(ten_fps: Path, monkeypatch: pytest.
     assert [len(frames) for frames in iter_frames(ten_fps, rate=1, batch=40)] == [4, 4, 2]
 
 
-def test_threads_and_batches_change_nothing(ten_fps: Path) -> None:
+def test_threads_and_batches_do_not_change_frames(ten_fps: Path) -> None:
     one, other = read_frames(ten_fps, threads=1, batch=3), read_frames(ten_fps, threads=4)
     np.testing.assert_array_equal(one.images, other.images)
 
@@ -216,7 +216,7 @@ def open_files() -> list[str]:
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".avi"])
 def test_frames_at_chosen_times_are_the_ones_on_screen(tmp_path: Path, suffix: str) -> None:
-    """10 frames a second: at 0.05 s frame 0 is on screen, twice at 2.0 and 2.05 s frame 20, none after the end."""
+    """At 10 fps, frame 0 is on screen at 0.05 s, frame 20 at 2.0 and 2.05 s, and none after the end."""
     codec = "mpeg4" if suffix == ".avi" else "libx264"
     source = encode(tmp_path / f"clip{suffix}", pan("coffee", 40, width=96, height=64), codec=codec)
     whole = read_frames(source, rate=None)

@@ -39,7 +39,7 @@ def hls(target: Path) -> bytes:
 
 
 def endless(target: Path) -> bytes:
-    """A live playlist without an end, which players request again and again."""
+    """A live playlist without an end, which players request repeatedly."""
     return f"#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:1,\n{target}\n".encode()
 
 
@@ -72,7 +72,7 @@ NAMES = ("chain.mp4", "list.m3u8", "index.mpd", "a.ts", "a.jpg", "a.sdp", "CPL.x
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
 @pytest.mark.parametrize("make", [concat, hls, endless, dash, imf, sdp], ids=lambda make: make.__name__)
-def test_a_list_of_files_opens_none_of_them(
+def test_list_of_files_opens_none_of_them(
     make: Callable[[Path], bytes], name: str, elsewhere: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / name
@@ -86,7 +86,7 @@ def test_a_list_of_files_opens_none_of_them(
 
 
 def test_nested_lists_are_refused_at_the_first(elsewhere: Path, tmp_path: Path) -> None:
-    """Ten times eight nested lists would be decoded as a hundred million videos."""
+    """Ten lists nested to eight levels would be decoded as a hundred million videos."""
     shutil.copy(elsewhere / "private.mp4", tmp_path / "0.mp4")
     for level in range(1, 9):
         lines = "".join(f"file '{level - 1}.mp4'\n" for _ in range(10))
@@ -106,7 +106,7 @@ def test_percent_signs_in_image_names_are_literal(tmp_path: Path) -> None:
     assert set(names) == {"a%d.png"}
 
 
-def test_a_plane_of_an_image_does_not_open_the_other_planes(tmp_path: Path) -> None:
+def test_plane_of_an_image_does_not_open_the_other_planes(tmp_path: Path) -> None:
     for name in ("a.Y", "a.U", "a.V"):
         (tmp_path / name).write_bytes(np.random.default_rng(0).bytes(352 * 288))
     with opened_files(tmp_path) as names, pytest.raises(MediaError, match=REFUSALS):

@@ -19,7 +19,7 @@ from vidkin.media import probe, read_frames, thumbnail, write_clip, write_thumbn
 
 
 def distance(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> float:
-    """Mean absolute difference."""
+    """Mean absolute difference of two frames."""
     return float(np.abs(a.astype(int) - b.astype(int)).mean())
 
 
@@ -41,14 +41,14 @@ def test_written_frames_read_back_the_same(tmp_path: Path, ending: str, codec: s
     pixel_format = "yuvj420p" if codec == "mjpeg" else "yuv420p"
     scheduler = os.sched_getscheduler(0)
     count = write_video(path, iter(images), rate=12, codec=codec, pixel_format=pixel_format, options=options)
-    assert os.sched_getscheduler(0) == scheduler  # SVT-AV1 by itself would leave a real-time thread behind
+    assert os.sched_getscheduler(0) == scheduler  # SVT-AV1 on its own would leave a real-time thread behind
     frames = read_frames(path, rate=None)
     assert count == len(frames) == 12
     np.testing.assert_allclose(frames.timestamps, np.arange(12) / 12, atol=1e-3)
     assert distance(frames.images, np.stack(images)) < 9
 
 
-def test_a_lower_crf_gives_a_larger_and_better_file(tmp_path: Path) -> None:
+def test_lower_crf_gives_a_larger_and_better_file(tmp_path: Path) -> None:
     images = list(pan("coffee", 12))
     sizes, distances = [], []
     for crf in (10, 25, 40):
@@ -101,7 +101,7 @@ def failing() -> Iterator[NDArray[np.uint8]]:
         ([flat(1)], {"name": "none/a.mp4"}, MediaError, r"a\.mp4: cannot be written: there is no folder .*none"),
     ],
 )  # fmt: skip
-def test_a_failed_write_leaves_nothing(
+def test_failed_write_leaves_no_file(
     tmp_path: Path, frames: object, more: dict[str, object], kind: type[Exception], message: str
 ) -> None:
     name = str(more.pop("name", "a.mp4"))
@@ -123,7 +123,7 @@ def test_a_clip_is_exact_to_the_frame(tmp_path: Path) -> None:
     )
     np.testing.assert_allclose(clip.timestamps, part.timestamps - 1.5, atol=1e-4)
     assert distance(clip.images, part.images) < 3
-    # and it does not show the neighboring frames
+    # and it does not show neighboring frames
     later = read_frames(source, rate=None, start=1.55, end=2.35)
     assert distance(clip.images, part.images) < distance(clip.images, later.images)
 
@@ -147,7 +147,7 @@ def test_a_clip_from_screen_shows_the_frame_on_screen_at_every_time(tmp_path: Pa
     clip = read_frames(tmp_path / "clip.mp4", rate=None)
     np.testing.assert_allclose(clip.timestamps, [0, 0.1, 0.7, 0.75, 1.6], atol=1e-4)
     np.testing.assert_allclose(clip.images.mean(axis=(1, 2, 3)), [30, 60, 90, 120, 150], atol=3)
-    # A frame that begins exactly there is the first one.
+    # A frame that begins exactly at the start is the first one.
     assert write_clip(source, tmp_path / "clip.mp4", start=1.0, end=2.0, from_screen=True) == 3
     clip = read_frames(tmp_path / "clip.mp4", rate=None)
     np.testing.assert_allclose(clip.timestamps, [0, 0.05, 0.9], atol=1e-4)

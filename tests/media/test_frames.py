@@ -1,4 +1,4 @@
-"""Frames check their fields."""
+"""Frames validate their fields."""
 
 from __future__ import annotations
 

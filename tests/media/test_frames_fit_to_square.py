@@ -1,4 +1,4 @@
-"""Images of any shape are fitted to squares."""
+"""Images of any aspect ratio are fitted to squares."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vidkin.media.frames import Fit, fit_to_square
 
 
 def half_and_half() -> Image.Image:
-    """40 x 20 pixels: the left half black, the right half white."""
+    """A 40 x 20 image whose left half is black and right half white."""
     pixels = np.zeros((20, 40, 3), dtype=np.uint8)
     pixels[:, 20:] = 255
     return Image.fromarray(pixels)
@@ -32,7 +32,7 @@ def test_a_wide_image_is_fitted_in_each_way(fit: Fit, top: list[int], middle: li
 
 
 def test_crop_keeps_proportions_and_stretch_does_not() -> None:
-    image = half_and_half().crop((10, 0, 40, 20))  # 10 black columns of 30
+    image = half_and_half().crop((10, 0, 40, 20))  # 10 of 30 columns are black
     assert (fit_to_square(image, 20, "crop")[10, :, 0] > 127).sum() == 15
     assert 12 <= (fit_to_square(image, 20, "stretch")[10, :, 0] > 127).sum() <= 14
 

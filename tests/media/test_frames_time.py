@@ -124,7 +124,7 @@ def test_times_are_ordered() -> None:
     assert Time.parse("1:00") < Time.parse("61") < Time.parse("0:01:01.001")
 
 
-def test_sums_of_thirds_are_the_same_time() -> None:
+def test_sums_of_thirds_compare_as_equal() -> None:
     third = sum([1 / 3] * 300)
     assert third != 100.0
     assert is_same_time(third, 100.0)
@@ -132,7 +132,7 @@ def test_sums_of_thirds_are_the_same_time() -> None:
     assert not is_before(100.0, third)
 
 
-def test_a_time_earlier_by_more_than_rounding_is_before() -> None:
+def test_time_earlier_by_more_than_rounding_is_before() -> None:
     assert is_before(1.0, 1.0 + 2 * SAME_TIME)
     assert not is_same_time(1.0, 1.0 + 2 * SAME_TIME)
 

@@ -30,7 +30,7 @@ def still(frame: np.ndarray) -> bytes:
 
 
 def motion_photo(path: Path, frames: list[np.ndarray], photograph: bytes) -> Path:
-    """Write a motion photo like a phone: the video follows the photograph."""
+    """Write a motion photo like a phone: the video follows the photograph in the same file."""
     movie = encode(path.with_suffix(".mp4"), frames, rate=10)
     path.write_bytes(photograph + movie.read_bytes())
     movie.unlink()
@@ -39,7 +39,7 @@ def motion_photo(path: Path, frames: list[np.ndarray], photograph: bytes) -> Pat
 
 @pytest.mark.parametrize("name", ["PXL_1.MP.jpg", "IMG_2.heic"])
 def test_the_video_in_a_motion_photo_is_read(tmp_path: Path, frames: list[np.ndarray], name: str) -> None:
-    if name.endswith(".heic"):  # boxes of an image, the last of which contains the video
+    if name.endswith(".heic"):  # boxes of an image, the last one with the video
         movie = encode(tmp_path / "m.mp4", frames, rate=10).read_bytes()
         brand = (24).to_bytes(4, "big") + b"ftypheic" + bytes(4) + b"mif1heic"
         path = tmp_path / name
@@ -92,7 +92,7 @@ def test_file_names_of_phones_and_recorders_are_recognized_as_videos(tmp_path: P
 
 
 def test_a_motion_photo_is_never_planned_for_removal(tmp_path: Path, frames: list[np.ndarray]) -> None:
-    """Only its video is compared, but its photograph may exist nowhere else."""
+    """Only its video is compared, while its photograph may exist nowhere else."""
     long = [frame for frame in frames for _ in range(3)]
     path = motion_photo(tmp_path / "a.jpg", long, still(frames[0]))
     encode(tmp_path / "b.mp4", long, rate=10)

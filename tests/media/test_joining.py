@@ -1,4 +1,4 @@
-"""Parts joined to a new video keep their frames and their sound in sync."""
+"""Segments joined to a new video keep their frames, with sound in sync."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Stretch:
 
 
 def stretch(start: int, end: int) -> Stretch:
-    """A part of a video with 10 frames per second."""
+    """A segment of a video with 10 frames per second."""
     return Stretch(start, end, 10 * start, 10 * end)
 
 
 def tones(path: Path, *, seconds: int = 6, heard: int = 6) -> Path:
-    """A video of 10 frames per second whose sound in second k is a tone of 400 (k + 1) Hz, for ``heard`` seconds."""
+    """Write a 10 fps video whose sound in second k is a tone of 400 (k + 1) Hz, for ``heard`` seconds."""
     with av.open(str(path), "w") as container:
         video = container.add_stream("libx264", rate=10, options={"preset": "veryfast"})
         video.width, video.height, video.pix_fmt = 96, 64, "yuv420p"
@@ -54,7 +54,7 @@ def tones(path: Path, *, seconds: int = 6, heard: int = 6) -> Path:
 
 
 def heard_in(path: Path) -> NDArray[np.float32]:
-    """Decode the first channel from the time of the first frame on."""
+    """Decode the first channel, starting at the time of the first frame."""
     parts = []
     with av.open(str(path)) as container:
         for frame in container.decode(audio=0):
@@ -73,7 +73,7 @@ def pitch(wave: NDArray[np.float32], start: float, end: float) -> float:
     return float(np.abs(np.fft.rfft(part * np.hanning(len(part)))).argmax() * RATE / len(part))
 
 
-def test_a_preview_has_the_sound_of_its_part_and_none_beyond_its_frames(tmp_path: Path) -> None:
+def test_preview_has_the_sound_of_its_segment_and_none_beyond_its_frames(tmp_path: Path) -> None:
     source, made = tones(tmp_path / "film.mp4"), tmp_path / "piece.mp4"
     assert write_preview(source, made, start=2, end=4, crf=30, short_side=48) is True
     info = probe(made)
@@ -81,7 +81,7 @@ def test_a_preview_has_the_sound_of_its_part_and_none_beyond_its_frames(tmp_path
     assert info.duration == pytest.approx(2, abs=0.1)
     wave = heard_in(made)
     assert [round(pitch(wave, at, at + 0.9), -1) for at in (0.05, 1.05)] == [1200, 1600]
-    # The last part extends beyond the end of the sound.
+    # The last segment extends beyond the end of the sound.
     last = tmp_path / "last.mp4"
     write_preview(source, last, start=5, end=15, crf=30, short_side=48)
     assert len(heard_in(last)) / RATE == pytest.approx(1, abs=0.15)
@@ -90,7 +90,7 @@ def test_a_preview_has_the_sound_of_its_part_and_none_beyond_its_frames(tmp_path
     assert not probe(tmp_path / "none.mp4").has_audio
 
 
-def test_each_part_keeps_its_frames_and_sound(tmp_path: Path) -> None:
+def test_each_segment_keeps_its_frames_and_sound(tmp_path: Path) -> None:
     source = tones(tmp_path / "film.mp4")
     steps: list[tuple[int, int]] = []
     spans = [stretch(4, 5), stretch(5, 6), stretch(1, 2)]
@@ -104,10 +104,10 @@ def test_each_part_keeps_its_frames_and_sound(tmp_path: Path) -> None:
     assert np.abs(shown.images - expected).mean(axis=(1, 2, 3)).max() < 8
     wave = heard_in(made)
     assert [round(pitch(wave, at, at + 0.9), -1) for at in (0.05, 1.05, 2.05)] == [2000, 2400, 800]
-    # The tone of the last part begins with its frames, to 30 ms.
+    # The tone of the last segment begins within 30 ms of its frames.
     assert pitch(wave, 1.87, 1.97) == pytest.approx(2400, abs=20)
     assert pitch(wave, 2.03, 2.13) == pytest.approx(800, abs=20)
-    # The volume is unchanged, without a gap between adjacent parts.
+    # The volume is constant, without a gap between adjacent segments.
     assert np.abs(wave[round(0.99 * RATE) : round(1.01 * RATE)]).max() == pytest.approx(0.25, abs=0.05)
 
 

@@ -1,4 +1,4 @@
-"""Boxes in a larger canvas, and perspective transforms between sets of four points."""
+"""Placement of boxes in a larger canvas, and perspective transforms between sets of four points."""
 
 from __future__ import annotations
 

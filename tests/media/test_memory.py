@@ -42,7 +42,7 @@ print(before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
 
 
 def frames_and_peak(path: Path, rate: float) -> tuple[int, int]:
-    """Read frames in a separate process; return their number and its peak memory in MiB."""
+    """Read frames in a separate process; return the frame count and the process's peak memory in MiB."""
     command = [sys.executable, "-c", MEASURE, str(path), str(rate)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     count, peak = done.stdout.split()
@@ -57,14 +57,14 @@ def test_a_video_ten_times_as_long_takes_no_more_memory(tmp_path: Path) -> None:
     assert count == 150
     count, long = frames_and_peak(tmp_path / "long.mp4", 0)
     assert count == 1500
-    # All frames together would be 580 MB.
+    # All frames together would take 580 MB.
     assert long < short + 40
     assert long < 300
 
 
 @pytest.mark.process
 def test_an_extremely_wide_video_is_scaled_on_both_sides(tmp_path: Path) -> None:
-    """60,000 x 100 pixels: 18 MB per frame, with a short side that needs no scaling."""
+    """A video of 60,000 x 100 pixels has 18 MB per frame, and its short side needs no scaling."""
     path = encode_with(
         tmp_path / "strip.mov",
         [flat(i * 8, 60_000, 100) for i in range(30)],
@@ -77,7 +77,7 @@ def test_an_extremely_wide_video_is_scaled_on_both_sides(tmp_path: Path) -> None
         [sys.executable, "-c", MEASURE_FEATURES, str(path)], capture_output=True, text=True, check=True
     )
     before, peak = map(int, done.stdout.split())
-    # All frames together are 540 MB.
+    # All frames together take 540 MB.
     assert peak - before < 300
 
 
@@ -88,7 +88,7 @@ def test_an_extremely_wide_video_is_scaled_on_both_sides(tmp_path: Path) -> None
 def test_large_frames_are_decoded_by_fewer_threads(
     size: tuple[int, int], wanted: int, threads: int, tmp_path: Path
 ) -> None:
-    """Every thread holds its own frames: 480 MB per frame of 80 million pixels with 16 bits per color."""
+    """Each thread holds its own frames; a frame of 80 million pixels with 16 bits per channel takes 480 MB."""
     Image.new("L", size).save(tmp_path / "flat.png")
     with open_video(tmp_path / "flat.png", threads=wanted) as (_, stream):
         assert stream.codec_context.thread_count == threads
@@ -115,8 +115,8 @@ def test_two_hours_stay_below_a_gibibyte(tmp_path: Path) -> None:
 
 
 @pytest.mark.hostile
-def test_a_few_bytes_do_not_keep_a_reader_busy_for_hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A GIF that changes one pixel per frame: 23 bytes per million pixels."""
+def test_small_file_does_not_keep_a_reader_busy_for_hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GIF that changes one pixel per frame has a million pixels per 23 bytes."""
     monkeypatch.setattr("vidkin.media.reader._MAX_TOTAL_PIXELS", 50_000_000)
     monkeypatch.setattr("vidkin.media.reader._PIXELS_PER_BYTE", 10_000)
     path = tmp_path / "long.gif"
@@ -130,7 +130,7 @@ def test_a_few_bytes_do_not_keep_a_reader_busy_for_hours(tmp_path: Path, monkeyp
 
 
 @pytest.mark.hostile
-def test_a_black_film_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_black_film_is_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vidkin.media.reader._MAX_TOTAL_PIXELS", 0)
     path = tmp_path / "black.mp4"
     with av.open(str(path), "w") as container:

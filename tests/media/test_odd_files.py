@@ -1,4 +1,4 @@
-"""Media files that break naive code, with expected results that were checked by eye."""
+"""Media files that break naive code, with visually verified expected results."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_broken_files_give_the_expected_errors(odd: Path, name: str) -> None:
 @pytest.mark.parametrize("name", READABLE)
 @pytest.mark.parametrize("rate", [1.0, 4.0])
 def test_sampling_equals_decoding_everything(odd: Path, name: str, rate: float) -> None:
-    """The plain reader and the sampler, without any skipping, are the reference."""
+    """The reference is the plain reader and sampler, which decode every frame."""
     with open_video(odd / name, threads=1) as (container, stream):
         reader = PictureReader(str(odd / name), container, stream)
         convert = Converter(Orienter(str(odd / name), ""), clean_aspect(stream.sample_aspect_ratio), 64)
@@ -109,7 +109,7 @@ def test_sampling_equals_decoding_everything(odd: Path, name: str, rate: float) 
 
 
 def color(image: np.ndarray, y: float, x: float) -> list[int]:
-    """Color at these shares of height and width, rounded to multiples of 51."""
+    """Color at these fractions of height and width, rounded to multiples of 51."""
     pixel = image[int(y * image.shape[0]), int(x * image.shape[1])]
     return [int(value) for value in np.rint(pixel / 51) * 51]
 
@@ -119,7 +119,7 @@ def color(image: np.ndarray, y: float, x: float) -> list[int]:
     [name for name in READABLE if name.startswith("testsrc2_odd") or name.endswith(("bits.mp4", "_hevc.mp4"))],
 )
 def test_bars_of_the_test_image_have_their_colors(odd: Path, name: str) -> None:
-    """Red, green, yellow, blue, magenta, cyan from left to right, below the clock."""
+    """The bars below the clock are red, green, yellow, blue, magenta and cyan from left to right."""
     image = read_frames(odd / name).images[0]
     bars = [color(image, 0.95, (index + 0.5) / 6) for index in range(6)]
     assert bars == [[255, 0, 0], [0, 255, 0], [255, 255, 0], [0, 0, 255], [255, 0, 255], [0, 255, 255]]
@@ -133,8 +133,8 @@ def test_hdr_is_mapped_and_keeps_its_hues(odd: Path) -> None:
         assert pixel[channels].min() > pixel[others].max() + 80
 
 
-def test_a_video_of_a_phone_held_upright_is_upright(odd: Path) -> None:
-    """A face left of the center, dark hair above it, a dark jacket in both lower corners."""
+def test_video_of_a_phone_held_upright_is_upright(odd: Path) -> None:
+    """It shows a face left of the center, dark hair above it, and a dark jacket in both lower corners."""
     image = read_frames(odd / "sideways movie.mov").images[0].mean(axis=2)
     face, hair = image[320:480, 80:240].mean(), image[0:160, 80:240].mean()
     corners = (image[560:, :80].mean(), image[560:, 400:].mean())
@@ -157,7 +157,7 @@ def test_a_lost_first_key_frame_is_reported_as_damage(odd: Path, caplog: pytest.
 
 
 @pytest.mark.large
-def test_the_real_videos_are_sampled_once_a_second(shared_data: Path) -> None:
+def test_real_videos_are_sampled_once_a_second(shared_data: Path) -> None:
     for path in sorted((shared_data / "videos" / "mdn").iterdir()):
         times = np.concatenate([part.timestamps for part in iter_frames(path, short_side=32)])
         np.testing.assert_allclose(times, np.arange(int(np.ceil(probe(path).duration))), atol=0.034)

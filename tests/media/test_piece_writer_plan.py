@@ -1,4 +1,4 @@
-"""Plans of copied and encoded frames, on handwritten packets."""
+"""Plans of copied and encoded frames, computed from handwritten packets."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 from vidkin.media.piece_writer import PieceStretch, compute_decoding_times, plan_piece
 from vidkin.media.stored_pictures import StoredPictures
 
-# Two groups of 8: a key frame, then 4 before 1, 2 and 3, and 7 before 5 and 6.
+# Each group of 8 is stored as a key frame, frame 4 before 1, 2 and 3, and frame 7 before 5 and 6.
 GROUP = (0, 4, 1, 2, 3, 7, 5, 6)
 
 
-def stored(*, is_mixable: bool = True, barriers: tuple[int, ...] = ()) -> StoredPictures:
+def make_pictures(*, is_mixable: bool = True, barriers: tuple[int, ...] = ()) -> StoredPictures:
     ranks = np.array([*GROUP, *(8 + rank for rank in GROUP)], np.int64)
     return StoredPictures(
         ordinals=np.arange(16),
@@ -36,19 +36,21 @@ def stored(*, is_mixable: bool = True, barriers: tuple[int, ...] = ()) -> Stored
         (7, 15, [(7, 8, False), (8, 13, True), (13, 15, False)]),
     ],
 )
-def test_pieces_are_divided_into_stretches(start: int, end: int, stretches: list[tuple[int, int, bool]]) -> None:
-    assert plan_piece(stored(), start, end) == [PieceStretch(*stretch) for stretch in stretches]
+def test_pieces_are_divided_into_copied_and_encoded_segments(
+    start: int, end: int, stretches: list[tuple[int, int, bool]]
+) -> None:
+    assert plan_piece(make_pictures(), start, end) == [PieceStretch(*stretch) for stretch in stretches]
 
 
 def test_everything_is_encoded_if_frames_cannot_be_mixed_or_copied() -> None:
-    assert plan_piece(stored(is_mixable=False), 3, 13) == [PieceStretch(3, 13, False)]
-    assert plan_piece(stored(is_mixable=False), 8, 13) == [PieceStretch(8, 13, True)]
+    assert plan_piece(make_pictures(is_mixable=False), 3, 13) == [PieceStretch(3, 13, False)]
+    assert plan_piece(make_pictures(is_mixable=False), 8, 13) == [PieceStretch(8, 13, True)]
     assert plan_piece(None, 8, 13) == [PieceStretch(8, 13, False)]
 
 
-def test_packets_that_are_not_shown_are_not_copied() -> None:
-    """A hidden packet before frame 5 ends the copy, which resumes at the next group."""
-    assert plan_piece(stored(barriers=(5,)), 0, 16) == [
+def test_hidden_packets_are_not_copied() -> None:
+    """A hidden packet before frame 5 ends the copied segment; copying resumes at the next group."""
+    assert plan_piece(make_pictures(barriers=(5,)), 0, 16) == [
         PieceStretch(0, 5, True),
         PieceStretch(5, 8, False),
         PieceStretch(8, 16, True),

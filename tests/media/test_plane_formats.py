@@ -1,4 +1,4 @@
-"""Samples of decoded planes are exact pixels of a lossless file, with the file's times."""
+"""Samples of decoded planes are exact pixels of a lossless file, with the times stored in the file."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_gray_has_neutral_chroma(tmp_path: Path, pixel_format: str, shift: int) 
 
 
 @pytest.mark.parametrize("pixel_format", ["bgr0", "gbrp10le"])
-def test_other_formats_are_converted(tmp_path: Path, pixel_format: str) -> None:
+def test_other_pixel_formats_are_converted(tmp_path: Path, pixel_format: str) -> None:
     images = np.zeros((2, 64, 64, 3), np.uint8)
     images[0], images[1] = (255, 0, 0), (255, 255, 255)
     lossless(tmp_path / "rgb.mkv", images, pixel_format)

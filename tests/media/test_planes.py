@@ -37,7 +37,7 @@ def test_every_frame_is_sampled_once_for_any_block_length(tmp_path: Path) -> Non
 
 
 def test_avi_with_b_frames_loses_no_frame(tmp_path: Path) -> None:
-    """The format stores no presentation times, and the ones that FFmpeg derives step back."""
+    """AVI stores no presentation times, and those that FFmpeg derives are not monotonic."""
     path = encode(tmp_path / "pan.avi", pan("coffee", 40), rate=10, options={"bf": "3"})
     found = whole(path)
     assert found.timestamps == pytest.approx(np.arange(40) / 10)
@@ -49,7 +49,7 @@ def test_avi_with_b_frames_loses_no_frame(tmp_path: Path) -> None:
 def test_samples_are_pixels_of_the_frame(tmp_path: Path) -> None:
     path = encode(tmp_path / "pan.mp4", pan("chelsea", 4), rate=10, options={"crf": "10"})
     found = whole(path, height=64, width=96)
-    # The same pixels of the converted frames: limited range luma from RGB.
+    # The same pixels of the converted frames: limited-range luma computed from RGB.
     images = read_frames(path, rate=None).images[:, 1::2, 1::2].astype(float)
     expected = 16 + (images @ Y_OF_RGB) * 219 / 255
     assert np.abs(found.luma - expected).mean() < 1.5
@@ -68,7 +68,7 @@ def test_samples_are_pixels_of_the_frame(tmp_path: Path) -> None:
     ],
 )
 def test_pixel_formats_give_the_same_samples(tmp_path: Path, codec: str, pixel_format: str) -> None:
-    # Orange: Y 151 in full range, 146 in limited range; Cb below, Cr above the middle.
+    # Orange has Y 151 in full range and 146 in limited range, with Cb below and Cr above the middle.
     path = encode(tmp_path / "plain.mkv", plain((255, 128, 0), 3), codec=codec, pixel_format=pixel_format)
     found = whole(path)
     assert found.luma.min() == found.luma.max()
@@ -81,7 +81,7 @@ def test_pixel_formats_give_the_same_samples(tmp_path: Path, codec: str, pixel_f
         assert red > 190
 
 
-def test_times_of_a_variable_rate_equal_the_ones_in_the_file(tmp_path: Path) -> None:
+def test_times_of_a_variable_rate_equal_those_in_the_file(tmp_path: Path) -> None:
     times = [0.0, 0.04, 0.30, 0.31, 1.0]
     path = tmp_path / "variable.mp4"
     write_video(path, plain((10, 200, 10), 5), rate=25, times=times)
@@ -120,7 +120,7 @@ def test_planes_check_their_shapes() -> None:
 
 
 def test_a_cut_between_two_fields_becomes_a_cut_between_frames(tmp_path: Path) -> None:
-    """Half of the lines of the frame in between show the old shot, and half the new shot."""
+    """Half of the lines of the frame in between show the old shot, the other half the new shot."""
     old, new = pan("coffee", 1, width=200, height=180), pan("chelsea", 1, width=200, height=180)
     one, other = next(iter(old)), next(iter(new))
     mixed = one.copy()

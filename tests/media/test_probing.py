@@ -1,4 +1,4 @@
-"""Properties of files are read without reading the whole file."""
+"""File properties are read without reading the whole file."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_partial_download_is_marked_as_cut_off(tmp_path: Path) -> None:
     assert info.stated_duration == pytest.approx(6.0, abs=0.05)
     assert 1 < info.duration < 4.5
     assert info.cut_off
-    # Some of the existing frames refer to missing frames.
+    # Some of the existing frames depend on missing frames.
     assert info.duration * 10 - 6 <= len(read_frames(cut, rate=10)) <= info.duration * 10 + 1
 
 
@@ -163,7 +163,7 @@ def test_sound_longer_than_the_video_does_not_mark_it_as_cut_off(tmp_path: Path)
 def with_a_tone(
     path: Path, codec: str, sound: str | None, *, frames: int = 100, seconds: float = 10.0, first: int = 0
 ) -> Path:
-    """Ten frames per second from a first time on, and a tone at 48 kHz."""
+    """Write ten frames per second from a given start time, and a tone at 48 kHz."""
     with av.open(str(path), "w") as container:
         video = container.add_stream(codec, rate=10, options={**QUICK.get(codec, {}), "g": "10"})
         video.width, video.height = 96, 64
@@ -255,7 +255,7 @@ def test_reading_continues_with_a_probed_file(
     monkeypatch.setattr(reader, "_open", count)
     with open_probed(path) as video:
         assert video.info == probe(path)
-        opened.remove(str(path))  # by probe
+        opened.remove(str(path))  # opened by probe
         assert_same(list(iter_frames(video, rate=7)), expected)
         assert len(opened) == openings
         # A second reader opens the file again.
@@ -274,7 +274,7 @@ def test_a_probed_file_that_starts_late_or_is_damaged_reads_the_same(tmp_path: P
 
 
 def test_the_start_of_a_probed_file_is_decoded_once(tmp_path: Path) -> None:
-    """Reading continues with the packets and frames that probing decoded, then with new ones."""
+    """Reading continues with the packets and frames that probing has decoded, then with new ones."""
     path = encode_with(tmp_path / "a.mp4", pan("coffee", 30, width=96, height=64), rate=10, codec="libx264")
     expected = read_frames(path, rate=None, threads=1)
     with open_probed(path, threads=1) as video:
@@ -324,7 +324,7 @@ def test_other_times_need_no_file() -> None:
 
 
 def with_two_videos(path: Path) -> Path:
-    """Like a dashcam: the front view, and a larger rear view."""
+    """Write a file with two videos, like a dashcam: the front view, and a larger rear view."""
     with av.open(str(path), "w") as container:
         streams = []
         for width, height in ((96, 64), (192, 128)):
@@ -343,7 +343,7 @@ def with_two_videos(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("ending", ["mp4", "mkv", "ts", "mov"])
-def test_the_first_video_in_a_file_is_read_or_a_chosen_one(tmp_path: Path, ending: str) -> None:
+def test_first_video_of_a_file_is_read_unless_another_is_chosen(tmp_path: Path, ending: str) -> None:
     path = with_two_videos(tmp_path / f"front_and_rear.{ending}")
     assert (probe(path).stream, probe(path).width) == (0, 96)
     assert (probe(path, stream=1).stream, probe(path, stream=1).width) == (1, 192)

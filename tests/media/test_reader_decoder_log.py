@@ -1,4 +1,4 @@
-"""Errors that decoders only write to FFmpeg's log are counted in processes with their own log."""
+"""Errors that decoders report only to FFmpeg's log are counted in processes with their own log file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ print(take_complaints())
 
 
 def test_decoder_errors_are_counted_with_the_time_of_the_first(tmp_path: Path) -> None:
-    """Two decoder threads would deadlock with a Python callback."""
+    """Two decoder threads would deadlock with a Python log callback."""
     whole = encode(
         tmp_path / "whole.avi", pan("coffee", 100, width=96, height=64), rate=25, codec="mpeg4", options={"g": "10"}
     )
@@ -56,5 +56,5 @@ def test_decoder_errors_are_counted_with_the_time_of_the_first(tmp_path: Path) -
     assert lines[2:] == ["1 0", "True 0", "1"]
 
 
-def test_other_processes_count_no_complaints() -> None:
+def test_other_processes_count_no_decoder_errors() -> None:
     assert take_complaints() == 0

@@ -1,7 +1,7 @@
-"""Every frame of small files of every available codec and container is read at its time, without false reports of
+"""Every frame of small files in each available codec and container is read at its time, without false reports of
 damage.
 
-The frames are flat, each eight gray levels brighter than the previous one, so that a missing, repeated or misplaced
+The frames are uniform, each eight gray levels brighter than the previous one, so that a missing, repeated or misplaced
 frame changes the brightness of all later frames.
 """
 
@@ -19,7 +19,7 @@ from vidkin.media import iter_frames
 _FRAMES = 24
 _DARKEST, _STEP = 20, 8
 _FORMATS = ("yuv420p", "yuv422p", "yuv422p10le", "yuv444p", "rgb24", "gbrp", "bgr24", "rgb8", "pal8")
-# Codecs by container; what follows a comma are options.
+# Codecs by container; options follow the comma.
 _SAMPLES = {
     "3gp": ("h263", "libx264"),
     "apng": ("apng",),

@@ -20,7 +20,7 @@ X265 = {"preset": "ultrafast"}
 QUICK_VP9 = {"cpu-used": "8", "deadline": "realtime"}
 
 # name: (codec, extension, options). Short and long, closed and open groups of pictures, with and without B-frames that
-# other frames reference, with frames that are never shown (VP8), and without any key frames but the first.
+# other frames reference, with hidden frames (VP8), and with a single key frame.
 LAYOUTS = {
     "h264 ip short": ("libx264", "mp4", {**X264, "g": "5", "bf": "0"}),
     "h264 b short": ("libx264", "mp4", {**X264, "g": "12", "bf": "3"}),
@@ -65,7 +65,7 @@ def layout(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     [(1.0, 0.0, None, 1), (1.0, 0.0, None, 3), (0.4, 0.0, None, 1), (3.0, 0.3, None, 2), (1.0, 6.4, None, 1),
      (7.0, 5.5, 6.5, 1), (60.0, 2.0, 2.5, 1)],
 )  # fmt: skip
-def test_samples_equal_the_ones_of_decoding_everything(
+def test_samples_equal_those_of_decoding_everything(
     layout: Path, rate: float, start: float, end: float | None, threads: int
 ) -> None:
     times, images = naive_sample(layout, rate, start, end)
@@ -75,7 +75,7 @@ def test_samples_equal_the_ones_of_decoding_everything(
 
 
 def fed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[bool, str]]:
-    """Record (is key frame, skip mode of the decoder) for every packet fed to the decoder."""
+    """Record (is key frame, skip mode of the decoder) for every packet sent to the decoder."""
     packets: list[tuple[bool, str]] = []
     feed = PictureReader.feed
 
@@ -124,7 +124,7 @@ def test_a_late_start_reads_from_the_previous_key_frame(tmp_path: Path, monkeypa
     assert len(demuxed) < 120
 
 
-def test_waiting_packets_are_bounded_at_any_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_queue_of_packets_is_bounded_at_any_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_skipping, "MAX_WAITING_PACKETS", 32)
     path = encode(tmp_path / "a.mp4", pan("coffee", 240), rate=24, options={**X264, "g": "250", "bf": "3"})
     longest = 0
@@ -145,14 +145,14 @@ def test_waiting_packets_are_bounded_at_any_rate(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("rate", [1.0, 5.0, 1000.0])
 @pytest.mark.parametrize("ending", ["mkv", "nut"])
-def test_a_jump_of_months_in_the_times_takes_no_time(tmp_path: Path, ending: str, rate: float) -> None:
+def test_gap_of_months_in_the_times_takes_no_time(tmp_path: Path, ending: str, rate: float) -> None:
     """Samples during the gap of ten million seconds are not visited one by one."""
     times = [index / 5 + (0 if index < 30 else 10_000_000) for index in range(60)]
     path = encode(tmp_path / f"a.{ending}", pan("coffee", 60, width=96, height=64), rate=5, times=times)
     began = time.perf_counter()
     frames = read_frames(path, rate=rate)
     assert time.perf_counter() - began < 5
-    # The last frame before the jump is on screen at the next sample.
+    # The last frame before the gap is on screen at the next sample.
     expected = [*times[:30:5], times[29], *times[30::5]] if rate == 1 else times
     np.testing.assert_allclose(frames.timestamps, expected, atol=2e-3)
 
@@ -197,10 +197,10 @@ def test_damage_to_skipped_packets_is_reported(
     assert re.fullmatch(r"the file is damaged: 2 packets skipped(, first at 0\.[1-3] s)?", damage)
 
 
-def test_a_read_far_into_a_file_with_many_key_frames_decodes_little(
+def test_reading_far_into_a_file_with_many_key_frames_decodes_little(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A seek goes back a second too far; decoding must not start at the key frames on the way."""
+    """A seek goes back a second too far; decoding must not start at the key frames in between."""
     options = {"preset": "ultrafast", "g": "10", "bf": "0", "sc_threshold": "0"}
     path = encode(tmp_path / "video.mp4", pan("coffee", 200, width=96, height=64), rate=10, options=options)
     fed = []
@@ -213,5 +213,5 @@ def test_a_read_far_into_a_file_with_many_key_frames_decodes_little(
     monkeypatch.setattr(PictureReader, "feed", count)
     frames = read_frames(path, rate=None, start=15.5, end=16.5, threads=1)
     assert frames.timestamps == pytest.approx(np.arange(15.5, 16.45, 0.1))
-    # The first frame, the ones from the key frame at 15 s on, and a few beyond the end, but not the 155 before.
+    # The first frame, those from the key frame at 15 s on, and a few beyond the end, but not the 155 before.
     assert len(fed) < 60

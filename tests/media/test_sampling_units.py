@@ -8,7 +8,7 @@ import pytest
 
 from vidkin.media.sampling import find_packet_check
 
-# Relevant parts of configuration records: lengths of 4 bytes, lengths of 2 bytes, AV1 version 1.
+# Relevant parts of configuration records: 4-byte lengths, 2-byte lengths, AV1 version 1.
 AVC = bytes([1, 0, 0, 0, 0xFF])
 HEVC = bytes([1, *[0] * 20, 0xFD])
 AV1 = bytes([0x81, 0, 0, 0])
@@ -35,12 +35,12 @@ def is_whole(codec: str, record: bytes, packet: bytes) -> bool:
         ("av1", AV1, b"\x32\x80\x01" + b"a" * 128, True),
         ("av1", AV1, b"\x32\x80\x01" + b"a" * 127, False),
         ("av1", AV1, b"\x32\x03abc!", False),
-        ("av1", AV1, b"\x30whatever", True),  # without a size, it takes the rest
+        ("av1", AV1, b"\x30whatever", True),  # without a size, the frame takes the rest
         ("av1", AV1, b"\x36\x00\x01a", True),  # with a header extension
         ("av1", AV1, b"\xff\xff\xff\xff", False),
         ("av1", AV1, b"\x32\xff", False),
         ("av1", AV1, b"", True),
-        # A tag of three bytes states 2 bytes for the first partition; key frames have ten bytes with the start code.
+        # A three-byte tag states 2 bytes for the first partition; key frames have ten bytes including the start code.
         ("vp8", b"", bytes([1 | 2 << 5, 0, 0]) + b"ab", True),
         ("vp8", b"", bytes([1 | 3 << 5, 0, 0]) + b"ab", False),
         ("vp8", b"", bytes([2 << 5, 0, 0, 0x9D, 1, 0x2A, 8, 0, 8, 0]) + b"ab", True),
@@ -51,7 +51,7 @@ def is_whole(codec: str, record: bytes, packet: bytes) -> bool:
         ("vp9", b"", VP9_FRAME, True),
         ("vp9", b"", b"\xc6\x07", False),
         ("vp9", b"", b"", True),
-        # The length in four bytes, which may be less than the packet's, and the identifier.
+        # A four-byte length, which may be less than that of the packet, and the identifier.
         ("prores", b"", b"\0\0\0\x0aicpfab", True),
         ("prores", b"", b"\0\0\0\x0aicpfabcd", True),
         ("prores", b"", b"\0\0\0\x0bicpfab", False),

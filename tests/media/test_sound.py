@@ -1,4 +1,4 @@
-"""Sound is decoded with exact times, from packets of any reader of the file."""
+"""Sound is decoded with exact times, whichever reader of the file provides the packets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin.media.sound import SOUND_RATE, Listener, SoundTrack
 
 
 def heard(path: Path) -> list[Samples]:
-    """Read all samples of each track of a file, from time 0."""
+    """Read all samples of each track of a file, starting at time 0."""
     tracks: list[list[tuple[int, Samples]]] = []
 
     def open_listener(_: SoundTrack) -> Listener:
@@ -34,7 +34,7 @@ def heard(path: Path) -> list[Samples]:
 
 
 def click(seconds: float, at: float) -> Samples:
-    """Silence with one click."""
+    """Silence with a single click."""
     samples = np.zeros(round(seconds * RATE), np.float32)
     samples[round(at * RATE) : round(at * RATE) + 8] = 0.9
     return samples
@@ -63,7 +63,7 @@ def test_sound_read_with_the_frames_equals_sound_read_alone(tmp_path: Path, name
     assert damage == ""
     assert count == sum(len(frames) for frames in iter_frames(path, rate=2))
     assert len(alone) > 60
-    # The container rounds the start of the frames to its own ticks.
+    # The container rounds the start of the frames to its ticks.
     assert np.isin(alone.codes, np.concatenate([beside.codes + shift for shift in (-128, 0, 128)])).mean() > 0.9
 
 
@@ -87,7 +87,7 @@ def test_damaged_sound_does_not_affect_the_frames(tmp_path: Path) -> None:
     whole = path.read_bytes()
     with open_probed(path) as video:
         frames = sum(len(part) for part in iter_frames(video, rate=2))
-    # Every sync word of MP3 in the file becomes zeros.
+    # Every MP3 sync word in the file is zeroed.
     broken = tmp_path / "broken.mkv"
     broken.write_bytes(whole.replace(b"\xff\xfb", b"\x00\x00").replace(b"\xff\xf3", b"\x00\x00"))
     with open_probed(broken) as video:

@@ -19,7 +19,7 @@ from vidkin.media import Frames, open_source, probe, read_frames, source_name
 IMAGES = np.stack([photograph("coffee")[:61, :83], photograph("chelsea")[:61, :83]])
 
 
-def test_frames_in_memory_lose_nothing(tmp_path: Path) -> None:
+def test_in_memory_frames_are_lossless(tmp_path: Path) -> None:
     with open_source(IMAGES, 5) as path:
         frames = read_frames(path, rate=None)
     assert np.array_equal(frames.images, IMAGES)
@@ -77,7 +77,7 @@ def test_bytes_and_open_files_are_read_like_the_file(tmp_path: Path) -> None:
             assert source_name(source) in ("", str(file))
 
 
-def test_an_error_about_data_in_memory_does_not_name_the_temporary_file() -> None:
+def test_error_about_in_memory_data_does_not_name_the_temporary_file() -> None:
     with pytest.raises(MediaError, match=r"^bytes: ") as caught, open_source(b"no video") as path:
         probe(path)
     assert caught.value.path == "bytes"

@@ -1,4 +1,4 @@
-"""Splitting without reencoding: packets are counted and compared, frames decoded."""
+"""Splitting without reencoding: packets are counted and compared, and frames decoded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEYS_EVERY_10 = {"x264-params": "keyint=10:min-keyint=10:scenecut=0"}
 
 
 def payloads(path: str | Path) -> Counter[bytes]:
-    """Count the contents of all packets of all streams of a file."""
+    """Count the packets of all streams of a file by content."""
     with av.open(str(path)) as container:
         return Counter(bytes(packet) for packet in container.demux() if packet.size)
 
@@ -58,7 +58,7 @@ def test_every_piece_shows_the_frames_of_the_source(tmp_path: Path) -> None:
 
 
 def test_sound_stays_with_the_frames(tmp_path: Path) -> None:
-    """A packet of sound lasts 1024 / 16000 = 0.064 s, so sound starts within that of the frames."""
+    """An audio packet lasts 1024 / 16000 = 0.064 s, so sound starts within that time of the frames."""
     source = encode_with_sound(tmp_path / "clip.mkv", 40, KEYS_EVERY_10)
     for piece in split_video(source, tmp_path, [1.0, 3.0]).pieces[1:]:
         with av.open(piece.path) as container:
@@ -70,7 +70,7 @@ def test_sound_stays_with_the_frames(tmp_path: Path) -> None:
         assert 0.0 <= first["audio"] < 0.066
 
 
-def test_parts_without_a_key_frame_between_them_share_a_piece(tmp_path: Path) -> None:
+def test_segments_without_a_key_frame_between_them_share_a_piece(tmp_path: Path) -> None:
     source = encode(tmp_path / "clip.mp4", pan("rocket", 40), options=KEYS_EVERY_10)
     report = split_video(source, tmp_path, [0.5, 1.0, 1.2, 1.9, 3.0])
     assert [(piece.start, piece.parts) for piece in report.pieces] == [
@@ -95,13 +95,13 @@ def test_a_variable_frame_rate_is_kept(tmp_path: Path) -> None:
     options = {"x264-params": "keyint=3:min-keyint=3:scenecut=0:bframes=0"}
     source = encode(tmp_path / "clip.mp4", pan("rocket", 10), times=times, options=options)
     report = split_video(source, tmp_path, [0.0, 1.0, 3.0])
-    # Key frames are those at 0, 0.6, 1.6 and 3.7 s.
+    # There are key frames at 0, 0.6, 1.6 and 3.7 s.
     assert [piece.start for piece in report.pieces] == pytest.approx([0.0, 0.6, 1.6])
     assert [len(read_frames(piece.path, rate=None)) for piece in report.pieces] == [3, 3, 4]
 
 
 def test_open_groups_of_pictures_are_not_split(tmp_path: Path) -> None:
-    """In open groups, frames shown before a key frame are stored after it and need it, so it cannot be split there."""
+    """In open groups, frames shown before a key frame are stored after it and depend on it, so it is no split point."""
     options = {"x264-params": "keyint=10:min-keyint=5:scenecut=0:open-gop=1:bframes=3:b-adapt=0"}
     source = encode(tmp_path / "clip.mkv", pan("rocket", 60), options=options)
     with av.open(str(source)) as container:
@@ -120,7 +120,7 @@ def test_a_format_that_cannot_be_written_becomes_matroska(tmp_path: Path) -> Non
     assert sum((payloads(piece.path) for piece in report.pieces), Counter()) == payloads(odd)
 
 
-def test_streams_that_are_left_out_are_reported(tmp_path: Path) -> None:
+def test_dropped_streams_are_reported(tmp_path: Path) -> None:
     """A QuickTime file with a data stream."""
     source = tmp_path / "clip.ts"
     with av.open(str(source), "w") as container:
@@ -184,12 +184,12 @@ def test_files_next_to_the_source_are_not_replaced(tmp_path: Path) -> None:
         split_video(path, tmp_path, [0.0, 1.0])
     assert (tmp_path / "film-002.mp4").read_bytes() == b"another recording"
     assert sorted(each.name for each in tmp_path.iterdir()) == ["film-002.mp4", "film.mp4"]
-    for _ in range(2):  # in a separate folder, pieces are rewritten
+    for _ in range(2):  # in a separate folder, pieces are overwritten
         assert len(split_video(path, tmp_path / "pieces", [0.0, 1.0]).pieces) == 2
 
 
-def test_unwanted_parts_take_no_frames_from_their_neighbors(tmp_path: Path) -> None:
-    """With a key frame every second, the part from 1.5 to 2.5 s is in the piece from 1 to 3 s."""
+def test_unwanted_segments_take_no_frames_from_their_neighbors(tmp_path: Path) -> None:
+    """With a key frame every second, the segment from 1.5 to 2.5 s is in the piece from 1 to 3 s."""
     path = encode(tmp_path / "film.mp4", pan("coffee", 50, width=96, height=64), options=KEYS_EVERY_10)
     (piece,) = split_video(path, tmp_path / "out", [0.0, 1.5, 2.5], names=[None, "the one", None]).pieces
     assert (Path(piece.path).name, piece.parts) == ("the one.mp4", (1,))

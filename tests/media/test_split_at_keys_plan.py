@@ -1,4 +1,4 @@
-"""Key frames at which a file can be split, and the piece of every packet, on handwritten packets."""
+"""Key frames at which a file can be split, and the piece of every packet, computed from handwritten packets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Packet:
 
 @dataclass
 class Container:
-    """The parts of an open file that planning needs."""
+    """The parts of an open file that the planner uses."""
 
     packets: list[Packet]
     streams: list[SimpleNamespace] = field(
@@ -41,7 +41,7 @@ class Container:
 
 
 def groups_of(*groups: str, first: int = 0) -> list[Packet]:
-    """Groups of pictures in file order; digits are times relative to the key frame of the group, which has 0."""
+    """Packets in file order; digits are times relative to the key frame of the group, which has 0."""
     packets, start = [], first
     for group in groups:
         packets += [Packet(start + int(time), is_keyframe=place == 0) for place, time in enumerate(group)]
@@ -62,7 +62,7 @@ def test_a_piece_begins_at_the_key_frame_at_or_before_its_start() -> None:
     assert (made.base, made.end, made.tick) == (0, 15, TICK)
 
 
-def test_parts_in_one_group_share_a_piece() -> None:
+def test_segments_in_one_group_share_a_piece() -> None:
     made = plan(groups_of("01234", "01234"), 0.0, 0.2, 0.7)
     assert made.starts() == [0.0, 0.5]
     assert made.owners == [0, 0, 1]
@@ -73,7 +73,7 @@ def test_reordered_frames_within_a_group_are_allowed() -> None:
 
 
 def test_a_video_is_not_split_at_an_open_group() -> None:
-    # The second key frame (time 5) is followed by a frame of time 4, which is shown before it.
+    # The second key frame (time 5) is followed by a frame with time 4, which is shown before it.
     packets = groups_of("0123")
     packets += [Packet(5, is_keyframe=True), Packet(4), Packet(6), *groups_of("012", first=7)]
     assert plan(packets, 0.0, 0.5, 0.7).starts() == [0.0, 0.7]
@@ -96,21 +96,21 @@ def test_sound_is_assigned_by_time_and_untimed_packets_follow_the_previous_one()
     assert plan(packets, 0.0, 0.3).pieces == [0, 0, 0, 0, 1, 1, 1, 0, 1, 1]
 
 
-def test_an_unwanted_part_leaves_its_neighbors_complete() -> None:
+def test_unwanted_segment_leaves_its_neighbors_complete() -> None:
     groups = groups_of("01234", "01234", "01234")
-    # The middle part begins at 0.7; its frames up to the next key frame stay with the previous part.
+    # The middle segment begins at 0.7; its frames up to the next key frame stay in the previous piece.
     made = plan(groups, 0.0, 0.7, 1.3, unwanted=(1,))
     assert made.owners[0] == 0
     assert made.pieces.count(0) == 10
 
 
-def test_the_last_frame_without_a_duration_gets_the_usual_one() -> None:
+def test_last_frame_without_a_duration_gets_the_usual_one() -> None:
     packets = [Packet(0, is_keyframe=True), Packet(2), Packet(4, duration=None)]
     assert plan(packets, 0.0).end == 6
     assert plan([Packet(7, is_keyframe=True, duration=None)], 0.0).end == 7
 
 
-def test_frames_that_are_not_shown_do_not_count() -> None:
+def test_hidden_frames_do_not_count() -> None:
     packets = groups_of("012")
     packets.insert(0, Packet(-1, is_keyframe=True, is_discard=True))
     assert plan(packets, 0.0).base == 0

@@ -69,7 +69,7 @@ def assert_exact(source: Path, report: SplitReport, frames: Sequence[tuple[int, 
         for place, image in enumerate(shown.images, start=first):
             near = whole.images[max(0, place - 2) : place + 3].astype(np.int16)
             differences = np.abs(near - image).mean((1, 2, 3))
-            assert differences[min(place, 2)] <= differences.min() + 0.3  # some neighboring frames are nearly the same
+            assert differences[min(place, 2)] <= differences.min() + 0.3  # some neighboring frames are nearly identical
             assert differences.min() < 5
         with av.open(piece.path) as container:
             stamps = [packet.dts for packet in container.demux(video=0) if packet.dts is not None]
@@ -79,12 +79,12 @@ def assert_exact(source: Path, report: SplitReport, frames: Sequence[tuple[int, 
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv", ".mov", ".ts", ".flv"])
 def test_frames_are_copied_if_possible(tmp_path: Path, suffix: str) -> None:
-    """Key frames at 0, 20 and 40, then every fourth frame refers back only: 0 4 1 2 3, 8 5 6 7, ..."""
+    """After the key frames at 0, 20 and 40, every fourth frame refers only to earlier ones: 0 4 1 2 3, 8 5 6 7, ..."""
     source = clip(tmp_path / f"día 山 [2]{suffix}")
     frames = [(0, 10), (10, 33), (33, 40), (40, 60)]
     report = split(source, tmp_path / "out put 山", frames)
     assert_exact(source, report, frames)
-    # Frame 9 waits for 12; 10 to 19 and 33 to 39 lack their key frame; 32 is the last of its four; the end is whole.
+    # Frame 9 depends on 12; 10 to 19 and 33 to 39 lack their key frame; 32 ends its group of four; the end is complete.
     assert [piece.encoded for piece in report.pieces] == [1, 10, 7, 0]
     assert [Path(piece.path).name for piece in report.pieces] == [
         f"día 山 [2]-00{number}{suffix}" for number in (1, 2, 3, 4)
@@ -101,7 +101,7 @@ def test_copied_frames_equal_the_source_bit_by_bit(tmp_path: Path) -> None:
     assert np.abs(shown[:5].astype(int) - whole[15:20]).mean() < 3
 
 
-def test_a_gap_between_parts_is_in_no_piece(tmp_path: Path) -> None:
+def test_gap_between_segments_is_in_no_piece(tmp_path: Path) -> None:
     source = encode_with_sound(tmp_path / "clip.mp4", FRAMES, GROUPS)
     frames = [(5, 12), (30, 45)]
     report = split(source, tmp_path / "out", frames)
@@ -126,7 +126,9 @@ def test_a_gap_between_parts_is_in_no_piece(tmp_path: Path) -> None:
         ("ffv1", ".mkv", {"g": "1"}, 0),
     ],
 )
-def test_other_codecs(tmp_path: Path, codec: str, suffix: str, options: dict[str, str], encoded: int) -> None:
+def test_other_codecs_are_split_exactly(
+    tmp_path: Path, codec: str, suffix: str, options: dict[str, str], encoded: int
+) -> None:
     pixels = "yuvj420p" if codec == "mjpeg" else "yuv420p"
     source = clip(tmp_path / f"clip{suffix}", codec=codec, options=options, pixel_format=pixels)
     frames = [(0, 10), (10, 35), (35, 60)]
@@ -143,7 +145,7 @@ def test_a_variable_frame_rate_is_split_exactly(tmp_path: Path) -> None:
 
 
 def test_open_groups_of_pictures_are_encoded(tmp_path: Path) -> None:
-    """Frames before a key frame need it and earlier frames, so nothing is copied from there on."""
+    """Frames before a key frame depend on it and on earlier frames, so nothing is copied from there on."""
     options = {"x264-params": "keyint=10:min-keyint=5:scenecut=0:open-gop=1:bframes=3:b-adapt=0"}
     source = clip(tmp_path / "clip.mkv", options=options)
     frames = [(0, 20), (20, 45), (45, 60)]
@@ -159,7 +161,7 @@ def test_interlaced_videos_are_split_between_frames(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
 def test_sound_stays_with_the_frames(tmp_path: Path, suffix: str) -> None:
-    """A packet lasts 1024 / 16000 = 0.064 s, so sound starts and ends within that of the frames; none is lost."""
+    """An audio packet lasts 1024 / 16000 = 0.064 s, so sound starts and ends within that time of the frames."""
     source = encode_with_sound(tmp_path / f"clip{suffix}", FRAMES, GROUPS)
     frames = [(0, 13), (13, 37), (37, 60)]
     report = split(source, tmp_path / "out", frames)
@@ -236,7 +238,7 @@ def test_an_existing_name_is_reported_before_any_piece_is_written(tmp_path: Path
         ([(0, 10)], {"quality": 0}, r"quality must be from 1 \(best\) to 51, got 0"),
     ],
 )
-def test_wrong_arguments_fail(
+def test_invalid_arguments_are_rejected(
     tmp_path: Path, frames: list[tuple[int, int]], more: dict[str, int], message: str
 ) -> None:
     source = clip(tmp_path / "clip.mp4", frames=20)

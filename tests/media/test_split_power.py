@@ -1,4 +1,4 @@
-"""If the power fails while a video is split, pieces are complete or absent, and the same call can be repeated."""
+"""After a power failure during splitting, pieces are complete or absent, and the same call can be repeated."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from vidkin._base.files import is_unfinished
 from vidkin.errors import MediaError
 from vidkin.media import read_frames, split_exactly, split_video
 
-# The film is split some hundred times.
+# Each test splits the film some hundred times.
 pytestmark = [pytest.mark.kill, pytest.mark.timeout(300)]
 
 Split = Callable[[Path, Path], object]
 
 
 class Stretch(NamedTuple):
-    """Frames of a film with ten frames per second."""
+    """A segment of a film with ten frames per second."""
 
     start_frame: int
     end_frame: int
@@ -47,7 +47,7 @@ def exactly(source: Path, folder: Path) -> object:
     return split_exactly(source, folder, spans, times=np.arange(30) / 10, names=["a", "b", "c"])
 
 
-# Frames of each piece; there is a key frame every ten frames.
+# Number of frames per piece; there is a key frame every ten frames.
 SPLITS = {at_keys: [10, 10, 10], exactly: [7, 15, 8]}
 
 

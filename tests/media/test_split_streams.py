@@ -1,4 +1,4 @@
-"""Time code, subtitles and sound of concatenated recordings in pieces, and second videos."""
+"""Time code, subtitles and sound of concatenated recordings in pieces, and files with a second video."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Part:
 
 
 def split_at(source: Path, folder: Path, frames: list[int], *, copy: bool = False, **more: object) -> SplitReport:
-    """Split a video of ten frames per second between these frames."""
+    """Split a video of ten frames per second at these frames."""
     if copy:
         return split_video(source, folder, [frame / 10 for frame in frames[:-1]], **more)
     parts = [Part(first / 10, last / 10, first, last) for first, last in pairwise(frames)]
@@ -72,7 +72,7 @@ def test_a_second_video_is_left_out_and_can_be_split_separately(tmp_path: Path, 
 
 @pytest.mark.parametrize("copy", [False, True], ids=["exact", "copied"])
 @pytest.mark.parametrize(("ending", "codec"), [("mkv", "subrip"), ("mp4", "mov_text")])
-def test_a_subtitle_ends_with_its_piece(tmp_path: Path, ending: str, codec: str, copy: bool) -> None:
+def test_subtitle_ends_with_its_piece(tmp_path: Path, ending: str, codec: str, copy: bool) -> None:
     lines = [(0.2, 0.5, "one"), (0.6, 1.1, "across the cut"), (1.2, 30.0, "far too long")]
     film = write_streams(tmp_path / f"film.{ending}", subtitles=[("eng", lines)], subtitle_codec=codec)
     report = split_at(film, tmp_path / "pieces", [0, 20] if copy else [0, 10, 20], copy=copy)
@@ -86,7 +86,7 @@ def test_a_subtitle_ends_with_its_piece(tmp_path: Path, ending: str, codec: str,
 
 
 def test_the_sound_of_concatenated_recordings_stays_in_sync(tmp_path: Path) -> None:
-    """Recordings of 24 and 36 frames, each with a tone of its length; pieces are cut within both."""
+    """Recordings of 24 and 36 frames, each with a tone of the same duration; both are split in the middle."""
     parts = []
     for count in (24, 36):
         part = tmp_path / f"{count}.ts"

@@ -1,4 +1,4 @@
-"""Frames at regular times: the one on screen at each time, repeated if it stays."""
+"""Frames at regular times: the one on screen at each time, repeated as long as it stays."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def gray(level: int) -> Image:
 
 
 def levels_of(images: list[Image]) -> list[int]:
-    """Level (20, 40, 60, ...) of each image."""
+    """Gray level (20, 40, 60, ...) of each image."""
     return [round(float(image.mean()) / 20) * 20 for image in images]
 
 
 def on_screen(times: list[float], moments: list[float]) -> list[int]:
-    """Level of the frame on screen at each time; before the start, of the first frame."""
+    """Gray level of the frame on screen at each time; before the start, that of the first frame."""
     return [20 * (1 + max((k for k, time in enumerate(times) if time <= m + 1e-6), default=0)) for m in moments]
 
 
@@ -36,7 +36,7 @@ TIMES = {
 
 @pytest.fixture(scope="module", params=TIMES)
 def video(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[float]]:
-    """Write frames of the levels 20, 40, 60, ... that begin at these times."""
+    """Write frames with the gray levels 20, 40, 60, ... that begin at these times."""
     times = TIMES[request.param]
     path = tmp_path_factory.mktemp("steady") / "film.mp4"
     frames = [gray(20 * (k + 1)) for k in range(len(times))]
@@ -54,7 +54,7 @@ def test_each_time_gives_the_frame_on_screen(
 
 
 def test_the_last_frame_is_repeated_beyond_the_end(video: tuple[Path, list[float]]) -> None:
-    """The videos last about a second; whether a frame is on screen at 1 s depends on the duration of the last one."""
+    """The videos last about a second; whether a frame is on screen at 1 s depends on the duration of the last frame."""
     path, times = video
     levels = levels_of(list(steady_frames(path, 0.0, 0.5, 6, None, 1)))
     assert levels[:2] == on_screen(times, [0.0, 0.5])

@@ -16,7 +16,7 @@ from vidkin.media.stored_pictures import (
     to_lengths,
 )
 
-# Types 7 and 8; after profile, constraints and level, there are the numbers 0 (bit 1) and 2 (bits 011).
+# Types 7 and 8; after profile, constraints and level follow the exp-Golomb codes of 0 (bit 1) and 2 (bits 011).
 SEQUENCE_0, PICTURE_0 = bytes([0x67, 100, 0, 20, 0b10000000, 9]), bytes([0x68, 0b11000000])
 SEQUENCE_2, PICTURE_31 = bytes([0x67, 100, 0, 31, 0b01100000, 9]), bytes([0x68, 0b00000100, 0b00010000])
 KEY, OTHER = bytes([0x65, 1, 2, 3]), bytes([0x41, 4])
@@ -36,7 +36,7 @@ def test_an_avcc_record_is_parsed_and_serialized() -> None:
     assert sets.to_bytes() == RECORD
 
 
-def test_parameter_sets_are_joined_with_the_higher_level() -> None:
+def test_avcc_record_is_parsed_and_serialized() -> None:
     sets = ParameterSets.parse(RECORD)
     assert sets is not None
     joined = ParameterSets.parse(sets.join([SEQUENCE_2, b"\x06sei", PICTURE_31]).to_bytes())
@@ -68,7 +68,7 @@ def test_decoding_can_begin_at_instant_refreshes() -> None:
     assert is_instant_refresh([SEQUENCE_0, PICTURE_0, KEY], with_sets=True)
 
 
-def test_find_free_id_of_parameter_sets() -> None:
+def test_unused_parameter_set_id_is_found() -> None:
     assert find_free_id([SEQUENCE_0, PICTURE_0]) == 31
     assert find_free_id([SEQUENCE_2, bytes([0x68, 0b00000100, 0b00000000])]) == 30
 

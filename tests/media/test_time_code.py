@@ -1,4 +1,4 @@
-"""Time code equals values counted by hand from the SMPTE rules."""
+"""Time code matches values counted by hand according to the SMPTE rules."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_drop_frame_time_code_follows_the_clock(frame: int, rate: Fraction, expe
 
 
 @pytest.mark.parametrize(("rate", "exact"), [(25, 25), (25.0, 25), (23.976, Fraction(24000, 1001)), (12.5, 12.5)])
-def test_a_rounded_rate_means_its_standard_rate(rate: float, exact: Fraction | float) -> None:
+def test_rounded_rate_is_replaced_by_its_standard_rate(rate: float, exact: Fraction | float) -> None:
     assert timecode(100_000, rate) == timecode(100_000, Fraction(exact))
 
 
@@ -128,7 +128,7 @@ def test_formatted_time_code_parses_back_to_the_same_frame(rate: Fraction, drop_
 
 
 @pytest.mark.parametrize("text", ["", "10:00:00", "10:00:00:25", "24:00:00:00", "10:60:00:00", "ten", "1:2:3:4"])
-def test_other_text_is_not_time_code(text: str) -> None:
+def test_other_text_is_not_a_time_code(text: str) -> None:
     assert count_frames(text, Fraction(25)) is None
 
 
@@ -138,7 +138,7 @@ def test_time_code_uses_a_multiple_of_nonstandard_rates() -> None:
     assert smpte_rate(Fraction(15_000, 1001)) == NTSC
 
 
-def test_a_clock_counts_from_the_time_code_or_the_start_of_the_file() -> None:
+def test_clock_starts_at_the_time_code_or_at_zero() -> None:
     coded = SourceClock.of(Fraction(25), time_code="10:00:00:05", offset=3.0)
     assert (coded.code(coded.frame(1.0)), coded.begin) == ("10:00:01:05", coded.first)
     late = SourceClock.of(Fraction(25), offset=3.0)

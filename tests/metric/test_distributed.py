@@ -1,4 +1,4 @@
-"""Gathering with gradient: two processes have the same gradients as one."""
+"""Gathering with gradients: two processes compute the same gradients as one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WHOLE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "batch all": losses.BatchAllTripletLoss(1.0),
     "magnet": lambda x, y: losses.magnet_loss(x, y[:, 0], y[:, 1], alpha=9.0),
 }
-# Every process uses its own queries. All have a term, so the mean of the means is the overall mean.
+# Every process uses its own queries. All of them have positives, so averaging the means gives the overall mean.
 SHARED: dict[str, Callable[..., Tensor]] = {
     "batch hard": losses.BatchHardTripletLoss(),
     "semi-hard": losses.SemiHardTripletLoss(1.0),
@@ -65,7 +65,7 @@ def train_in_one_of_two(rank: int, store: str, out: str) -> None:
             offset = rank_offset(embeddings)
             value = SHARED[name](embeddings, labels, everything, all_labels, self_offset=offset)
         gradients = torch.autograd.grad(value, list(network.parameters()))
-        for gradient in gradients:  # as DistributedDataParallel does
+        for gradient in gradients:  # like DistributedDataParallel
             dist.all_reduce(gradient)
         found[name] = [gradient / WORLD for gradient in gradients]
     found["order"] = [gather_with_gradient(torch.tensor([[10 * rank], [10 * rank + 1]]))]
@@ -86,13 +86,13 @@ def test_two_processes_have_the_same_gradients_as_one(tmp_path: Path) -> None:
                 torch.testing.assert_close(gradient, other, msg=lambda text, n=name: f"{n}: {text}")
 
 
-def test_a_single_process_returns_the_tensor_itself() -> None:
+def test_single_process_returns_the_same_tensor() -> None:
     x = torch.ones(3, 2, requires_grad=True)
     assert gather_with_gradient(x) is x
     assert rank_offset(x) == 0
 
 
-def test_a_group_of_one_process(tmp_path: Path) -> None:
+def test_group_of_one_process_returns_the_batch_unchanged(tmp_path: Path) -> None:
     dist.init_process_group("gloo", init_method=f"file://{tmp_path / 'store'}", rank=0, world_size=1)
     try:
         x = torch.ones(3, 2)

@@ -15,7 +15,7 @@ from vidkin.models import Encoder, EncoderConfig, build_model
 
 @pytest.fixture(scope="session")
 def tiny_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Weights of a tiny network with batch norms whose statistics differ from their initial values."""
+    """File with weights of a tiny network whose batch-norm statistics are not the initial ones."""
     path = tmp_path_factory.mktemp("weights") / "test_resnet.safetensors"
     with torch.random.fork_rng():
         torch.manual_seed(3)
@@ -40,10 +40,10 @@ def small(kind: str = "clip", **settings: Any) -> Encoder:
 
 
 def clips(count: int, frames: int, size: int = 32, seed: int = 0) -> torch.Tensor:
-    """[count, frames, 3, size, size] from 0 to 1."""
+    """Random clips with values from 0 to 1, [count, frames, 3, size, size]."""
     return torch.rand(count, frames, 3, size, size, generator=torch.Generator().manual_seed(seed))
 
 
 def pictures(count: int, size: int = 32, seed: int = 0) -> torch.Tensor:
-    """[count, 3, size, size] from 0 to 1."""
+    """Random images with values from 0 to 1, [count, 3, size, size]."""
     return torch.rand(count, 3, size, size, generator=torch.Generator().manual_seed(seed))

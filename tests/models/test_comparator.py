@@ -1,4 +1,4 @@
-"""The comparator: scores by hand, batches of different lengths, weightings, and recomputation."""
+"""The comparator: hand-computed scores, batches of different lengths, weightings, and recomputation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLAIN = ComparatorConfig(network="none", dimension=2)
 
 
 def descriptors(*angles: float) -> torch.Tensor:
-    """[T, 1, 2] unit vectors at these angles, degrees."""
+    """Unit vectors at these angles in degrees, [T, 1, 2]."""
     radians = torch.tensor(angles) * math.pi / 180
     return torch.stack([radians.cos(), radians.sin()], dim=-1)[:, None]
 
@@ -32,31 +32,31 @@ def score(comparator: Comparator, query: torch.Tensor, target: torch.Tensor) -> 
     return arrays.video_score(arrays.learned_map(frame_map))
 
 
-def test_the_score_of_a_pair_by_hand() -> None:
+def test_score_of_a_pair_matches_a_hand_computed_value() -> None:
     comparator = build_comparator(PLAIN, weights="random")
     query, target = descriptors(0, 90), descriptors(60, 180, 90)
-    # Best of 0 degrees: cos 60 = .5; of 90 degrees: 1.
+    # The best match of 0 degrees is cos 60 = 0.5, that of 90 degrees 1.
     assert score(comparator, query, target) == pytest.approx(0.75)
-    # In the other direction: 60 -> max(.5, cos 30), 180 -> max(-1, 0), 90 -> 1.
+    # In the other direction: 60 -> max(0.5, cos 30), 180 -> max(-1, 0), 90 -> 1.
     assert score(comparator, target, query) == pytest.approx((math.sqrt(3) / 2 + 0 + 1) / 3)
 
 
-def test_scores_with_shares_by_hand() -> None:
+def test_top_k_scores_match_hand_computed_values() -> None:
     both = ComparatorConfig(network="none", dimension=2, temporal_share=0.67)
     query, target = descriptors(0), descriptors(0, 60, 90)
-    # k = round(.67 * 3) = 2 of 1, .5 and 0.
+    # k = round(0.67 * 3) = 2 of the values 1, 0.5 and 0.
     assert score(build_comparator(both, weights="random"), query, target) == pytest.approx(0.75)
     regions = ComparatorConfig(network="none", dimension=2, spatial_share=0.67)
     stacked = target.transpose(0, 1)  # one frame of three regions
     assert score(build_comparator(regions, weights="random"), query, stacked) == pytest.approx(0.75)
 
 
-def test_a_span_keeps_long_targets_from_diluting_a_clip() -> None:
+def test_temporal_span_keeps_long_targets_from_diluting_a_clip() -> None:
     query = descriptors(0)
     target = torch.cat([query, descriptors(90).repeat(99, 1, 1)])
     share = ComparatorConfig(network="none", dimension=2, temporal_share=0.03)
     limited = ComparatorConfig(network="none", dimension=2, temporal_share=0.03, temporal_span=28)
-    # k = 3 of one 1 and 99 zeros, against k = round(.03 * 28) = 1.
+    # k = 3 averages a single 1 with zeros; limited to the span, k = round(0.03 * 28) = 1.
     assert score(build_comparator(share, weights="random"), query, target) == pytest.approx(1 / 3)
     assert score(build_comparator(limited, weights="random"), query, target) == pytest.approx(1.0)
 
@@ -104,7 +104,7 @@ def test_gradients_equal_those_of_each_pair_with_and_without_recomputation(
         torch.testing.assert_close(found[name], value.grad, atol=1e-5, rtol=1e-4)
 
 
-def test_weightings_by_hand() -> None:
+def test_weightings_match_hand_computed_values() -> None:
     values = torch.tensor([[0.6, 0.8], [1.0, 0.0]])
     direction = make_weighting(ComparatorConfig(dimension=2, weighting="direction"))
     attention = make_weighting(ComparatorConfig(dimension=2, weighting="attention"))
@@ -127,7 +127,7 @@ def test_attention_has_the_published_number_of_parameters() -> None:
     assert sum(sizes.values()) == 355_969
 
 
-def test_descriptors_of_another_length_are_rejected() -> None:
+def test_descriptors_of_another_dimension_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="must have the 128 dimensions of the comparator, got 2"):
         passing().weigh(descriptors(0))
     with pytest.raises(InvalidArgumentError, match="must have the 128 dimensions of the comparator, got 2"):

@@ -1,4 +1,4 @@
-"""Saving and loading folders of comparators."""
+"""Saving and loading comparator folders."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def test_a_saved_comparator_is_loaded_unchanged(tmp_path: Path) -> None:
     loaded = load_comparator(folder)
     assert not loaded.training
     assert comparator_digest(loaded) == comparator_digest(comparator)
-    # Save again with the file in the folder itself, and then without it.
+    # Save again with the weights file inside the folder itself, and then without it.
     save_comparator(loaded, folder, weights=info.weights)
     assert read_comparator_info(folder).weights is not None
     save_comparator(loaded, folder)
     assert read_comparator_info(folder).weights is None
 
 
-def test_a_network_that_is_an_onnx_file_is_kept_as_one(tmp_path: Path) -> None:
-    """The network of `vidkin` has no other weights; an earlier file of weights would be read in its place."""
+def test_onnx_network_is_kept_as_an_onnx_file(tmp_path: Path) -> None:
+    """The network of `vidkin` has no other weights; a leftover weights file would be loaded instead of it."""
     comparator = build_comparator(ComparatorConfig(extractor="vidkin", dimension=256), weights="random", seed=4)
     save_file({"a": torch.ones(2)}, tmp_path / "network.safetensors")
     save_comparator(comparator, tmp_path / "model", weights=tmp_path / "network.safetensors")

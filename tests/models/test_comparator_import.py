@@ -1,4 +1,4 @@
-"""Importing checkpoints with the names and shapes of the published checkpoints."""
+"""Import of checkpoints with the parameter names and shapes of the published ones."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ State = dict[str, torch.Tensor]
 NETWORK = {"conv1": (32, 1, 3, 3), "conv2": (64, 32, 3, 3), "conv3": (128, 64, 3, 3), "fconv": (1, 128, 1, 1)}
 
 
-def made(prefix: str, **others: tuple[int, ...]) -> State:
-    """A checkpoint with random weights: the map network under this prefix, and other weights."""
+def make_checkpoint(prefix: str, **others: tuple[int, ...]) -> State:
+    """A checkpoint with random weights: a map network under this prefix, and other parameters."""
     generator = torch.Generator().manual_seed(len(prefix))
     sizes: dict[str, tuple[int, ...]] = {name.replace("__", "."): size for name, size in others.items()}
     for layer, size in NETWORK.items():
         sizes |= {f"{prefix}{layer}.weight": size, f"{prefix}{layer}.bias": size[:1]}
-    # Small enough that the scores stay between -1 and 1.
+    # Weights small enough for scores between -1 and 1.
     return {name: torch.randn(size, generator=generator) * 0.05 for name, size in sizes.items()}
 
 
@@ -40,11 +40,11 @@ ATTENTION = {
 }  # fmt: skip
 DIRECTION = {"attention__context_vector__weight": (1, 3840)}
 LAYOUTS = {
-    "visil": made("video_comperator.", **DIRECTION),
-    "visil-symmetric": made("video_comperator.", attention__context_vector__weight=(1, 512)),
-    "dns": made("visil_head.", **ATTENTION),
-    "s2vs": made("visil_head.", **ATTENTION),
-    "hap-vr": made("comparator_module.", **ATTENTION),
+    "visil": make_checkpoint("video_comperator.", **DIRECTION),
+    "visil-symmetric": make_checkpoint("video_comperator.", attention__context_vector__weight=(1, 512)),
+    "dns": make_checkpoint("visil_head.", **ATTENTION),
+    "s2vs": make_checkpoint("visil_head.", **ATTENTION),
+    "hap-vr": make_checkpoint("comparator_module.", **ATTENTION),
 }
 
 
@@ -55,13 +55,13 @@ def whitening(tmp_path: Path) -> Path:
     return path
 
 
-def stored(tmp_path: Path, content: Any) -> Path:
+def save_checkpoint(tmp_path: Path, content: Any) -> Path:
     torch.save(content, tmp_path / "model.pth")
     return tmp_path / "model.pth"
 
 
 def published_score(state: State, prefix: str, query: torch.Tensor, target: torch.Tensor, layout: str) -> float:
-    """The score by the formula of the published code."""
+    """The score according to the formula in the published code."""
     weighed = []
     for values in (query, target):
         context = state["attention.context_vector.weight"]
@@ -97,7 +97,9 @@ def test_scores_equal_the_published_code(
 ) -> None:
     state = LAYOUTS[layout]
     content = state if layout.startswith("visil") else {"model": state}
-    config = import_comparator(stored(tmp_path, content), tmp_path / "model", layout=layout, whitening=whitening)
+    config = import_comparator(
+        save_checkpoint(tmp_path, content), tmp_path / "model", layout=layout, whitening=whitening
+    )
     comparator = load_comparator(tmp_path / "model")
     assert comparator.config == config
     assert config.extractor == "timm:resnet50.tv_in1k?fit=crop"
@@ -122,8 +124,8 @@ def score(comparator: Comparator, query: torch.Tensor, target: torch.Tensor) -> 
 
 
 def test_the_binary_student_of_dns_is_imported(tmp_path: Path, whitening: Path) -> None:
-    state = made("visil_head.", binarization__W=(512, 512))
-    path = stored(tmp_path, {"model": state})
+    state = make_checkpoint("visil_head.", binarization__W=(512, 512))
+    path = save_checkpoint(tmp_path, {"model": state})
     config = import_comparator(path, tmp_path / "model", layout="dns", whitening=whitening)
     assert (config.weighting, config.dimension) == ("signs", 512)
     values = torch.randn(2, 9, 512)
@@ -135,14 +137,14 @@ def test_the_binary_student_of_dns_is_imported(tmp_path: Path, whitening: Path) 
 def test_settings_come_from_the_stored_training_arguments(tmp_path: Path, whitening: Path) -> None:
     state = {f"module.{name}": value for name, value in LAYOUTS["hap-vr"].items()}
     arguments = argparse.Namespace(f_topk_rate=0.35, v_topk_rate=0.2, symmetric=True, dataset_path="videos")
-    path = stored(tmp_path, {"args": arguments, "model": state, "optimizer": {"state": {}}, "global_step": 7})
+    path = save_checkpoint(tmp_path, {"args": arguments, "model": state, "optimizer": {"state": {}}, "global_step": 7})
     config = import_comparator(path, tmp_path / "model", layout="hap-vr", whitening=whitening)
     assert (config.spatial_share, config.temporal_share, config.symmetric) == (0.35, 0.2, True)
 
 
-def test_the_frame_network_of_a_visil_model_is_ignored(tmp_path: Path, whitening: Path) -> None:
+def test_frame_network_of_a_visil_model_is_ignored(tmp_path: Path, whitening: Path) -> None:
     state = {f"visil_head.{name}": value for name, value in LAYOUTS["visil"].items()}
-    path = stored(tmp_path, {**state, "cnn.cnn.conv1.weight": torch.zeros(64, 3, 7, 7)})
+    path = save_checkpoint(tmp_path, {**state, "cnn.cnn.conv1.weight": torch.zeros(64, 3, 7, 7)})
     config = import_comparator(path, tmp_path / "model", layout="visil", whitening=whitening)
     assert (config.weighting, config.dimension, config.padding) == ("direction", 3840, "replicate")
 
@@ -151,20 +153,20 @@ def test_a_published_whitening_is_converted(tmp_path: Path) -> None:
     small = {"attention__context_vector__weight": (1, 2)}
     white = tmp_path / "white.pth"
     torch.save({"mean": torch.tensor([1.0, 0.0, 0.0]), "d": torch.tensor([1.0, 4.0, 2.0]), "V": torch.eye(3)}, white)
-    path = stored(tmp_path, made("video_comperator.", **small))
+    path = save_checkpoint(tmp_path, make_checkpoint("video_comperator.", **small))
     import_comparator(path, tmp_path / "model", layout="visil", whitening=white)
     file = read_comparator_info(tmp_path / "model").whitening
     assert file is not None
-    # The two largest eigenvalues: x1 / 2 and x2 / sqrt 2, then length 1.
+    # The two largest eigenvalues give x1 / 2 and x2 / sqrt 2, normalized to length 1.
     whitened = Whitening.load(file).apply(np.array([[5.0, 6.0, 4 * 2**0.5]]))
     np.testing.assert_allclose(whitened, [[0.6, 0.8]], atol=1e-5)
 
 
 def test_scores_of_unrelated_videos_are_measured_with_an_extractor(tmp_path: Path) -> None:
-    state = made("visil_head.", attention__transform__weight=(128, 128), attention__transform__bias=(128,),
+    state = make_checkpoint("visil_head.", attention__transform__weight=(128, 128), attention__transform__bias=(128,),
                  attention__context_vector__weight=(1, 128))  # fmt: skip
     config = import_comparator(
-        stored(tmp_path, {"model": state}), tmp_path / "model", layout="s2vs", extractor="squares"
+        save_checkpoint(tmp_path, {"model": state}), tmp_path / "model", layout="s2vs", extractor="squares"
     )
     assert config.unrelated is not None
     assert read_comparator_info(tmp_path / "model").config == config
@@ -186,7 +188,7 @@ def test_checkpoints_of_another_layout_are_rejected_without_writing(
     content: Any, layout: str, message: str, tmp_path: Path, whitening: Path
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
-        import_comparator(stored(tmp_path, content), tmp_path / "model", layout=layout, whitening=whitening)
+        import_comparator(save_checkpoint(tmp_path, content), tmp_path / "model", layout=layout, whitening=whitening)
     assert not (tmp_path / "model").exists()
 
 
@@ -195,7 +197,7 @@ def test_files_without_a_checkpoint_are_rejected(tmp_path: Path, whitening: Path
     garbage.write_bytes(b"not a file of torch")
     with pytest.raises(InvalidArgumentError, match=r"garbage\.pth"):
         import_comparator(garbage, tmp_path / "model", layout="s2vs", whitening=whitening)
-    path = stored(tmp_path, LAYOUTS["s2vs"])
+    path = save_checkpoint(tmp_path, LAYOUTS["s2vs"])
     with pytest.raises(InvalidArgumentError, match="specify the whitening used in its training"):
         import_comparator(path, tmp_path / "model", layout="s2vs")
     with pytest.raises(InvalidArgumentError, match="must contain mean, d and V"):
@@ -207,11 +209,11 @@ def test_a_configuration_is_restored_from_its_file() -> None:
     assert ComparatorConfig.from_mapping(config.to_mapping()) == config
 
 
-# Files that would take far more memory than their size.
+# Files that would expand to far more memory than their size
 
 
-def repacked(source: Path, path: Path, compression: int, extra: bytes = b"") -> Path:
-    """A copy of a zip file with an additional part."""
+def repack(source: Path, path: Path, compression: int, extra: bytes = b"") -> Path:
+    """A copy of a zip file with an additional entry."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(path, "w", compression) as new:
         for part in old.infolist():
             new.writestr(part.filename, old.read(part))
@@ -221,9 +223,9 @@ def repacked(source: Path, path: Path, compression: int, extra: bytes = b"") -> 
 
 
 def bombs(tmp_path: Path) -> dict[str, tuple[Path, str]]:
-    """Files with the reason why each is rejected."""
-    plain = stored(tmp_path, {"a": torch.zeros(30_000_000)})
-    compressed = repacked(plain, tmp_path / "compressed.pt", zipfile.ZIP_DEFLATED)
+    """Files with the reason for which each one is rejected."""
+    plain = save_checkpoint(tmp_path, {"a": torch.zeros(30_000_000)})
+    compressed = repack(plain, tmp_path / "compressed.pt", zipfile.ZIP_DEFLATED)
     tiny = tmp_path / "tiny.pt"
     torch.save({"a": torch.zeros(1).expand(100_000, 100_000)}, tiny)
     shared = tmp_path / "shared.pt"
@@ -277,7 +279,7 @@ def test_files_of_older_pytorch_can_be_read(tmp_path: Path, whitening: Path) -> 
 
 
 def test_parts_that_share_their_bytes_are_rejected(tmp_path: Path) -> None:
-    plain = stored(tmp_path, {"a": torch.zeros(1000)})
+    plain = save_checkpoint(tmp_path, {"a": torch.zeros(1000)})
     content = bytearray(plain.read_bytes())
     at = content.index(b"PK\x01\x02")
     entry = content[at + 24 : at + 28]
@@ -290,6 +292,6 @@ def test_parts_that_share_their_bytes_are_rejected(tmp_path: Path) -> None:
 def test_a_whitening_that_would_expand_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "pca.npz"
     np.savez_compressed(path, mean=np.zeros(100_000), d=np.zeros(2), V=np.zeros((2, 2)))
-    model = stored(tmp_path, LAYOUTS["s2vs"])
+    model = save_checkpoint(tmp_path, LAYOUTS["s2vs"])
     with pytest.raises(InvalidArgumentError, match="the arrays must take at most 4 times the"):
         import_comparator(model, tmp_path / "model", layout="s2vs", whitening=path)

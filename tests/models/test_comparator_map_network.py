@@ -22,7 +22,7 @@ def frame_map(rows: int, columns: int, seed: int = 0) -> torch.Tensor:
     return torch.rand(rows, columns, generator=torch.Generator().manual_seed(seed)) * 2 - 1
 
 
-def test_it_has_the_published_layers() -> None:
+def test_network_has_the_published_layers() -> None:
     sizes = {name: tuple(value.shape) for name, value in network().state_dict().items()}
     assert sizes["conv1.weight"] == (32, 1, 3, 3)
     assert sizes["conv2.weight"] == (64, 32, 3, 3)
@@ -46,7 +46,7 @@ def test_any_length_is_accepted_without_losing_frames(length: int) -> None:
 @pytest.mark.parametrize("padding", ["zeros", "replicate"])
 def test_a_padded_batch_gives_the_same_maps_as_each_pair_alone(padding: Padding) -> None:
     lengths = [(1, 9), (7, 5), (12, 11)]
-    batch = frame_map(3 * 12, 12).view(3, 12, 12)  # what is beyond the lengths is not zero
+    batch = frame_map(3 * 12, 12).view(3, 12, 12)  # values beyond the lengths are not zero
     rows, columns = (torch.tensor(side) for side in zip(*lengths, strict=True))
     learned = network(padding)(batch, rows, columns)
     for place, (height, width) in enumerate(lengths):
@@ -84,7 +84,7 @@ def test_blocks_give_the_same_map_if_the_remainder_is_dropped(rows: int, columns
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 7])
-def test_a_batch_that_drops_the_remainder_scores_each_pair_like_alone(length: int) -> None:
+def test_batch_that_drops_the_remainder_scores_each_pair_as_if_alone(length: int) -> None:
     comparator = build_comparator(ComparatorConfig(dimension=8, remainder="dropped"), weights="random", seed=2).eval()
     values = torch.nn.functional.normalize(torch.randn(2, 13, 3, 8, generator=torch.Generator().manual_seed(1)), dim=-1)
     lengths = torch.tensor([length, 13])

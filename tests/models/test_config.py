@@ -1,4 +1,4 @@
-"""Configurations of encoders."""
+"""Encoder configurations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_a_configuration_is_restored_from_its_mapping() -> None:
     config = EncoderConfig(kind="clip", backbone="torchvision:alexnet", lstm=7, rate=20, mean=(0.1, 0.2, 0.3))
     mapping = config.to_mapping()
     assert mapping["mean"] == [0.1, 0.2, 0.3]
-    assert "std" not in mapping  # None is not written: TOML has no such value
+    assert "std" not in mapping  # TOML has no None, so it is not written
     assert EncoderConfig.from_mapping(mapping) == config
 
 
@@ -60,7 +60,7 @@ def test_invalid_settings_are_rejected(settings: dict[str, Any], message: str) -
         EncoderConfig(**settings)
 
 
-def test_kinds_have_their_input() -> None:
+def test_each_kind_has_its_input_type() -> None:
     assert EncoderConfig(kind="clip").takes_clips
     assert not EncoderConfig(kind="image").takes_clips
     assert EncoderConfig(kind="c3d", classes=2).is_classifier

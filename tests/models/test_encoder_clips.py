@@ -18,7 +18,7 @@ def encoder(**settings: object) -> ClipEncoder:
     return found
 
 
-def test_embeddings_are_unit_vectors_with_the_length_of_the_lstm() -> None:
+def test_embeddings_are_unit_vectors_with_the_dimension_of_the_lstm() -> None:
     model = encoder()
     found = model(clips(3, 6))
     assert found.shape == (3, 16) == (3, model.dimension)
@@ -53,7 +53,7 @@ def test_padding_does_not_change_embeddings() -> None:
     together = model(torch.cat([padded, long]), torch.tensor([3, 6]))
     torch.testing.assert_close(together[0], model(short)[0], atol=1e-6, rtol=0)
     torch.testing.assert_close(together[1], model(long)[0], atol=1e-6, rtol=0)
-    # Even NaN as padding does not affect the state of the clip.
+    # Even NaN as padding does not affect the hidden state of the clip.
     broken = model.frame_features(padded[0]).clone()
     broken[3:] = float("nan")
     torch.testing.assert_close(model.head(broken[None], torch.tensor([3]))[0], model(short)[0], atol=1e-6, rtol=0)
@@ -81,7 +81,7 @@ def test_features_and_head_together_equal_the_model() -> None:
     assert torch.equal(model.head(features), model(batch))
 
 
-def test_the_head_has_xavier_weights_and_a_higher_learning_rate() -> None:
+def test_head_has_xavier_weights_and_a_higher_learning_rate() -> None:
     model = encoder()
     bound = (6 / (model.feature_dimension + 24)) ** 0.5
     weight = model.fully_connected.weight
@@ -150,7 +150,7 @@ def test_invalid_lengths_are_rejected(lengths: torch.Tensor, message: str) -> No
         encoder()(clips(2, 4), lengths)
 
 
-def test_features_of_another_length_are_rejected() -> None:
+def test_features_of_another_dimension_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match=r"features must be \[B, T, 128\] with at least one frame"):
         encoder().head(torch.zeros(1, 0, 128))
     with pytest.raises(InvalidArgumentError, match=r"got \[1, 2, 5\]"):

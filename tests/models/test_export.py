@@ -1,4 +1,4 @@
-"""Exported models give the same results."""
+"""Exported models give the same results as the original ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vidkin.models.export import write_graph
 KINDS = ["clip", "image", "c3d"]
 
 
-def made(kind: str) -> Encoder:
+def make_model(kind: str) -> Encoder:
     """A model with few frames, because exporters unroll recurrent networks."""
     return small(kind, frames=3)
 
@@ -45,10 +45,10 @@ def expected(model: Encoder, inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
 @pytest.mark.large
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_torch_program_gives_the_same_results(kind: str, tmp_path: Path) -> None:
-    model = made(kind).train()
+    model = make_model(kind).train()
     model.class_names = ("a", "b")
     path = export_model(model, tmp_path / "model.pt2", format="torch")
-    assert model.training  # left as it was
+    assert model.training  # unchanged by the export
     model.eval()
     extra = {"vidkin.json": ""}
     program = torch.export.load(path, extra_files=extra).module()
@@ -68,7 +68,7 @@ def test_onnx_gives_the_same_results(kind: str, tmp_path: Path) -> None:
         import onnxruntime
     except ImportError as error:
         missing_part(f"{error.name} is not installed")
-    model = made(kind)
+    model = make_model(kind)
     path = export_model(model, tmp_path / "model.onnx")
     assert [file.name for file in tmp_path.iterdir()] == ["model.onnx"]
     session = onnxruntime.InferenceSession(path)
@@ -141,7 +141,7 @@ def test_an_exported_model_of_clips_cannot_be_opened_as_an_extractor(tmp_path: P
 def test_alexnet_for_small_images_can_be_exported(
     kind: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its pool of 6 x 6 cells is larger than the map of 64 pixels, which ONNX does not support."""
+    """Its 6 x 6 pooling is larger than the feature map of a 64-pixel image, which ONNX does not support."""
     config = EncoderConfig(kind=kind, backbone="torchvision:alexnet", size=64, hidden=8, lstm=8, frames=2)
     model = build_model(config, weights="random", seed=0).eval()
     folder = save_model(model, tmp_path / "model")

@@ -22,7 +22,7 @@ from vidkin.similarity import FrameFeatures
 
 @pytest.fixture(scope="module")
 def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A video of 3 s with 10 frames per second, not square."""
+    """A 3 s video with 10 frames per second that is not square."""
     return encode(tmp_path_factory.mktemp("video") / "coffee.mp4", pan("coffee", 30))
 
 
@@ -31,11 +31,11 @@ def item(path: Path) -> LabelledItem:
 
 
 def arrays(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Input of training for images [T, S, S, 3]."""
+    """Training inputs for images [T, S, S, 3]."""
     return (torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255).numpy()
 
 
-def described(path: Path, extractor: ClipModelExtractor, **stretch: float) -> FrameFeatures:
+def describe(path: Path, extractor: ClipModelExtractor, **stretch: float) -> FrameFeatures:
     assert isinstance(extractor, ClipExtractor)
     parts = describe_file(path, extractor, duration=probe(path).duration, rate=stretch.pop("rate", 2.0), **stretch)
     return FrameFeatures.concatenate(list(parts))
@@ -130,9 +130,9 @@ def test_features_do_not_depend_on_batches(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fit", ["letterbox", "crop", "stretch"])
-def test_a_clip_spread_over_the_video_equals_that_of_training(fit: str, video: Path, tmp_path: Path) -> None:
+def test_clip_sampled_over_the_whole_video_equals_that_of_training(fit: str, video: Path, tmp_path: Path) -> None:
     extractor = clip_extractor(tmp_path, fit=fit)
-    found = described(video, extractor)
+    found = describe(video, extractor)
     assert found.whole.shape == (1, 1, 16)
     assert found.timestamps.tolist() == pytest.approx([1.5])
     pictures = read_item(item(video), "video", size=32, frames=6, fit=fit)  # type: ignore[arg-type]
@@ -141,10 +141,10 @@ def test_a_clip_spread_over_the_video_equals_that_of_training(fit: str, video: P
     np.testing.assert_allclose(found.whole[0, 0], expected, atol=1e-5, rtol=0)
 
 
-def test_clips_at_a_rate_equal_those_of_training(video: Path, tmp_path: Path) -> None:
+def test_clips_at_a_fixed_rate_equal_those_of_training(video: Path, tmp_path: Path) -> None:
     extractor = clip_extractor(tmp_path, rate=5.0)
-    found = described(video, extractor, rate=1.0)
-    # 15 frames at 5 per second, clips of 6: from 0 s, from 1 s, and the last six frames.
+    found = describe(video, extractor, rate=1.0)
+    # 15 frames at 5 per second in clips of 6: starting at 0 s, at 1 s, and the last six frames.
     assert found.timestamps.tolist() == pytest.approx([0.5, 1.5, 2.3])
     pictures = read_item(item(video), "video", size=32, rate=5.0)
     clip = arrays(pictures)
@@ -153,17 +153,17 @@ def test_clips_at_a_rate_equal_those_of_training(video: Path, tmp_path: Path) ->
     np.testing.assert_allclose(found.whole[:, 0], expected, atol=1e-5, rtol=0)
 
 
-def test_videos_are_divided_into_pieces_of_the_given_seconds(video: Path, tmp_path: Path) -> None:
-    found = described(video, clip_extractor(tmp_path, seconds=1.0))
+def test_videos_are_split_into_clips_of_the_given_duration(video: Path, tmp_path: Path) -> None:
+    found = describe(video, clip_extractor(tmp_path, seconds=1.0))
     assert found.timestamps.tolist() == pytest.approx([0.5, 1.5, 2.5])
 
 
-def test_a_part_of_a_video_can_be_described(video: Path, tmp_path: Path) -> None:
+def test_part_of_a_video_can_be_described(video: Path, tmp_path: Path) -> None:
     extractor = clip_extractor(tmp_path)
-    found = described(video, extractor, start=1.0, end=2.0)
+    found = describe(video, extractor, start=1.0, end=2.0)
     assert found.timestamps.tolist() == pytest.approx([1.5])
     frames = read_frames(video, rate=None, short_side=32)
-    shown = [10, 12, 14, 15, 17, 19]  # of 10 a second at 1 + (k + .5) / 6 s
+    shown = [10, 12, 14, 15, 17, 19]  # frames at 10 fps nearest to 1 + (k + 0.5) / 6 s
     clip = encoder_input(frames.images[shown], extractor.model.config)
     np.testing.assert_allclose(found.whole[0, 0], extractor.model.embed(clip[None])[0], atol=1e-5, rtol=0)
 
@@ -172,12 +172,12 @@ def test_an_image_is_described_as_a_still_clip(tmp_path: Path) -> None:
     path = tmp_path / "picture.png"
     Image.fromarray(next(pan("coffee", 1))).save(path)
     extractor = clip_extractor(tmp_path / "model")
-    found = described(path, extractor)
+    found = describe(path, extractor)
     pictures = read_item(item(path), "video", size=32, frames=6)
     assert (pictures == pictures[0]).all()
     clip = arrays(pictures)
     np.testing.assert_allclose(found.whole[0, 0], extractor.model.embed(clip[None])[0], atol=1e-5, rtol=0)
-    assert described(path, clip_extractor(tmp_path / "other", rate=5.0)).whole.shape == (1, 1, 16)
+    assert describe(path, clip_extractor(tmp_path / "other", rate=5.0)).whole.shape == (1, 1, 16)
 
 
 def test_the_frame_network_processes_each_frame_once(
@@ -192,8 +192,8 @@ def test_the_frame_network_processes_each_frame_once(
         return whole(frames)
 
     monkeypatch.setattr(extractor.model, "frame_features", counted)
-    found = described(video, extractor, rate=10.0)
-    assert len(found.whole) == 25  # windows of six of 30 frames, one a frame
+    found = describe(video, extractor, rate=10.0)
+    assert len(found.whole) == 25  # windows of six frames at every one of 30 frames
     assert sum(seen) == 30
 
 
@@ -202,7 +202,7 @@ def test_3d_networks_describe_clips(kind: str, video: Path, tmp_path: Path) -> N
     model = small(kind)
     extractor = open_extractor(str(save_model(model, tmp_path)), device="cpu")
     assert isinstance(extractor, ClipModelExtractor)
-    found = described(video, extractor)
+    found = describe(video, extractor)
     pictures = read_item(item(video), "video", size=32, frames=8)
     clip = torch.from_numpy(pictures).permute(0, 3, 1, 2).float() / 255
     expected = model.embed(clip[None])[0].detach().numpy()

@@ -10,7 +10,7 @@ from vidkin.models.extractor import ClipBuffer, PlannedClip
 
 
 def cut(plan: ClipPlan, frames: int, times: list[float], batch: int = 3) -> list[tuple[list[int], float]]:
-    """Frame numbers and time of each clip, with frames pushed in batches of ``batch``."""
+    """Frame numbers and time of each clip if frames are pushed in batches of ``batch``."""
     buffer = ClipBuffer(plan, frames)
     found: list[PlannedClip] = []
     for first in range(0, len(times), batch):
@@ -37,9 +37,9 @@ def test_clips_of_consecutive_frames_begin_at_every_step(batch: int) -> None:
 
 def test_the_last_clip_ends_with_the_video() -> None:
     plan = ClipPlan(0.0, None, 10.0, step=0.5)
-    # Frames 4 to 8 after the first clip are more than half a step, so a last clip ends with the video.
+    # The frames 4 to 8 after the first clip are more than half a step, so another clip ends with the video.
     assert [rows for rows, _ in cut(plan, 4, ten(8))] == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    # A remainder of at most half a step is left out.
+    # A remainder of at most half a step is dropped.
     assert [rows for rows, _ in cut(plan, 4, ten(6))] == [[0, 1, 2, 3]]
 
 
@@ -57,7 +57,7 @@ def test_clips_are_not_repeated_if_there_are_fewer_frames_than_steps() -> None:
 def test_an_excerpt_begins_with_its_first_frame() -> None:
     plan = ClipPlan(1.0, 2.0, 10.0, step=5.0)
     assert cut(plan, 2, [0.95, 1.05, 1.15, 1.25])[0][0] == [1, 2]
-    assert cut(plan, 2, [0.95])[0][0] == [0]  # unless there is no other
+    assert cut(plan, 2, [0.95])[0][0] == [0]  # unless there is no other frame
 
 
 @pytest.mark.parametrize("batch", [1, 2, 50])
@@ -68,11 +68,11 @@ def test_listed_times_give_the_frame_on_screen(batch: int) -> None:
     assert [time for _, time in found] == [0.5, 1.5, 2.5]
 
 
-def test_reading_every_frame_gives_one_clip_spread_over_the_video() -> None:
+def test_without_a_rate_one_clip_is_sampled_over_the_whole_video() -> None:
     plan = ClipPlan(0.0, None, None)
-    # The middles of the quarters of 2 s: .25, .75, 1.25, 1.75.
+    # The centers of the quarters of 2 s: 0.25, 0.75, 1.25, 1.75.
     assert cut(plan, 4, [0.0, 0.5, 1.0, 1.5, 2.0]) == [([0, 1, 2, 3], 1.0)]
-    assert cut(plan, 3, [0.0]) == [([0, 0, 0], 0.0)]  # a picture stands still
+    assert cut(plan, 3, [0.0]) == [([0, 0, 0], 0.0)]  # a single image is repeated
 
 
 def test_memory_does_not_grow_with_the_length_of_the_video() -> None:

@@ -21,7 +21,7 @@ def built(**changes: Any) -> FrameEncoderModel:
     return model.eval()
 
 
-def test_it_returns_unit_vectors_of_squares() -> None:
+def test_model_returns_unit_vectors_for_squares() -> None:
     model = built(embedding=12)
     vectors = model.embed(pictures(3, 16))
     assert vectors.shape == (3, model.dimension) == (3, 12)
@@ -30,7 +30,7 @@ def test_it_returns_unit_vectors_of_squares() -> None:
     assert len(model.head_parameters()) == len(list(model.parameters()))
 
 
-def test_it_can_be_stored_and_loaded(tmp_path: Path) -> None:
+def test_model_can_be_saved_and_loaded(tmp_path: Path) -> None:
     model = built()
     loaded = load_model(save_model(model, tmp_path))
     assert loaded.config == model.config

@@ -23,7 +23,7 @@ def test_the_image_encoder_is_a_linear_layer_on_the_frame_network() -> None:
     assert torch.equal(model.embed(pictures(3)), found)
 
 
-def test_an_additional_layer_follows_a_relu() -> None:
+def test_additional_layer_follows_a_relu() -> None:
     model = small("image", embedding=7)
     assert isinstance(model, ImageEncoder)
     features = torch.rand(2, model.feature_dimension)
@@ -31,7 +31,7 @@ def test_an_additional_layer_follows_a_relu() -> None:
     torch.testing.assert_close(model.head(features), functional.normalize(model.projection(hidden)))
 
 
-def test_normalization_happens_inside() -> None:
+def test_input_normalization_is_part_of_the_network() -> None:
     model = small("image")
     assert isinstance(model, ImageEncoder)
     assert (model.config.mean, model.config.std) == ((0.5, 0.5, 0.5), (0.25, 0.25, 0.25))
@@ -64,13 +64,13 @@ def test_the_small_network_is_small_and_independent_of_the_batch() -> None:
     torch.testing.assert_close(together[1:2], network(batch[1:2]), atol=1e-5, rtol=0)
     assert torch.equal(network.eval()(batch), together)
     assert SmallNetwork(0.5)(batch).shape == (4, 128)
-    assert SmallNetwork(0.01)(batch).shape == (4, 16)  # never fewer than 8 channels
+    assert SmallNetwork(0.01)(batch).shape == (4, 16)  # at least 8 channels
 
 
 def test_deep_ranking_has_the_published_sizes() -> None:
     quarter, eighth = LowResolutionPath(225, 4), LowResolutionPath(225, 8)
     assert (quarter.side, eighth.side) == (57, 29)
-    # 8 x 8 with stride 4: 57 -> 13, 29 -> 6; pooled by 3: 5 and 2 a side, 96 maps.
+    # 8 x 8 with stride 4: 57 -> 13 and 29 -> 6; pooling by 3 gives 5 and 2 per side, with 96 maps.
     assert quarter(torch.zeros(1, 3, 225, 225)).shape == (1, 96 * 25) == (1, quarter.dimension)
     assert eighth(torch.zeros(1, 3, 225, 225)).shape == (1, 96 * 4) == (1, eighth.dimension)
     with pytest.raises(

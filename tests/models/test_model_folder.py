@@ -1,4 +1,4 @@
-"""Saving and loading folders of models."""
+"""Saving and loading model folders."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_saving_again_replaces_the_files_without_leftovers(tmp_path: Path) -> No
     other = build_model(small("image").config, seed=4)
     save_model(other, tmp_path)
     assert model_digest(load_model(tmp_path)) == model_digest(other)
-    assert len({path.stat().st_mode for path in tmp_path.iterdir()}) == 1  # all readable to the same people
+    assert len({path.stat().st_mode for path in tmp_path.iterdir()}) == 1  # readable by the same users
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.toml", "model.onnx", "model.safetensors"]
 
 

@@ -21,7 +21,7 @@ def test_the_seed_determines_the_network(kind: str) -> None:
     expected = torch.rand(1)
     torch.manual_seed(5)
     first = build_model(config, seed=1)
-    assert torch.equal(torch.rand(1), expected)  # the caller's random numbers go on undisturbed
+    assert torch.equal(torch.rand(1), expected)  # the caller's random state is not disturbed
     assert first.training
     assert model_digest(first) == model_digest(build_model(config, seed=1))
     assert model_digest(first) != model_digest(build_model(config, seed=2))
@@ -127,21 +127,21 @@ def test_pretrained_weights_can_be_used_as_a_backbone(shared_data: Path) -> None
     model = build_model(config, weights=shared_data / "weights" / "mobilenetv2_100.same.safetensors")
     assert isinstance(model, ImageEncoder)
     assert model.feature_dimension == 1280
-    # In training mode, its batch norms would use the statistics of the batch.
+    # In training mode, its batch norms would use batch statistics.
     batch = pictures(4, 96)
     assert torch.equal(model.train().frame_features(batch), model.eval().frame_features(batch))
 
 
-def test_backbone_vidkin_is_the_included_encoder_without_its_last_layer() -> None:
+def test_backbone_vidkin_is_the_shipped_encoder_without_its_last_layer() -> None:
     config = EncoderConfig(kind="image", backbone="vidkin", trainable="head", hidden=8, size=64)
     model = build_model(config)
     images = torch.rand(2, 3, 64, 64)
     encoder = load_frame_encoder()
     features = model.backbone_features(images)
-    # The vectors of the extractor are its last layer applied to these features.
+    # The extractor's embeddings are its last layer applied to these features.
     own = torch.nn.functional.normalize(encoder.head(features), dim=1)
     torch.testing.assert_close(own, encoder(images))
     assert features.shape == (2, 3072)
     assert not any("encoder.head" in name for name in model.state_dict())
-    # Like opening a stored model, whose weights come from the folder.
+    # As when loading a saved model, whose weights come from its folder.
     assert not torch.equal(features, build_model(config, weights="random", seed=3).backbone_features(images))

@@ -1,4 +1,4 @@
-"""Power cuts while a model folder is written: it holds a complete model or none, and can be written again."""
+"""Power failures while a model folder is written: it contains a complete model or none, and can be written again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vidkin.models import EXTRACTOR_WEIGHTS_FILE, load_comparator, read_comparat
 
 @pytest.fixture(autouse=True)
 def _traced_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Trace the network of all models here only once, because tracing is the slowest part of saving."""
+    """Trace the network only once for all models of this file, because tracing is the slowest part of saving."""
     trace, drafts = torch.onnx.export, []
 
     def export(network: object, inputs: object, draft: str, **options: Any) -> None:
@@ -52,7 +52,7 @@ def check(folder: Path, turn: int) -> None:
 @pytest.mark.kill
 @pytest.mark.parametrize("names", [False, True], ids=["names kept", "names lost"])
 @pytest.mark.parametrize("has_model", [False, True], ids=["new folder", "with a model"])
-def test_a_model_can_be_written_again_after_a_power_cut_at_any_operation(
+def test_model_can_be_written_again_after_a_power_failure_at_any_operation(
     tmp_path: Path, weights: Path, has_model: bool, names: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     operations = count_operations(monkeypatch, lambda: save(tmp_path / "whole", weights, 0))

@@ -1,4 +1,4 @@
-"""Seeding and restoring the global random generators."""
+"""Seeding and restoring the global random number generators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ONNX files of a model's folder: same results as torch, and only used with the right weights."""
+"""The ONNX files of a model folder give the results of torch, and are used only with matching weights."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from vidkin.models.extractor import OnnxEncoder
 
 @pytest.fixture
 def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make torch appear not installed."""
+    """Simulate that torch is not installed."""
     monkeypatch.setattr("vidkin.models.extractor.has_torch", lambda: False)
     monkeypatch.setattr("vidkin.models.comparator_extractor.has_torch", lambda: False)
 
@@ -103,7 +103,7 @@ def test_graphs_of_other_weights_are_not_used(
     state = load_file(folder / "model.safetensors")
     state["fully_connected.bias"] += 1
     save_file(state, folder / "model.safetensors")
-    # With torch, the weights are used, and the log says what to do.
+    # If torch is installed, the weights are used, and the log says what to do.
     said = "model.onnx: was exported from a different model than model.safetensors; install torch"
     with caplog.at_level(logging.WARNING):
         found = open_encoder(folder, device="cpu")
@@ -161,7 +161,7 @@ def test_a_network_unsupported_by_onnx_is_still_saved(
 
 def test_a_graph_with_different_results_is_not_written(tmp_path: Path) -> None:
     class Branching(nn.Module):
-        """A network that cannot be traced: its first batch determines all results."""
+        """A network that cannot be traced, because its first batch determines all results."""
 
         calls = 0
 

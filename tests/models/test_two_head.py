@@ -1,4 +1,4 @@
-"""The two-head classifier: both heads in one pass, backbones, motion, folder and export."""
+"""The two-head classifier: both heads in one pass, backbones, motion, saving and export."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def two_head(**settings: object) -> TwoHeadNetwork:
     config = {"kind": "two_head", "backbone": "small", "size": 32, "classes": 3, "embedding": 8, **settings}
     model = build_model(EncoderConfig.from_mapping(config), weights=weights)  # type: ignore[arg-type]
     assert isinstance(model, TwoHeadNetwork)
-    torch.nn.init.normal_(model.classifier.weight)  # it begins at zero, where every comparison holds
+    torch.nn.init.normal_(model.classifier.weight)  # zero-initialized weights would pass every comparison
     return model.eval()
 
 
 def test_all_classes_are_equally_likely_at_first() -> None:
-    """Cross-entropy starts at log 81. With Xavier weights it was 9.1 and damaged a pretrained backbone."""
+    """Cross-entropy starts at log 81; with Xavier weights it was 9.1, which damaged a pretrained backbone."""
     config = {"kind": "two_head", "backbone": "small", "size": 32, "classes": 81, "embedding": 8}
     model = build_model(EncoderConfig.from_mapping(config))
     assert isinstance(model, TwoHeadNetwork)
@@ -31,10 +31,10 @@ def test_all_classes_are_equally_likely_at_first() -> None:
     loss = torch.nn.functional.cross_entropy(outputs.logits, torch.tensor([0, 7, 33, 80]))
     assert loss.item() == pytest.approx(math.log(81))
     loss.backward()
-    assert float(model.classifier.weight.grad.abs().max()) > 0  # it learns all the same
+    assert float(model.classifier.weight.grad.abs().max()) > 0  # the classifier still has a gradient
 
 
-def test_both_heads_equal_the_formulas() -> None:
+def test_both_heads_match_the_formulas() -> None:
     model, images = two_head(), torch.rand(2, 3, 32, 32)
     outputs = model(images)
     maps = model.frame_features(images)
@@ -79,7 +79,7 @@ def test_backbones_return_maps(backbone: str, size: int, channels: int, side: in
         images = torch.rand(1, 3, size, size)
         outputs = model(images)
         assert model.frame_features(images).shape[1:] == (channels, side, side)
-    # One layer on the whole map; for ResNet-50 at 224 pixels 7 x 7 x 2048 x 256, 25.7 million weights.
+    # One layer on the whole feature map; for ResNet-50 at 224 pixels, 7 x 7 x 2048 x 256 = 25.7 million weights.
     assert model.get_parameter("projection.weight").numel() == channels * side * side * 8
     assert (outputs.logits.shape, outputs.embeddings.shape) == ((1, 3), (1, 8))
     torch.testing.assert_close(outputs.embeddings.norm(dim=1), torch.ones(1))
@@ -90,7 +90,7 @@ def test_a_network_without_a_map_is_rejected() -> None:
         two_head(backbone="timm:vit_tiny_patch16_224?img_size=64&size=64", size=64, weights="random")
 
 
-def test_it_can_be_stored_and_loaded(tmp_path: Path) -> None:
+def test_model_can_be_saved_and_loaded(tmp_path: Path) -> None:
     model, images = two_head(embedding_from="pooled"), torch.rand(1, 3, 32, 32)
     model.class_names = ("a", "b", "c")
     save_model(model, tmp_path)
@@ -103,7 +103,7 @@ def test_it_can_be_stored_and_loaded(tmp_path: Path) -> None:
         torch.testing.assert_close(found.embeddings, model(images).embeddings)
 
 
-def test_differences_of_gray_frames() -> None:
+def test_frame_differences_match_hand_computed_values() -> None:
     clip = torch.zeros(1, 3, 3, 2, 2)
     clip[0, 1] = 1.0  # white
     clip[0, 2, 0] = 1.0  # red
@@ -114,7 +114,7 @@ def test_differences_of_gray_frames() -> None:
     assert not stack_of_differences(torch.rand(1, 1, 3, 2, 2).expand(-1, 6, -1, -1, -1)).any()
 
 
-def test_a_widened_first_convolution_keeps_the_magnitude_of_its_output() -> None:
+def test_widened_first_convolution_preserves_the_magnitude_of_its_output() -> None:
     network = torch.nn.Sequential(torch.nn.Conv2d(3, 2, 1, bias=False))
     before = network(torch.ones(1, 3, 1, 1))
     first = network[0].weight.detach().clone()
@@ -123,7 +123,7 @@ def test_a_widened_first_convolution_keeps_the_magnitude_of_its_output() -> None
     torch.testing.assert_close(network[0].weight[:, 4], first[:, 1] / 2)
 
 
-def test_clips_are_classified_by_differences() -> None:
+def test_clips_are_classified_by_frame_differences() -> None:
     model = two_head(motion="differences", frames=6, rate=3.0)
     assert model.config.takes_clips
     outputs = model(torch.rand(2, 6, 3, 32, 32))

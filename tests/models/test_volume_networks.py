@@ -1,4 +1,4 @@
-"""Networks of 3-D convolutions."""
+"""3-D convolutional networks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def network(kind: str, **settings: object) -> VolumeNetwork:
 
 
 @pytest.mark.parametrize(("kind", "length"), [("c3d", 512), ("deep_sbd", 256)])
-def test_they_return_logits_and_unit_vectors(kind: str, length: int) -> None:
+def test_networks_return_logits_and_unit_vectors(kind: str, length: int) -> None:
     model = network(kind)
     batch = clips(2, 8)
     logits = model(batch.transpose(1, 2))
@@ -77,13 +77,13 @@ def test_batch_norms_can_be_enabled() -> None:
 
 
 @pytest.mark.thorough
-def test_it_learns_to_distinguish_directions_of_motion() -> None:
+def test_network_learns_to_distinguish_directions_of_motion() -> None:
     config = EncoderConfig(kind="c3d", classes=2, size=16, frames=8, width=0.125, batch_norm=True)
     model = build_model(config).train()
     generator = torch.Generator().manual_seed(0)
 
     def batch(count: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """A bright bar that moves to the right (1) or to the left (0)."""
+        """Clips of a bright bar that moves to the right (1) or to the left (0)."""
         labels = torch.randint(0, 2, (count,), generator=generator)
         places = torch.randint(0, 16, (count, 1), generator=generator)
         places = (places + (labels[:, None] * 2 - 1) * 2 * torch.arange(8)) % 16

@@ -1,4 +1,4 @@
-"""Using trained models without torch: to index, search, compare and describe."""
+"""Trained models can index, search, compare and describe without torch."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ except MissingPartError as error:
 
 
 def run(code: str, *words: object) -> str:
-    """Output of a program in an environment without the packages for training."""
+    """Output of a program in an environment without the training packages."""
     path = os.pathsep.join([str(WITHOUT), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, words)],
@@ -77,7 +77,7 @@ def test_trained_models_can_index_search_and_compare_without_torch(tmp_path: Pat
         encode(tmp_path / "videos" / f"{name}.mp4", pan(name, 40))
     for kind in ("image", "clip"):
         save_model(small(kind), tmp_path / kind)
-    # Random weights make all frames alike, so that nothing is a copy.
+    # Random weights make all frames similar, so nothing is a copy.
     encoder = small("frame_encoder", size=64)
     encoder.get_submodule("network").load_state_dict(load_frame_encoder().state_dict())
     save_model(encoder, tmp_path / "frame_encoder")
@@ -88,7 +88,7 @@ def test_trained_models_can_index_search_and_compare_without_torch(tmp_path: Pat
     assert lines[1] == f"clip {fingerprints['clip']}"
 
 
-def test_error_says_what_to_do_without_graphs(tmp_path: Path) -> None:
+def test_error_for_a_model_without_graphs_says_what_to_do(tmp_path: Path) -> None:
     folder = save_model(small("image"), tmp_path / "model")
     (folder / "model.onnx").unlink()
     sentence = f"{folder}: has no model.onnx, so it requires torch; install torch to use the model, or train it"

@@ -1,4 +1,4 @@
-"""Coverage in words, as a table and as an edit decision list."""
+"""Coverage as text, as a table and as an edit decision list."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from vidkin.rendering import find_format, write_format
 from vidkin.rendering.coverage import COVERAGE_FORMATS, coverage_cells, describe_coverage, strip_of
 
 
-def shared(start: float, end: float, path: str, there: float, speed: float = 1.0) -> SharedStretch:
+def make_stretch(start: float, end: float, path: str, there: float, speed: float = 1.0) -> SharedStretch:
     return SharedStretch(start, end, path, there, there + speed * (end - start), 0.9, speed)
 
 
-FILM = (shared(0, 40, "/v/a.mp4", 5), shared(62, 100, "/v/b.mp4", 0, 1.2))
+FILM = (make_stretch(0, 40, "/v/a.mp4", 5), make_stretch(62, 100, "/v/b.mp4", 0, 1.2))
 
 
 def test_coverage_sentence_names_the_fewest_files_and_the_missing_parts() -> None:
@@ -37,7 +37,7 @@ def test_strip_covers_the_video_exactly_once() -> None:
     assert strip_of(Coverage("/v/empty.mp4", 0.0)) == []
 
 
-def test_coverage_table_has_a_row_for_each_stretch() -> None:
+def test_coverage_table_has_a_row_per_segment() -> None:
     quote = SharedStretch(10, 20, "/v/quote.mp4", 0, 10, 0.5)
     headings, *rows = coverage_cells(Coverage("/v/film.mp4", 100.0, (*FILM, quote)))
     values = [dict(zip(headings, row, strict=True)) for row in rows]

@@ -1,4 +1,4 @@
-"""Groups of duplicates as one page without other files."""
+"""Groups of duplicates as a self-contained page."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_duplicates_page_shows_three_frames_of_every_file(tmp_path: Path) -> Non
     shown = pictures(page)
     assert len(shown) == 24
     assert shown[0].shape == (32, 43, 3)
-    # .3, 1 and 1.7 s of a clip that becomes brighter by 10 with each of 10 frames a second.
+    # Frames at 0.3, 1 and 1.7 s of a clip that gets brighter by 10 with each of 10 frames per second.
     assert [round((float(image.mean()) - 20) / 10) for image in shown[:3]] == [3, 10, 17]
 
 

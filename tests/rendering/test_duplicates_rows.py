@@ -1,4 +1,4 @@
-"""Each kind of copy in one line."""
+"""One-line descriptions of each kind of copy."""
 
 from __future__ import annotations
 
@@ -91,14 +91,14 @@ def test_table_row_has_the_relation_and_times_of_an_excerpt() -> None:
     assert (values["proven"], values["kept_by"], values["findings"]) == ("no", "", "no sound; a time code")
 
 
-def test_table_row_names_the_file_proven_to_contain_all_of_it() -> None:
+def test_table_row_names_the_file_proven_to_contain_it() -> None:
     headings, best, row = duplicate_cells([DuplicateGroup((BEST, copy(kept_by="/a/best.mp4")))])
     values = dict(zip(headings, row, strict=True))
     assert (values["proven"], values["kept_by"], values["findings"]) == ("yes", "/a/best.mp4", "")
-    assert dict(zip(headings, best, strict=True))["frame_rate"] == ""  # the file was not opened
+    assert dict(zip(headings, best, strict=True))["frame_rate"] == ""  # neither file was opened
 
 
-def test_only_traits_that_differ_are_described() -> None:
+def test_only_differing_traits_are_described() -> None:
     film = replace(BEST, traits=Traits(59.94, "HDR10", ("English 5.1", "German stereo"), date="2020-05-17"))
     small = copy(traits=Traits(29.97, "", (), date="2020-05-17"))
     group = DuplicateGroup((film, small, copy()))

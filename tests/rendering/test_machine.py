@@ -1,4 +1,4 @@
-"""What is found about a machine, also about one on which something is missing."""
+"""Checks of the installation, including missing and broken parts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def states() -> dict[str, tuple[str, str]]:
 
 
 def test_every_part_of_the_installation_is_checked() -> None:
-    pytest.importorskip("torch")  # where every extra is installed
+    pytest.importorskip("torch")  # if every extra is installed
     findings = states()
     assert findings["vidkin"][1].startswith(f"{__version__}, Python {sys.version_info.major}.")
-    # The tests of the product see nothing of the packages beside it, and need no UMAP, which is not part of `all`.
+    # Tests of vidkin do not see the repository's other packages, and need no UMAP, which is not part of `all`.
     lacking = {name for name, (state, _) in findings.items() if state != "ok"}
     assert lacking - {"extra map"} == OTHERS
     assert "h264" in findings["video decoders"][1]
@@ -72,7 +72,7 @@ def test_each_extra_reports_its_purpose_and_how_to_install_it(monkeypatch: pytes
 
 def test_every_extra_for_users_is_listed() -> None:
     content = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
-    # The others are for developing vidkin.
+    # The others are for the development of vidkin.
     extras = content["project"]["optional-dependencies"].keys() - {"all", "bench", "dev", "docs", "test"}
     assert machine.EXTRAS.keys() == extras
 
@@ -90,7 +90,7 @@ def test_extra_names_its_missing_package(monkeypatch: pytest.MonkeyPatch) -> Non
     assert states()["packages"] == ("broken", f"not installed: pillow; run {install_command()}")
 
 
-def test_packages_for_training_are_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_packages_are_optional(monkeypatch: pytest.MonkeyPatch) -> None:
     version = importlib.metadata.version
     learning = {
         "torch",

@@ -1,4 +1,4 @@
-"""Which frames are shown side by side."""
+"""Selection of frames that are shown side by side."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vidkin.similarity import Segment
 
 
 def diagonal(length: int, *segments: Segment, shift: int = 0) -> Comparison:
-    """A video against itself (or ``shift`` seconds later), a frame a second: 1 where the times agree, else .2."""
+    """A video compared to itself (delayed by ``shift`` s) at one frame per second: 1 at equal times, otherwise 0.2."""
     frame_map = np.full((length, length + shift), 0.2, np.float32)
     rows = np.arange(length)
     frame_map[rows, rows + shift] = 1.0
@@ -23,13 +23,13 @@ def diagonal(length: int, *segments: Segment, shift: int = 0) -> Comparison:
 
 def test_pairs_are_spread_over_the_segment_and_lie_on_the_diagonal() -> None:
     pairs = frame_pairs(diagonal(12, Segment(0, 11, 3, 14, 0.9), shift=3), count=3)
-    # A sixth, half and five sixths of 11 seconds: 1.8, 5.5 and 9.2, at the nearest frames.
+    # A sixth, half and five sixths of 11 seconds are 1.8, 5.5 and 9.2, rounded to the nearest frames.
     assert [pair.query_time for pair in pairs] == [2, 5, 9]
     assert [pair.target_time for pair in pairs] == [5, 8, 12]
     assert [pair.similarity for pair in pairs] == [1, 1, 1]
 
 
-def test_pairs_of_a_segment_that_runs_backwards_lie_on_its_line() -> None:
+def test_pairs_of_a_reversed_segment_lie_on_its_line() -> None:
     forwards = diagonal(12, Segment(0, 11, 0, 11, 0.9, backwards=True))
     pairs = frame_pairs(replace(forwards, map=np.ascontiguousarray(forwards.map[::-1])), count=3)
     assert [(pair.query_time, pair.target_time) for pair in pairs] == [(2, 9), (5, 6), (9, 2)]
@@ -55,7 +55,7 @@ def test_frame_is_paired_with_the_most_similar_frame_near_the_line() -> None:
     assert abs(pair.similarity - 0.7) < 1e-6
 
 
-def test_pairs_carry_boxes_and_flips() -> None:
+def test_pairs_have_the_boxes_and_flip_of_their_segment() -> None:
     left, right = (0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)
     segment = Segment(0, 4, 0, 4, 0.9, mirrored=True, query_box=left, target_box=right)
     (pair,) = frame_pairs(diagonal(5, segment), count=1)

@@ -1,4 +1,4 @@
-"""Results in a notebook: pictures inside the HTML, bounded, and tables where pandas is installed."""
+"""Results in a notebook: images inside the HTML, limited in number, and tables if pandas is installed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PICTURE = 'src="data:image/webp;base64,'
 
 @pytest.fixture(scope="module")
 def video(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Six seconds, in a file whose name is no markup."""
+    """A six-second video whose file name needs HTML escaping."""
     return str(encode(tmp_path_factory.mktemp("notebook") / "<i> & co.mp4", pan("coffee", 60)))
 
 
@@ -83,18 +83,18 @@ def test_missing_or_damaged_file_loses_only_its_frame(tmp_path: Path, video: str
     paths = [str(tmp_path / "gone.mp4"), str(tmp_path / "broken.mp4"), video, "/odd/\udcff\x1b.mp4"]
     text = Results([a_match(path) for path in paths])._repr_html_()
     assert (text.count("no image"), text.count(PICTURE)) == (3, 1)
-    assert text.encode()  # a name that is not valid Unicode can still be sent to the browser
+    assert text.encode()  # an undecodable name can still be sent to the browser
     assert "\x1b" not in text
 
 
-def test_show_puts_query_frames_above_match_frames(video: str, tmp_path: Path) -> None:
+def test_show_places_query_frames_above_match_frames(video: str, tmp_path: Path) -> None:
     shown = vidkin.show(a_match(video, speed=2.0), query=video)
     assert shown._repr_html_().count(PICTURE) == 8
     assert "0:01.0 - 0:03.0 of the query at 0:02.0 - 0:04.0" in shown.html
     assert "speed 2.00" in shown.html
-    # Of two seconds in four parts the middles: 1.25, 1.75, 2.25, 2.75 s of the query.
+    # The centers of four parts of two seconds of the query: 1.25, 1.75, 2.25 and 2.75 s.
     assert re.findall(r">(0:0\d\.\d)</td>", shown.html)[:4] == ["0:01.3", "0:01.8", "0:02.3", "0:02.8"]
-    assert repr(shown) == "Shown()"  # not the pictures
+    assert repr(shown) == "Shown()"  # not the images
     shown.save(tmp_path / "match.html")
     assert (tmp_path / "match.html").read_text().startswith("<!doctype html>")
     assert vidkin.show(a_match(video)).html.count(PICTURE) == 4
@@ -103,7 +103,7 @@ def test_show_puts_query_frames_above_match_frames(video: str, tmp_path: Path) -
 
 
 def test_data_frames_have_a_row_for_each_result_or_group_member(video: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What pandas is given; pandas itself takes rows of plain values by name."""
+    """The rows passed to pandas, which accepts rows of plain values by name."""
     pandas = ModuleType("pandas")
     pandas.DataFrame = list  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "pandas", pandas)

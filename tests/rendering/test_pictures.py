@@ -1,4 +1,4 @@
-"""Pictures of comparisons, looked at through their pixels."""
+"""Images of comparisons, checked by their pixels."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def pixels(path: Path) -> np.ndarray:
 
 
 def orange(image: np.ndarray) -> np.ndarray:
-    """Where the color of segments (#ff7f0e) is, [K, 2] rows and columns."""
+    """Pixels with the color of segments (#ff7f0e), as [K, 2] rows and columns."""
     return np.argwhere(np.abs(image - np.array([255, 127, 14])).sum(-1) < 12)
 
 
-def test_segment_is_drawn_down_and_to_the_right(tmp_path: Path) -> None:
+def test_segment_is_drawn_downward_and_to_the_right(tmp_path: Path) -> None:
     target = tmp_path / "map.png"
     draw_map(comparison(10, 20, Segment(0, 10, 0, 10, 0.9)), target, query="q.mp4", target="t.mp4")
     share = orange(pixels(target))
@@ -59,14 +59,14 @@ def test_map_without_segments_has_no_lines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (2500, 30)])
 def test_maps_of_any_size_can_be_drawn(tmp_path: Path, shape: tuple[int, int]) -> None:
-    name = "price $5 山 $6.mp4"  # neither a formula nor a missing letter is a reason to fail
+    name = "price $5 山 $6.mp4"  # neither a formula nor a missing glyph is an error
     draw_map(comparison(*shape), tmp_path / "map.png", query=name, target=name)
     assert pixels(tmp_path / "map.png").shape[1] == 960
 
 
-def test_a_thin_diagonal_survives_pooling() -> None:
+def test_thin_diagonal_survives_pooling() -> None:
     values, rows, columns = pool_map(comparison(2500, 1500))
-    assert values.shape == (834, 750)  # three rows and two columns to a cell
+    assert values.shape == (834, 750)  # each cell pools three rows and two columns
     assert (rows[1], columns[1]) == (3.0, 2.0)
     assert values[:500].max(axis=1).min() == 1.0
 
@@ -77,7 +77,7 @@ def test_unknown_image_format_is_refused_with_the_accepted_ones(name: str) -> No
         require_picture_name(name)
 
 
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+def test_missing_folder_is_named_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"nowhere: no such folder; create it first"):
         require_picture_name(tmp_path / "nowhere" / "map.png")
 
@@ -85,7 +85,7 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
 def test_frame_pairs_lie_on_the_segments() -> None:
     found = comparison(30, 30, Segment(0, 8, 10, 18, 0.9), Segment(10, 12, 10, 12, 0.5, mirrored=True))
     pairs = frame_pairs(found, count=5)
-    # Nothing is alike on the first segment's line, so the partners are the earliest frames around it.
+    # No frames are similar on the line of the first segment, so the earliest frames near it are paired.
     assert [pair.query_time for pair in pairs] == [1, 3, 5, 7, 11]
     assert all(abs(pair.target_time - pair.query_time - 10) <= 1 for pair in pairs[:4])
     assert pairs[4].target_time == 11
@@ -95,7 +95,7 @@ def test_frame_pairs_lie_on_the_segments() -> None:
 
 
 def test_partner_is_the_most_similar_frame_around_the_line() -> None:
-    found = comparison(10, 10, Segment(0, 9, 0.6, 9.6, 0.9))  # the line runs 0.6 s beside the diagonal
+    found = comparison(10, 10, Segment(0, 9, 0.6, 9.6, 0.9))  # the line is 0.6 s away from the diagonal
     pairs = frame_pairs(found, count=3)
     assert [(pair.query_time, pair.target_time, pair.similarity) for pair in pairs] == [
         (1, 1, 1),
@@ -127,7 +127,7 @@ def test_pairs_show_the_frames_of_both_videos(tmp_path: Path) -> None:
     greens = np.argwhere((image[..., 1] > 200) & (image[..., ::2] < 60).all(-1))
     assert len(reds) > 10_000
     assert len(greens) > 10_000
-    assert reds[:, 0].max() < greens[:, 0].min()  # the query stands above the target
+    assert reds[:, 0].max() < greens[:, 0].min()  # the query is above the target
 
 
 def test_mirrored_pair_is_flipped_back(tmp_path: Path) -> None:

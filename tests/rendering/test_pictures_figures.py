@@ -1,4 +1,4 @@
-"""Names and files of figures."""
+"""File names of figures, and writing them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_long_names_keep_both_ends(name: str, room: int, short: str) -> None:
     assert len(shown) <= min(room, 40)
 
 
-def test_figure_is_complete_and_dollar_signs_are_literal(tmp_path: Path) -> None:
+def test_figure_is_written_completely_and_dollar_signs_are_literal(tmp_path: Path) -> None:
     figure = new_figure(2.0, 1.0, dpi=50)
     axes = figure.add_subplot()
     set_text(axes.set_title("", size=6), r"$not_a{formula$ 山")

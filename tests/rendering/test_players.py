@@ -1,4 +1,4 @@
-"""Players of the system, played by scripts that write down how they were called."""
+"""System video players, replaced by scripts that record how they were called."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vidkin.rendering.players import _INSTALLED, Player, find_player
 
 
 def make_player(folder: Path, name: str, *, status: int = 0, stays: int = 0) -> Path:
-    """A program that writes its arguments to ``NAME.txt`` beside it, one a line, and stays for some seconds."""
+    """A script that writes its arguments to ``NAME.txt`` next to it, one per line, and runs for some seconds."""
     folder.mkdir(exist_ok=True)
     path = folder / name
     # A shell script, because a shebang line cannot name an interpreter whose path contains a space.

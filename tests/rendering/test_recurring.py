@@ -1,4 +1,4 @@
-"""What recurs in words, chapters, skip lists, pages and files."""
+"""Recurring segments as text, chapters, skip lists, pages and files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_groups_and_differences_are_described() -> None:
     assert describe_difference(RECAP.occurrences[1]) == "repeated in the recap"
 
 
-def test_a_file_is_divided_into_parts_without_gaps() -> None:
+def test_file_is_split_into_parts_without_gaps() -> None:
     parts = parts_of_file(GROUPS, "a.mkv", 100.0)
     assert [(part.name, part.start, part.end) for part in parts] == [
         ("Part 1", 0.0, 10.0),

@@ -1,4 +1,4 @@
-"""Times, sizes and counts in words."""
+"""Times, sizes and counts as text."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_percentages_have_one_decimal_and_a_deviation() -> None:
     assert percent(0.5, 0.0) == "50.0 ± 0.0"
 
 
-def test_control_characters_are_replaced() -> None:
+def test_percentages_have_one_decimal_and_a_standard_deviation() -> None:
     assert printable("a\x1b[31mb\nc\u202ed") == "a�[31mb�c�d"
     assert printable(os.fsdecode(b"caf\xe9 \xe5\xb1\xb1.mp4")) == "caf� 山.mp4"
     assert printable("plain ü 山.mp4") == "plain ü 山.mp4"

@@ -1,4 +1,4 @@
-"""Boxes of a picture in words."""
+"""Frame boxes as text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vidkin.similarity import WHOLE, Box, Segment
         ((1 / 3, 0.0, 2 / 3, 1.0), "middle 33 %"),
         ((0.66, 0.0, 1.0, 1.0), "right 34 %"),
         ((0.0, 0.0, 1.0, 1 / 3), "upper 33 %"),
-        # The middle half of the height is no half.
+        # The middle 50 % of the height is not called a half.
         ((0.0, 0.25, 1.0, 0.75), "middle 50 %"),
         ((0.4, 0.4, 0.97, 0.97), "lower right 57 %"),
         ((0.15, 0.15, 0.85, 0.85), "middle 70 %"),
@@ -38,7 +38,7 @@ def test_parts_of_file_and_query_are_described() -> None:
     assert parts(WHOLE, WHOLE) == ""
     assert parts(WHOLE, (0.0, 0.0, 0.5, 0.5)) == "upper left 50 % of file"
     assert parts((0.0, 0.0, 0.5, 1.0), WHOLE) == "left half of query"
-    assert parts((0.0, 0.13, 1.0, 0.87), (0.0, 0.12, 1.0, 0.86)) == ""  # the letterbox of both
+    assert parts((0.0, 0.13, 1.0, 0.87), (0.0, 0.12, 1.0, 0.86)) == ""  # both are letterboxed
     assert parts((0.0, 0.13, 1.0, 0.87), WHOLE) == "middle 74 % of query"
     assert parts((0.0, 0.0, 0.5, 1.0), (0.0, 0.0, 0.5, 1.0)) == "left half of file, left half of query"
     assert parts((0.0, 0.0, 0.5, 1.0), (0.5, 0.0, 1.0, 1.0)) == "right half of file, left half of query"

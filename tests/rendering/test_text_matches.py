@@ -1,4 +1,4 @@
-"""Matches as cells of tables."""
+"""Matches as table cells."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_each_segment_has_a_row() -> None:
     assert third == ["q.mp4", "4", "0.5000", "/b.mp4", "yes", *[""] * 10]
 
 
-def test_rows_have_the_scores_of_picture_and_sound_and_times_of_the_sound_if_only_it_matches() -> None:
+def test_rows_have_frame_and_sound_scores_and_the_times_of_sound_only_matches() -> None:
     heard = Match("/a.mp4", 0.97, (), picture=0.0, sound=0.97, sound_segments=(Segment(1.0, 4.0, 2.0, 5.0, 0.97),))
     first, second = match_cells(Path("q.mp4"), [heard, Match("/b.mp4", 0.1, (), picture=0.1)])
     assert first[5:] == ["1.000", "4.000", "2.000", "5.000", "1.000", "no", "0", "no", "0.0000", "0.9700"]

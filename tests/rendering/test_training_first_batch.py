@@ -1,4 +1,4 @@
-"""The first batch as a picture."""
+"""The first batch as an image."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def batch(count: int, *, frames: int = 1, members: tuple[str, ...] = ()) -> Firs
         (4, 1, (), 4),
         (13, 5, (), 13),
         (8, 2, ("query", "positive", "intermediate", "negative"), 8),
-        # Nine quadlets: the first eight of each member.
+        # Nine quadlets, so the first eight of each member are shown.
         (36, 1, ("query", "positive", "intermediate", "negative"), 32),
     ],
 )
@@ -41,7 +41,7 @@ def test_at_most_eight_rows_are_drawn(
     assert draw_first_batch(batch(count, frames=frames, members=members), path) == drawn
     with Image.open(path) as picture:
         assert picture.format == "PNG"
-        # Six columns of 1.2 inches, or four of tuples; clips of three and more frames are twice as wide.
+        # Six columns of 1.2 inches, or four for tuples; clips of three or more frames are twice as wide.
         width = {1: 1.0, 2: 1.5, 5: 2.0}[frames] * 1.2 * (len(members) or 6) * 100
         assert abs(picture.width - width) <= 1
 

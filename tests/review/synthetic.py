@@ -1,4 +1,4 @@
-"""An index of things of several kinds that exist in the index only, and a person who judges them."""
+"""A synthetic index of objects of several kinds, and a simulated reviewer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ KINDS, THINGS, COPIES = 4, 4, 2
 
 
 def fill(path: Path) -> None:
-    """``/videos/KIND-THING-COPY.mp4``: frames of a kind are alike in half of the dimensions, copies in all."""
+    """Fill an index with ``/videos/KIND-THING-COPY.mp4``.
+
+    Frames of one kind agree in half of the dimensions, copies of one object in all of them.
+    """
     generator = np.random.default_rng(0)
 
     def draw(*size: int) -> NDArray[np.float32]:
@@ -53,7 +56,7 @@ def fill(path: Path) -> None:
 
 
 def judge(one: str, other: str) -> str:
-    """What the person says of two content hashes."""
+    """The reviewer's verdict on two content hashes."""
     first, second = (name.split("-")[1:3] for name in (one, other))
     if first == second:
         return "same"
@@ -61,6 +64,6 @@ def judge(one: str, other: str) -> str:
 
 
 def judge_pairs(path: Path, pairs: list[tuple[str, str]]) -> None:
-    """Store verdicts on pairs of content hashes."""
+    """Store the reviewer's verdicts on pairs of content hashes."""
     for one, other in pairs:
         Labels.judge_pair(open_place(path), one, other, judge(one, other), source="test")  # type: ignore[arg-type]

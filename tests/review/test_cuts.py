@@ -1,4 +1,4 @@
-"""The threshold of cuts from verdicts, on films with known cuts."""
+"""The cut threshold is trained on verdicts, on films with known cuts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from vidkin.shots import DetectedCut
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """An index of one film of three shots, cut at frames 20 and 40."""
+    """An index of one film with three shots and cuts at frames 20 and 40."""
     frames = [*list(pan("coffee", 20)), *list(pan("rocket", 20)), *list(pan("astronaut", 20))]
     encode(tmp_path / "film.mp4", frames)
     with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True) as index:
@@ -93,12 +93,12 @@ def test_f1_and_judgment_match_hand_computed_values() -> None:
     rows = [(True, True), (True, True), (True, False), (False, True), (False, True)]
     assert _f1(rows) == pytest.approx(2 * (2 / 3) * 0.5 / (2 / 3 + 0.5))
     gained, same = (False, True, True), (True, True, True)
-    assert _judge([gained] * 4 + [same] * 9) == "better"  # (1/2)^4 < .1
+    assert _judge([gained] * 4 + [same] * 9) == "better"  # (1/2)^4 < 0.1
     assert _judge([gained] * 3 + [same] * 9) == "no clear difference"
     assert _judge([(True, False, True)] * 4) == "worse"
 
 
-def test_moved_cut_is_one_verdict_until_moved_again_or_removed(tmp_path: Path) -> None:
+def test_moved_cut_has_one_verdict_until_moved_again_or_removed(tmp_path: Path) -> None:
     detected = (DetectedCut(10), DetectedCut(30))
 
     def save(*cuts: int, moved: tuple[tuple[int, int], ...] = ()) -> list[tuple[int, str, int | None]]:
@@ -112,7 +112,7 @@ def test_moved_cut_is_one_verdict_until_moved_again_or_removed(tmp_path: Path) -
     assert save(10, 30) == [(10, "cut", None), (30, "cut", None)]
     assert save(14, 30, moved=((14, 10),)) == [(14, "cut", 10), (30, "cut", None)]
     assert save(30) == [(10, "no cut", None), (30, "cut", None)]
-    # A cut that was added is moved as well; and where one is moved away and another added, both are known.
+    # A manually added cut can be moved as well; a cut that is moved away and another that is added are both known.
     assert save(30, 50)[-1] == (50, "cut", None)
     assert save(30, 52, moved=((52, 50),))[-1] == (52, "cut", 50)
     assert save(10, 14, moved=((14, 10),))[:2] == [(10, "cut", None), (14, "cut", None)]

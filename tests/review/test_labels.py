@@ -1,4 +1,4 @@
-"""Verdicts as labels: one a pair, one a frame, with their source, in a file that people can read."""
+"""Verdicts as labels: one per pair and one per frame, with their source, in a human-readable file."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_damaged_label_file_is_named_and_left_unchanged(tmp_path: Path, text: st
     assert (tmp_path / "review" / "labels.json").read_text(encoding="utf-8") == text
 
 
-def test_same_third_of_verdicts_is_always_held_back() -> None:
+def test_the_same_third_of_verdicts_is_always_held_out() -> None:
     held = [is_held_back("aa", number) for number in range(600)]
     assert 160 < sum(held) < 240
     assert held == [is_held_back("aa", number) for number in range(600)]

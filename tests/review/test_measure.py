@@ -1,4 +1,4 @@
-"""A measure from verdicts: it orders what it did not see better, and says so only where that is no chance."""
+"""A scorer trained on verdicts ranks held-out pairs better, and says so only if that is statistically significant."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_ordering_counts_pairs_of_different_grades() -> None:
     grades = np.array([0, 1, 2, 2])
     assert ordering(np.array([0.1, 0.2, 0.3, 0.4]), grades) == 1.0
     assert ordering(np.array([0.4, 0.3, 0.2, 0.1]), grades) == 0.0
-    # Of the five pairs (0,1), (0,2), (0,2), (1,2), (1,2) one is wrong and one a tie.
+    # Of the five pairs (0,1), (0,2), (0,2), (1,2), (1,2), one is wrong and one is a tie.
     assert ordering(np.array([0.1, 0.3, 0.3, 0.2]), grades) == pytest.approx(3.5 / 5)
 
 
 @pytest.mark.large
-def test_trained_scorer_orders_held_back_pairs_better(path: Path) -> None:
+def test_trained_scorer_ranks_held_out_pairs_better(path: Path) -> None:
     pairs = all_pairs(path)
     drawn = [pair for pair in pairs if judge(*pair) != "different"]
     drawn += random.Random(1).sample([pair for pair in pairs if judge(*pair) == "different"], 60)
@@ -51,7 +51,7 @@ def test_trained_scorer_orders_held_back_pairs_better(path: Path) -> None:
     assert review.judgment == "better"
     assert 0 < review.low <= review.after - review.before <= review.high
     assert read_reviews(path) == [{"kind": "measure", **review.to_dict()}]
-    # Nothing changes until it is used; then scores follow the verdicts, and go back.
+    # The trained scorer has no effect until it is enabled; disabling it restores the previous scores.
     with Index.open(path, read_only=True) as index:
         assert not isinstance(index.scorer, ReviewedScorer)
         before = index.scorer
@@ -89,7 +89,7 @@ def test_scorer_trained_on_other_features_is_refused(path: Path) -> None:
 
 def test_grades_follow_the_formula() -> None:
     measure = ReviewMeasure("", (0.0,), (1.0,), (2.0, 1.0, 0.0), 1.0, 3.0)
-    of_kind, of_same = measure.grade((1.0, 1.0, 0.5))  # u = 3
+    of_kind, of_same = measure.grade((1.0, 1.0, 0.5))  # logit 3
     assert of_kind == pytest.approx(1 / (1 + 2.718281828**-2))
     assert of_same == pytest.approx(0.5)
     for wrong in (
@@ -109,7 +109,7 @@ def test_grades_follow_the_formula() -> None:
             ReviewMeasure("", **{**values, **wrong})  # type: ignore[arg-type]
 
 
-def test_judgment_follows_the_interval() -> None:
+def test_judgment_depends_on_the_confidence_interval() -> None:
     assert judge_difference(0.01, 0.2) == "better"
     assert judge_difference(0.0, 0.2) == judge_difference(-0.1, 0.2) == "no clear difference"
     assert judge_difference(-0.2, -0.01) == "worse"
@@ -130,8 +130,8 @@ def test_pairs_are_suggested_until_all_are_judged(path: Path) -> None:
         assert suggest_pairs(index, Labels.open(path)) == []
 
 
-def test_lines_that_do_not_describe_a_training_are_skipped(tmp_path: Path) -> None:
-    """The file comes with the index, which may be a stranger's."""
+def test_lines_that_do_not_describe_a_training_run_are_skipped(tmp_path: Path) -> None:
+    """The file comes with the index, which may be untrusted."""
     (tmp_path / "review").mkdir()
     runs = tmp_path / "review" / "runs.jsonl"
     good = {"kind": "cuts", "trained_on": 3, "held_back": 2, "before": 0.5, "after": 0.75, "judgment": "better"}

@@ -1,4 +1,4 @@
-"""Runs that lie in folders, written as trainings and benchmarks write them."""
+"""Run folders as written by training and benchmarks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.stored_runs import write_benchmark, write_training
 from vidkin.review.stored_runs import find_runs, read_curves, read_tables
 
 
-def test_trainings_and_benchmarks_are_found_with_their_state(tmp_path: Path) -> None:
+def test_training_runs_and_benchmarks_are_found_with_their_state(tmp_path: Path) -> None:
     write_training(tmp_path / "a" / "done", [2.0, 1.0], report=True)
     write_training(tmp_path / "at work", [3.0], report=False)
     write_training(tmp_path / "left", [3.0], report=False)
@@ -32,21 +32,21 @@ def test_trainings_and_benchmarks_are_found_with_their_state(tmp_path: Path) -> 
     }
     assert found["a/done"].figures == {"loss": 1.0, "learning_rate": 0.1, "validation qp": 0.75}
     assert found["a/done"].pictures == ("quadlets.png",)
-    assert find_runs([tmp_path])[-1].name == "left"  # the oldest one is last
+    assert find_runs([tmp_path])[-1].name == "left"  # the oldest run is last
     assert [run.name for run in find_runs([tmp_path / "left"])] == ["left"]
     assert find_runs([tmp_path / "nothing"]) == []
 
 
-def test_training_is_running_while_its_process_holds_the_lock(tmp_path: Path) -> None:
+def test_run_is_active_while_its_process_holds_the_lock(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     write_training(folder, [2.0, 1.0], report=False)
     lock = FileLock(folder / ".training.lock")
     with lock:
         assert state_of(folder) == "running"
-        # A resumed one, whose folder has the report of the run before.
+        # A resumed run, whose folder has the report of the previous one.
         (folder / "report.json").write_text('{"steps": 1}', encoding="utf-8")
         assert state_of(folder) == "running"
-    # Killed: the system let go of the lock, seconds after the last line.
+    # The process was killed and its lock released, seconds after the last log line.
     later = (folder / "run.jsonl").stat().st_mtime - 5
     os.utime(folder / "report.json", (later, later))
     assert state_of(folder) == "interrupted"
@@ -57,8 +57,8 @@ def test_training_is_running_while_its_process_holds_the_lock(tmp_path: Path) ->
         assert state_of(folder) == "running"
 
 
-def test_rerun_of_a_complete_training_is_done(tmp_path: Path) -> None:
-    """The log is written again, the report of the call that trained stays."""
+def test_rerun_of_a_complete_run_is_done(tmp_path: Path) -> None:
+    """The log is written again, but the report of the original run stays."""
     folder = tmp_path / "run"
     write_training(folder, [2.0, 1.0], report=False)
     (folder / "report.json").write_text('{"steps": 2}', encoding="utf-8")
@@ -72,7 +72,7 @@ def state_of(folder: Path) -> str:
     return run.state
 
 
-def test_curves_are_thinned_and_half_written_lines_skipped(tmp_path: Path) -> None:
+def test_curves_are_thinned_and_truncated_lines_skipped(tmp_path: Path) -> None:
     write_training(tmp_path / "long", [float(step) for step in range(1, 2502)], report=False)
     with (tmp_path / "long" / "run.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"step": 2502, "kind": "warning", "text": "collapsed"}\n{"step": 25')
@@ -85,7 +85,7 @@ def test_curves_are_thinned_and_half_written_lines_skipped(tmp_path: Path) -> No
     assert curves.warnings == ("collapsed",)
 
 
-def test_lists_of_entries_with_figures_become_tables(tmp_path: Path) -> None:
+def test_lists_of_results_become_tables(tmp_path: Path) -> None:
     write_benchmark(tmp_path / "figures.json")
     (table,) = read_tables(tmp_path / "figures.json")
     assert table.title == "sets / birds / chosen"

@@ -1,4 +1,4 @@
-"""Stretches of black: both ends, of planes and of images, and what lists and images of shots make of them."""
+"""Black segments: their ends in planes and images, and how lists and images of shots use them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from vidkin.shots import KnownCutsDetector, detect, write_shots_csv
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """25 frames a second: 10 of black, 30 of coffee with one dark frame and six black ones in them, 20 of black, 30 of
-    rocket; the black has a few bright pixels, as of a logo."""
+    """A film at 25 fps: 10 black frames, 30 of coffee with one dark and six black frames among them, 20 black, 30 of
+    rocket.
+
+    The black frames have a few bright pixels, as of a channel logo.
+    """
     coffee, rocket = list(pan("coffee", 30)), list(pan("rocket", 30))
     black = np.zeros_like(coffee[0])
     black[4:8, 4:20] = 200
@@ -26,7 +29,7 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("detector", ["cuts", "images"])
-def test_black_has_both_ends(film: Path, detector: str) -> None:
+def test_black_segments_have_their_start_and_end(film: Path, detector: str) -> None:
     found = detect(film, "cuts" if detector == "cuts" else KnownCutsDetector(short_side=64))
     assert [(one.start_frame, one.end_frame) for one in found.black] == [(0, 10), (22, 28), (40, 60)]
     assert [(one.start, one.end) for one in found.black] == [

@@ -1,4 +1,4 @@
-"""What detectors report checks itself, and the detectors of the package keep the contract."""
+"""Detections validate themselves, and the detectors of the package fulfill the contract."""
 
 from __future__ import annotations
 

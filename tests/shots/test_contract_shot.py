@@ -1,4 +1,4 @@
-"""Cuts, shots and curves check themselves."""
+"""Cuts, shots and curves validate themselves."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_shot_is_validated(changes: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize(("critical", "expected"), [(None, False), (0.49, False), (0.5, True), (1.0, True)])
-def test_shot_is_critical_from_a_score_of_one_half(critical: float | None, expected: bool) -> None:
+def test_shot_is_critical_at_a_score_of_one_half_or_more(critical: float | None, expected: bool) -> None:
     assert Shot(**{**SHOT, "critical": critical}).is_critical is expected
 
 

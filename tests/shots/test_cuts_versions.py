@@ -1,4 +1,4 @@
-"""The default detector on versions of one film: cuts do not depend on how it is stored, nor memory on its length."""
+"""The default detector on versions of one film: cuts do not depend on the encoding, nor memory use on the length."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS = 2.0
 
 @pytest.fixture(scope="module")
 def film() -> list[Image]:
-    """Four cameras over photographs for two seconds each, 120 frames a second."""
+    """Four camera moves over photographs, two seconds each at 120 frames per second."""
     count = int(RATE * TIMES_AS_MANY * SECONDS)
     return [image for name in SCENES for image in pan(name, count, seed=1)]
 
@@ -36,14 +36,14 @@ def fast(path: Path, film: list[Image]) -> Path:
 
 
 def variable(path: Path, film: list[Image]) -> Path:
-    """Every third frame is missing in the second half of each second."""
+    """Drop every third frame in the second half of each second."""
     kept = [n for n in range(len(film) // TIMES_AS_MANY) if n % RATE < RATE // 2 or n % 3]
     times = [n / RATE for n in kept]
     return encode(path, [film[TIMES_AS_MANY * n] for n in kept], rate=RATE, times=times)
 
 
-def interlaced(path: Path, film: list[Image]) -> Path:
-    """The lower field of a frame is half a frame later than the upper one."""
+def write_interlaced(path: Path, film: list[Image]) -> Path:
+    """Interlace frames; the lower field is half a frame later than the upper one."""
     woven = []
     for upper, lower in zip(film[::TIMES_AS_MANY], film[TIMES_AS_MANY // 2 :: TIMES_AS_MANY], strict=True):
         frame = upper.copy()
@@ -53,7 +53,7 @@ def interlaced(path: Path, film: list[Image]) -> Path:
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("version", [usual, ten_bits, fast, variable, interlaced])
+@pytest.mark.parametrize("version", [usual, ten_bits, fast, variable, write_interlaced])
 def test_every_version_of_a_film_has_the_same_cuts(
     version: Callable[[Path, list[Image]], Path], film: list[Image], tmp_path: Path
 ) -> None:
@@ -65,8 +65,8 @@ def test_every_version_of_a_film_has_the_same_cuts(
 
 @pytest.mark.large
 @pytest.mark.parametrize("rate", [1, 2])
-def test_cuts_of_very_few_frames_a_second_are_found(rate: int, tmp_path: Path) -> None:
-    """Each camera moves for eight frames, a fifth of a second of a usual film from one to the next."""
+def test_cuts_at_very_low_frame_rates_are_found(rate: int, tmp_path: Path) -> None:
+    """From each of eight frames to the next, the camera moves as far as in 0.2 s of the usual film."""
     slow = [image for name in SCENES for image in list(pan(name, 48, seed=2))[::6]]
     found = detect(encode(tmp_path / "film.mp4", slow, rate=rate))
     assert [cut.frame for cut in found.cuts if cut.kind == "hard"] == [8, 16, 24]
@@ -76,7 +76,7 @@ def test_cuts_of_very_few_frames_a_second_are_found(rate: int, tmp_path: Path) -
 
 @pytest.mark.process
 def test_memory_does_not_grow_with_the_length_of_a_film(tmp_path: Path) -> None:
-    """20,000 frames take at most 400 bytes a frame more than 2,000; a frame itself has 12 KiB."""
+    """20,000 frames take at most 400 bytes per frame more than 2,000 frames; a frame itself takes 12 KiB."""
     before = (
         "import numpy as np\nfrom vidkin.media import FramePlanes\nfrom vidkin.shots import open_detector\n"
         "random, detector = np.random.default_rng(0), open_detector()\n"

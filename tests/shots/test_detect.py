@@ -1,4 +1,4 @@
-"""From a file to its shots, with a detector that is told its cuts."""
+"""From a file to its shots, with a detector that reports given cuts."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_cuts_are_found_without_training_libraries(tmp_path: Path, way: str) -> 
 
 
 class Watcher(KnownCutsDetector):
-    """Remembers what it is shown."""
+    """Records the frames it receives."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ def test_cuts_in_frames_become_shots_in_seconds(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["shotdetect", "cuts"])
 def test_part_of_a_video_has_the_frames_and_times_of_the_whole(tmp_path: Path, name: str) -> None:
-    """Cuts at 2.0 and 4.5 s; from 1.45 to 5.05 s there are frames 15 to 50."""
+    """Cuts are at 2.0 and 4.5 s; the part from 1.45 to 5.05 s has frames 15 to 50."""
     film = cut_video(tmp_path / "film.mp4")
     part = detect(film, name, start=1.45, end=5.05)
     assert [(shot.start_frame, shot.end_frame) for shot in part.shots] == [(15, 20), (20, 45), (45, 51)]
@@ -139,14 +139,14 @@ def test_detect_shots_returns_shots(tmp_path: Path) -> None:
 
 
 def test_video_ends_after_its_last_frame() -> None:
-    """By the median distance of its frames, later if the file says so; a single frame is shown for 1/25 s."""
+    """The last frame lasts for the median interval, or until the end stated by the file; a single frame 1/25 s."""
     no_cuts = DetectedCuts(())
     assert build_detection("a.mp4", "known", no_cuts, np.array([0.0, 0.5, 1.0])).shots[-1].end == 1.5
     assert build_detection("a.mp4", "known", no_cuts, np.array([0.0, 0.5, 1.0]), end=4.0).shots[-1].end == 4.0
     assert build_detection("a.mp4", "known", no_cuts, np.array([0.0])).shots[-1].end == 0.04
 
 
-def test_cuts_after_the_end_are_an_error_of_the_detector() -> None:
+def test_cuts_after_the_end_are_reported_as_errors_of_the_detector() -> None:
     times = np.arange(10) / 10
     for cut in (DetectedCut(10), DetectedCut(8, "fade", start_frame=7, end_frame=10)):
         with pytest.raises(
@@ -172,8 +172,8 @@ def test_missing_file_is_rejected(tmp_path: Path) -> None:
         detect(tmp_path / "gone.mp4", "shotdetect")
 
 
-def test_fade_at_either_end_divides_no_shot() -> None:
-    """Ten frames a second: a fade-in over frames 0 to 9, a fade from 40 to 49, and a fade-out over 90 to 99."""
+def test_fade_at_either_end_of_a_video_starts_no_shot() -> None:
+    """At ten frames per second: a fade-in over frames 0 to 9, a fade over 40 to 49, and a fade-out over 90 to 99."""
     spans = (0, 9), (40, 49), (90, 99)
     cuts = tuple(DetectedCut((first + last + 1) // 2, "fade", 0.9, first, last) for first, last in spans)
     found = build_detection("film.mp4", "known", DetectedCuts(cuts), np.arange(100) / 10)
@@ -181,13 +181,13 @@ def test_fade_at_either_end_divides_no_shot() -> None:
     assert [shot.kind for shot in found.shots] == ["fade", "fade"]
     assert [(shot.transition_start, shot.transition_end) for shot in found.shots] == [(0.0, 0.9), (4.0, 4.9)]
     assert len(found.cuts) == 3
-    # Joining short shots takes nothing from what is not a shot.
+    # Merging short shots keeps transitions that do not separate shots.
     assert merge_short_shots(found, 1.0).cuts == found.cuts
     assert len(merge_short_shots(found, 5.0).cuts) == 2
 
 
-def test_cut_to_black_before_a_fade_in_opens_no_shot() -> None:
-    """Ten frames a second: a cut to black at frame 30, from which frames 36 to 45 fade in; another that does not."""
+def test_cut_to_black_before_a_fade_in_starts_no_shot() -> None:
+    """At 10 fps: a cut to black at frame 30 and a fade-in over 36 to 45; later, a cut to black without a fade-in."""
     cuts = (
         DetectedCut(30, confidence=0.99, is_to_ground=True),
         DetectedCut(41, "fade", 0.9, 36, 45),
@@ -201,13 +201,13 @@ def test_cut_to_black_before_a_fade_in_opens_no_shot() -> None:
     ]
     assert (found.shots[0].end, found.shots[1].transition_start, found.shots[1].transition_end) == (4.1, 3.0, 4.5)
     assert [cut.frame for cut in found.cuts] == [30, 41, 70, 80]
-    # Without the fade, as a person may correct it, there is a shot from the cut on.
+    # If a user removes the fade, a shot begins at the cut.
     rest = build_detection("film.mp4", "known", DetectedCuts((cuts[0], *cuts[2:])), np.arange(100) / 10)
     assert [shot.start_frame for shot in rest.shots] == [0, 30, 70, 80]
 
 
-def test_fade_out_before_a_cut_from_black_opens_no_shot() -> None:
-    """Ten frames a second: frames 30 to 39 fade out, and the next picture is there at frame 45."""
+def test_fade_out_before_a_cut_from_black_starts_no_shot() -> None:
+    """At ten frames per second: a fade-out over frames 30 to 39, and a cut to the next shot at frame 45."""
     cuts = (DetectedCut(35, "fade", 0.9, 30, 39), DetectedCut(45, confidence=0.99, is_from_ground=True))
     given = DetectedCuts(cuts, critical=(0.1, 0.2, 0.3))
     found = build_detection("film.mp4", "known", given, np.arange(100) / 10)
@@ -227,7 +227,7 @@ def test_shot_after_a_cut_has_a_transition_of_zero_length() -> None:
 
 
 def test_dissolve_of_two_seconds_between_moving_shots_is_found_with_most_of_its_extent(tmp_path: Path) -> None:
-    """Over frames 40 to 89 of 140: found within 20 frames of either end."""
+    """The dissolve covers frames 40 to 89 of 140, and is found within 20 frames at either end."""
     before, after = (np.stack(list(pan(name, 140))).astype(np.float32) for name in ("coffee", "rocket"))
     parts = ((np.arange(140) - 39) / 51).clip(0, 1)[:, None, None, None]
     path = tmp_path / "film.mp4"
@@ -242,8 +242,8 @@ def test_dissolve_of_two_seconds_between_moving_shots_is_found_with_most_of_its_
 
 
 @pytest.mark.parametrize("copy", ["plain", "10 bit", "interlaced", "120 frames a second", "variable frame rate"])
-def test_copies_of_a_film_in_other_forms_have_the_same_cuts(copy: str, tmp_path: Path) -> None:
-    """24 frames a second: cuts at frames 40 and 80."""
+def test_differently_encoded_copies_of_a_film_have_the_same_cuts(copy: str, tmp_path: Path) -> None:
+    """At 24 frames per second, the cuts are at frames 40 and 80."""
     frames = [frame for name in ("coffee", "rocket", "chelsea") for frame in pan(name, 40)]
     film = tmp_path / "film.mp4"
     if copy == "120 frames a second":

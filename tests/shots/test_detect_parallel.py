@@ -1,4 +1,4 @@
-"""Many videos at once: in their order, with what cannot be read in its place."""
+"""Several videos in parallel: results in order, with errors in place of unreadable files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vidkin.shots import detect_many
 
 @pytest.mark.process
 @pytest.mark.parametrize("workers", [1, 2])
-def test_results_come_in_the_order_of_the_videos(tmp_path: Path, workers: int) -> None:
+def test_results_are_in_the_order_of_the_videos(tmp_path: Path, workers: int) -> None:
     films = [cut_video(tmp_path / "a.mp4"), tmp_path / "missing.mp4", cut_video(tmp_path / "b.mp4", rate=25)]
     first, missing, last = detect_many(films, "shotdetect", workers=workers)
     assert not isinstance(first, MediaError)

@@ -1,4 +1,4 @@
-"""Short shots: left out, or joined across the less certain transition."""
+"""Short shots are dropped, or merged across the less certain transition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vidkin.shots import drop_short_shots, merge_short_shots
 
 
 def test_short_shots_are_dropped() -> None:
-    """The shots take 2, 2.5 and 1.5 s."""
+    """The shots last 2, 2.5 and 1.5 s."""
     given = detection()
     assert [shot.start for shot in drop_short_shots(given, 2.0).shots] == [0.0, 2.0]
     assert drop_short_shots(given, 1.5).shots == given.shots
@@ -20,7 +20,7 @@ def test_short_shots_are_dropped() -> None:
     assert drop_short_shots(given, 9.0).cuts == given.cuts
 
 
-def test_short_shots_are_joined_to_a_neighbor() -> None:
+def test_short_shots_are_merged_with_a_neighbor() -> None:
     merged = merge_short_shots(detection(), 2.0)
     assert [(shot.start, shot.end, shot.kind) for shot in merged.shots] == [
         (0.0, 2.0, "start"),
@@ -31,7 +31,7 @@ def test_short_shots_are_joined_to_a_neighbor() -> None:
 
 
 def test_less_certain_transition_is_dropped() -> None:
-    """The second shot, of 2.5 s, is the shortest once the others are longer: before it .9, after it .6."""
+    """The second shot becomes the shortest, with a confidence of 0.9 before it and 0.6 after it."""
     given = detection()
     first, second, third = given.shots
     longer = replace(given, shots=(replace(first, start=0.0), second, replace(third, end=8.0)))

@@ -1,4 +1,4 @@
-"""The files of several videos: targets, names, what is refused before any work and what fails later."""
+"""Exported files of several videos: targets, names, errors before any work starts, and later failures."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_thumbnails_and_pieces_are_written(tmp_path: Path) -> None:
     ]
 
 
-def test_failure_is_reported_and_the_other_formats_are_written(tmp_path: Path) -> None:
+def test_failure_is_reported_and_other_formats_are_still_written(tmp_path: Path) -> None:
     def fail(_: ShotDetection, path: Path) -> None:
         raise MediaError(path, "the disk is full")
 
@@ -100,7 +100,7 @@ def test_targets_are_checked_before_work_starts(tmp_path: Path, targets: dict[st
 def test_unwritable_export_folder_is_rejected_before_work_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For some users, tests in containers among them, there is no such folder: the system's answer is made up."""
+    """The system's answer is simulated, because some users, such as root in a container, can write to any folder."""
     locked = tmp_path / "locked"
     locked.mkdir()
     monkeypatch.setattr("os.access", lambda path, mode: Path(path) != locked)
@@ -125,7 +125,7 @@ def test_formats_are_checked_before_work_starts(tmp_path: Path) -> None:
             ShotExporter({"a": tmp_path / "a"}, sources, formats=formats)
     with pytest.raises(InvalidArgumentError, match="not file"):
         ShotExporter({"b": tmp_path / "file"}, ["film.mp4"], formats=formats)
-    # With several videos it is a folder, whose names are ours.
+    # With several videos, the target is a folder in which vidkin chooses the names.
     ShotExporter({"b": tmp_path / "file"}, ["film.mp4", "other.mp4"], formats=formats)
 
 

@@ -1,4 +1,4 @@
-"""The table of formats: which file name chooses which, rows of other packages, and the table of the guide."""
+"""The registry of formats: selection by file name, formats of other packages, and the table in the guide."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STARTS = ShotFormat(".starts", write_starts, "seconds of cuts", "text/plain")
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An installed package that brings the format ``starts``, on the path of this process."""
+    """An installed package that provides the format ``starts``, on the import path of this process."""
     folder = tmp_path / "packages"
     (folder / "starts-1.0.dist-info").mkdir(parents=True)
     (folder / "starts_of_shots.py").write_text(PLUGIN)
@@ -100,7 +100,7 @@ def test_format_of_another_package_can_write_a_folder(tmp_path: Path) -> None:
     assert outcome.json["videos"][0]["outputs"] == {"starts": str(tmp_path / "s" / "one.starts")}
 
 
-def test_older_options_write_the_same_bytes_as_export(tmp_path: Path) -> None:
+def test_format_selected_by_name_or_by_extension_writes_the_same_bytes(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     files = {
         "edl": "a.edl",

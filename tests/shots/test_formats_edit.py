@@ -1,4 +1,4 @@
-"""EDL, OTIO and chapters, checked against their rules and read back by other programs."""
+"""EDL, OTIO and chapters are checked against their specifications and read back by other programs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_edit_decision_list_has_the_shots(tmp_path: Path) -> None:
 
 
 def test_time_code_at_29_97_counts_frames(tmp_path: Path) -> None:
-    """Frame 45 of 29.97 a second is 1.5015 s on the clock and 00:00:01:15 in time code."""
+    """Frame 45 at 29.97 fps is 1.5015 s on the clock and 00:00:01:15 in time code."""
     write_edl(detection(rate=30000 / 1001), tmp_path / "film.edl")
     assert [event[1] for event in events(tmp_path / "film.edl")] == [
         "00:00:00:00",
@@ -74,7 +74,7 @@ def test_drop_frame_time_code_is_written(tmp_path: Path) -> None:
 
 
 def test_timeline_rate_can_be_set(tmp_path: Path) -> None:
-    """Cuts at 2.0 and 4.5 s; at 25 frames a second 4.5 s is frame 112 (112.5 to even)."""
+    """Cuts are at 2.0 and 4.5 s; at 25 frames per second, 4.5 s is frame 112 (112.5 rounded to even)."""
     write_edl(detection(), tmp_path / "film.edl", rate=Fraction(25))
     assert [event[1] for event in events(tmp_path / "film.edl")] == [
         "00:00:00:00",
@@ -85,7 +85,7 @@ def test_timeline_rate_can_be_set(tmp_path: Path) -> None:
 
 def test_shots_without_a_frame_on_the_timeline_are_omitted(tmp_path: Path) -> None:
     write_edl(detection(rate=100.0), tmp_path / "film.edl", rate=Fraction(2))
-    # 0, 0.2, 0.45 and 0.6 s are nearest to frames 0, 0, 1 and 1: the second shot alone has a frame.
+    # 0, 0.2, 0.45 and 0.6 s are nearest to frames 0, 0, 1 and 1, so only the second shot has a frame.
     assert [event[:3] for event in events(tmp_path / "film.edl")] == [("002", "00:00:00:00", "00:00:00:01")]
 
 
@@ -135,7 +135,7 @@ def test_ffmpeg_reads_the_chapters(tmp_path: Path) -> None:
 
 
 def test_chapters_can_be_written_into_a_file(tmp_path: Path) -> None:
-    """As the docstring's command does it, with PyAV in the place of the program."""
+    """Runs the command in the docstring, with PyAV instead of the ffmpeg program."""
     source = cut_video(tmp_path / "film.mp4")
     write_chapters(detection(source), tmp_path / "chapters.txt")
     with (
@@ -154,7 +154,7 @@ def test_chapters_can_be_written_into_a_file(tmp_path: Path) -> None:
 
 
 def with_time_code(path: Path, code: str, *, rate: Fraction | int = 25, first: int = 0) -> Path:
-    """A film of 60 frames whose file states a time code for the first one."""
+    """Write a film of 60 frames whose file states a time code for the first one."""
     film = cut_video(path.with_name(f"plain{path.suffix}"), rate=rate)
     with av.open(str(film)) as source, av.open(str(path), "w") as target:
         target.metadata["timecode"] = code
@@ -179,7 +179,7 @@ def with_time_code(path: Path, code: str, *, rate: Fraction | int = 25, first: i
 def test_time_code_of_a_file_is_its_source_time(
     tmp_path: Path, ending: str, rate: Fraction | int, code: str, expected: str
 ) -> None:
-    """Shots begin at frames 0, 20 and 45."""
+    """The shots begin at frames 0, 20 and 45."""
     film = with_time_code(tmp_path / f"film.{ending}", code, rate=rate)
     found = replace(detection(film, rate=float(rate)), time_code=probe(film).time_code)
     assert found.time_code == code
@@ -206,7 +206,7 @@ def test_time_code_of_a_file_is_its_source_time(
     "rate", [10, 12, 15, 24, 25, 30, 48, 50, 60, *(Fraction(each, 1001) for each in (24000, 60000))]
 )
 def test_time_code_is_counted_at_a_standard_rate(tmp_path: Path, rate: Fraction | int) -> None:
-    """OpenTimelineIO's reader of such lists knows no other rates; each frame has a number of its own."""
+    """OpenTimelineIO's EDL reader supports only these rates; each frame gets a different number."""
     otio = pytest.importorskip("opentimelineio")
     write_edl(detection(rate=float(rate)), tmp_path / "film.edl")
     text = (tmp_path / "film.edl").read_text()
@@ -218,7 +218,7 @@ def test_time_code_is_counted_at_a_standard_rate(tmp_path: Path, rate: Fraction 
 
 
 def test_exported_times_include_the_time_before_the_first_frame(tmp_path: Path) -> None:
-    """The sound begins 3 s before the picture: players show the first frame at 3 s."""
+    """The sound begins 3 s before the first frame, so players show that frame at 3 s."""
     film = cut_video(tmp_path / "film.mkv", rate=25)
     found = replace(detection(film, rate=25.0), offset=3.0)
     write_edl(found, tmp_path / "film.edl")

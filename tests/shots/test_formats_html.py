@@ -1,4 +1,4 @@
-"""The contact sheet: one page, a picture for every shot."""
+"""The contact sheet is a single page with an image for every shot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_one_image_per_shot(tmp_path: Path) -> None:
 
 
 def test_transitions_are_named_with_their_extents(tmp_path: Path) -> None:
-    """A dissolve opens the last shot, and a fade up to the last frame of the video opens none."""
+    """A dissolve starts the last shot, and a fade at the end of the video starts none."""
     given = detection(cut_video(tmp_path / "film.mp4"))
     dissolve = replace(given.cuts[1], kind="dissolve")
     fade = replace(dissolve, kind="fade", frame=57, time=5.7, start_frame=55, start=5.5, end_frame=59, end=5.9)

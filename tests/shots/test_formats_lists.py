@@ -1,4 +1,4 @@
-"""Tables of shots and curves, read back as anyone would."""
+"""Tables of shots and curves, read back with standard tools."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def test_one_line_per_shot(tmp_path: Path) -> None:
     assert found[5]["start_timecode"] == "00:00:01:20"
 
 
-def test_names_that_are_not_unicode_are_preserved(tmp_path: Path) -> None:
+def test_undecodable_names_are_preserved(tmp_path: Path) -> None:
     name = b"film\xff.mp4".decode("utf-8", "surrogateescape")
     write_shots_csv([detection(name)], tmp_path / "shots.csv")
     assert rows(tmp_path / "shots.csv")[0]["file"] == name
     assert b"film\xff.mp4" in (tmp_path / "shots.csv").read_bytes()
 
 
-def test_control_characters_of_names_are_replaced(tmp_path: Path) -> None:
+def test_control_characters_in_names_are_replaced(tmp_path: Path) -> None:
     write_shots_csv([detection("a\x1b[2J.mp4")], tmp_path / "shots.csv")
     assert rows(tmp_path / "shots.csv")[0]["file"] == "a\ufffd[2J.mp4"
 

@@ -1,4 +1,4 @@
-"""Names of pieces and images: fields, widths, and what would not be the name of one file."""
+"""Names of pieces and images: fields, widths, and templates that are not valid file names."""
 
 from __future__ import annotations
 

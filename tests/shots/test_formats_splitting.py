@@ -1,4 +1,4 @@
-"""Pieces of real videos: exact ones, and those that begin at key frames."""
+"""Pieces of real videos: exact ones, and copied ones that begin at key frames."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def test_pieces_keep_the_numbers_of_remaining_shots(tmp_path: Path) -> None:
         assert [len(read_frames(piece.path, rate=None)) for piece in report.pieces] == [20, 25]
 
 
-def test_without_shots_there_are_no_pieces(tmp_path: Path) -> None:
+def test_empty_list_of_shots_gives_no_pieces(tmp_path: Path) -> None:
     given = replace(detection("gone.mp4"), shots=())
     assert split_shots(given, tmp_path / "a").pieces == copy_shots(given, tmp_path / "b").pieces == ()
 
 
 def test_copied_pieces_equal_the_shots_if_they_start_with_key_frames(tmp_path: Path) -> None:
-    """Key frames stand at every fifth frame, and so at both cuts."""
+    """Every fifth frame is a key frame, including those at both cuts."""
     source = cut_video(tmp_path / "film.mp4")
     report = copy_shots(detection(source), tmp_path / "pieces")
     assert [(piece.start, piece.parts) for piece in report.pieces] == [(0.0, (0,)), (2.0, (1,)), (4.5, (2,))]
@@ -54,7 +54,7 @@ def test_copied_pieces_equal_the_shots_if_they_start_with_key_frames(tmp_path: P
 
 
 def test_copied_piece_has_its_actual_start(tmp_path: Path) -> None:
-    """Key frames every 8 frames: the shot at frame 20 begins in the piece from frame 16, that at 45 in that from 40."""
+    """The shots at frames 20 and 45 are in the pieces from the key frames 16 and 40."""
     source = encode(tmp_path / "film.mp4", pan("coffee", 60), options=EVERY_8)
     report = copy_shots(detection(source), tmp_path / "pieces")
     assert [piece.start for piece in report.pieces] == pytest.approx([0.0, 1.6, 4.0])
@@ -62,7 +62,7 @@ def test_copied_piece_has_its_actual_start(tmp_path: Path) -> None:
 
 
 def test_copied_piece_has_the_number_of_its_first_shot(tmp_path: Path) -> None:
-    """Without a key frame between them the second and the third shot share a piece."""
+    """Without a key frame between them, the second and third shots share a piece."""
     options = {"x264-params": "keyint=100:min-keyint=100:scenecut=0"}
     source = encode(tmp_path / "film.mp4", pan("coffee", 60), options=options)
     (piece,) = copy_shots(detection(source), tmp_path / "pieces").pieces

@@ -1,4 +1,4 @@
-"""Images of shots: which frames they are, how many, in what form and under which names."""
+"""Images of shots: which frames, how many, in which format and under which names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vidkin.shots import BlackStretch, NameTemplate, write_thumbnails
 
 
 def test_thumbnail_is_the_middle_frame_of_the_visible_part_of_its_shot(tmp_path: Path) -> None:
-    """Shots from frame 0, 20 and 45, with a dissolve over frames 43 to 47."""
+    """The shots begin at frames 0, 20 and 45, with a dissolve over frames 43 to 47."""
     source = cut_video(tmp_path / "film 山.mp4")
     paths = write_thumbnails(detection(source), tmp_path / "pictures", short_side=128)
     assert [path.name for path in paths] == ["film 山-001.jpg", "film 山-002.jpg", "film 山-003.jpg"]
@@ -25,7 +25,7 @@ def test_thumbnail_is_the_middle_frame_of_the_visible_part_of_its_shot(tmp_path:
 
 
 def test_several_images_are_spread_over_a_shot(tmp_path: Path) -> None:
-    """Of 20, 23 and 12 frames outside of the dissolve: the middles of their halves."""
+    """The shots have 20, 23 and 12 frames outside the dissolve; the images show the centers of their halves."""
     source = cut_video(tmp_path / "film.mp4")
     paths = write_thumbnails(detection(source), tmp_path / "pictures", short_side=None, count=2, form="png")
     assert [path.name for path in paths] == [f"film-00{shot}-{image}.png" for shot in (1, 2, 3) for image in (1, 2)]
@@ -33,7 +33,7 @@ def test_several_images_are_spread_over_a_shot(tmp_path: Path) -> None:
 
 
 def test_black_middle_frame_is_skipped(tmp_path: Path) -> None:
-    """The first shot is black but for frames 3 to 6, a quarter of the way; the second is black all through."""
+    """Of the first shot only frames 3 to 6, at a quarter of its length, are not black; the second shot is all black."""
     coffee, black = list(pan("coffee", 60)), np.zeros((128, 192, 3), np.uint8)
     images = [image if 3 <= place < 7 or place >= 45 else black for place, image in enumerate(coffee)]
     images[22] = black + np.uint8(25)
@@ -46,7 +46,7 @@ def test_black_middle_frame_is_skipped(tmp_path: Path) -> None:
 
 
 def test_image_of_a_mostly_black_shot_shows_its_visible_part(tmp_path: Path) -> None:
-    """Two frames that none of a few fixed places would be, and black that is no shot."""
+    """Only two frames are visible, which sampling at a few fixed positions would miss."""
     coffee, black = list(pan("coffee", 60)), np.zeros((128, 192, 3), np.uint8)
     images = [image if place in (30, 31) or place >= 45 else black for place, image in enumerate(coffee)]
     source = encode(tmp_path / "film.mp4", images, options={"crf": "4"})
@@ -64,7 +64,7 @@ def test_image_of_a_mostly_black_shot_shows_its_visible_part(tmp_path: Path) -> 
 
 
 def test_title_on_black_is_preferred_to_the_end_of_a_fade(tmp_path: Path) -> None:
-    """The second shot begins with the last gray of a fade; then white letters of half a percent of the picture."""
+    """The second shot begins with the last gray frames of a fade, followed by white text on 0.5 % of the frame."""
     images = list(pan("coffee", 60))
     gray = (images[20] // 8).astype(np.uint8)
     title = np.zeros_like(gray)
@@ -83,7 +83,7 @@ def test_shot_of_few_frames_has_few_images(tmp_path: Path) -> None:
     assert len(write_thumbnails(short, tmp_path / "pictures", count=5)) == 2
 
 
-def test_own_names_are_accepted(tmp_path: Path) -> None:
+def test_custom_names_are_accepted(tmp_path: Path) -> None:
     source = cut_video(tmp_path / "film.mp4")
     template = NameTemplate("{shot:02d} {kind}")
     paths = write_thumbnails(detection(source), tmp_path / "pictures", template=template, count=2)
@@ -108,7 +108,7 @@ def test_invalid_requests_are_rejected(tmp_path: Path) -> None:
 
 
 def frames_shown(source: Path, paths: tuple[Path, ...] | list[Path]) -> list[int]:
-    """Which frames the images show."""
+    """Find the frames that the images show."""
     images = read_frames(source, rate=None).images.astype(int)
     found = []
     for path in paths:

@@ -1,4 +1,4 @@
-"""Labels made of detections, and how well a detector does on them."""
+"""Labels created from detections, and evaluation of a detector on labels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vidkin.shots import (
 
 
 def test_frames_of_a_transition_belong_to_no_shot() -> None:
-    """A cut at frame 20 and a transition over frames 43 to 47; the second shot is judged critical."""
+    """There is a cut at frame 20 and a transition over frames 43 to 47; the second shot is rated critical."""
     made = annotate_shots(detection(rate=25.0))
     assert made.fps == 25.0
     assert made.shots == (ShotAnnotation(0, 20), ShotAnnotation(20, 43, (20, 43)), ShotAnnotation(48, 60))
@@ -50,14 +50,14 @@ def test_labels_of_several_videos_are_in_one_file(tmp_path: Path) -> None:
 
 
 def test_detector_is_measured_on_labels(tmp_path: Path) -> None:
-    """The histograms find both cuts; labels have another one, and say that one of the two is a transition."""
+    """The detector finds both cuts; the labels have a third one, and label one of the two as a transition."""
     film = cut_video(tmp_path / "film.mp4")
     part = cut_video(tmp_path / "part.mp4")
     labels = [
         VideoAnnotation(
             film, 10.0, (ShotAnnotation(0, 10), ShotAnnotation(10, 20), ShotAnnotation(20, 43), ShotAnnotation(46, 60))
         ),
-        # Only a part is labeled: the cut at 45 is neither right nor wrong.
+        # Only a part of the video is labeled, so the cut at 45 counts as neither correct nor wrong.
         VideoAnnotation(part, 10.0, (ShotAnnotation(0, 21), ShotAnnotation(21, 40))),
     ]
     write_shot_annotations(tmp_path / "labels.json", labels)
@@ -79,7 +79,7 @@ def test_detector_is_measured_on_labels(tmp_path: Path) -> None:
     assert (strict.cuts.true_positives, strict.cuts.false_positives) == (0, 1)
 
 
-def test_videos_that_cannot_be_measured_are_named(tmp_path: Path) -> None:
+def test_videos_that_cannot_be_evaluated_are_listed(tmp_path: Path) -> None:
     film = cut_video(tmp_path / "film.mp4")
     labels = [
         VideoAnnotation(tmp_path / "gone.mp4", 10.0, (ShotAnnotation(0, 5),)),

@@ -1,4 +1,4 @@
-"""Detectors by name: settings, folders of models, registered ones and those of other packages."""
+"""Detectors by name: settings, model folders, registered ones and those of other packages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Middle(KnownCutsDetector):
 
 
 class EverySecond(KnownCutsDetector):
-    """A detector with a setting of each type and, by choice, a model."""
+    """A detector with a setting of each type and an optional model."""
 
     def __init__(self, model: Path | None = None, *, n: int = 30, share: float | None = None, mode: str = "a") -> None:
         super().__init__()
@@ -37,13 +37,13 @@ class EverySecond(KnownCutsDetector):
 
 @pytest.fixture
 def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers is forgotten afterwards."""
+    """Undo the registrations of a test."""
     monkeypatch.setattr(registry_module._DETECTORS, "_entries", dict(registry_module._DETECTORS._entries))
 
 
 @pytest.fixture
 def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package with an entry point, on the path of this process."""
+    """A package with an entry point, on this process's import path."""
     (tmp_path / "middle_detector.py").write_text(PLUGIN)
     about = tmp_path / "middle_detector-1.0.dist-info"
     about.mkdir()

@@ -1,4 +1,4 @@
-"""The shots of a video as a list: from any source, still a list of shots when cut down, and written to files."""
+"""The shot list of a video: from any source, still a shot list when sliced, and exported to files."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cut_video(tmp_path_factory.mktemp("list") / "film.mp4")
 
 
-def known() -> KnownCutsDetector:
+def make_detector() -> KnownCutsDetector:
     return KnownCutsDetector([DetectedCut(15), DetectedCut(30)])
 
 
-def test_frames_in_memory_have_the_shots_of_their_file(film: Path) -> None:
+def test_in_memory_frames_have_the_shots_of_their_file(film: Path) -> None:
     frames, rate = read_frames(film, rate=None), probe(film).frame_rate
     expected = vidkin.detect_shots(film)
     assert len(expected) > 1
@@ -41,11 +41,11 @@ def test_part_and_threshold_equal_detect(film: Path) -> None:
     assert part[0].start >= 1.0
     assert len(vidkin.detect_shots(film, threshold=0.99999)) < len(vidkin.detect_shots(film, threshold=0.2))
     with pytest.raises(InvalidArgumentError, match="threshold requires a detector name"):
-        vidkin.detect_shots(film, known(), threshold=0.5)
+        vidkin.detect_shots(film, make_detector(), threshold=0.5)
 
 
 def test_slices_and_sorted_shots_keep_their_detection(film: Path) -> None:
-    shots = vidkin.detect_shots(film, known())
+    shots = vidkin.detect_shots(film, make_detector())
     for some in (shots[1:], shots.sorted(key=lambda shot: -shot.start), shots.where(lambda shot: shot.start > 0)):
         assert isinstance(some, Shots)
         assert some.cuts == shots.detection.cuts
@@ -56,7 +56,7 @@ def test_slices_and_sorted_shots_keep_their_detection(film: Path) -> None:
 
 
 def test_images_pieces_and_lists_contain_only_remaining_shots(film: Path, tmp_path: Path) -> None:
-    shots = vidkin.detect_shots(film, known())[1:]
+    shots = vidkin.detect_shots(film, make_detector())[1:]
     images = shots.save_images(tmp_path / "images", count=2)
     assert [path.name for path in images] == ["film-001-1.jpg", "film-001-2.jpg", "film-002-1.jpg", "film-002-2.jpg"]
     with Image.open(images[0]) as image:
@@ -72,7 +72,7 @@ def test_images_pieces_and_lists_contain_only_remaining_shots(film: Path, tmp_pa
         shots.export(tmp_path / "film.unknown")
 
 
-def test_error_for_frames_in_memory_names_the_methods_that_need_a_file(tmp_path: Path) -> None:
+def test_error_for_in_memory_frames_names_the_methods_that_need_a_file(tmp_path: Path) -> None:
     shots = vidkin.detect_shots(np.zeros((5, 32, 48, 3), np.uint8), frame_rate=5)
     for write in (shots.save_images, shots.split, shots.export):
         with pytest.raises(InvalidArgumentError, match="requires shots from a file"):

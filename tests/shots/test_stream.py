@@ -1,4 +1,4 @@
-"""Shots of frames that are pushed are those of their file, and come as soon as nothing can change them."""
+"""Streamed frames give the shots of their file, reported as soon as they are final."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = ("coffee", "rocket", "chelsea", "astronaut", "brick", "grass")
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """48 shots of two seconds, with a fade to black after every sixth."""
+    """48 shots of two seconds, with a fade to black after every sixth one."""
 
     def frames() -> Iterator[NDArray[np.uint8]]:
         for number in range(48):
@@ -36,7 +36,7 @@ def batches(film: Path) -> Iterator[Frames]:
 
 
 @pytest.mark.thorough
-def test_cuts_yielded_during_the_stream_are_the_final_ones_each_once(film: Path) -> None:
+def test_cuts_reported_during_the_stream_are_final_and_reported_once(film: Path) -> None:
     stream, told = ShotStream(), []
     for batch in batches(film):
         told += stream.push(batch)
@@ -51,7 +51,7 @@ def test_cuts_yielded_during_the_stream_are_the_final_ones_each_once(film: Path)
     assert len(found.curve.values) == len(found.frame_times) == 48 * 50
 
 
-def test_detector_of_images_gets_its_size_and_reports_at_the_end(film: Path) -> None:
+def test_image_detector_gets_frames_of_its_size_and_reports_at_the_end(film: Path) -> None:
     sizes = set()
 
     class Sizes(KnownCutsDetector):

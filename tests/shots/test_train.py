@@ -1,4 +1,4 @@
-"""``vidkin.train_shots``: the door to what another package brings."""
+"""``vidkin.train_shots`` calls the trainer of another package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vidkin._base.install import install_command
 from vidkin.shots import train
 
 
-def test_installed_package_trains() -> None:
+def test_trainer_of_an_installed_package_is_called() -> None:
     assert vidkin.train_shots("labels.json", "short", output="model") == ["labels.json", "short", "model", True]
 
 

@@ -1,4 +1,4 @@
-"""A similarity map is reduced to one number."""
+"""A similarity map is reduced to one score."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from vidkin.similarity import length_mask, temporal_chamfer
 MAP = torch.tensor([[0.9, 0.1, 0.5, 0.3], [0.2, 0.8, 0.4, 0.6]])
 
 
-def test_score_equals_the_one_computed_by_hand() -> None:
+def test_score_matches_a_hand_computed_value() -> None:
     assert temporal_chamfer(MAP).item() == pytest.approx((0.9 + 0.8) / 2)
     assert temporal_chamfer(MAP, temporal_share=0.5).item() == pytest.approx((0.7 + 0.7) / 2)
     assert temporal_chamfer(MAP, temporal_share=1.0).item() == pytest.approx(MAP.mean().item())
-    # Back, k = 1: (.9 + .8 + .5 + .6) / 4 = .7.
+    # In the other direction with k = 1: (0.9 + 0.8 + 0.5 + 0.6) / 4 = 0.7.
     assert temporal_chamfer(MAP, symmetric=True).item() == pytest.approx((0.85 + 0.7) / 2)
 
 
@@ -28,8 +28,8 @@ def test_symmetric_score_equals_the_score_of_the_transposed_map() -> None:
 
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize("share", [None, 0.3, 1.0])
-def test_k_comes_from_the_valid_length(share: float | None, symmetric: bool) -> None:
-    # The published trap: with .3 of the padded 10 times k would be 3, of the 4 valid ones it is 1.
+def test_k_is_computed_from_the_valid_length(share: float | None, symmetric: bool) -> None:
+    # A known pitfall: for a fraction of 0.3, k would be 3 for the 10 padded times, but is 1 for the 4 valid ones.
     padded = torch.full((2, 5, 10), 7.0)
     padded[0, :2, :4] = MAP
     padded[1, :1, :1] = 0.25

@@ -1,4 +1,4 @@
-"""Features check their shapes, select views and join stretches."""
+"""Features validate their shapes, select views and concatenate segments."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_first_view_is_the_whole_frame() -> None:
     assert whole.baselines.flatten().tolist() == pytest.approx([0.1, 0.2])
 
 
-def test_views_are_chosen_with_their_boxes() -> None:
+def test_views_are_selected_with_their_boxes() -> None:
     half = features(2).views([1])
     assert half.values.flatten().tolist() == [1.0, 3.0]
     assert half.box(0, np.array([0])) == (0.0, 0.0, 0.5, 1.0)
@@ -38,7 +38,7 @@ def test_views_are_chosen_with_their_boxes() -> None:
     assert half.baseline.shape == (2, 1)
 
 
-def test_stretches_are_joined_in_order() -> None:
+def test_segments_are_concatenated_in_order() -> None:
     joined = FrameFeatures.concatenate([features(2), features(3, start=2.0, end=5.5)])
     assert joined.timestamps.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]
     assert len(joined) == 5

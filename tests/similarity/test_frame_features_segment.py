@@ -1,4 +1,4 @@
-"""Segments refuse invalid values, and can be cut and swapped."""
+"""Segments refuse invalid values, and can be clipped and swapped."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ LEFT, MIDDLE = (0.0, 0.0, 0.5, 1.0), (0.25, 0.25, 0.75, 0.75)
 SEGMENT = Segment(1.0, 3.0, 10.0, 14.0, 0.9, 2.0, query_box=LEFT, target_box=MIDDLE)
 
 
-def test_cut_segment_ends_with_the_videos() -> None:
+def test_clipped_segment_ends_with_the_videos() -> None:
     cut = SEGMENT.cut(query_end=2.5, target_end=13.0)
     assert (cut.query_start, cut.query_end) == (1.0, 2.5)
     assert (cut.target_start, cut.target_end) == (10.0, 13.0)
     assert SEGMENT.cut(query_end=100.0, target_end=100.0) == SEGMENT
-    # A segment beyond the end is a point at it.
+    # A segment beyond the end is clipped to a single point.
     beyond = SEGMENT.cut(query_end=0.5, target_end=9.0)
     assert (beyond.query_start, beyond.query_end, beyond.target_start, beyond.target_end) == (
         0.5,

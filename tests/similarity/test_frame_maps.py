@@ -1,4 +1,4 @@
-"""Frame similarities equal a slow, obvious implementation."""
+"""Frame similarities equal a slow, naive implementation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def naive(
     query_mask: torch.Tensor | None = None,
     target_mask: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """The definition, one number after the other, in float64."""
+    """The definition, computed element by element in float64."""
     result = torch.zeros(len(query), len(target), dtype=torch.float64)
     for x, query_frame in enumerate(query.double()):
         for y, target_frame in enumerate(target.double()):
@@ -42,15 +42,15 @@ def naive(
     return result
 
 
-def test_map_equals_the_one_computed_by_hand() -> None:
-    # Two regions a frame; products of the first query frame with the first target frame: [[1, .6], [0, .8]].
+def test_map_matches_hand_computed_values() -> None:
+    # Two regions per frame; the products of the first query frame with the first target frame are [[1, 0.6], [0, 0.8]].
     query = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
     target = torch.tensor([[[1.0, 0.0], [0.6, 0.8]], [[0.0, 1.0], [0.0, -1.0]]])
-    # (1 + .8) / 2, and (0 + 1) / 2.
+    # (1 + 0.8) / 2 and (0 + 1) / 2.
     assert frame_similarity(query, target).tolist() == [[pytest.approx(0.9), 0.5]]
-    # All regions: ((1 + .6) + (0 + .8)) / 4, and 0.
+    # With all regions: ((1 + 0.6) + (0 + 0.8)) / 4, and 0.
     assert frame_similarity(query, target, spatial_share=1.0).tolist() == [[pytest.approx(0.6), 0.0]]
-    # Back: (max(1, 0) + max(.6, .8)) / 2 = .9, and (max(0, 1) + max(0, -1)) / 2 = .5.
+    # In the other direction: (max(1, 0) + max(0.6, 0.8)) / 2 = 0.9 and (max(0, 1) + max(0, -1)) / 2 = 0.5.
     assert frame_similarity(query, target, symmetric=True).tolist() == [[pytest.approx(0.9), 0.5]]
 
 
@@ -69,7 +69,7 @@ def test_map_equals_the_naive_implementation(share: float | None, query_regions:
 
 @pytest.mark.parametrize("share", [None, 0.5])
 @pytest.mark.parametrize("symmetric", [False, True])
-def test_masked_regions_are_as_if_absent(share: float | None, symmetric: bool) -> None:
+def test_masked_regions_are_ignored(share: float | None, symmetric: bool) -> None:
     query, target = features(4, 5, 8), features(6, 3, 8, seed=1)
     generator = torch.Generator().manual_seed(2)
     query_mask = torch.rand(4, 5, generator=generator) < 0.6
@@ -87,7 +87,7 @@ def test_masked_regions_are_as_if_absent(share: float | None, symmetric: bool) -
         target_mask=target_mask,
     )
     torch.testing.assert_close(similarity.double(), expected, atol=1e-6, rtol=0)
-    assert similarity[1].tolist() == [0.0] * 6  # a frame without a valid region is similar to nothing
+    assert similarity[1].tolist() == [0.0] * 6  # a frame without a valid region has zero similarity
     assert similarity[:, 2].tolist() == [0.0] * 4
 
 
@@ -95,7 +95,7 @@ def test_masked_regions_are_as_if_absent(share: float | None, symmetric: bool) -
 @pytest.mark.parametrize("share", [None, 0.35])
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_blocks_do_not_change_the_map_of_a_long_target(block_bytes: int, share: float | None, symmetric: bool) -> None:
-    # The published trap: scores of blocks, averaged, dilute a short clip that a long video contains.
+    # A known pitfall: averaging scores of blocks would dilute a short clip in a long video.
     target = features(61, 9, 16)
     query = target[40:45]
     whole = frame_similarity(query, target, spatial_share=share, symmetric=symmetric, block_bytes=1 << 30)
@@ -115,7 +115,7 @@ def test_blocks_do_not_change_the_map_of_a_long_target(block_bytes: int, share: 
     block_bytes=st.integers(1, 4000),
     seed=st.integers(0, 100),
 )
-def test_any_shape_share_and_block_size_equals_the_naive_map(
+def test_any_shape_fraction_and_block_size_equals_the_naive_map(
     query_frames: int,
     target_frames: int,
     query_regions: int,
@@ -206,7 +206,7 @@ def test_gradient_path_and_fast_path_agree() -> None:
 
 
 def test_backward_pass_keeps_one_block_in_memory() -> None:
-    """The whole product would be 60 * 60 * 9 * 9 * 4 B = 1.2 MB; saved for the backward pass is far less."""
+    """The whole product would take 60 * 60 * 9 * 9 * 4 B = 1.2 MB; far less is saved for the backward pass."""
     query = features(60, 9, 8).requires_grad_()
     target = features(60, 9, 8, seed=1)
     saved = 0
@@ -225,7 +225,7 @@ def test_backward_pass_keeps_one_block_in_memory() -> None:
 
 
 def test_bfloat16_keeps_the_ranking_of_candidates() -> None:
-    # Candidates share 10 %, 20 %, ... 100 % of the query's frames.
+    # The candidates share 10 %, 20 %, ... 100 % of the query's frames.
     query = features(20, 9, 64)
     candidates = [torch.cat([query[: 2 * n], features(20 - 2 * n, 9, 64, seed=n)]) for n in range(1, 11)]
     exact = torch.stack([m.amax(1).mean() for m in frame_similarity_many(query, candidates)])

@@ -1,4 +1,4 @@
-"""Means of the k largest values equal those by hand and by sorting."""
+"""Means of the k largest values match hand-computed values and sorting."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from vidkin.similarity.frame_maps import check_top_share, mean_of_largest, mean_
     [
         (None, 9, 1),
         (0.0, 9, 1),
-        (0.1, 9, 1),  # the published k_s with 3x3 regions: plain Chamfer
+        (0.1, 9, 1),  # the published k_s with 3 x 3 regions: plain Chamfer
         (0.35, 9, 3),
         (0.03, 49, 1),  # the published k_t for short videos
-        (0.03, 50, 2),  # 1.5 rounds to the even neighbor
-        (0.5, 5, 2),  # so does 2.5
+        (0.03, 50, 2),  # 1.5 is rounded to even
+        (0.5, 5, 2),  # so is 2.5
         (1.0, 7, 7),
-        (2.0, 7, 2),  # a number and not a share
+        (2.0, 7, 2),  # a count instead of a fraction
         (9.0, 7, 7),
     ],
 )
-def test_count_is_the_rounded_share(share: float | None, size: int, expected: int) -> None:
+def test_count_is_the_rounded_fraction(share: float | None, size: int, expected: int) -> None:
     assert top_count(share, size) == expected
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, 2.5, float("nan")])
-def test_share_outside_the_unit_interval_is_refused(share: float) -> None:
+def test_fraction_outside_the_unit_interval_is_refused(share: float) -> None:
     with pytest.raises(
         InvalidArgumentError,
         match=r"share must be None \(only the largest value\), a fraction in \[0, 1\], or a count of at least 2",
@@ -39,7 +39,7 @@ def test_share_outside_the_unit_interval_is_refused(share: float) -> None:
         check_top_share("spatial_share", share)
 
 
-def test_mean_of_largest_equals_the_one_by_hand() -> None:
+def test_mean_of_largest_matches_hand_computed_values() -> None:
     values = torch.tensor([[4.0, 1.0, 3.0, 2.0]])
     assert mean_of_largest(values, dim=1, share=None).tolist() == [4.0]
     assert mean_of_largest(values, dim=1, share=0.5).tolist() == [3.5]
@@ -49,13 +49,13 @@ def test_mean_of_largest_equals_the_one_by_hand() -> None:
 def test_count_depends_on_the_valid_values() -> None:
     values = torch.tensor([[4.0, 1.0, 3.0, 2.0], [4.0, 1.0, 3.0, 2.0], [9.0, 9.0, 9.0, 9.0]])
     valid = torch.tensor([[True, True, True, True], [False, True, True, False], [False] * 4])
-    # Half of four is two values; half of two is one value; nothing valid is 0.
+    # Half of four is two values, half of two is one value, and without valid values the mean is 0.
     assert mean_of_largest(values, dim=1, share=0.5, valid=valid).tolist() == [3.5, 3.0, 0.0]
     assert mean_of_valid(values, dim=1, valid=valid).tolist() == [2.5, 2.0, 0.0]
 
 
 def test_half_precision_is_averaged_in_float32() -> None:
-    values = torch.tensor([[1.0, 1.0078125]], dtype=torch.bfloat16)  # neighbors in bfloat16
+    values = torch.tensor([[1.0, 1.0078125]], dtype=torch.bfloat16)  # adjacent values in bfloat16
     mean = mean_of_largest(values, dim=1, share=1.0)
     assert mean.dtype == torch.float32
     assert mean.item() == 1.00390625  # not representable in bfloat16

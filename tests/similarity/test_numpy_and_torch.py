@@ -34,7 +34,7 @@ def naive(
     query_mask: NDArray[np.bool_],
     target_mask: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
-    """The definition, one number after the other."""
+    """The definition, computed element by element."""
     result = np.zeros((len(query), len(target)))
     for x, y in np.ndindex(result.shape):
         product = query[x][query_mask[x]].astype(np.float64) @ target[y][target_mask[y]].T
@@ -77,7 +77,7 @@ def test_numpy_maps_equal_the_naive_implementation(
 @pytest.mark.parametrize("regions", [1, 3])
 @pytest.mark.parametrize("share", [None, 0.5, 2.0])
 @pytest.mark.parametrize("masked", [False, True])
-def test_torch_gives_the_same_numbers(regions: int, share: float | None, masked: bool) -> None:
+def test_torch_gives_the_same_values_as_numpy(regions: int, share: float | None, masked: bool) -> None:
     torch = pytest.importorskip("torch")
     query, targets = features(5, regions), [features(count, regions, seed=count) for count in (4, 7, 4)]
     options: dict[str, Any] = {"spatial_share": share, "symmetric": True, "block_bytes": 500}

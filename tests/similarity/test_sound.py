@@ -1,4 +1,4 @@
-"""Audio fingerprints match the same recording, and nothing else."""
+"""Audio fingerprints match copies of a recording, and nothing else."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from vidkin.similarity.sound import (
 )
 
 
-def described(samples: Samples, *, first: int = 0, pieces: int = 1) -> SoundFeatures:
-    """The landmarks of samples, pushed in so many pieces."""
+def describe(samples: Samples, *, first: int = 0, pieces: int = 1) -> SoundFeatures:
+    """Compute the landmarks of samples pushed in this many chunks."""
     describer = SoundDescriber()
     for part in np.array_split(samples, pieces):
         describer.push(first, part)
@@ -38,7 +38,7 @@ def heard(seconds: float, seed: int) -> Samples:
 
 
 def test_identical_sound_scores_1_over_its_full_length() -> None:
-    sound = described(heard(12, 1))
+    sound = describe(heard(12, 1))
     result = compare_sounds(sound, sound)
     assert result.score == pytest.approx(1.0, abs=0.001)
     (segment,) = result.segments
@@ -46,64 +46,64 @@ def test_identical_sound_scores_1_over_its_full_length() -> None:
     assert segment.query_end == pytest.approx(12.0, abs=0.1)
 
 
-def test_two_tunes_have_nothing_in_common() -> None:
-    assert compare_sounds(described(heard(20, 1)), described(heard(20, 2))).score < 0.2
+def test_different_tunes_do_not_match() -> None:
+    assert compare_sounds(describe(heard(20, 1)), describe(heard(20, 2))).score < 0.2
 
 
 def test_excerpt_under_noise_is_located_to_a_fiftieth_of_a_second() -> None:
     whole = heard(30, 3)
     excerpt = whole[round(11.37 * SOUND_RATE) : round(17.37 * SOUND_RATE)]
     noisy = excerpt + noise(6, seed=1, level=0.3 * float(excerpt.std()), rate=SOUND_RATE)
-    result = compare_sounds(described(noisy), described(whole))
+    result = compare_sounds(describe(noisy), describe(whole))
     assert result.score >= 0.7
     assert result.segments[0].target_start - result.segments[0].query_start == pytest.approx(11.37, abs=0.02)
 
 
 @pytest.mark.parametrize("speed", [0.8, 0.856, 1.1, 1.25, 1.5, 2.0])
-def test_faster_tape_is_found_with_its_speed(speed: float) -> None:
+def test_changed_tape_speed_is_found(speed: float) -> None:
     whole = heard(24, 4)
     places = np.arange(0, len(whole) - 1, speed)
     faster = np.interp(places, np.arange(len(whole)), whole).astype(np.float32)
-    result = compare_sounds(described(faster), described(whole))
+    result = compare_sounds(describe(faster), describe(whole))
     assert result.score >= 0.7
     assert result.segments[0].speed == pytest.approx(speed, rel=0.003)
-    # The same in the eyes of the other one, which has more landmarks for each second of this.
-    back = compare_sounds(described(whole), described(faster))
+    # The reverse comparison, whose query has more landmarks per second of this recording.
+    back = compare_sounds(describe(whole), describe(faster))
     assert back.score == pytest.approx(result.score, abs=0.05)
     assert back.segments[0].speed == pytest.approx(1 / speed, rel=0.003)
     assert back.segments[0].query_end == pytest.approx(result.segments[0].target_end, abs=0.3)
 
 
-def test_two_sounds_at_once_are_both_found() -> None:
+def test_both_of_two_mixed_sounds_are_found() -> None:
     one, other = heard(15, 5), heard(15, 6)
-    both = described(one + other)
-    assert compare_sounds(described(one), both).score >= 0.7
-    assert compare_sounds(described(other), both).score >= 0.7
+    both = describe(one + other)
+    assert compare_sounds(describe(one), both).score >= 0.7
+    assert compare_sounds(describe(other), both).score >= 0.7
 
 
 def test_silence_has_no_landmarks_and_matches_nothing() -> None:
-    silence = described(np.zeros(5 * SOUND_RATE, np.float32))
+    silence = describe(np.zeros(5 * SOUND_RATE, np.float32))
     assert len(silence) == 0
     assert silence.length == 5.0
-    assert compare_sounds(silence, described(heard(5, 1))).score == 0.0
+    assert compare_sounds(silence, describe(heard(5, 1))).score == 0.0
 
 
 def test_landmarks_do_not_depend_on_the_chunks_of_samples() -> None:
     samples = heard(75, 7)
-    whole, pieces = described(samples), described(samples, pieces=97)
+    whole, pieces = describe(samples), describe(samples, pieces=97)
     assert np.array_equal(whole.times, pieces.times)
     assert np.array_equal(whole.pitches, pieces.pitches)
 
 
 def test_block_boundaries_do_not_change_landmarks() -> None:
     samples = heard(90, 8)
-    moved = described(np.concatenate([np.zeros(10 * SOUND_RATE, np.float32), samples]))
-    plain = described(samples)
+    moved = describe(np.concatenate([np.zeros(10 * SOUND_RATE, np.float32), samples]))
+    plain = describe(samples)
     shifted = plain.codes + 128 * round(10 * STEPS_A_SECOND)
     assert np.isin(shifted, moved.codes).mean() > 0.98
 
 
-def test_late_start_and_gap_are_kept_in_times() -> None:
+def test_late_start_and_gap_are_reflected_in_the_times() -> None:
     describer, samples = SoundDescriber(), heard(10, 9)
     describer.push(5 * SOUND_RATE, samples[: 4 * SOUND_RATE])
     describer.push(200 * SOUND_RATE, samples[4 * SOUND_RATE :])
@@ -116,13 +116,13 @@ def test_late_start_and_gap_are_kept_in_times() -> None:
 
 
 def test_landmarks_take_at_most_3_mb_per_hour() -> None:
-    sound = described(heard(60, 10))
+    sound = describe(heard(60, 10))
     assert len(sound) * 4 * 60 < 500_000
     assert len(pair_keys(sound)[0][0]) * 4 * 60 < 1_000_000
 
 
 def test_table_finds_the_track_of_an_excerpt() -> None:
-    tracks = [described(heard(20, seed)) for seed in range(20, 30)]
+    tracks = [describe(heard(20, seed)) for seed in range(20, 30)]
     table = PairTable.of(tracks)
     lines = table.lines(tracks[6].between(8, 14), limit=5)
     scores = {
@@ -134,7 +134,7 @@ def test_table_finds_the_track_of_an_excerpt() -> None:
 
 
 def test_table_with_wrong_offsets_is_refused() -> None:
-    table = PairTable.of([described(heard(5, 1))])
+    table = PairTable.of([describe(heard(5, 1))])
     table.check()
     offsets = table.offsets.copy()
     offsets[100] = 2**31
@@ -143,8 +143,8 @@ def test_table_with_wrong_offsets_is_refused() -> None:
 
 
 def test_combined_tables_find_the_same_lines_as_one_table() -> None:
-    """Also if a table has tracks in another order, or some that are left out."""
-    tracks = [described(heard(20, seed)) for seed in range(40, 47)]
+    """This includes tables whose tracks are in another order or partly left out."""
+    tracks = [describe(heard(20, seed)) for seed in range(40, 47)]
     whole = PairTable.of(tracks[:6])
     parts = PairTables.of(
         [
@@ -167,10 +167,10 @@ def test_landmark_arrays_of_different_lengths_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("steps_off", "pitches_off", "is_found"), [(0, 0, True), (1, 0, True), (2, 1, False)])
-def test_exact_landmarks_are_evidence_for_a_copy_and_scattered_ones_against_it(
+def test_exact_landmarks_are_evidence_for_a_copy_and_imprecise_ones_against_it(
     steps_off: int, pitches_off: int, is_found: bool
 ) -> None:
-    """Of ten seconds every other landmark is there again: within a step, as in a copy, or as another hand plays it."""
+    """Every other landmark recurs, either within one step, as in a copy, or less precisely, as in a new performance."""
     random = np.random.default_rng(1)
     times, pitches = np.sort(random.integers(0, 625, 240)), random.integers(2, 124, 240)
     is_kept = np.arange(240) % 2 == 0
@@ -193,7 +193,7 @@ def test_other_settings_score_the_same_landmarks_differently() -> None:
 
 
 def test_real_recordings_match_all_their_copies_and_nothing_else(shared_data: Path) -> None:
-    """Narration, music, toys and rooms: every pair of files is of one recording, or scores below .2."""
+    """Narration, music, toys and room noise: pairs of files are of one recording or score below 0.2."""
     recordings = [
         ["odd/nasa_13013.mp4.audio.mp3", "odd/nasa_13013_mkv_duration_tag.mkv"],  # 8 and 16 kHz, MP3 and AAC
         ["videos/mdn/rabbit.mp4", "videos/mdn/rabbit320.mp4"],
@@ -212,6 +212,6 @@ def test_real_recordings_match_all_their_copies_and_nothing_else(shared_data: Pa
     assert (len(same), len(others)) == (1 + 1 + 6 + 3, 18 * 17 // 2 - 11)
     assert min(same) >= 0.9
     assert max(others) < 0.2
-    # The shorter one begins 3.64 s later than the others.
+    # The shorter file starts 3.64 s into the others.
     cut = compare_sounds(heard["videos/tmk/chair-19-sd-bar.mp4"], heard["videos/tmk/chair-22-sd-grey-bar.mp4"])
     assert cut.segments[0].target_start - cut.segments[0].query_start == pytest.approx(3.64, abs=0.03)

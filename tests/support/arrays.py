@@ -1,4 +1,4 @@
-"""Arrays that many tests draw."""
+"""Array helpers shared by many tests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from numpy.typing import NDArray
 
 
 def unit(values: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Vectors [..., D] scaled to length 1."""
+    """Scale vectors [..., D] to unit length."""
     result: NDArray[np.float32] = (values / np.linalg.norm(values, axis=-1, keepdims=True)).astype(np.float32)
     return result

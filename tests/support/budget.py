@@ -1,9 +1,11 @@
-"""The time that a test may take: a plugin of pytest that fails one that takes longer.
+"""A pytest plugin that fails tests which take too long.
 
-The ini option ``seconds_a_test`` is the limit, 0 for none. Both the clock and the processors must say that a test is
-over it: on a busy machine the clock alone says nothing. Tests of a lane (see :mod:`tests.support.lanes`) have no
-limit, and nothing is judged while more than twice as many programs want a processor as there are: then processor time
-grows as well. Coverage makes tests slower: measure it with ``-o seconds_a_test=0``.
+The ini option ``seconds_a_test`` is the limit, 0 for none. Both wall-clock and CPU time must exceed it, because
+wall-clock time alone means little on a busy machine. Tests in a lane (see :mod:`tests.support.lanes`) have no limit,
+and
+no test fails if the load average is more than twice the number of CPUs, which increases CPU time as well. Coverage
+makes
+tests slower: measure it with ``-o seconds_a_test=0``.
 """
 
 from __future__ import annotations
@@ -18,17 +20,17 @@ __all__ = ["is_overloaded", "processor_seconds"]
 
 
 def processor_seconds() -> float:
-    """Seconds of processor time of this process and of the children that it has waited for."""
+    """CPU time in seconds of this process and of the children it has waited for."""
     return sum(os.times()[:4])
 
 
 def is_overloaded() -> bool:
-    """Whether so many programs run that even processor time says more of the machine than of the test."""
+    """Whether the load is so high that even CPU time depends more on the machine than on the test."""
     return hasattr(os, "getloadavg") and os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addini("seconds_a_test", "longest time of a test that is in no lane, 0 for no limit", default="0")
+    parser.addini("seconds_a_test", "time limit in seconds for tests without a lane, 0 for no limit", default="0")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,4 @@
-"""Photographs of one level of labels and a recipe for them."""
+"""Synthetic photographs with one level of labels, and a recipe for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ COLORS = {"blue": (30, 40, 220), "green": (40, 210, 30), "red": (220, 30, 40)}
 
 
 def write_colors(root: Path) -> Path:
-    """``split/class/N.png``: three colors with noise, 8 for training and 4 for the test."""
+    """Write ``split/class/N.png``: three colors with noise, 8 images each for training and 4 for the test."""
     random = np.random.default_rng(0)
     for split, count in (("train", 8), ("test", 4)):
         for label, color in COLORS.items():
@@ -25,7 +25,7 @@ def write_colors(root: Path) -> Path:
 
 
 def color_recipe(source: Path, loss: str = "semi_hard", **changes: object) -> dict[str, object]:
-    """A recipe that trains a small classifier with an embedding head on them in a second."""
+    """A recipe that trains a small classifier with an embedding head on these images in a second."""
     schedule = {
         "steps": 12,
         "quadlets": 3,

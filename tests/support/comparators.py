@@ -1,4 +1,4 @@
-"""Comparators whose numbers can be checked by hand."""
+"""Comparators whose scores can be checked by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from vidkin.models import Comparator, ComparatorConfig, build_comparator
 
 
 def passing(config: ComparatorConfig | None = None) -> Comparator:
-    """A comparator whose network gives ``2 max(0, largest of 4 x 4 similarities) - 1``."""
+    """A comparator whose network computes ``2 max(0, largest of 4 x 4 similarities) - 1``."""
     comparator = build_comparator(config or ComparatorConfig(), weights="random").eval()
     network = comparator.visil_head
     assert network is not None

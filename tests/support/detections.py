@@ -1,4 +1,4 @@
-"""Detections written by hand, and a real video with known cuts."""
+"""Handwritten detections, and a real video with known cuts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ FRAMES = 60
 
 
 def cut_video(path: Path, *, rate: Fraction | int = 10, seed: int = 0) -> Path:
-    """60 frames: coffee up to 20, rocket up to 45, then chelsea; a key frame every 5 frames."""
+    """Write 60 frames: coffee up to 20, rocket up to 45, then chelsea, with a key frame every 5 frames."""
     images = [*pan("coffee", 20, seed=seed), *pan("rocket", 25, seed=seed), *pan("chelsea", 15, seed=seed)]
     return encode(path, images, rate=rate, options={"x264-params": "keyint=5:min-keyint=5:scenecut=0"})
 
 
 def detection(path: str | Path = "film.mp4", *, rate: float = 10.0, critical: bool = True) -> ShotDetection:
-    """What a good detector finds in `cut_video`, the second cut as a dissolve over frames 43 to 47."""
+    """An ideal detection for `cut_video`, with the second cut as a dissolve over frames 43 to 47."""
     times = np.arange(FRAMES) / rate
     values = np.zeros(FRAMES)
     values[20], values[43:48] = 0.9, [0.2, 0.3, 0.5, 0.3, 0.2]
@@ -68,7 +68,7 @@ def _shot(first: int, last: int, rate: float, kind: str, confidence: float, crit
         end_frame=last,
         kind=kind,  # type: ignore[arg-type]
         confidence=confidence,
-        # The dissolve takes frames 43 to 47.
+        # The dissolve covers frames 43 to 47.
         transition_start=first / rate if kind != "gradual" else 43 / rate,
         transition_end=first / rate if kind != "gradual" else 47 / rate,
         critical=critical,

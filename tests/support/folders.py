@@ -1,4 +1,4 @@
-"""What commands leave in a folder."""
+"""Files that commands leave in a folder."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ __all__ = ["made_in"]
 
 
 def made_in(folder: Path) -> list[Path]:
-    """Everything in a folder but the list of what vidkin made there, by name."""
+    """Names of everything in a folder, except the list of files that vidkin wrote."""
     return sorted(path for path in folder.iterdir() if path.name != LIST_FILE)

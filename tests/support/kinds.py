@@ -1,4 +1,4 @@
-"""Videos of kinds, and a small model that was really trained on them."""
+"""Videos of several kinds, and a small model trained on them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLORS = {
 
 @dataclass(frozen=True)
 class Kinds:
-    """Clips of 2 s: two of each subcategory in ``gallery``, one in ``queries``; and the trained model's folder."""
+    """Clips of 2 s, two per subcategory in ``gallery`` and one in ``queries``, and the trained model."""
 
     gallery: Path
     queries: Path
@@ -31,18 +31,18 @@ class Kinds:
 
     @staticmethod
     def label(path: str | Path) -> str:
-        """``category/subcategory`` of a clip."""
+        """The label of a clip, ``category/subcategory``."""
         return "/".join(Path(path).parts[-3:-1])
 
     @classmethod
     def relevance(cls, query: str | Path, target: str | Path) -> int:
-        """2 of the same subcategory, 1 of the same category, 0 otherwise."""
+        """Relevance: 2 for the same subcategory, 1 for the same category, otherwise 0."""
         first, second = cls.label(query), cls.label(target)
         return 2 if first == second else int(first.split("/")[0] == second.split("/")[0])
 
 
 def make_kinds(folder: Path) -> Kinds:
-    """Clouds of noise that drift, each in shades of its subcategory's color; and the model."""
+    """Write clips of drifting noise in shades of their subcategory's color, and train the model."""
     for number, (label, color) in enumerate(COLORS.items()):
         for copy in range(3):
             part = "queries" if copy == 2 else "gallery"
@@ -51,7 +51,7 @@ def make_kinds(folder: Path) -> Kinds:
             encode(path, _clouds(color, seed=10 * number + copy), rate=5)
     kinds = Kinds(folder / "gallery", folder / "queries", folder / "model")
     threads = torch.get_num_threads()
-    # Two threads that wait for each other on busy processors take many times as long as one.
+    # On a busy machine, two threads that wait for each other take many times as long as one.
     torch.set_num_threads(1)
     _train(kinds)
     torch.set_num_threads(threads)
@@ -68,9 +68,9 @@ def _clouds(color: tuple[int, int, int], *, seed: int) -> list[np.ndarray]:
 
 
 def _train(kinds: Kinds) -> None:
-    """120 steps of 8 quadlets of eight other clips of each subcategory: a few seconds."""
+    """Train for 120 steps of 8 quadlets, on eight other clips of each subcategory; takes a few seconds."""
     config = EncoderConfig(kind="clip", size=32, width=0.5, hidden=16, lstm=8, frames=4)
-    shown = [1, 3, 6, 8]  # four frames spread over ten
+    shown = [1, 3, 6, 8]  # four frames sampled from ten
     clips, labels = [], []
     for number, color in enumerate(COLORS.values()):
         for copy in range(8):

@@ -1,4 +1,4 @@
-"""Labelled files for tests, made on the spot."""
+"""Labeled files generated for tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.videos import encode
 
 
 def picture(path: Path, color: tuple[int, int, int] = (200, 60, 20), size: tuple[int, int] = (16, 12)) -> Path:
-    """An image of one color, ``size`` (width, height)."""
+    """Write an image of one color with ``size`` (width, height)."""
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("RGB", size, color).save(path)
     return path
@@ -20,21 +20,21 @@ def picture(path: Path, color: tuple[int, int, int] = (200, 60, 20), size: tuple
 def counting_clip(
     path: Path, count: int = 20, *, rate: int = 10, width: int = 64, height: int = 48, step: int = 10
 ) -> Path:
-    """A gray video whose frame k has the value 20 + step * k, so that a test can tell which frame it got."""
+    """Write a gray video whose frame k has the level 20 + step * k, so that tests can identify frames."""
     path.parent.mkdir(parents=True, exist_ok=True)
     frames = (np.full((height, width, 3), 20 + step * k, np.uint8) for k in range(count))
     return encode(path, frames, rate=rate, options={"crf": "4"})
 
 
 def shown(images: np.ndarray, *, step: int = 10) -> list[int]:
-    """Which frames of a counting clip pictures [T, S, S, 3] show, by their middle."""
+    """Identify the frames of a counting clip in images [T, S, S, 3] by their center pixel."""
     middle = images.shape[1] // 2
     values = images[:, middle, middle, 1].astype(float)
     return [round((value - 20) / step) for value in values]
 
 
 def two_by_two(folder: Path, *, each: int, videos: bool = False, seed: int = 0) -> Path:
-    """``categoryC/kindK/N.png`` (or ``.mp4`` of three frames): two categories of two kinds, a noisy color each."""
+    """Write ``categoryC/kindK/N.png`` (or ``.mp4``): two kinds of a noisy color in each of two categories."""
     random = np.random.default_rng(seed)
     for category in range(2):
         for kind in range(2):

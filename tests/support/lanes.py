@@ -1,7 +1,8 @@
-"""Which tests `make test` leaves to `make test-all`: a plugin of pytest.
+"""A pytest plugin that selects the tests which `make test` leaves to `make test-all`.
 
-A test is in a lane because it carries the lane's marker, or because it asks for a fixture of :data:`FIXTURES`. Every
-test in a lane, and every slow one, carries the marker ``lane`` as well, so that ``-m "not lane"`` is what is quick.
+A test is in a lane if it has the lane's marker or uses a fixture of :data:`FIXTURES`. All tests in lanes, including
+slow
+ones, also get the marker ``lane``, so that ``-m "not lane"`` selects the quick tests.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""The product's tests where torch is not installed, and on Windows: a plugin of pytest.
+"""A pytest plugin that runs vidkin's tests without torch, and on Windows.
 
-Without torch, tests of what learns are skipped, and tests that compare with it. A test fails if a module that runs,
-and does not learn, is the one that misses a package. On Windows a test is skipped that calls by itself what only POSIX
-has, or makes a symbolic link without the right to; it fails if vidkin does. What drives a browser, or looks at
-processes, is skipped where its package is missing.
+Without torch, tests of training code are skipped, as are tests that compare results to torch. If a module that is
+needed
+at run time misses a package, the test fails. On Windows, tests are skipped if they call POSIX functions themselves or
+create a symbolic link without the privilege to do so; they fail if vidkin does. Tests that drive a browser or inspect
+processes are skipped if the package they need is missing.
 """
 
 from __future__ import annotations
@@ -35,16 +36,16 @@ _TESTS = (
     *("metric", "models", "datasets", "training", "documentation", "shots/training"),
     *("cli/test_train*", "cli/test_evaluate.py", "cli/test_classify.py", "cli/test_export*", "cli/test_comparator.py"),
 )
-# What tests use and vidkin never imports.
+# Used by tests, never imported by vidkin.
 _TOOLS = ("axe_playwright_python", "huggingface_hub", "playwright", "psutil")
 _IS_LIGHT = importlib.util.find_spec("torch") is None
 _IS_WINDOWS = os.name == "nt"
-# Symbolic links are for administrators and developers.
+# Error code; only administrators and developers may create symbolic links.
 _NO_PRIVILEGE = 1314
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out the tests of rooms that learn."""
+    """Ignore the tests of training packages."""
     if not _IS_LIGHT:
         return None
     learning = {path for pattern in _TESTS for path in (_ROOT / "tests").glob(pattern)}
@@ -61,19 +62,19 @@ class _LightModule(pytest.Module):
 
 
 def pytest_pycollect_makemodule(module_path: Path, parent: pytest.Collector) -> pytest.Module | None:
-    """Skip a whole file of tests that imports a package at the top."""
+    """Skip a whole test file that imports a missing package at the top."""
     return _LightModule.from_parent(parent, path=module_path) if _IS_LIGHT or _IS_WINDOWS else None
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup() -> Generator[None, None, None]:
-    """Skip a test whose fixtures import one."""
+    """Skip a test if a fixture imports a missing package."""
     yield from _skipping()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, None, None]:
-    """Skip a test that imports one."""
+    """Skip a test that imports a missing package."""
     yield from _skipping()
 
 
@@ -86,13 +87,13 @@ def _skipping() -> Generator[None, None, None]:
 
 
 def _skip_if_missing(error: BaseException) -> None:
-    """Skip if a test, or a part of vidkin that learns, is what misses a package, or a test what only POSIX has."""
+    """Skip if a test or a training module lacks a package, or if the test itself uses what only POSIX has."""
     if _IS_LIGHT and isinstance(error, ImportError | MissingPartError):
         cause = error if isinstance(error, ModuleNotFoundError) else error.__cause__
         if isinstance(cause, ModuleNotFoundError) and (cause.name or "").partition(".")[0] in _TOOLS:
             pytest.skip(f"{cause.name} is not installed", allow_module_level=True)
         if isinstance(cause, ModuleNotFoundError) and (missing := missing_part(cause)) is not None:
-            # The registry imports for others.
+            # The registry imports modules on behalf of others.
             parts = [part for part in _parts(cause) if part != "_base/registry.py"]
             if not parts or parts[-1].startswith(LEARNERS):
                 pytest.skip(str(missing), allow_module_level=True)
@@ -103,7 +104,7 @@ def _skip_if_missing(error: BaseException) -> None:
 
 
 def _parts(error: BaseException) -> list[str]:
-    """Files of vidkin that an error passed through, the one that raised it last."""
+    """Files of vidkin in the traceback of an error, ending with the one that raised it."""
     package = Path(vidkin.__file__).parent
     files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
     return [path.relative_to(package).as_posix() for path in files if path.is_relative_to(package)]

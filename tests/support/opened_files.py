@@ -1,4 +1,4 @@
-"""Which files of a folder are opened, by anything: the system tells, through inotify (Linux)."""
+"""Record which files of a folder are opened, by any process, using inotify (Linux)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EVENT = struct.Struct("iIII")
 
 @contextmanager
 def opened_files(folder: Path) -> Iterator[list[str]]:
-    """A list that holds, after the block, the name of each file that was opened in this folder, once each time."""
+    """Yield a list; after the block, it has the name of each file that was opened in this folder, once per opening."""
     libc = ctypes.CDLL(None, use_errno=True)
     descriptor = libc.inotify_init1(_IN_NONBLOCK)
     assert descriptor >= 0
@@ -31,7 +31,7 @@ def opened_files(folder: Path) -> Iterator[list[str]]:
     while at < len(data):
         length = _EVENT.unpack_from(data, at)[3]
         at += _EVENT.size
-        if length:  # none for the folder itself
+        if length:  # no name if the folder itself was opened
             names.append(os.fsdecode(data[at : at + length].rstrip(b"\0")))
         at += length
 

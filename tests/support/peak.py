@@ -1,4 +1,4 @@
-"""The most memory that a piece of work takes, measured in a process of its own."""
+"""Peak memory and CPU time of a piece of work, measured in a separate process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 __all__ = ["Peak", "measure_peak"]
 
-# The largest resident set of this process alone; getrusage() gives that of the parent as well, if it is larger.
+# VmHWM is the peak of this process only; getrusage() includes the parent's peak if that is larger.
 _PROGRAM = """
 import sys, time
 def peak():
@@ -28,11 +28,11 @@ print(peak() - least, time.process_time() - began, said.replace(chr(10), " "))
 
 
 class Peak(NamedTuple):
-    """What the work took.
+    """Measurements of the work.
 
     Attributes:
-        memory: Bytes beyond those of the process before the work.
-        seconds: Processor time.
+        memory: Bytes in addition to the memory of the process before the work.
+        seconds: CPU time.
         said: ``"done"``, or type and message of the error that ended the work.
     """
 
@@ -42,7 +42,7 @@ class Peak(NamedTuple):
 
 
 def measure_peak(before: str, work: str, path: Path) -> Peak:
-    """Run two programs in a new process and measure the second; ``sys.argv[1]`` is the path in both."""
+    """Run two programs in a new process and measure the second one; ``sys.argv[1]`` is the path in both."""
     program = _PROGRAM.format(before=before, work=work)
     command = [sys.executable, "-c", program, str(path)]
     began = time.monotonic()

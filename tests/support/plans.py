@@ -1,4 +1,4 @@
-"""Groups of copies as if decoding had proven which of them can be removed: for tests of what plans do with files."""
+"""Duplicate groups and plans with simulated proofs, for tests of what plans do with files."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from vidkin.index import DuplicateGroup, DuplicateMember
 
 
 def proof_of(kept: str | Path, removed: str | Path) -> Proof:
-    """A proof without findings of two files as they are now, whatever they hold."""
+    """A proof without findings for the current content of two files, whatever it is."""
     return Proof(str(kept), str(removed), hash_file(str(kept)), hash_file(str(removed)))
 
 
 def carry_out(plan: DuplicatePlan, journal: Journal, **options: Any) -> list[FileAction]:
-    """Apply a plan of files that are no videos: whatever they hold, one is proven to hold everything in the other."""
+    """Apply a plan to files that need not be videos, with simulated proofs."""
     return apply_plan(plan, journal, **{"prove": proof_of, **options})
 
 
 def proven_group(members: Sequence[DuplicateMember], reason: str = "") -> DuplicateGroup:
-    """A group in which the best file is proven to hold everything of each other one that nothing speaks against."""
+    """A group in which every spare member is proven to be contained in the best file."""
     best = next(member for member in members if member.best)
     proven = [
         replace(member, kept_by=best.path, proof=proof_of(best.path, member.path)) if member.is_spare else member

@@ -1,4 +1,4 @@
-"""A machine whose power fails between two file operations, and disks that refuse one of them."""
+"""Simulated power failures between two file operations, and disks on which one operation fails."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ __all__ = ["PowerCut", "PowerCutError", "RefusingDisk", "count_operations"]
 
 
 class PowerCutError(BaseException):
-    """The machine stops: nothing catches this, as nothing runs any more."""
+    """The simulated machine stops; deliberately not caught by ``except Exception``."""
 
 
 @dataclass
 class PowerCut:
-    """Stops before the n-th file operation and every later one, and takes back what the disk did not have yet.
+    """Stops before the n-th file operation and discards what had not reached the disk.
 
-    Content that was not synchronized is cut in half. With ``names``, new names are lost, too, whose folder was not
-    synchronized: the file has its old one.
+    Content that was not synchronized is truncated by half. With ``names``, new names in folders that were not
+    synchronized
+    are lost as well, and the files have their old names.
 
     Args:
-        turn: Number of the operation before which the machine stops, from 0; -1 for never.
-        names: Also lose names.
+        turn: Number of the operation before which the machine stops, starting at 0; -1 for never.
+        names: Whether names are lost as well.
     """
 
     turn: int = -1
@@ -54,7 +55,7 @@ class PowerCut:
                 self._unsynced[target] = self._unsynced.pop(path)
 
     def lose(self) -> None:
-        """What a disk lacks that had not written everything."""
+        """Bring the files to the state of a disk that had not written everything."""
         if self.names:
             for source, target, old in reversed(self._renamed):
                 if os.path.lexists(target) and not os.path.lexists(source):
@@ -70,10 +71,10 @@ class PowerCut:
 
 @dataclass
 class RefusingDisk:
-    """Fails at the n-th operation, once, as a disk does that is full.
+    """Fails once, at the n-th operation, like a full disk.
 
     Args:
-        turn: Number of the operation, from 0.
+        turn: Number of the operation, starting at 0.
     """
 
     turn: int
@@ -86,7 +87,7 @@ class RefusingDisk:
 
 
 def count_operations(monkeypatch: pytest.MonkeyPatch, action: Callable[[], object]) -> list[str]:
-    """The operations of an action that runs through."""
+    """Run an action and return its file operations."""
     watching = PowerCut()
     with monkeypatch.context() as patch:
         patch.setattr(disk, "before", watching)

@@ -1,4 +1,4 @@
-"""Processes that `torchrun` starts, for tests of trainings that they share."""
+"""Processes started by `torchrun`, for tests of distributed training."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def start_processes(script: Path, *words: str, processes: int = 2) -> subprocess
 
 
 def finish(started: subprocess.Popen[str]) -> None:
-    """Wait for the processes, which must succeed."""
+    """Wait for the processes to finish, and assert that they succeeded."""
     out, _ = started.communicate(timeout=240)
     assert started.returncode == 0, out
 
 
 def difference(first: Path, second: Path) -> float:
-    """The largest of any two weights of two models."""
+    """Largest absolute difference between the weights of two models."""
     one, two = (load_file(folder / "model.safetensors") for folder in (first, second))
     assert one.keys() == two.keys()
     return max(float((one[name].double() - two[name].double()).abs().max()) for name in one)

@@ -1,8 +1,8 @@
-"""The recordings that highlight videos are made of."""
+"""The recordings from which highlight videos are composed."""
 
 from __future__ import annotations
 
-# Seconds of each file.
+# Duration of each file in seconds.
 LENGTHS = {
     "one-by-one-person-detection.mp4": 139.4,
     "car-detection.mp4": 30.1,

@@ -1,4 +1,4 @@
-"""A season of short episodes, really encoded: what they share is known to the frame."""
+"""A season of short, encoded episodes whose shared segments are known to the frame."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ OPENING = (("coffee", 0, 25), ("rocket", 0, 25), ("coffee", 3, 15))
 
 
 def shots(*parts: tuple[str, int, int]) -> list[Image]:
-    """Pans over photographs (name, seed, frames), one after the other."""
+    """Concatenate pans over photographs, given as (name, seed, frames)."""
     return [image for name, seed, count in parts for image in pan(name, count, seed=seed, **SIZE)]
 
 
 def still(count: int) -> list[Image]:
-    """A card that does not move."""
+    """Frames of a static title card."""
     return shots(("chelsea", 5, 1)) * count
 
 
@@ -33,7 +33,7 @@ def black(count: int) -> list[Image]:
 
 
 def titled(images: Sequence[Image], text: str) -> list[Image]:
-    """The pictures with a title over them."""
+    """Add a title to the frames."""
     made = []
     for image in images:
         picture = PILImage.fromarray(image)
@@ -43,9 +43,9 @@ def titled(images: Sequence[Image], text: str) -> list[Image]:
 
 
 def write_season(folder: Path) -> dict[str, tuple[float, float]]:
-    """Write two episodes with one opening, a still card and black; returns where the opening is, by name.
+    """Write two episodes with a common opening, a static card and black; return the times of the opening by name.
 
-    In the second the opening has a title over it and a fifth of the bits.
+    The second episode has a title over the opening and a fifth of the bit rate.
     """
     folder.mkdir(parents=True, exist_ok=True)
     first = [*black(5), *shots(("astronaut", 0, 40)), *shots(*OPENING), *shots(("chelsea", 0, 45)), *still(30)]

@@ -1,4 +1,4 @@
-"""Sounds for tests, made on the spot: tunes of random notes, alone in a file or below pictures."""
+"""Synthetic sounds for tests: tunes of random notes, alone in a file or with frames."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RATE = 16_000
 
 
 def tune(seconds: float, *, seed: int, rate: int = RATE) -> Samples:
-    """Notes of random pitch and length with overtones and sharp beginnings, two at a time; other seeds, other tunes."""
+    """Notes of random pitch and length with overtones and sharp attacks, two at a time, depending on the seed."""
     random = np.random.default_rng(seed)
     samples = np.zeros(round(seconds * rate) + rate, np.float32)
     for _ in range(2):
@@ -34,7 +34,7 @@ def tune(seconds: float, *, seed: int, rate: int = RATE) -> Samples:
 
 
 def noise(seconds: float, *, seed: int, level: float, rate: int = RATE) -> Samples:
-    """White noise of this standard deviation."""
+    """White noise with this standard deviation."""
     return (level * np.random.default_rng(seed).standard_normal(round(seconds * rate))).astype(np.float32)
 
 
@@ -50,9 +50,9 @@ def write_sounds(
     delay: float = 0.0,
     bit_rate: int = 96_000,
 ) -> Path:
-    """Write sound tracks [S], or [S, 2] for stereo, with pictures of a photograph (by its name) or without.
+    """Write sound tracks [S], or [S, 2] for stereo, with or without frames of a photograph.
 
-    The sound may be late.
+    The sound may start late.
     """
     with av.open(str(path), "w") as container:
         video = None
@@ -93,7 +93,7 @@ SONG_FILES = {"one": (2.0, "rocket"), "two": (5.0, "coffee"), "three": (3.5, "ch
 
 
 def write_song_season(folder: Path) -> None:
-    """Three files that have nothing in common but a song of eight seconds."""
+    """Write three files that have only a song of eight seconds in common."""
     folder.mkdir(exist_ok=True)
     for number, (name, (before, picture)) in enumerate(SONG_FILES.items()):
         own, first = tune(12, seed=10 + number), round(before * RATE)

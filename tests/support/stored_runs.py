@@ -1,4 +1,4 @@
-"""Runs of trainings and benchmarks, written as these write them."""
+"""Run folders as written by training and benchmarks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def write_training(folder: Path, values: list[float], *, report: bool) -> None:
-    """A run of a step for each value of the loss."""
+    """Write a training run with one step for each loss value."""
     from vidkin.training import RunLog
 
     folder.mkdir(parents=True)
@@ -21,7 +21,7 @@ def write_training(folder: Path, values: list[float], *, report: bool) -> None:
 
 
 def write_benchmark(path: Path) -> None:
-    """The figures of two methods on one set, as a benchmark leaves them."""
+    """Write the results of two methods on one data set, as a benchmark does."""
     figures = (("triplet", 0.5), ("quadlet", 0.625))
     sets = [{"set": "birds", "chosen": [{"method": name, "mean": {"qp": value}} for name, value in figures]}]
     path.write_text(json.dumps({"command": "vidkin benchmark retrieval", "sets": sets}), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a stranger may leave in the place of a file: pipes, sockets, links, files with holes, folders."""
+"""Replacements for a file that an attacker could make: pipes, sockets, links, sparse files, folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _pipe(path: Path) -> None:
 
 
 def _socket(path: Path) -> None:
-    # A name of a socket has at most a hundred bytes.
+    # Socket names are limited to about a hundred bytes.
     before = os.getcwd()
     os.chdir(path.parent)
     try:
@@ -58,7 +58,7 @@ REPLACEMENTS: Mapping[str, Callable[[Path], None]] = {
 
 @contextmanager
 def replaced(path: Path, kind: str) -> Iterator[None]:
-    """The file replaced by something else, and put back."""
+    """Replace a file by something else within the block."""
     kept = path.parent / f".{path.name}.kept"
     shutil.rmtree(kept, ignore_errors=True)
     path.rename(kept)
@@ -75,7 +75,7 @@ def replaced(path: Path, kind: str) -> Iterator[None]:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """TimeoutError in the block if it takes longer, also in a call of the system that waits."""
+    """Raise TimeoutError if the block takes longer, even in a blocking system call."""
 
     def give_up(*_: object) -> None:
         raise TimeoutError(f"it took longer than {seconds:g} s")

@@ -1,4 +1,4 @@
-"""Videos for tests with the streams and tags that files of cameras and discs have besides frames."""
+"""Test videos with streams and tags as written by cameras and discs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write_streams(
     second_video: bool = False,
     subtitle_codec: str = "subrip",
 ) -> Path:
-    """Write two seconds of video; subtitles are (language, lines) for each track."""
+    """Write two seconds of video; each subtitle track is (language, lines)."""
     with av.open(
         str(path), "w", options={"movflags": "use_metadata_tags"} if path.suffix == ".mov" else {}
     ) as container:

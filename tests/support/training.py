@@ -1,4 +1,4 @@
-"""A labeled folder of small pictures, and recipes that train on it in seconds."""
+"""A labeled folder of small images, and recipes that train on it in seconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-# Category -> subcategories with their colors: a category is a hue, a subcategory one of its shades.
+# Category -> subcategories with their colors; a category is a hue, its subcategories are shades of it.
 SHADES: dict[str, dict[str, tuple[int, int, int]]] = {
     "blue": {"dark": (20, 30, 110), "light": (110, 140, 240)},
     "red": {"dark": (120, 20, 20), "light": (240, 110, 100)},
@@ -17,7 +17,7 @@ SHADES: dict[str, dict[str, tuple[int, int, int]]] = {
 
 
 def write_pictures(folder: Path, *, each: int = 8, size: int = 24, seed: int = 0) -> Path:
-    """``category/subcategory/N.png``: noisy pictures of one shade with a brighter corner."""
+    """Write ``category/subcategory/N.png``: noisy images of one shade with a brighter corner."""
     generator = np.random.default_rng(seed)
     for category, shades in SHADES.items():
         for name, color in shades.items():
@@ -31,7 +31,7 @@ def write_pictures(folder: Path, *, each: int = 8, size: int = 24, seed: int = 0
 
 
 def recipe_for(source: Path, objective: str = "quadlet", **changes: dict[str, Any]) -> dict[str, Any]:
-    """A recipe on :func:`write_pictures`; ``changes`` are merged into its tables."""
+    """A recipe for the images of :func:`write_pictures`; ``changes`` are merged into its tables."""
     recipe: dict[str, Any] = {
         "name": "shades",
         "data": {

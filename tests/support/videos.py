@@ -1,4 +1,4 @@
-"""Real encoded videos for tests, made on the spot: moving cut-outs of photographs, and plain test pictures."""
+"""Encoded test videos: moving crops of photographs, and plain test frames."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Image = NDArray[np.uint8]
 
 @cache
 def photograph(name: str) -> Image:
-    """A photograph that ships with scikit-image: astronaut, coffee, chelsea, rocket, brick, gravel, grass..."""
+    """A photograph from scikit-image: astronaut, coffee, chelsea, rocket, brick, gravel, grass..."""
     from skimage import data, transform
 
     image = np.asarray(getattr(data, name)())
@@ -34,19 +34,19 @@ def photograph(name: str) -> Image:
 
 
 def pan(name: str, count: int, *, width: int = 192, height: int = 128, seed: int = 0) -> Iterator[Image]:
-    """Frames [H, W, 3] of a camera that wanders over a photograph and zooms; different seeds, different ways."""
+    """Frames [H, W, 3] of a camera that moves over a photograph and zooms; each seed gives a different path."""
     show = _pan_frame if width * height <= _CACHED_AREA else _pan_frame.__wrapped__
     for index in range(count):
         yield show(name, index, width, height, seed)
 
 
-# Pixels of a frame that is kept for the next test: at most 150 MB in all.
+# Number of pixels up to which a frame is cached for other tests; at most 150 MB in total.
 _CACHED_AREA = 192 * 128
 
 
 @lru_cache(maxsize=2048)
 def _pan_frame(name: str, index: int, width: int, height: int, seed: int) -> Image:
-    """Frame ``index`` of a pan, which cannot be written to."""
+    """Frame ``index`` of a pan, as a read-only array."""
     from PIL.Image import Resampling
 
     source, phase, turns = _camera(name, seed)
@@ -62,7 +62,7 @@ def _pan_frame(name: str, index: int, width: int, height: int, seed: int) -> Ima
 
 @cache
 def _camera(name: str, seed: int) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
-    """A photograph, and how a camera wanders over it: four phases and three speeds."""
+    """A photograph and the path of the camera over it: four phases and three speeds."""
     from PIL import Image as PILImage
 
     generator = np.random.default_rng([seed, len(name), *name.encode()])
@@ -70,7 +70,7 @@ def _camera(name: str, seed: int) -> tuple[Any, NDArray[np.float64], NDArray[np.
     return PILImage.fromarray(photograph(name)), phase, generator.uniform(0.5, 1.5, 3)
 
 
-# A second thread of libvpx waits for the first one by computing.
+# With two threads, libvpx busy-waits for the other one.
 QUICK = {
     "libx264": {"preset": "veryfast", "threads": "1"},
     "libvpx": {"deadline": "good", "cpu-used": "4", "threads": "1"},
@@ -87,10 +87,11 @@ def encode(
     options: dict[str, str] | None = None,
     times: Iterable[float] | None = None,
 ) -> Path:
-    """Write frames as a real file; with ``times`` (seconds) the file has a variable frame rate.
+    """Encode frames to a real file; with ``times`` (seconds), the file has a variable frame rate.
 
-    Codecs of :data:`QUICK` work in one thread and fast, unless ``options`` says otherwise: that takes a quarter of the
-    time, and gives the same file whatever the number of processors.
+    Codecs of :data:`QUICK` use a single thread and fast settings unless ``options`` overrides them: this takes a
+    quarter of
+    the time, and the file does not depend on the number of CPUs.
     """
     with av.open(str(path), "w") as container:
         stream = None
@@ -116,7 +117,7 @@ def encode(
 
 
 def broken_off(source: Path, target: Path, share: float = 0.5) -> Path:
-    """The first ``share`` of an mp4 as it is sent over a network: what is in it is listed at its start."""
+    """Truncate an mp4 with a leading index to the first ``share`` of its bytes, like an interrupted download."""
     with av.open(str(source)) as given, av.open(str(target), "w", options={"movflags": "faststart"}) as front:
         stream = front.add_stream_from_template(given.streams.video[0])
         for packet in given.demux(video=0):
@@ -129,7 +130,7 @@ def broken_off(source: Path, target: Path, share: float = 0.5) -> Path:
 
 
 def encode_with_sound(path: Path, frames: int, options: dict[str, str]) -> Path:
-    """10 pictures a second as H.264, and a tone."""
+    """Encode ten frames per second as H.264, with a tone."""
     with av.open(str(path), "w") as container:
         video = container.add_stream("libx264", rate=10, options={**QUICK["libx264"], **options})
         video.width, video.height, video.pix_fmt = 96, 64, "yuv420p"

@@ -1,4 +1,4 @@
-"""What stands in for worker processes where a test is not about them."""
+"""A replacement for worker processes in tests that are not about them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["ExecutorHere", "index_in_processes", "index_in_this_process"]
 
 
 class ExecutorHere(SerialExecutor):
-    """Takes what :class:`ProcessExecutor` takes, and reads one file after the other in this process."""
+    """Accepts the arguments of :class:`ProcessExecutor`, but reads one file after the other in this process."""
 
     def __init__(self, spec: WorkerSpec, *, workers: int | None = None) -> None:
         if workers is not None and workers < 1:
@@ -25,7 +25,7 @@ class ExecutorHere(SerialExecutor):
 
 @contextmanager
 def index_in_this_process() -> Iterator[None]:
-    """``Index.add`` without an executor, and so `vidkin index`, starts no processes."""
+    """Make ``Index.add`` without an executor, and therefore `vidkin index`, start no processes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules[ProcessExecutor.__module__], "ProcessExecutor", ExecutorHere)
         yield
@@ -33,7 +33,7 @@ def index_in_this_process() -> Iterator[None]:
 
 @contextmanager
 def index_in_processes() -> Iterator[None]:
-    """Undo :func:`index_in_this_process` for a while."""
+    """Temporarily undo :func:`index_in_this_process`."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys.modules[ProcessExecutor.__module__], "ProcessExecutor", ProcessExecutor)
         yield

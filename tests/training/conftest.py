@@ -1,4 +1,4 @@
-"""Fixtures for the tests of training."""
+"""Fixtures for tests of training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMES = ("coffee", "rocket", "chelsea", "astronaut", "camera", "page")
 
 @pytest.fixture(scope="session")
 def footage(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six videos of 3.2 s, with 16 frames at 5 per second, a file that is not a video, and a video of one frame."""
+    """Six videos of 3.2 s (16 frames at 5 fps), a file that is not a video, and a video of one frame."""
     folder = tmp_path_factory.mktemp("footage")
     for name in NAMES:
         encode(folder / f"{name}.mp4", pan(name, 32, width=96, height=64))
@@ -26,7 +26,7 @@ def footage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def clip_recipe(footage: Path) -> Callable[..., dict[str, Any]]:
-    """Makes a recipe for these videos, with changes to its tables."""
+    """Factory of recipes for these videos, with changes to their tables."""
 
     def make(**changes: dict[str, Any]) -> dict[str, Any]:
         content: dict[str, Any] = {

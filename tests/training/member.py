@@ -1,4 +1,4 @@
-"""A training process started by `torchrun`: ``member.py JOBS PAUSE``, JOBS a file with [[recipe, folder], ...]."""
+"""Training process started by `torchrun`: ``member.py JOBS PAUSE``, with [[recipe, folder], ...] in the file JOBS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training a classifier with an embedding head on one level of labels, classifying files, and evaluation."""
+"""Training a classifier with an embedding head on one level of labels, classification of files, and evaluation."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_training_items_are_stored_with_the_model(data: Path, model: Path) -> No
 
 
 @pytest.mark.large
-def test_the_model_can_index_and_search(data: Path, model: Path, tmp_path: Path) -> None:
+def test_model_can_index_and_search(data: Path, model: Path, tmp_path: Path) -> None:
     with Index.open(tmp_path / "index", extractor=str(model), create=True) as index:
         report = index.add([data / "train"], images=True)
         assert len(report.added) == 24
@@ -98,7 +98,7 @@ def test_the_model_can_index_and_search(data: Path, model: Path, tmp_path: Path)
     assert {Path(match.path).parent.name for match in matches} == {"green"}
 
 
-def test_a_trained_model_can_be_evaluated(data: Path, model: Path, tmp_path: Path) -> None:
+def test_trained_model_can_be_evaluated(data: Path, model: Path, tmp_path: Path) -> None:
     network = load_model(model)
     assert isinstance(network, TwoHeadNetwork)
     parts = describe_splits(network, open_labelled(data, reader="classes"))
@@ -114,13 +114,13 @@ def test_a_trained_model_can_be_evaluated(data: Path, model: Path, tmp_path: Pat
         with Image.open(path) as picture:
             assert min(picture.size) > 300
     with Image.open(paths[1]) as picture:
-        # No wrong items: a single row says so.
+        # Without wrong items, a single row says so.
         assert picture.size == (900, 180)
         assert picture.convert("L").getextrema()[0] < 100
 
 
 def test_f1_and_judgment_match_hand_computed_values(data: Path, model: Path) -> None:
-    """Four test items on a line, classes 0, 0, 1, 1; the last is predicted as 0, the class of its nearest neighbor."""
+    """Four test items on a line with classes 0, 0, 1, 1; the last one is predicted as 0, the class of its neighbor."""
     network = load_model(model)
     assert isinstance(network, TwoHeadNetwork)
     whole = open_labelled(data, reader="classes")
@@ -143,7 +143,7 @@ def test_f1_and_judgment_match_hand_computed_values(data: Path, model: Path) -> 
         1.0,
     )
     assert evaluation.per_class == {"blue": (2, 1.0), "green": (2, 0.5)}
-    # Nearest other items: 0 -> .1, .1 -> 0 or .2, 1 -> .2, .2 -> .1: correct for the first and the third.
+    # Nearest other items: 0 -> 0.1, 0.1 -> 0 or 0.2, 1 -> 0.2, 0.2 -> 0.1, correct for the first and the third.
     assert evaluation.embedding.recalls[1] in (0.5, 0.75)
     assert evaluation.embedding.recalls[4] == 1.0
     assert evaluation.embedding.nearest_label == 0.75
@@ -156,7 +156,7 @@ def test_neighbors_are_ordered_by_distance() -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("loss", ["batch_hard", "center", "triplet_center", "magnet", "mined_triplet"])
-def test_every_metric_loss_resumes_bit_for_bit(data: Path, tmp_path: Path, loss: str) -> None:
+def test_training_with_every_metric_loss_resumes_bit_for_bit(data: Path, tmp_path: Path, loss: str) -> None:
     settings = color_recipe(data, loss, steps=6, checkpoint_every=1)
     train(settings, output=tmp_path / "whole")
     interrupted = 0

@@ -1,4 +1,4 @@
-"""Nearest training items against plain loops, and damaged files of training items."""
+"""Search for the nearest training items matches plain loops; damaged files of training items are rejected."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write(
     labels: torch.Tensor | None = None,
     keys: object = ("a/1.png", "b/2.png"),
 ) -> Path:
-    """Two training items, of classes 0 and 1."""
+    """Write two training items, of classes 0 and 1."""
     tensors = {
         "embeddings": torch.eye(2) if embeddings is None else embeddings,
         "labels": torch.tensor([0, 1]) if labels is None else labels,
@@ -33,7 +33,7 @@ def write(
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_nearest_equals_a_plain_loop(seed: int) -> None:
+def test_nearest_matches_a_plain_loop(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     queries, gallery = torch.randn(5, 3, generator=generator), torch.randn(7, 3, generator=generator)
     distances, places = nearest(queries, gallery, 3)
@@ -49,7 +49,7 @@ def test_nearest_returns_at_most_all_items() -> None:
     assert nearest(torch.zeros(2, 1), torch.zeros(3, 1), 0)[1].shape == (2, 0)
 
 
-def test_stored_items_are_loaded_unchanged(tmp_path: Path) -> None:
+def test_training_items_round_trip_through_their_file(tmp_path: Path) -> None:
     known = TrainingItems.load(write(tmp_path))
     assert torch.equal(known.embeddings, torch.eye(2))
     assert (known.labels.tolist(), known.keys) == ([0, 1], ("a/1.png", "b/2.png"))

@@ -1,4 +1,4 @@
-"""Relevance of the clips of a batch, and labels of their frames."""
+"""Relevance of the clips in a batch, and labels of their frames."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def test_relevance_depends_on_window_and_video() -> None:
             clip(1, windows=(0,), videos=(0,)),
             # Another view of the same window.
             clip(1, windows=(0,), videos=(0,)),
-            # Another window of the same video, which is ignored.
+            # Another window of the same video is ignored.
             clip(1, windows=(1,), videos=(0,), sources=[9]),
-            # Another video.
+            # A window of another video.
             clip(1, windows=(2,), videos=(1,)),
         ]
     )
@@ -50,7 +50,7 @@ def test_relevance_depends_on_window_and_video() -> None:
     ]
 
 
-def test_a_clip_with_an_inset_is_relevant_to_both_videos() -> None:
+def test_clip_with_an_inset_is_relevant_to_both_videos() -> None:
     batch = make_batch(
         [
             clip(1, windows=(0, 2), videos=(0, 1), lent=((0, 4),)),
@@ -67,7 +67,7 @@ def test_views_of_one_window_are_positives_only_if_they_share_a_quarter_of_their
     first = clip(8, windows=(0,), videos=(0,))
     shares_two = clip(8, windows=(0,), videos=(0,), sources=[*range(6, 14)])
     shares_one = clip(8, windows=(0,), videos=(0,), sources=[*range(7, 15)])
-    # Frames of noise do not count, and a slow view shows each frame twice.
+    # Noise frames do not count, and a slow view shows each frame twice.
     covered = clip(4, windows=(0,), videos=(0,), sources=[-1, -1, 20, 21])
     slow = clip(4, windows=(0,), videos=(0,), sources=[7, 7, 8, 8])
     nothing = clip(2, windows=(0,), videos=(0,), sources=[-1, -1])
@@ -78,7 +78,7 @@ def test_views_of_one_window_are_positives_only_if_they_share_a_quarter_of_their
     assert torch.equal(batch.relevance, batch.relevance.T)
 
 
-def test_covered_frames_have_no_label_and_teacher_vectors_follow_the_sources() -> None:
+def test_covered_frames_have_no_label_and_teacher_embeddings_follow_the_source_frames() -> None:
     vectors = torch.eye(5)
     first = clip(3, windows=(0,), videos=(0,), sources=[4, -1, 2])
     second = clip(1, windows=(1,), videos=(1,), sources=[0])

@@ -1,4 +1,4 @@
-"""Relevance of clips, and the losses on their comparison."""
+"""Relevance of clips, and the losses computed from their comparison."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def clip(
     lent: tuple[tuple[int, int], ...] = (),
 ) -> ClipFeatures:
     values = torch.randn(length, 1, 8, generator=torch.Generator().manual_seed(seed))
-    # The windows of a video follow each other.
+    # The windows of a video are consecutive.
     sources = torch.arange(length) + 10 * (windows[0] % 2)
     return ClipFeatures(torch.nn.functional.normalize(values, dim=-1), sources, windows, videos, lent)
 
 
 def batch_of_six() -> ClipBatch:
-    """Weak and strong views of windows 0, 1 (both of video 0) and 2 (of video 1), the last also with window 0."""
+    """Weak and strong views of windows 0 and 1 (video 0) and 2 (video 1); the last view has window 0 as an inset."""
     clips = [
         clip(6, (0,), (0,), 1), clip(5, (1,), (0,), 2), clip(6, (2,), (1,), 3),
         clip(4, (0,), (0,), 4), clip(6, (1,), (0,), 5), clip(6, (2, 0), (1, 0), 6, lent=((0, 6),)),
@@ -67,7 +67,7 @@ def test_clips_of_one_window_are_positives_and_other_clips_of_its_video_are_igno
         [-1, 1, 0, -1, 1, -1],
         [1, -1, 1, 1, -1, 1],
     ]
-    # Frames of a clip with an inset are labeled only by its own window.
+    # Frames of a clip with an inset are labeled only by its main window.
     assert batch.same_window.nonzero().tolist() == [
         [0, 0], [0, 3], [1, 1], [1, 4], [2, 2], [2, 5], [3, 0], [3, 3], [4, 1], [4, 4], [5, 2], [5, 5],
     ]  # fmt: skip
@@ -92,7 +92,7 @@ def test_score_losses_receive_scores_and_relevance(name: str) -> None:
     torch.testing.assert_close(terms["negatives"], scores[batch.relevance == 0].mean())
 
 
-def test_the_regularizer_receives_learned_maps_before_clipping() -> None:
+def test_regularizer_receives_learned_maps_before_clipping() -> None:
     batch = batch_of_six()
     model = build_comparator(ComparatorConfig(dimension=8), weights="random")
     assert model.visil_head is not None
@@ -103,7 +103,7 @@ def test_the_regularizer_receives_learned_maps_before_clipping() -> None:
     torch.testing.assert_close(found, (maps - 1).clamp(min=0).sum() + (-1 - maps).clamp(min=0).sum())
 
 
-def test_the_frame_loss_receives_pairs_of_views_and_teacher_similarities() -> None:
+def test_frame_loss_receives_pairs_of_views_and_teacher_similarities() -> None:
     batch = batch_of_six()
     config = ComparatorConfig(dimension=8, weighting="attention")
     model = build_comparator(config, weights="random")

@@ -1,4 +1,4 @@
-"""Scale of a comparator's scores, from the scores of unrelated training videos."""
+"""Calibration of a comparator's score scale on unrelated training videos."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DIMENSION = 80
 
 
 def data_of(vectors: torch.Tensor) -> ClipData:
-    """One window of three equal frames for each vector [V, D], each of another video."""
+    """One window of three equal frames for each vector [V, D], each window from a different video."""
     windows = [Window(number, number, 0, 3) for number in range(len(vectors))]
     stored = {
         number: [ClipFeatures(vector.expand(3, 1, -1), torch.arange(3), (number,), (number,))]
@@ -34,7 +34,7 @@ def data_of(vectors: torch.Tensor) -> ClipData:
 
 
 def alike(count: int, cosine: float) -> torch.Tensor:
-    """Unit vectors [count, D], each with this cosine to all others."""
+    """Unit vectors with this cosine to each other, [count, D]."""
     vectors = torch.eye(count, DIMENSION) * (1 - cosine) ** 0.5
     vectors[:, -1] = cosine**0.5
     return vectors
@@ -42,7 +42,7 @@ def alike(count: int, cosine: float) -> torch.Tensor:
 
 @pytest.fixture
 def chamfer() -> Any:
-    """A comparator whose score is the mean of the largest cosines."""
+    """A comparator that scores the mean of the largest cosines."""
     return build_comparator(ComparatorConfig(network="none", dimension=DIMENSION), weights="random")
 
 
@@ -58,7 +58,7 @@ def test_copies_in_the_folder_do_not_raise_the_scale(chamfer: Any) -> None:
     vectors = alike(14, 0.3)
     vectors[:4] = vectors[0]  # four copies: 6 of 91 pairs
     assert raise_unrelated((0.0, 0.1), chamfer, data_of(vectors)) == pytest.approx((0.0, 0.3))
-    # With only copies there is no unrelated pair to measure.
+    # If all videos are copies, there is no unrelated pair to measure.
     assert raise_unrelated((0.0, 0.1), chamfer, data_of(vectors[:1].expand(12, -1))) == (0.0, 0.1)
 
 
@@ -70,6 +70,6 @@ def test_at_most_64_videos_are_compared(chamfer: Any) -> None:
     vectors = alike(70, 0.3)
     data = data_of(vectors)
     assert data.stored is not None
-    # Positions 0, 70 / 64, 140 / 64, ...: about every tenth is left out, the first of them position 11.
+    # Positions 0, 70 / 64, 140 / 64, ... are selected, which skips about every tenth, starting with position 11.
     del data.stored[11]
     assert raise_unrelated((0.0, 0.1), chamfer, data) == pytest.approx((0.0, 0.3))

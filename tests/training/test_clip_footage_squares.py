@@ -1,4 +1,4 @@
-"""Squares of the frames of unlabeled videos, and the windows they are cut into."""
+"""Square crops of the frames of unlabeled videos, and the windows into which they are divided."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class TestSquares:
         assert squeezed.key != cut.key
         assert squeezed.values is not None
         assert cut.values is not None
-        # The middle 64 x 64 of 96 x 64 pixels remain, so a square of 32 shows two thirds of the width.
+        # The center 64 x 64 of 96 x 64 pixels remain, so a square of 32 shows two thirds of the width.
         wide = torch.nn.functional.interpolate(squeezed.values.float(), (32, 48), mode="bilinear")
         assert float((wide[..., 8:40] - cut.values.float()).abs().mean()) < 6
         assert float((squeezed.values.float() - cut.values.float()).abs().mean()) > 10
@@ -88,7 +88,7 @@ class TestSquares:
         shutil.copyfile(footage / "coffee.mp4", tmp_path / "astronaut.mp4")
         assert read(tmp_path)[0].key != first
 
-    def test_of_unreadable_files_are_left_out(self, footage: Path, tmp_path: Path) -> None:
+    def test_of_unreadable_files_are_skipped(self, footage: Path, tmp_path: Path) -> None:
         for name in ("astronaut", "camera", "coffee"):
             shutil.copyfile(footage / f"{name}.mp4", tmp_path / f"{name}.mp4")
         lost = tmp_path / "coffee.mp4"

@@ -1,4 +1,4 @@
-"""Windows of videos: they cover every frame once, and a split keeps videos whole."""
+"""Windows of videos cover every frame once, and splits keep videos whole."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def test_windows_cover_every_video_once_with_about_the_given_length(counts: list
         assert all(before.stop == after.start for before, after in pairwise(own))
         lengths = [window.stop - window.start for window in own]
         assert max(lengths) - min(lengths) <= 1
-        # Because the number of windows is rounded, none is longer than one and a half times the given length.
+        # The number of windows is rounded, so none is longer than one and a half times the given length.
         assert max(lengths) <= max(1.5 * frames + 1, count if count < frames else 0)
 
 
 @given(st.integers(1, 20), st.floats(min_value=0.05, max_value=0.95), st.integers(0, 5))
-def test_a_split_keeps_videos_whole_and_all_windows(count: int, share: float, seed: int) -> None:
+def test_split_keeps_videos_whole_with_all_their_windows(count: int, share: float, seed: int) -> None:
     windows = cut_windows(videos([30] * count), 10)
     training, validation = split_windows(windows, share=share, seed=seed)
     assert sorted(window.number for window in (*training, *validation)) == list(range(3 * count))

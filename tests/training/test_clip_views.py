@@ -22,7 +22,7 @@ def read(folder: Path) -> list[VideoSquares]:
     return read_squares([folder], rate=5.0, side=32, cache=None)[0]
 
 
-def test_default_settings_are_the_published_ones_and_nested_tables_change_them() -> None:
+def test_default_settings_are_the_published_ones_and_can_be_changed_by_nested_tables() -> None:
     assert clip_settings({}) == ClipSettings()
     changed = clip_settings({"views": 3, "strong": {"inset": 0, "temporal": {"dropped": 0.5}}})
     assert (changed.views, changed.strong.inset, changed.strong.temporal.dropped) == (3, 0.0, 0.5)
@@ -62,7 +62,7 @@ class TestViews:
         other = maker.describe(maker.edit(windows[3], 0, windows[4:]))
         assert other.sources.tolist() == list(range(8, 16))
 
-    def test_list_the_videos_of_insets(self, footage: Path) -> None:
+    def test_list_the_videos_shown_as_insets(self, footage: Path) -> None:
         maker, windows = self.maker(footage)
         edited = [maker.edit(windows[0], number, windows[4:6]) for number in range(1, 120, 2)]
         assert {donor.number for clip in edited for donor in clip.donors} == {4, 5}
@@ -71,10 +71,10 @@ class TestViews:
         shown = next(clip for clip in edited if clip.donors)
         described = maker.describe(shown)
         assert described.windows == (0, *(donor.number for donor in shown.donors))
-        # A donor is visible from its first frame until the view ends.
+        # A donor is visible from its first frame to the end of the view.
         assert described.lent == tuple((donor.start, donor.start + len(shown.view.frames)) for donor in shown.donors)
 
-    def test_windows_move_within_their_video(self, footage: Path) -> None:
+    def test_windows_are_shifted_within_their_video(self, footage: Path) -> None:
         maker, windows = self.maker(footage)
         moved = [maker.move(windows[2], number) for number in range(40)]
         assert {window.start for window in moved} == set(range(5))

@@ -1,4 +1,4 @@
-"""Deep ranking recipes: three paths trained end to end on online triplets."""
+"""Deep ranking recipes train three paths end to end on online triplets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def recipe(source: Path, *, relevance: str = "labels", **changes: dict[str, Any]
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("relevance", ["labels", "classical:color"])
-def test_a_recipe_trains_all_three_paths(tmp_path: Path, relevance: str) -> None:
+def test_recipe_trains_all_three_paths(tmp_path: Path, relevance: str) -> None:
     pictures = write_pictures(tmp_path / "pictures")
     report = train(recipe(pictures, relevance=relevance), output=tmp_path / "model")
     assert report.steps == 4

@@ -1,4 +1,4 @@
-"""Automatic splits: groups that are too small lead to another split, with a note."""
+"""Automatic splits: if groups are too small, another split is chosen and reported."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LABELS = ("a/x", "a/y", "b/x", "b/y")
 def make(
     folder: Path, each: int, *, suffix: str = ".png", groups: int = 0, counts: Mapping[str, int] | None = None
 ) -> Path:
-    """``category/subcategory/N.png``, or ``category/subcategory/group/N.png``."""
+    """Write ``category/subcategory/N.png``, or ``category/subcategory/group/N.png``."""
     for label in LABELS:
         for number in range((counts or {}).get(label, each)):
             place = folder / label / f"group {number % groups}" if groups else folder / label
@@ -30,7 +30,7 @@ def make(
                 picture(path)
             else:
                 path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(b"")  # only its name counts
+                path.write_bytes(b"")  # only its name matters
     return folder
 
 
@@ -46,7 +46,7 @@ def sizes(labelled: LabelledSet) -> dict[str, int]:
 
 
 def test_large_groups_are_split_without_a_note(tmp_path: Path) -> None:
-    # Of the 20 files of each subcategory, 6 are for the test and 2 for validation.
+    # Of the 20 files of each subcategory, 6 are test and 2 validation items.
     division = divide(make(tmp_path, 20))
     assert sizes(division.labelled) == {"train": 48, "validation": 8, "test": 24}
     assert (division.notes, division.is_made) == ((), True)
@@ -55,7 +55,7 @@ def test_large_groups_are_split_without_a_note(tmp_path: Path) -> None:
     assert (rules.every, rules.measure) == (5, "qp")
 
 
-def test_single_validation_items_are_measured_against_training_items(tmp_path: Path) -> None:
+def test_single_validation_items_are_evaluated_against_training_items(tmp_path: Path) -> None:
     division = divide(make(tmp_path, 4))
     assert sizes(division.labelled) == {"train": 8, "validation": 4, "test": 4}
     assert division.recipe.validation.measure == "map"
@@ -99,13 +99,13 @@ def test_one_video_per_subcategory_is_cut_into_excerpts(tmp_path: Path) -> None:
     assert any("data.excerpts = 4" in note for note in division.notes)
 
 
-def test_a_clip_model_becomes_an_image_model_for_images(tmp_path: Path) -> None:
+def test_clip_model_is_replaced_by_an_image_model_for_images(tmp_path: Path) -> None:
     division = divide(make(tmp_path, 20), model={"kind": "clip"})
     assert division.recipe.model["kind"] == "image"
     assert "model.kind" in division.notes[0]
 
 
-def test_train_and_test_folders_without_validation_turn_validation_off(tmp_path: Path) -> None:
+def test_train_and_test_folders_without_validation_disable_validation(tmp_path: Path) -> None:
     for part in ("train", "test"):
         make(tmp_path / part, 3)
     division = divide(tmp_path)
@@ -121,7 +121,7 @@ def test_train_and_test_folders_without_validation_turn_validation_off(tmp_path:
         ({"split_by": "group", "validation": 0.0, "test": 0.9}, ""),
     ],
 )
-def test_a_requested_split_is_made_or_rejected(tmp_path: Path, data: dict[str, Any], message: str) -> None:
+def test_requested_split_is_made_or_rejected(tmp_path: Path, data: dict[str, Any], message: str) -> None:
     make(tmp_path, 3)
     if message:
         with pytest.raises(InvalidArgumentError, match=message):
@@ -135,7 +135,7 @@ def test_one_image_per_subcategory_is_rejected(tmp_path: Path) -> None:
         divide(make(tmp_path, 1))
 
 
-def test_settling_a_settled_recipe_does_not_change_it(tmp_path: Path) -> None:
+def test_dividing_an_already_divided_recipe_does_not_change_it(tmp_path: Path) -> None:
     division = divide(make(tmp_path, 3))
     again = split_data(division.recipe)
     assert (again.recipe, again.notes) == (division.recipe, ())

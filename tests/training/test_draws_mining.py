@@ -1,4 +1,4 @@
-"""Draws that depend on embeddings: mined triplets, and clusters with their impostors."""
+"""Sampling that depends on embeddings: mined triplets, and clusters with their impostors."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from vidkin.training.draws import ClusterDraws, draw_mined_triplets
 
 pytest.importorskip("sklearn")
 
-# Two classes, each of two pairs of neighbors: on a line, clusters of class 0 at 0 and 10, of class 1 at 2 and 13.
+# On a line, class 0 has clusters at 0 and 10, class 1 at 2 and 13, each of two items.
 POINTS = torch.tensor([0.0, 0.1, 10.0, 10.1, 2.0, 2.1, 13.0, 13.1])[:, None]
 CLASSES = torch.tensor([0, 0, 0, 0, 1, 1, 1, 1])
 PAIRS = [{0, 1}, {2, 3}, {4, 5}, {6, 7}]
-# The nearest pair of the other class, for each pair.
+# The nearest cluster of the other class, for each cluster.
 IMPOSTORS = [2, 3, 0, 1]
 
 
 class Model:
-    """Returns stored points, and counts its calls."""
+    """Returns stored points and counts its calls."""
 
     def __init__(self, points: Tensor = POINTS) -> None:
         self.points = points
@@ -58,11 +58,11 @@ def test_centers_are_means_and_losses_equal_the_magnet_loss(draws: ClusterDraws)
         rows = sorted(members)
         assert draws.centers[row].item() == pytest.approx(POINTS[rows].mean().item())
         assert draws.losses[row].item() == pytest.approx(losses[rows].mean().item(), abs=1e-6)
-    # Three clusters are kept for each class; the third ones are empty.
+    # There is room for three clusters per class; the third ones are empty.
     assert (draws.losses == 0).sum() >= 2
 
 
-def test_a_cluster_is_drawn_with_the_nearest_clusters_of_other_classes(draws: ClusterDraws) -> None:
+def test_cluster_is_sampled_with_the_nearest_clusters_of_other_classes(draws: ClusterDraws) -> None:
     seeds = set()
     for seed in range(40):
         items, clusters = draws.draw(Model(), sizes=(2, 2), step=1, generator=generator(seed))
@@ -70,13 +70,13 @@ def test_a_cluster_is_drawn_with_the_nearest_clusters_of_other_classes(draws: Cl
         assert second == PAIRS[IMPOSTORS[PAIRS.index(first)]]
         assert torch.equal(clusters, draws.cluster_of[items])
         seeds.add(min(first))
-    # Every cluster with a loss is drawn eventually; 2 lies between both clusters of class 0.
+    # Every cluster with a loss is sampled eventually; 2 is between the two clusters of class 0.
     assert len(seeds) >= 2
 
 
-def test_the_number_of_clusters_is_limited_by_the_impostors(draws: ClusterDraws) -> None:
+def test_number_of_clusters_is_limited_by_the_impostors(draws: ClusterDraws) -> None:
     items, _ = draws.draw(Model(), sizes=(6, 2), step=1, generator=generator())
-    # The seed, and both clusters of the other class.
+    # The seed cluster, and both clusters of the other class.
     assert len(items) == 6
     assert len(set(CLASSES[items[2:]].tolist())) == 1
 
@@ -89,7 +89,7 @@ def test_items_of_small_clusters_are_repeated(draws: ClusterDraws) -> None:
 
 
 def test_clusters_are_recomputed_after_an_epoch() -> None:
-    """Eight items in batches of four: clusters are recomputed at the first draw and every second step."""
+    """Eight items in batches of four: clusters are recomputed in the first step and then every second step."""
     model, draws = Model(), ClusterDraws(CLASSES, dimension=1)
     calls = []
     for step in (1, 2, 3, 4):
@@ -98,7 +98,7 @@ def test_clusters_are_recomputed_after_an_epoch() -> None:
     assert calls == [1, 2, 2, 3]
 
 
-def test_a_restored_state_draws_the_same_items_without_the_model(draws: ClusterDraws) -> None:
+def test_restored_state_samples_the_same_items_without_the_model(draws: ClusterDraws) -> None:
     other = ClusterDraws(CLASSES, dimension=1)
     other.load_state_dict(draws.state_dict())
     model = Model(torch.zeros(8, 1))
@@ -108,7 +108,7 @@ def test_a_restored_state_draws_the_same_items_without_the_model(draws: ClusterD
     assert model.calls == 0
 
 
-def test_a_class_of_one_item_is_never_drawn() -> None:
+def test_class_with_a_single_item_is_never_sampled() -> None:
     points = torch.cat([POINTS, torch.tensor([[1.0]])])
     draws = ClusterDraws(torch.cat([CLASSES, torch.tensor([2])]), dimension=1)
     for seed in range(20):

@@ -1,4 +1,4 @@
-"""Online triplets: relevance by labels of one or two levels, a matrix, a classical feature, or a file."""
+"""Online triplets with relevance from one or two levels of labels, a matrix, a classical feature, or a file."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.training import index_stream
 from vidkin.training.draws import OnlineSettings, online_triplets, read_relevance
 
-# Two categories of two subcategories of four items.
+# Two categories with two subcategories of four items.
 TWO_LEVELS = torch.tensor([[row // 8, row // 4] for row in range(16)])
 ONE_LEVEL = torch.tensor([[row // 8, row // 8] for row in range(16)])
 
 
-def drawn(
+def sample_triplets(
     labels: torch.Tensor, relevance: torch.Tensor | None = None, *, seed: int = 0, **settings: float
 ) -> torch.Tensor:
-    """[300, 3] triplets of thirty steps."""
+    """Triplets sampled in thirty steps, [300, 3]."""
     stream = online_triplets(labels, relevance, steps=30, triplets=10, settings=OnlineSettings(**settings), seed=seed)
     return torch.cat([rows.reshape(3, 10).T for rows in stream])
 
@@ -28,17 +28,17 @@ def drawn(
 def test_positives_share_more_levels_than_negatives() -> None:
     shared = {(True, True): 2, (True, False): 1, (False, False): 0}
     seen = set()
-    for query, positive, negative in drawn(TWO_LEVELS).tolist():
+    for query, positive, negative in sample_triplets(TWO_LEVELS).tolist():
         levels = [shared[tuple((TWO_LEVELS[query] == TWO_LEVELS[other]).tolist())] for other in (positive, negative)]
         assert levels[0] > levels[1]
         assert query != positive
         seen.add(tuple(levels))
-    # Both kinds: the same category with another subcategory as a negative, and as a positive.
+    # Items of the same category in another subcategory occur both as positives and as negatives.
     assert seen == {(2, 1), (2, 0), (1, 0)}
 
 
 def test_one_level_of_labels_gives_negatives_of_other_classes() -> None:
-    classes = ONE_LEVEL[drawn(ONE_LEVEL), 0]
+    classes = ONE_LEVEL[sample_triplets(ONE_LEVEL), 0]
     assert bool((classes[:, 0] == classes[:, 1]).all())
     assert bool((classes[:, 0] != classes[:, 2]).all())
 
@@ -47,20 +47,20 @@ def test_a_relevance_matrix_orders_items_of_one_category() -> None:
     # Items with closer numbers are more relevant.
     places = torch.arange(16.0)
     relevance = (1 - (places[:, None] - places).abs() / 8).clamp(min=0)
-    triplets = drawn(ONE_LEVEL, relevance, margin=0.3, in_class=1.0)
+    triplets = sample_triplets(ONE_LEVEL, relevance, margin=0.3, in_class=1.0)
     assert bool((ONE_LEVEL[triplets, 0] == ONE_LEVEL[triplets[:, :1], 0]).all())
     gaps = relevance[triplets[:, 0], triplets[:, 1]] - relevance[triplets[:, 0], triplets[:, 2]]
     assert float(gaps.min()) >= 0.3 - 1e-6
 
 
-def test_a_stream_continues_from_a_later_step() -> None:
+def test_stream_continues_from_a_later_step() -> None:
     def stream(start: int) -> list[list[int]]:
         found = index_stream("online_triplets", TWO_LEVELS, steps=6, start=start, quadlets=3, seed=5)
         return [rows.tolist() for rows in found]
 
     assert stream(0)[4:] == stream(4)
     assert len(stream(0)[0]) == 9
-    assert drawn(TWO_LEVELS, seed=1).tolist() != drawn(TWO_LEVELS, seed=2).tolist()
+    assert sample_triplets(TWO_LEVELS, seed=1).tolist() != sample_triplets(TWO_LEVELS, seed=2).tolist()
 
 
 def test_labels_without_triplets_are_rejected() -> None:

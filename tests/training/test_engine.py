@@ -1,4 +1,4 @@
-"""The training loop: equal to a plain loop to the last digit."""
+"""The training loop equals a plain loop bit for bit."""
 
 from __future__ import annotations
 
@@ -89,14 +89,14 @@ def test_batches_are_taken_lazily_and_the_caller_may_stop_between_steps() -> Non
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for step in take_steps(model, squared_error, optimizer, stream()):
         assert taken == list(range(step.number))
-        # Mode changes between two steps, such as by validation, do not persist.
+        # A change of mode between two steps, for example by validation, does not persist.
         model.eval()
         if step.number == 3:
             break
     assert taken == [0, 1, 2]
 
 
-def test_a_second_call_continues_where_the_first_ended() -> None:
+def test_second_call_continues_where_the_first_ended() -> None:
     states = []
     for parts in ([(0, 10)], [(0, 4), (4, 10)]):
         model = network()
@@ -120,7 +120,7 @@ def test_a_second_call_continues_where_the_first_ended() -> None:
     assert all(map(torch.equal, *states))
 
 
-def test_groups_keep_their_own_full_rates() -> None:
+def test_parameter_groups_keep_their_own_learning_rates() -> None:
     model = network()
     groups = [
         {"params": list(model[0].parameters()), "lr": 0.1},
@@ -135,7 +135,7 @@ def test_groups_keep_their_own_full_rates() -> None:
         assert first["momentum"] == second["momentum"] == schedule.momentum(step.number - 1)
 
 
-def test_terms_are_tensors_without_gradients_until_they_are_read() -> None:
+def test_terms_are_detached_tensors_until_they_are_read() -> None:
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     steps = list(take_steps(model, squared_error, optimizer, batches(2)))
@@ -148,7 +148,7 @@ def test_terms_are_tensors_without_gradients_until_they_are_read() -> None:
     assert read[0]["gradient"] > 0
 
 
-def test_the_objective_runs_in_mixed_precision() -> None:
+def test_objective_runs_in_mixed_precision() -> None:
     types = []
 
     def objective(model: nn.Module, batch: Batch) -> dict[str, Tensor]:
@@ -170,7 +170,7 @@ def test_the_objective_runs_in_mixed_precision() -> None:
         ({"loss": 0.5, "gradient": math.inf}, r"gradient norm is inf; reduce the learning rate, or clip the gradient"),
     ],
 )
-def test_a_loss_that_is_not_finite_is_an_error(terms: dict[str, float], message: str) -> None:
+def test_non_finite_loss_is_an_error(terms: dict[str, float], message: str) -> None:
     check_finite(4, {"loss": 0.5, "gradient": 0.0})
     with pytest.raises(TrainingError, match=message):
         check_finite(4, terms)

@@ -1,4 +1,4 @@
-"""Evaluation: figures by hand, splits of the data, and drawings of quadlets."""
+"""Evaluation: hand-computed results, data splits, and images of quadlets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vidkin.models import load_model
 from vidkin.rendering import draw_quadlets
 from vidkin.training import embed_set, evaluate, measure_embeddings, measure_one, open_evaluation_set, train
 
-# Angles on a circle: two categories of two subcategories with two items each.
+# Angles on a circle: two categories with two subcategories of two items each.
 LABELS = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 2], [1, 2], [1, 3], [1, 3]])
 IN_ORDER = [0, 5, 30, 35, 150, 155, 180, 185]
 
@@ -50,12 +50,12 @@ class TestMeasures:
         # 8 queries x 1 positive x 2 intermediates x 4 negatives.
         assert figures["quadlets"] == 64
 
-    def test_test_quadlets_come_from_the_queries(self) -> None:
-        # Items 1 and 2 are swapped, so each of items 0 to 3 has a positive farther than one intermediate.
+    def test_query_quadlets_come_from_the_queries(self) -> None:
+        # Items 1 and 2 are swapped, so each of the items 0 to 3 has a positive farther away than an intermediate.
         vectors = on_circle([0, 30, 5, 35, 150, 155, 180, 185])
         figures = measure_embeddings(vectors, LABELS, on_circle(IN_ORDER), LABELS)
-        # Of item 0: i at 5 is nearer than p at 30, i at 35 is not: 4 of 8 quadlets. Of 1 (p 30 away, i 25 and 5): none,
-        # and so for 2; of 3 (p 30 away, i 35 and 5): 4. The other four items are right: 32.
+        # Item 0: i at 5 is closer than p at 30, i at 35 is not, so 4 of 8 quadlets are in order. Items 1 (p 30 away, i
+        # 25 and 5) and 2: none. Item 3 (p 30 away, i 35 and 5): 4. All quadlets of the other four items: 32.
         assert figures["qp"] == pytest.approx((4 + 0 + 0 + 4 + 32) / 64)
         assert figures["tp"] == pytest.approx(1.0)
         assert measure_one("qp", vectors, LABELS, vectors, LABELS) == figures["qp"]
@@ -63,13 +63,13 @@ class TestMeasures:
         assert figures["recall_at_1"] == pytest.approx(0.75)
 
     def test_gallery_quadlets_take_p_i_and_n_from_the_gallery(self) -> None:
-        # One query at 0; the gallery has p at 40, i at 30 and at 50, n at 60: only (p, i at 50, n) is in order.
+        # The query is at 0, in the gallery p at 40, i at 30 and 50, n at 60, so only (p, i at 50, n) is in order.
         labels = torch.tensor([[0, 0], [0, 1], [0, 1], [1, 2]])
         figures = measure_embeddings(on_circle([0]), torch.tensor([[0, 0]]), on_circle([40, 30, 50, 60]), labels)
         assert figures["qp_gallery"] == 0.5
         assert figures["tp_gallery"] == 1.0
         assert math.isnan(figures["qp"])
-        # With one split for both there is one protocol.
+        # If queries are also the gallery, both protocols are the same.
         vectors = on_circle(IN_ORDER)
         both = measure_embeddings(vectors, LABELS, None, None)
         assert (both["qp_gallery"], both["tp_gallery"]) == (both["qp"], both["tp"])
@@ -79,7 +79,7 @@ class TestMeasures:
         figures = measure_embeddings(vectors, LABELS, None, None)
         assert figures["recall_at_1"] == 0.0
 
-    def test_a_split_without_quadlets_gives_nan_but_is_ranked(self) -> None:
+    def test_split_without_quadlets_gives_nan_but_has_ranking_measures(self) -> None:
         vectors = on_circle(IN_ORDER)
         queries = torch.tensor([0, 2])
         figures = measure_embeddings(vectors[queries], LABELS[queries], vectors, LABELS)
@@ -140,14 +140,14 @@ class TestEvaluate:
         assert math.isnan(evaluation.qp)
         assert not math.isnan(evaluation.map)
 
-    def test_the_primary_figure_is_named(self, trained: tuple[Path, LabelledSet]) -> None:
+    def test_primary_measure_is_named(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, labelled = trained
         evaluation = evaluate(folder, labelled)
         assert (evaluation.primary, evaluation.value) == ("qp", evaluation.qp)
         without = replace(evaluation, qp=math.nan)
         assert (without.primary, without.value) == ("map", evaluation.map)
 
-    def test_a_model_in_memory_needs_a_labeled_set(self, trained: tuple[Path, LabelledSet]) -> None:
+    def test_in_memory_model_needs_a_labeled_set(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, _ = trained
         with pytest.raises(InvalidArgumentError, match="data must be a labeled dataset if the model is not a folder"):
             evaluate(load_model(folder), "pictures")
@@ -164,12 +164,12 @@ class TestEvaluate:
         with pytest.raises(InvalidArgumentError, match=r"has no test items, only: train 24; .*--queries"):
             evaluate(folder, train_only)
 
-    def test_one_split_against_itself(self, trained: tuple[Path, LabelledSet]) -> None:
+    def test_split_can_be_evaluated_against_itself(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, labelled = trained
         evaluation = evaluate(folder, labelled, query_split="train", gallery_split="train")
         assert (evaluation.queries, evaluation.gallery) == (24, 24)
 
-    def test_the_seed_only_changes_the_sampled_figures(self, trained: tuple[Path, LabelledSet]) -> None:
+    def test_seed_changes_only_the_sampled_measures(self, trained: tuple[Path, LabelledSet]) -> None:
         folder, labelled = trained
         first, second = (evaluate(folder, labelled, samples=200, seed=seed) for seed in (0, 1))
         assert first.qp_sampled != second.qp_sampled
@@ -195,7 +195,9 @@ class TestEvaluate:
 
 class TestPicture:
     @pytest.mark.large
-    def test_has_a_row_per_quadlet_framed_by_its_order(self, trained: tuple[Path, LabelledSet], tmp_path: Path) -> None:
+    def test_has_a_row_per_quadlet_framed_according_to_its_order(
+        self, trained: tuple[Path, LabelledSet], tmp_path: Path
+    ) -> None:
         folder, labelled = trained
         share = draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "q.png", count=4)
         with Image.open(tmp_path / "q.png") as picture:
@@ -209,7 +211,7 @@ class TestPicture:
     @pytest.mark.large
     def test_names_both_labels_in_any_script(self, trained: tuple[Path, LabelledSet], tmp_path: Path) -> None:
         folder, labelled = trained
-        # All categories have subcategories of the same names.
+        # All categories have subcategories with the same names.
         draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "q.svg", count=4)
         told = set(re.findall(r"<!-- (\w+) / (\w+)", (tmp_path / "q.svg").read_text(encoding="utf-8")))
         assert len({category for category, _ in told}) > 1
@@ -219,7 +221,7 @@ class TestPicture:
         draw_quadlets(load_model(folder), strange, tmp_path / "strange.png", count=4)
         assert (tmp_path / "strange.png").is_file()
 
-    def test_drawing_quadlets_rejects_unusable_paths(self, trained: tuple[Path, LabelledSet], tmp_path: Path) -> None:
+    def test_images_of_quadlets_need_a_valid_path(self, trained: tuple[Path, LabelledSet], tmp_path: Path) -> None:
         folder, labelled = trained
         with pytest.raises(InvalidArgumentError, match="none: no such folder; create it first"):
             draw_quadlets(load_model(folder), labelled.part("test"), tmp_path / "none" / "q.png")

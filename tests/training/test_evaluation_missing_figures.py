@@ -1,4 +1,4 @@
-"""Reasons for undefined figures."""
+"""Reasons why results are undefined."""
 
 from __future__ import annotations
 
@@ -50,6 +50,6 @@ def test_reasons_name_missing_labels_of_the_gallery() -> None:
     assert other["map"] == "no train item has the category of a test item"
 
 
-def test_defined_figures_have_no_reasons() -> None:
+def test_defined_results_have_no_reasons() -> None:
     labels = [[0, 0], [0, 0], [0, 1], [1, 2]]
     assert reasons(labels, labels) == {}

@@ -1,4 +1,4 @@
-"""Image sets of folders: upright squares, video frames, broken files, and a cache that notices changes."""
+"""Image sets from folders: upright squares, video frames, broken files, and a cache that detects changes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_folders_are_read_as_squares_with_groups_and_broken_files(folder: Path) 
     assert pictures[0].shape == (3, 16, 16)
 
 
-def test_cache_is_used_and_notices_changes(folder: Path, tmp_path: Path) -> None:
+def test_cache_is_used_until_files_change(folder: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache.safetensors"
     settings = ImageSettings(side=8)
     first = read_images([folder], settings, cache=cache)
@@ -66,8 +66,8 @@ def test_cache_is_used_and_notices_changes(folder: Path, tmp_path: Path) -> None
     assert len(read_images([folder], settings, cache=cache)) == len(first) + 1
 
 
-def test_a_cache_of_an_earlier_version_is_used(folder: Path, tmp_path: Path) -> None:
-    """The key is the one that was stored before images could have neighbors."""
+def test_cache_of_an_earlier_version_is_used(folder: Path, tmp_path: Path) -> None:
+    """The cache key is the one used before images could have neighbors."""
     path = folder / "red" / "0.png"
     state = path.stat()
     entries = [
@@ -102,7 +102,7 @@ def test_neighbors_of_frames_are_stored_and_selected(folder: Path, tmp_path: Pat
     assert part is not None
     assert part.positions.tolist() == [0, -1, 1]
     assert torch.equal(part.squares, pictures.neighbors.squares[[3, 1]])
-    # Without the setting nothing but the images is stored.
+    # Without the setting, only the images are stored.
     assert read_images([folder], ImageSettings(side=8), cache=cache).neighbors is None
     assert sorted(load_file(cache)) == ["groups", "images", "sources"]
 
@@ -114,14 +114,14 @@ def test_neighbors_of_other_images_are_rejected() -> None:
             ImageSet(images, numbers, ["a"], numbers, ["a"], neighbors=FrameNeighbors(squares, places))
 
 
-def test_a_damaged_cache_is_replaced(folder: Path, tmp_path: Path) -> None:
+def test_damaged_cache_is_replaced(folder: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache.safetensors"
     cache.write_bytes(b"damaged")
     assert len(read_images([folder], ImageSettings(side=8), cache=cache)) == 8
     assert len(ImageSet.load(cache)) == 8
 
 
-def test_selection_keeps_groups(folder: Path) -> None:
+def test_subset_keeps_groups(folder: Path) -> None:
     pictures = read_images([folder], ImageSettings(side=8))
     part = pictures.select(torch.tensor([5, 0]))
     assert torch.equal(part.images[1], pictures.images[0])

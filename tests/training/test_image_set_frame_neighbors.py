@@ -1,4 +1,4 @@
-"""Neighbors of images, of which only some have one."""
+"""Neighbors of images, which only some of the images have."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from vidkin.training import FrameNeighbors
 
 
 def levels(*values: int) -> torch.Tensor:
-    """Squares [n, 3, 2, 2] of one level each."""
+    """Uniform squares with these levels, [n, 3, 2, 2]."""
     return torch.tensor(values, dtype=torch.uint8)[:, None, None, None].expand(-1, 3, 2, 2).clone()
 
 
-def test_an_image_without_a_neighbor_is_its_own_neighbor() -> None:
+def test_image_without_a_neighbor_is_its_own_neighbor() -> None:
     images = levels(10, 20, 30, 40)
     neighbors = FrameNeighbors(levels(41, 21), torch.tensor([-1, 1, -1, 0]))
     drawn = neighbors.of(images, torch.tensor([3, 2, 1, 3]))

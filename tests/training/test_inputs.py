@@ -1,4 +1,4 @@
-"""Items as inputs: read once, cached, and left out if broken."""
+"""Items as model inputs: read once, cached, and skipped if broken."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_images_have_values_from_0_to_1(pictures: LabelledSet) -> None:
     taken, lengths = inputs.take(torch.tensor([3, 0]), device=CPU)
     assert taken.shape == (2, 3, 16, 16)
     assert lengths is None
-    # The first image is the darkest blue: red 20, green 30, blue 110 of 255, with a brighter corner.
+    # The first image is the darkest blue, red 20, green 30, blue 110 of 255, with a brighter corner.
     assert taken[1].mean(dim=(1, 2))[2] > taken[1].mean(dim=(1, 2))[0]
     assert 0 <= float(taken.min()) < float(taken.max()) <= 1
     assert inputs.labels.tolist()[:4] == [[0, 0], [0, 0], [0, 1], [0, 1]]
@@ -79,12 +79,13 @@ def test_padding_of_short_clips_does_not_change_embeddings(tmp_path: Path) -> No
     assert torch.allclose(inputs.embed(model, device=CPU)[1], alone[0], atol=1e-6)
 
 
-def test_clips_with_seconds_show_the_middle_of_the_video(videos: LabelledSet) -> None:
+def test_clips_with_a_duration_show_the_middle_of_the_video(videos: LabelledSet) -> None:
     whole = prepare_inputs(clip_model(frames=2), videos, features=False).stored
     middle = prepare_inputs(clip_model(frames=2, seconds=0.4), videos, features=False).stored
     assert whole is not None
     assert middle is not None
-    # Frame k of the 20 is gray 20 + 10 k: the whole shows frames 5 and 15, the middle .4 s frames 9 and 11.
+    # Frame k of the 20 has the gray level 20 + 10 k: the whole video gives frames 5 and 15, the middle 0.4 s frames 9
+    # and 11.
     steps = [[round((float(frame[8, 8, 1]) - 20) / 10) for frame in clips[0]] for clips in (whole, middle)]
     assert steps[0] == [5, 15]
     assert steps[1] == [9, 11]
@@ -99,7 +100,7 @@ def test_image_encoders_get_the_middle_frame_of_a_video(videos: LabelledSet) -> 
 class TestCache:
     @pytest.fixture
     def count(self, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-        """Number of items read since the last call."""
+        """Return a function that returns the number of items read since its last call."""
         from vidkin.training import inputs as module
 
         reads: list[str] = []
@@ -124,7 +125,7 @@ class TestCache:
         told: list[tuple[int, int]] = []
         first = prepare_inputs(image_model(), pictures, features=True, cache=tmp_path)
         assert count() == 12
-        # Another head is another model on the same features.
+        # A model with another head uses the same features.
         again = prepare_inputs(
             image_model(hidden=16),
             pictures,
@@ -155,7 +156,7 @@ class TestCache:
         prepare_inputs(model, open_labelled(source), features=True, cache=cache)
         assert count() == 6
 
-    def test_a_damaged_file_is_rebuilt(
+    def test_damaged_file_is_rebuilt(
         self,
         pictures: LabelledSet,
         tmp_path: Path,
@@ -196,7 +197,7 @@ def test_threads_do_not_change_the_inputs(pictures: LabelledSet) -> None:
     assert torch.equal(found[0].stored, found[1].stored)
 
 
-def test_images_that_do_not_fit_into_memory_are_read_when_drawn(pictures: LabelledSet) -> None:
+def test_images_too_large_for_memory_are_read_when_sampled(pictures: LabelledSet) -> None:
     kept = prepare_inputs(image_model(), pictures, features=False)
     inputs = prepare_inputs(image_model(), pictures, features=False, most_bytes=0)
     assert inputs.stored is None
@@ -218,14 +219,14 @@ def test_a_clip_model_rejects_images(pictures: LabelledSet) -> None:
         prepare_inputs(clip_model(), pictures, features=True)
 
 
-def test_a_network_without_a_frozen_backbone_has_no_features(videos: LabelledSet) -> None:
+def test_network_without_a_frozen_backbone_has_no_features(videos: LabelledSet) -> None:
     model = build_model(EncoderConfig(kind="c3d", classes=4, frames=4, size=16, width=0.1))
     with pytest.raises(InvalidArgumentError, match="kind 'c3d' has no features to cache"):
         prepare_inputs(model, videos, features=True)
 
 
 class TestExcerpts:
-    def test_are_spread_from_start_to_end_and_keep_group_and_split(self, videos: LabelledSet) -> None:
+    def test_are_evenly_spaced_and_keep_group_and_split(self, videos: LabelledSet) -> None:
         divided = make_split(videos, by="subcategory", test=0.5, validation=0.0)
         excerpts = make_excerpts(divided, 3, share=0.5)
         first = [item for item in excerpts.items if item.path == videos.items[0].path]
@@ -234,13 +235,13 @@ class TestExcerpts:
         assert len(excerpts) == 12
         assert excerpts.subcategories() == videos.subcategories()
 
-    def test_a_single_excerpt_is_the_middle(self, videos: LabelledSet) -> None:
+    def test_single_excerpt_is_the_middle(self, videos: LabelledSet) -> None:
         item = make_excerpts(videos, 1, share=0.5).items[0]
         assert (item.start, item.end) == (0.5, 1.5)
         assert middle_excerpt(videos.items[0], 1.0) == item
         assert middle_excerpt(videos.items[0], 5.0) == videos.items[0]
 
-    def test_a_broken_file_is_kept_and_reported_when_read(self, tmp_path: Path) -> None:
+    def test_broken_file_is_kept_and_reported_when_read(self, tmp_path: Path) -> None:
         counting_clip(tmp_path / "a" / "x" / "0.mp4")
         (tmp_path / "a" / "x" / "1.mp4").write_bytes(b"no video")
         excerpts = make_excerpts(open_labelled(tmp_path), 2)

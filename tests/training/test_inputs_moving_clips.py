@@ -1,4 +1,4 @@
-"""Moving clips: consecutive frames at random positions, from memory or decoded again."""
+"""Moving clips: consecutive frames at random positions, cached in memory or decoded again."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def clip_model(**changes: object) -> Encoder:
 
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory: pytest.TempPathFactory) -> LabelledSet:
-    """Four videos of 20 frames, 10 a second, and one of 4."""
+    """Four videos of 20 frames at 10 fps, and one of 4 frames."""
     folder = tmp_path_factory.mktemp("videos")
     for category in ("a", "b"):
         for name in ("x", "y"):
@@ -52,7 +52,7 @@ def frames_of(clip: Tensor) -> list[int]:
 def test_clips_are_consecutive_frames_at_every_position(videos: LabelledSet) -> None:
     inputs = prepare_inputs(clip_model(), videos, features=False, moving=True)
     drawn = {tuple(frames_of(draw(inputs, 0, seed))) for seed in range(60)}
-    # At 5 a second every second frame is read: 0, 2, ..., 18. Windows of four of these ten have seven positions.
+    # At 5 fps, every second frame is read: 0, 2, ..., 18. Windows of four of these ten frames have seven positions.
     assert drawn == {tuple(range(start, start + 8, 2)) for start in range(0, 14, 2)}
     assert torch.equal(draw(inputs, 0, 3), draw(inputs, 0, 3))
 
@@ -74,7 +74,7 @@ def test_items_shorter_than_a_clip_repeat_their_last_frame(videos: LabelledSet) 
 
 
 @pytest.mark.parametrize("features", [False, True])
-def test_frames_that_do_not_fit_into_memory_are_decoded_again_with_the_same_result(
+def test_frames_too_large_for_memory_are_decoded_again_with_the_same_result(
     videos: LabelledSet, features: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = clip_model()
@@ -121,7 +121,7 @@ def test_positions_differ_between_steps_and_are_the_same_in_a_resumed_run(videos
     assert len(positions) > 4
 
 
-def test_a_recipe_can_train_on_moving_clips(videos: LabelledSet, tmp_path: Path) -> None:
+def test_recipe_can_train_on_moving_clips(videos: LabelledSet, tmp_path: Path) -> None:
     recipe = {
         "data": {
             "source": str(videos.root),

@@ -13,7 +13,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def ramp(count: int = 64, frames: int = 3, size: int = 16) -> torch.Tensor:
-    """Clips whose brightness rises from left to right, every frame the same."""
+    """Clips of equal frames whose brightness increases from left to right."""
     row = torch.linspace(0.2, 0.8, size)
     return row.expand(count, frames, 3, size, size).contiguous()
 
@@ -40,10 +40,10 @@ def test_clips_change_differently() -> None:
     assert all(not torch.equal(augmented[0], augmented[place]) for place in (1, 2, 3))
 
 
-def test_a_crop_shows_a_part_of_the_image() -> None:
+def test_crop_shows_a_part_of_the_image() -> None:
     augmented = augment(ramp(), ["crop"], generator())
     spans = augmented[:, 0, 0, 0, -1] - augmented[:, 0, 0, 0, 0]
-    # 70 to 100 % of a span of .6; scaling loses up to a pixel.
+    # 70 to 100 % of a range of 0.6; resizing loses up to a pixel.
     assert float(spans.min()) > 0.6 * 0.7 - 0.05
     assert float(spans.max()) <= 0.6 + 1e-6
     assert float(spans.max() - spans.min()) > 0.05

@@ -1,4 +1,4 @@
-"""Objectives: losses receive the items and arguments they need."""
+"""Objectives pass the items and arguments that each loss needs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Table(nn.Module):
         return nn.functional.normalize(features, dim=1)
 
 
-def made(name: str, weight: float = 1.0, **parameters: Any) -> ObjectiveRecipe:
+def make_recipe(name: str, weight: float = 1.0, **parameters: Any) -> ObjectiveRecipe:
     return ObjectiveRecipe(name=name, weight=weight, parameters=settle_parameters(name, parameters))
 
 
@@ -65,7 +65,7 @@ def objective_of(*parts: ObjectiveRecipe) -> tuple[WeightedObjective, Encoder]:
 
 @pytest.mark.parametrize("name", [name for name in available_objectives() if find_loss(name).draw != "clips"])
 def test_objectives_return_a_finite_loss_with_a_gradient(name: str) -> None:
-    objective, model = objective_of(made(name))
+    objective, model = objective_of(make_recipe(name))
     rows = features()
     batch, _ = batch_for(objective, rows)
     terms = objective(model, batch)
@@ -92,7 +92,7 @@ def test_objectives_return_a_finite_loss_with_a_gradient(name: str) -> None:
     ],
 )
 def test_tuple_losses_receive_the_members(name: str, loss: Any) -> None:
-    objective, model = objective_of(made(name))
+    objective, model = objective_of(make_recipe(name))
     rows = features()
     batch, indices = batch_for(objective, rows)
     (drawn,) = indices.values()
@@ -103,7 +103,7 @@ def test_tuple_losses_receive_the_members(name: str, loss: Any) -> None:
 def test_the_detached_radial_loss_differs_only_in_its_gradient() -> None:
     values, gradients = [], []
     for name in ("radial", "radial_detached"):
-        objective, model = objective_of(made(name))
+        objective, model = objective_of(make_recipe(name))
         rows = features()
         batch, _ = batch_for(objective, rows)
         loss = objective(model, batch)["loss"]
@@ -116,7 +116,7 @@ def test_the_detached_radial_loss_differs_only_in_its_gradient() -> None:
 
 
 def test_score_losses_receive_the_relevance_of_two_levels() -> None:
-    objective, model = objective_of(made("hierarchical_ap"), made("smooth_ap", tau=0.05))
+    objective, model = objective_of(make_recipe("hierarchical_ap"), make_recipe("smooth_ap", tau=0.05))
     rows = features()
     batch, indices = batch_for(objective, rows)
     drawn = indices["batches"]
@@ -131,7 +131,9 @@ def test_score_losses_receive_the_relevance_of_two_levels() -> None:
 
 
 def test_the_loss_is_the_weighted_sum_and_repeated_terms_are_numbered() -> None:
-    objective, model = objective_of(made("radial", 0.5), made("radial", 2.0, c=4.0), made("batch_hard", 3.0))
+    objective, model = objective_of(
+        make_recipe("radial", 0.5), make_recipe("radial", 2.0, c=4.0), make_recipe("batch_hard", 3.0)
+    )
     assert objective.draws == ("quadlets", "batches")
     batch, _ = batch_for(objective, features())
     terms = objective(model, batch)
@@ -140,17 +142,17 @@ def test_the_loss_is_the_weighted_sum_and_repeated_terms_are_numbered() -> None:
     assert bool(terms["radial 2"] > terms["radial"])
 
 
-def test_the_distance_is_the_mean_over_all_pairs() -> None:
-    objective, model = objective_of(made("batch_hard"))
+def test_distance_term_is_the_mean_over_all_pairs() -> None:
+    objective, model = objective_of(make_recipe("batch_hard"))
     rows = torch.tensor([[1.0, 0.0]] * 3 + [[-1.0, 0.0]])
     labels = torch.tensor([[0, 0], [0, 1], [1, 2], [1, 3]])
     terms = objective(model, Batch({"batches": DrawnItems(rows, None, labels, True)}))
-    # 3 of 6 pairs are opposite, 2 apart.
+    # 3 of 6 pairs are opposite, with a distance of 2.
     assert float(terms["distance"]) == pytest.approx(1.0)
 
 
 def test_classification_of_unit_vectors_trains_its_directions() -> None:
-    objective, model = objective_of(made("classification", scale=10.0))
+    objective, model = objective_of(make_recipe("classification", scale=10.0))
     assert [tuple(weight.shape) for weight in objective.parameters()] == [(6, 8)]
     batch, indices = batch_for(objective, features())
     directions = nn.functional.normalize(next(objective.parameters()), dim=1)
@@ -164,7 +166,7 @@ def test_classification_of_unit_vectors_trains_its_directions() -> None:
 @pytest.mark.parametrize("kind", ["c3d", "deep_sbd"])
 def test_classification_uses_the_logits_of_a_classifier(kind: Any) -> None:
     model = build_model(EncoderConfig(kind=kind, classes=6, frames=4, size=16, width=0.1))
-    objective = build_objective([made("classification")], model, classes=6)
+    objective = build_objective([make_recipe("classification")], model, classes=6)
     assert list(objective.parameters()) == []
     clips = torch.rand(4, 4, 3, 16, 16, generator=torch.Generator().manual_seed(0))
     items = DrawnItems(clips, None, LABELS[:4], False)
@@ -181,7 +183,7 @@ def test_classification_rejects_a_scale_of_zero() -> None:
 
 
 def test_classification_uses_the_items_of_another_term() -> None:
-    objective, model = objective_of(made("classification"), made("all_quadlets"))
+    objective, model = objective_of(make_recipe("classification"), make_recipe("all_quadlets"))
     assert objective.draws == ("batches",)
     batch, _ = batch_for(objective, features())
     terms = objective(model, batch)
@@ -191,7 +193,7 @@ def test_classification_uses_the_items_of_another_term() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        # Cosines of the two views: .6 and .8 for the images themselves, 0 between them.
+        # Cosines of the two views are 0.6 and 0.8 for the same image, and 0 for different ones.
         ("mae", (0.4 + 0.2) / 4),
         ("mse", (0.16 + 0.04) / 4),
         ("score_triplet", 0.0),
@@ -204,5 +206,5 @@ def test_score_losses_compare_the_two_views(name: str, expected: float) -> None:
     heavy[0, 0], heavy[0, 4], heavy[1, 1], heavy[1, 5] = 0.6, 0.8, 0.8, 0.6
     items = DrawnItems(torch.cat([plain, heavy]), None, torch.zeros(4, 2, dtype=torch.int64), True)
     model: Any = Table()
-    objective = build_objective([made(name)], model, classes=0)
+    objective = build_objective([make_recipe(name)], model, classes=0)
     assert float(objective(model, Batch({"views": items}))["loss"]) == pytest.approx(expected, abs=1e-6)

@@ -1,4 +1,4 @@
-"""Losses by name, of the package and from entry points of other packages."""
+"""Losses by name, from the package and from entry points of other packages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from vidkin.training import (
 
 
 class SpreadLoss(nn.Module):
-    """A loss of another package: positives near, everything else at right angles."""
+    """A loss of another package that pulls positives together and makes all other pairs orthogonal."""
 
     def __init__(self, power: float = 2.0) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ SCALED = LossEntry("uniform", "model", lambda scale: OwnPassLoss())
 
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Installs the metadata of another package with two objectives."""
+    """Install the metadata of another package with two objectives."""
     points = EntryPoints(
         EntryPoint(name, f"{__name__}:{value}", "vidkin.objectives")
         for name, value in (("spread", "SPREAD"), ("own_pass", "OWN_PASS"), ("scaled", "SCALED"))

@@ -1,4 +1,4 @@
-"""Automatic mixed precision: bfloat16 for the network but not for the loss, and runs resume exactly."""
+"""Automatic mixed precision uses bfloat16 for the network but not for the loss, and runs resume exactly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.support.training import recipe_for, write_pictures
-from tests.training.test_objectives import batch_for, features, made, objective_of
+from tests.training.test_objectives import batch_for, features, make_recipe, objective_of
 from vidkin.training import TrainingProgress, available_objectives, find_loss, train
 
 ON_EMBEDDINGS = [
@@ -18,10 +18,10 @@ ON_EMBEDDINGS = [
 
 @pytest.mark.parametrize("name", ON_EMBEDDINGS)
 def test_losses_are_computed_in_full_precision(name: str) -> None:
-    objective, model = objective_of(made(name))
+    objective, model = objective_of(make_recipe(name))
     rows = features()
     batch, _ = batch_for(objective, rows)
-    objective.eval()  # the centers of a class would move between the two calls
+    objective.eval()  # class centers would move between the two calls
     plain = objective(model, batch)["loss"]
     with torch.autocast("cpu", dtype=torch.bfloat16):
         mixed = objective(model, batch)["loss"]
@@ -30,7 +30,7 @@ def test_losses_are_computed_in_full_precision(name: str) -> None:
 
 
 @pytest.mark.thorough
-def test_a_run_in_mixed_precision_learns_and_resumes_exactly(
+def test_run_in_mixed_precision_learns_and_resumes_exactly(
     tmp_path: Path,
 ) -> None:
     source = write_pictures(tmp_path / "pictures", each=4)

@@ -38,7 +38,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
 
 
 @pytest.mark.kill
-def test_a_run_killed_and_resumed_has_the_same_weights(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
+def test_killed_and_resumed_run_has_the_same_weights(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
     content = clip_recipe(data={"validation": 0.4}, validation={"every": 3})
     train(content, output=tmp_path / "whole")
     command = [sys.executable, "-c", SCRIPT, json.dumps(content), str(tmp_path / "killed")]
@@ -59,7 +59,7 @@ def test_a_run_killed_and_resumed_has_the_same_weights(clip_recipe: MakeRecipe, 
 
 
 @pytest.mark.large
-def test_views_made_at_every_step_do_not_depend_on_threads(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
+def test_views_generated_at_every_step_do_not_depend_on_threads(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
     content = clip_recipe(schedule={"steps": 2})
     content["data"]["cache"] = "memory"
     content["data"]["options"]["views"] = 0
@@ -78,7 +78,7 @@ def test_the_trained_model_can_be_used_to_search(clip_recipe: MakeRecipe, footag
     info = read_comparator_info(tmp_path / "model")
     assert info.notes["objective"][-1] == "frame_quad_linear_ap"
     assert info.config.unrelated is not None
-    # The folder contains the encoder it was trained on.
+    # The folder contains the encoder that the comparator was trained on.
     assert info.weights == tmp_path / "model" / EXTRACTOR_WEIGHTS_FILE
     extractor = open_extractor(str(tmp_path / "model"))
     assert extractor.fingerprint.endswith(open_extractor("squares", device="cpu").fingerprint)
@@ -100,7 +100,7 @@ def test_the_teacher_can_label_edited_frames(clip_recipe: MakeRecipe, tmp_path: 
         folders[seen] = tmp_path / seen
     first, second = (load_file(folder / "model.safetensors") for folder in folders.values())
     assert any(not torch.equal(first[name], second[name]) for name in first)
-    # Vectors of unedited frames are stored by video; those of edited ones belong to the views.
+    # Embeddings of unedited frames are stored per video; those of edited frames belong to the views.
     assert (folders["unedited"] / "features" / "teacher").is_dir()
     assert not (folders["edited"] / "features" / "teacher").exists()
 
@@ -116,7 +116,7 @@ def test_error_names_the_command_for_a_missing_whitening(clip_recipe: MakeRecipe
 
 
 @pytest.mark.large
-def test_the_network_of_the_extractor_can_be_trained_too(
+def test_network_of_the_extractor_can_be_trained_as_well(
     clip_recipe: MakeRecipe, footage: Path, tmp_path: Path
 ) -> None:
     torch.manual_seed(0)
@@ -133,7 +133,7 @@ def test_the_network_of_the_extractor_can_be_trained_too(
     before = load_file(tmp_path / "w.safetensors")
     after = load_file(tmp_path / "all" / EXTRACTOR_WEIGHTS_FILE)
     assert any(not torch.equal(before[key], after[key]) for key in before if key.endswith("weight") and key in after)
-    # Running means of batch norms stay, and the folder is a model that describes with the new weights.
+    # Batch-norm statistics do not change, and the folder is a model that describes frames with the new weights.
     assert all(torch.equal(before[key], after[key]) for key in before if "running" in key and key in after)
     extractor, frozen = (open_extractor(str(tmp_path / folder), device="cpu") for folder in ("all", "head"))
     assert extractor.fingerprint.partition("-timm")[2] != frozen.fingerprint.partition("-timm")[2]
@@ -164,9 +164,7 @@ def test_error_for_missing_weights_names_the_settings(clip_recipe: MakeRecipe, t
         assert "--extractor" not in text
 
 
-def test_a_small_folder_reduces_clips_per_step_and_turns_validation_off(
-    clip_recipe: MakeRecipe, tmp_path: Path
-) -> None:
+def test_small_folder_reduces_clips_per_step_and_disables_validation(clip_recipe: MakeRecipe, tmp_path: Path) -> None:
     content = clip_recipe(schedule={"steps": 1, "pairs": 40}, validation={"every": 1}, data={"validation": 0.1})
     report = train(content, output=tmp_path)
     assert report.notes[0].startswith("no validation: splitting ")
@@ -187,7 +185,7 @@ def test_training_separates_the_clips(clip_recipe: MakeRecipe, tmp_path: Path) -
     assert report.terms["positives"] > report.terms["negatives"] + 0.02
 
 
-def test_the_preview_shows_both_views_without_writing(clip_recipe: MakeRecipe) -> None:
+def test_preview_shows_both_views_without_writing_files(clip_recipe: MakeRecipe) -> None:
     preview = preview_recipe(load_recipe(clip_recipe(data={"validation": 0.4}, validation={"every": 1})))
     assert preview.splits == {"train": 8, "validation": 4}
     assert (preview.kind, preview.labels) == ("clip", ())

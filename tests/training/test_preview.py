@@ -30,7 +30,7 @@ def test_the_preview_counts_items_and_shows_the_first_quadlets(tmp_path: Path) -
     assert query.category == intermediate.category != negative.category
     assert query.label != intermediate.label
     assert told[-1] == (len({item.path for item in batch.items}),) * 2
-    # Nothing was written.
+    # No files were written.
     assert [path.name for path in tmp_path.iterdir()] == ["pictures"]
 
 
@@ -90,5 +90,5 @@ def test_both_views_of_unlabeled_images_are_shown(name: str, tmp_path: Path) -> 
 def test_mined_batches_can_have_more_classes_than_the_data(tmp_path: Path, objective: str) -> None:
     recipe = recipe_for(two_by_two(tmp_path / "pictures", each=4), objective, model={"kind": "two_head"})
     recipe["objective"] = [{"name": "classification"}, *recipe["objective"]]
-    recipe["schedule"]["batch"] = [21, 3]  # of 4 classes
+    recipe["schedule"]["batch"] = [21, 3]  # from 4 classes
     assert len(preview_recipe(load_recipe(recipe)).batch.items) == 63

@@ -1,4 +1,4 @@
-"""Distributed training by `torchrun`: equal to a single process, and resumable after a kill."""
+"""Distributed training with `torchrun` gives the weights of a single process, and resumes after a kill."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ pytestmark = pytest.mark.process
 MEMBER = Path(__file__).with_name("member.py")
 KINDS = ("quadlets", "triplets", "classifier", "frame_encoder", "comparator")
 
-# Sums in another order; a batch norm by its own formula. Weights are of the order of .1 to 1.
+# Sums are computed in another order, and batch norm by another formula. Weights are about 0.1 to 1.
 TOLERANCE = 5e-5
-# AdamW divides by the size of a gradient: where that is nearly 0, the last digit of a sum decides about its sign.
+# AdamW divides by the gradient magnitude, so for gradients near 0 rounding errors would decide their sign; use SGD.
 PLAIN = {"optimizer": "sgd", "learning_rate": 0.02}
 
 
 def launch(
     jobs: list[tuple[Mapping[str, Any], Path]], place: Path, *, pause: float = 0.0, processes: int = 2
 ) -> subprocess.Popen[str]:
-    """Start the trainings of `member.py` in several processes; their numbers are in ``PLACE.RANK.pid``."""
+    """Start the jobs of `member.py` in several processes, whose ids are written to ``PLACE.RANK.pid``."""
     place.write_text(json.dumps([[recipe, str(folder)] for recipe, folder in jobs]), encoding="utf-8")
     return start_processes(MEMBER, str(place), str(pause), processes=processes)
 
@@ -44,7 +44,7 @@ def launch(
 def recipes(
     tmp_path_factory: pytest.TempPathFactory, clip_recipe: Callable[..., dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """A recipe of each kind; batches of the classifier are of nine images, which two processes cannot halve."""
+    """A recipe of each kind; classifier batches have nine images, which two processes cannot split evenly."""
     root = tmp_path_factory.mktemp("data")
     pictures = training.write_pictures(root / "pictures", each=8)
     blobs = test_unlabeled.make_blobs(root / "blobs")
@@ -73,7 +73,7 @@ def recipes(
 
 @pytest.fixture(scope="module")
 def trained(recipes: dict[str, dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``one/KIND`` by this process and ``two/KIND`` by two others."""
+    """Train each recipe in this process (``one/KIND``) and in two others (``two/KIND``)."""
     root = tmp_path_factory.mktemp("trained")
     torch.set_num_threads(1)
     started = launch([(recipes[kind], root / "two" / kind) for kind in KINDS], root / "jobs.json")
@@ -96,7 +96,7 @@ def test_two_processes_train_the_same_weights_as_one(kind: str, trained: Path) -
 
 
 @pytest.mark.slow
-def test_a_run_resumes_after_one_process_was_killed(
+def test_run_resumes_after_one_process_was_killed(
     recipes: dict[str, dict[str, Any]], trained: Path, tmp_path: Path
 ) -> None:
     jobs = [(recipes["quadlets"], tmp_path / "killed")]
@@ -137,7 +137,9 @@ def test_only_one_process_prints_to_the_command_line(
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
-def test_every_gpu_computes_a_share(precision: str, recipes: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+def test_every_gpu_computes_a_part_of_the_batch(
+    precision: str, recipes: dict[str, dict[str, Any]], tmp_path: Path
+) -> None:
     if not torch.cuda.is_available():
         pytest.skip("needs a CUDA GPU")
     jobs = []

@@ -1,4 +1,4 @@
-"""Shares of a batch: too few rows, a single process, and batch norms over all rows."""
+"""Division of a batch among processes: too few items, a single process, and batch norm over all items."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_fewer_items_than_processes_are_rejected(monkeypatch: pytest.MonkeyPatch
         shares.compute_in_shares(lambda rows: torch.zeros(4)[rows], 4)
 
 
-def test_a_single_process_computes_all_rows() -> None:
+def test_single_process_computes_all_rows() -> None:
     weight = torch.ones(2, requires_grad=True)
     (shares.compute_in_shares(lambda rows: weight[rows], 2) * torch.tensor([1.0, 2.0])).sum().backward()
     shares.average_gradients([weight])

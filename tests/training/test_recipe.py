@@ -1,4 +1,4 @@
-"""Recipes: checks when they are read, and settings when they are shown."""
+"""Recipes are checked when they are read, and shown with all settings."""
 
 from __future__ import annotations
 
@@ -40,14 +40,16 @@ def test_defaults_are_filled_in() -> None:
 
 @pytest.mark.parametrize("name", ["published-clips", "published-deep-ranking"])
 def test_published_recipes_use_the_published_weight_decay_without_clipping(name: str) -> None:
-    """lambda ||W||^2 with lambda = .001 has the gradient 2 lambda W, which these optimizers add as 2 lambda."""
+    """lambda ||W||^2 with lambda = 0.001 has the gradient 2 lambda W, so these optimizers use a weight decay of 2
+    lambda.
+    """
     schedule = load_recipe(name).schedule
     assert schedule.optimizer in ("adam", "sgd")
     assert (schedule.weight_decay, schedule.clip) == (2 * 0.001, 0.0)
 
 
-def test_an_objective_of_weight_0_does_not_affect_the_draws() -> None:
-    """The softmax-only baseline of the two-head classifier draws any items, not mined triplets."""
+def test_objective_with_weight_0_does_not_affect_sampling() -> None:
+    """The softmax-only baseline of the two-head classifier samples any items, not mined triplets."""
     whole = load_recipe("published-two-head-events")
     assert [find_loss(part.name).draw for part in whole.objectives] == ["uniform", "mined"]
     tables = tomllib.loads(show_recipe(whole))
@@ -59,7 +61,7 @@ def test_an_objective_of_weight_0_does_not_affect_the_draws() -> None:
 
 
 @pytest.mark.parametrize("name", available_recipes())
-def test_recipes_of_the_package_are_shown_with_all_defaults_and_can_be_read(name: str) -> None:
+def test_package_recipes_are_shown_with_all_defaults_and_can_be_read(name: str) -> None:
     recipe = load_recipe(name)
     shown = show_recipe(recipe)
     assert load_recipe(tomllib.loads(shown)) == recipe
@@ -70,7 +72,7 @@ def test_recipes_of_the_package_are_shown_with_all_defaults_and_can_be_read(name
 @pytest.mark.parametrize("name", available_recipes())
 def test_every_shown_setting_has_a_description_above_it(name: str) -> None:
     lines = [line for line in show_recipe(load_recipe(name)).splitlines() if line]
-    # A setting, or a comment for a setting that is not set; descriptions may have several lines.
+    # A setting, or a comment with an unset one; descriptions may span several lines.
     settings = [
         place
         for place, line in enumerate(lines)
@@ -89,7 +91,7 @@ def test_every_parameter_of_every_objective_has_a_description(objective: str) ->
     assert {"name", "weight", *recipe.objectives[0].parameters} <= set(meanings)
 
 
-def test_values_of_all_kinds_are_restored_from_toml(tmp_path: Path) -> None:
+def test_values_of_all_kinds_round_trip_through_toml(tmp_path: Path) -> None:
     recipe = load_recipe(
         content(
             name='a "name" \\ with\tmarks \x7f',
@@ -212,7 +214,7 @@ def test_a_recipe_is_named_after_its_file(tmp_path: Path) -> None:
     assert load_recipe(path).name == "evening"
 
 
-def test_a_classifier_gets_its_classes_from_the_data() -> None:
+def test_classifier_gets_its_classes_from_the_data() -> None:
     recipe = load_recipe(content(model={"kind": "c3d"}, objective={"name": "classification"}))
     assert recipe.config(classes=7).classes == 7
     assert "classes" not in recipe.model
@@ -245,7 +247,7 @@ def test_the_tables_of_a_recipe_equal_its_file(name: str) -> None:
     recipe = load_recipe(name)
     tables = recipe_tables(recipe)
     assert load_recipe(tables) == recipe
-    # The caller may change the tables.
+    # The caller may modify the tables.
     tables["data"]["source"] = "elsewhere"
     tables["data"].setdefault("options", {})["side"] = -1
     assert load_recipe(name) == recipe == load_recipe(tomllib.loads(show_recipe(recipe)))

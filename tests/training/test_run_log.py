@@ -1,4 +1,4 @@
-"""The log of a run."""
+"""The log of a training run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def lines(folder: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in (folder / LOG_FILE).read_text(encoding="utf-8").splitlines()]
 
 
-def test_the_log_has_a_line_per_event_and_can_be_read_during_the_run(tmp_path: Path) -> None:
+def test_log_has_a_line_per_event_and_can_be_read_during_the_run(tmp_path: Path) -> None:
     log = RunLog(tmp_path)
     log.write(1, "step", {"loss": 0.5, "radial": math.nan, "quadlet": math.inf})
     assert lines(tmp_path) == [{"step": 1, "kind": "step", "loss": 0.5, "radial": None, "quadlet": None}]
@@ -28,7 +28,7 @@ def test_the_log_has_a_line_per_event_and_can_be_read_during_the_run(tmp_path: P
     assert lines(tmp_path)[1] == {"step": 2, "kind": "warning", "text": "größer"}
 
 
-def test_a_new_run_starts_a_new_log(tmp_path: Path) -> None:
+def test_new_run_starts_a_new_log(tmp_path: Path) -> None:
     first = RunLog(tmp_path)
     first.write(1, "step", {})
     first.close()
@@ -42,7 +42,7 @@ def test_lines_after_the_last_checkpoint_are_dropped_on_resuming(tmp_path: Path)
         first.write(step, "step", {"loss": float(step)})
     first.close()
     with (tmp_path / LOG_FILE).open("a") as file:
-        file.write('{"step": 5, "kind": "st')  # cut short by the kill
+        file.write('{"step": 5, "kind": "st')  # truncated by the kill
     again = RunLog(tmp_path, resume_after=2)
     again.write(3, "step", {"loss": 30.0})
     again.close()
@@ -62,7 +62,7 @@ def test_error_says_what_to_install_without_tensorboard(tmp_path: Path, monkeypa
 
 def test_all_numbers_are_written_to_tensorboard(tmp_path: Path) -> None:
     with warnings.catch_warnings():
-        # TensorBoard's imports emit deprecation warnings.
+        # TensorBoard raises deprecation warnings on import.
         warnings.simplefilter("ignore", DeprecationWarning)
         pytest.importorskip("tensorboard")
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

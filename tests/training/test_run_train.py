@@ -1,4 +1,4 @@
-"""Training on real images: learning, storing, exact resuming, early stopping and collapse."""
+"""Training on real images: learning, saving, exact resuming, early stopping and collapse."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class TestAWholeRun:
         assert all(torch.equal(start[name], other[name]) for name in frozen)
         assert not torch.equal(start["fully_connected.weight"], other["fully_connected.weight"])
 
-    def test_leaves_out_broken_files_and_reports_them(self, tmp_path: Path) -> None:
+    def test_skips_broken_files_and_reports_them(self, tmp_path: Path) -> None:
         source = write_pictures(tmp_path / "pictures", each=4)
         (source / "red" / "dark" / "9.png").write_bytes(b"no picture")
         recipe = recipe_for(source, schedule={"steps": 1})
@@ -184,8 +184,9 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         raise AssertionError(f"step {step} was not reached in time")
 
     @pytest.mark.kill
-    def test_a_run_killed_and_resumed_has_the_same_weights(self, pictures: Path, tmp_path: Path) -> None:
-        # Everything with a state: dropout, augmentation, momentum, a classifier in the objective, validation.
+    def test_killed_and_resumed_run_has_the_same_weights(self, pictures: Path, tmp_path: Path) -> None:
+        # This recipe has everything with a state: dropout, augmentation, momentum, a classifier in the objective,
+        # validation.
         recipe = recipe_for(
             pictures,
             model={"dropout": 0.2},
@@ -207,7 +208,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
         assert (killed / "run.jsonl").read_bytes() == (whole / "run.jsonl").read_bytes()
         assert json.loads((killed / "report.json").read_text())["resumed_from"] >= 21
 
-    def test_ctrl_c_stores_the_step_and_the_next_call_continues(self, pictures: Path, tmp_path: Path) -> None:
+    def test_ctrl_c_saves_the_step_and_the_next_call_continues(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures)
         train(recipe, output=tmp_path / "whole")
 
@@ -234,7 +235,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
             train(recipe_for(pictures), output=tmp_path, on_progress=press)
 
     @pytest.mark.thorough
-    def test_a_complete_run_is_not_trained_again(self, pictures: Path, tmp_path: Path) -> None:
+    def test_complete_run_is_not_trained_again(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures)
         train(recipe, output=tmp_path)
         before = weights(tmp_path)
@@ -268,11 +269,11 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
             train(divided_otherwise, output=tmp_path)
         with pytest.raises(DatasetError, match="does not exist"):
             train(recipe_for(tmp_path / "missing"), output=tmp_path, resume=False)
-        # In particular the split: with another one, the model would be tested on training items.
+        # This includes the split: with another one, the model would be tested on training items.
         assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
     @pytest.mark.thorough
-    def test_a_second_training_in_the_same_folder_is_rejected(self, pictures: Path, tmp_path: Path) -> None:
+    def test_second_training_run_in_the_same_folder_is_rejected(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures)
         refused: list[str] = []
 
@@ -308,7 +309,7 @@ train(json.loads(sys.argv[1]), output=sys.argv[2],
 
 class TestValidation:
     def test_stops_without_improvement_and_keeps_the_best_weights(self, pictures: Path, tmp_path: Path) -> None:
-        # With a learning rate near 0, no validation is better than the first.
+        # With a learning rate near 0, no validation result is better than the first.
         recipe = recipe_for(
             pictures,
             schedule={"steps": 40, "learning_rate": 1e-12},
@@ -339,7 +340,7 @@ class TestValidation:
 
 class TestCollapse:
     @pytest.mark.large
-    def test_the_published_radial_loss_at_a_high_rate_collapses_with_one_warning(
+    def test_published_radial_loss_at_a_high_rate_collapses_with_one_warning(
         self, pictures: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         told: list[str] = []
@@ -354,13 +355,13 @@ class TestCollapse:
         assert caplog.messages == warnings
         assert [line["step"] for line in lines(tmp_path) if line["kind"] == "warning"] == [report.collapsed_at]
 
-    def test_a_loss_that_is_not_finite_stops_the_run(self, pictures: Path, tmp_path: Path) -> None:
+    def test_non_finite_loss_stops_the_run(self, pictures: Path, tmp_path: Path) -> None:
         recipe = recipe_for(pictures, schedule={"learning_rate": 1e15, "clip": 0, "optimizer": "sgd"})
         with pytest.raises(TrainingError, match=r"step \d+: the loss is .* reduce the learning rate"):
             train(recipe, output=tmp_path)
 
 
-def test_a_shown_recipe_trains_the_same_weights(pictures: Path, tmp_path: Path) -> None:
+def test_shown_recipe_trains_the_same_weights(pictures: Path, tmp_path: Path) -> None:
     train(recipe_for(pictures, schedule={"steps": 2}), output=tmp_path / "a")
     (tmp_path / "shown.toml").write_text(show_recipe(load_recipe(tmp_path / "a" / "recipe.toml")))
     train(tmp_path / "shown.toml", output=tmp_path / "b")

@@ -1,4 +1,4 @@
-"""Checkpoints and random states, which make a run resumable."""
+"""Checkpoints and random states, from which runs are resumed."""
 
 from __future__ import annotations
 

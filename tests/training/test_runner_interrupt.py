@@ -1,4 +1,4 @@
-"""Ctrl-C during a step: the first is deferred, the second interrupts."""
+"""Ctrl-C during a step: the first one is deferred, the second one interrupts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from vidkin.training.runner import defer_interrupt
 
 
-def test_the_first_ctrl_c_is_deferred_and_the_second_interrupts() -> None:
+def test_first_ctrl_c_is_deferred_and_the_second_interrupts() -> None:
     before = signal.getsignal(signal.SIGINT)
     with defer_interrupt() as interrupt:
         assert not interrupt
@@ -21,7 +21,7 @@ def test_the_first_ctrl_c_is_deferred_and_the_second_interrupts() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_ctrl_c_interrupts_at_once_after_the_block() -> None:
+def test_ctrl_c_interrupts_immediately_after_the_block() -> None:
     with defer_interrupt() as interrupt:
         pass
     assert not interrupt

@@ -1,4 +1,4 @@
-"""Power cuts while a training stores its state: it resumes from a complete state to the same weights."""
+"""Power failures while a training run saves its state: it resumes from a complete state to the same weights."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tests.support.power import PowerCut, PowerCutError, RefusingDisk, count_ope
 from vidkin._base import disk
 from vidkin.training.runner import StepStore
 
-# The training runs about fifty times.
+# Each test trains about fifty times.
 pytestmark = pytest.mark.kill
 
 _STEPS = 4
 
 
 def train(folder: Path) -> torch.Tensor:
-    """Weights after four steps, each of which is stored; goes on where an earlier call ended."""
+    """Train for four steps, saving each one, or continue an earlier call; return the weights."""
     torch.manual_seed(0)
     layer = torch.nn.Linear(3, 2)
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1)
@@ -36,7 +36,7 @@ def train(folder: Path) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("names", [False, True], ids=["names kept", "names lost"])
-def test_a_training_resumes_after_a_power_cut_at_any_operation(
+def test_training_resumes_after_a_power_failure_at_any_operation(
     tmp_path: Path, names: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights = train(tmp_path / "whole")
@@ -52,7 +52,7 @@ def test_a_training_resumes_after_a_power_cut_at_any_operation(
         assert torch.equal(train(tmp_path / f"{turn}"), weights), turn
 
 
-def test_a_write_error_keeps_the_previous_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_error_keeps_the_previous_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weights = train(tmp_path / "whole")
     for turn in range(4 * _STEPS):
         with monkeypatch.context() as patch:

@@ -1,4 +1,4 @@
-"""Training with stored states between steps, from which it resumes."""
+"""Training that saves its state between steps and resumes from it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from vidkin.training import take_steps
 from vidkin.training.runner import StepStore
 
 
-def trained(
+def train_steps(
     folder: Path | None, *, press_at: int = 0, fingerprint: str = "a", every: int = 50, factor: float = 1.0
 ) -> tuple[nn.Linear, list[dict[str, float]]]:
-    """A linear layer after six steps on random batches from one generator; Ctrl-C in the step ``press_at``."""
+    """Train a linear layer for six steps on random batches from one generator, with Ctrl-C in the step ``press_at``."""
     torch.manual_seed(0)
     model = nn.Linear(3, 2)
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
@@ -42,32 +42,32 @@ def trained(
     return model, store.terms
 
 
-def test_a_training_resumes_with_the_same_weights_and_terms(tmp_path: Path) -> None:
+def test_training_resumes_with_the_same_weights_and_terms(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        trained(tmp_path, press_at=4)
-    resumed, terms = trained(tmp_path)
-    whole, all_terms = trained(None)
+        train_steps(tmp_path, press_at=4)
+    resumed, terms = train_steps(tmp_path)
+    whole, all_terms = train_steps(None)
     assert torch.equal(resumed.weight, whole.weight)
     assert terms == all_terms
     assert len(terms) == 6
 
 
 def test_the_state_is_stored_at_intervals(tmp_path: Path) -> None:
-    trained(tmp_path, every=2)
-    resumed, terms = trained(tmp_path, every=2)
-    assert len(terms) == 6  # nothing was left to do
-    assert torch.equal(resumed.weight, trained(None)[0].weight)
+    train_steps(tmp_path, every=2)
+    resumed, terms = train_steps(tmp_path, every=2)
+    assert len(terms) == 6  # no steps were left
+    assert torch.equal(resumed.weight, train_steps(None)[0].weight)
     StepStore(tmp_path).finish()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_checkpoint_of_another_training_is_rejected(tmp_path: Path) -> None:
-    trained(tmp_path, every=2)
+def test_checkpoint_of_another_run_is_rejected(tmp_path: Path) -> None:
+    train_steps(tmp_path, every=2)
     with pytest.raises(InvalidArgumentError, match=r"unfinished training run with a different recipe, .*--restart"):
-        trained(tmp_path, fingerprint="b")
+        train_steps(tmp_path, fingerprint="b")
 
 
-def test_a_loss_that_is_not_finite_stores_no_checkpoint(tmp_path: Path) -> None:
+def test_non_finite_loss_saves_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="step 1: the loss is"):
-        trained(tmp_path, every=1, factor=float("nan"))
+        train_steps(tmp_path, every=1, factor=float("nan"))
     assert list(tmp_path.iterdir()) == []

@@ -45,7 +45,7 @@ def test_step_decay_multiplies_at_regular_intervals() -> None:
     assert rates(steps=6, kind="step", step_every=2, step_factor=0.5) == [1.0, 1.0, 0.5, 0.5, 0.25, 0.25]
 
 
-def test_a_warm_up_longer_than_the_run_never_passes_the_full_rate() -> None:
+def test_warm_up_longer_than_the_run_never_exceeds_the_full_rate() -> None:
     assert rates(steps=3, warm_up=10, kind="cosine") == pytest.approx([0.1, 0.2, 0.3])
 
 

@@ -10,7 +10,7 @@ from vidkin.training.state import make_optimizer
 
 
 def test_weight_decay_in_the_loss_works_at_low_rates_where_decoupled_decay_does_not() -> None:
-    """lambda ||W||^2 with lambda = .001 and a rate of 1e-5, as published: 500 steps without any other gradient."""
+    """The published lambda ||W||^2 with lambda = 0.001 and a rate of 1e-5, for 500 steps without any other gradient."""
     lengths = {}
     for kind, decay in (("adamw", 1e-3), ("adam", 2e-3)):
         weights = torch.nn.Linear(4, 4, bias=False)
@@ -21,7 +21,7 @@ def test_weight_decay_in_the_loss_works_at_low_rates_where_decoupled_decay_does_
             weights.weight.grad = torch.zeros_like(weights.weight)
             optimizer.step()
         lengths[kind] = float(weights.weight.detach().mean())
-    # A step takes a share of 1e-8 of a weight, less than the last digit of float32.
+    # Each step removes 1e-8 of a weight, which is below the resolution of float32.
     assert lengths["adamw"] == 1.0
-    # Adam takes steps of the size of the rate as long as the gradient keeps its sign.
+    # The steps of Adam have the size of the learning rate as long as the gradient keeps its sign.
     assert lengths["adam"] == pytest.approx(1 - 500 * 1e-5, rel=1e-4)

@@ -1,4 +1,4 @@
-"""Training without labels: pairs of views that depend only on seed and step, and learning from them."""
+"""Training without labels: pairs of views depend only on seed and step, and the model learns from them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def make_blobs(root: Path) -> Path:
-    """Twenty images with different blobs, and a broken image."""
+    """Write twenty images with different blobs, and a broken image."""
     root.mkdir(exist_ok=True)
     random = np.random.default_rng(3)
     for number in range(20):
@@ -76,13 +76,13 @@ def image_set(count: int = 6, side: int = 12) -> ImageSet:
     return ImageSet(images.to(torch.uint8), zeros, ["all"], zeros, ["images"])
 
 
-def unlabeled(threads: int = 1, **schedule: Any) -> UnlabeledData:
+def make_data(threads: int = 1, **schedule: Any) -> UnlabeledData:
     settings = ScheduleRecipe(**{"steps": 5, "pairs": 4, "seed": 7, **schedule})
     return UnlabeledData(image_set(), None, PairSettings(side=8), settings, CPU, threads=threads)
 
 
 def with_neighbors(images: ImageSet) -> ImageSet:
-    """The images, with the second half as neighbors of the first half."""
+    """The image set, with the second half of the images as neighbors of the first half."""
     half = len(images) // 2
     places = torch.cat([torch.arange(half), torch.full((len(images) - half,), -1)])
     return ImageSet(
@@ -101,24 +101,24 @@ def views_of(data: UnlabeledData, first: int = 0) -> list[torch.Tensor]:
 
 class TestBatches:
     def test_do_not_depend_on_threads_or_resuming(self) -> None:
-        whole = views_of(unlabeled())
+        whole = views_of(make_data())
         assert [tuple(views.shape) for views in whole] == [(8, 3, 8, 8)] * 5
-        for again in (views_of(unlabeled(threads=3)), whole[:2] + views_of(unlabeled(), first=2)):
+        for again in (views_of(make_data(threads=3)), whole[:2] + views_of(make_data(), first=2)):
             assert all(map(torch.equal, whole, again))
         assert not torch.equal(whole[0], whole[1])
-        assert not torch.equal(whole[0], views_of(unlabeled(seed=8))[0])
+        assert not torch.equal(whole[0], views_of(make_data(seed=8))[0])
 
     def test_the_second_half_shows_the_same_images(self) -> None:
-        (items, *_) = (batch.draws["views"] for batch in unlabeled().batches(["views"], first=0))
+        (items, *_) = (batch.draws["views"] for batch in make_data().batches(["views"], first=0))
         assert items.labels.tolist() == [[n, n] for n in (0, 1, 2, 3, 0, 1, 2, 3)]
         assert not items.are_features
         assert 0 <= float(items.inputs.min()) <= float(items.inputs.max()) <= 1
 
-    def test_a_step_needs_enough_images(self) -> None:
+    def test_step_needs_enough_images(self) -> None:
         with pytest.raises(
             InvalidArgumentError, match=r"schedule.pairs must be at most 6, the number of images, got 7"
         ):
-            unlabeled(pairs=7)
+            make_data(pairs=7)
 
 
 class TestObjective:
@@ -152,12 +152,12 @@ class TestObjective:
 
 
 class TestNeighbors:
-    def test_the_edited_views_show_the_neighbors(self) -> None:
+    def test_edited_views_show_the_neighbors(self) -> None:
         unedited = PairSettings(side=12, plain=EditSettings(), heavy=EditSettings(), mirror_both=0.0)
         images = with_neighbors(image_set())
         data = UnlabeledData(images, None, unedited, ScheduleRecipe(steps=1, pairs=6), CPU)
         chosen, (plain, edited) = data.pairs(0)
-        # Images 0 to 2 have the neighbors 3 to 5, which are their own.
+        # Images 0 to 2 have the neighbors 3 to 5, which are their own neighbors.
         shown = torch.where(chosen < 3, chosen + 3, chosen)
         assert sorted(chosen.tolist()) == [0, 1, 2, 3, 4, 5]
         torch.testing.assert_close(plain, images.images[chosen] / 255)
@@ -198,7 +198,7 @@ class TestNeighbors:
         assert len(identities) == 3
 
     @pytest.mark.thorough
-    def test_an_interrupted_run_on_videos_resumes_to_the_same_weights(self, tmp_path: Path) -> None:
+    def test_interrupted_run_on_videos_resumes_to_the_same_weights(self, tmp_path: Path) -> None:
         random = np.random.default_rng(1)
         for number in range(2):
             (tmp_path / "videos").mkdir(exist_ok=True)
@@ -243,7 +243,7 @@ class TestNeighbors:
 
 class TestTrain:
     def test_learns_which_views_show_the_same_image(self, folder: Path, tmp_path: Path) -> None:
-        # Edits that keep colors, since such a small network and few images cannot learn more.
+        # The edits preserve colors, because a small network cannot learn more from few images.
         gentle = dict.fromkeys((f"{edit}_share" for edit in EDITS), 0.0)
         recipe = recipe_for(
             folder,
@@ -261,7 +261,7 @@ class TestTrain:
         assert info.config.network == {"widths": [8, 8, 16], "strides": [2, 1], "grid": 2}
         assert info.notes["data"].endswith(": 12")
 
-    def test_the_model_is_an_extractor_of_frames(self, folder: Path, tmp_path: Path) -> None:
+    def test_model_is_an_extractor_of_frames(self, folder: Path, tmp_path: Path) -> None:
         train(recipe_for(folder, schedule={"steps": 1}), output=tmp_path / "model")
         assert isinstance(load_model(tmp_path / "model"), FrameEncoderModel)
         extractor = open_extractor(str(tmp_path / "model"))
@@ -271,7 +271,7 @@ class TestTrain:
         assert extractor.scorer == "copies"
 
     @pytest.mark.thorough
-    def test_an_interrupted_run_resumes_to_the_same_weights(self, folder: Path, tmp_path: Path) -> None:
+    def test_interrupted_run_resumes_to_the_same_weights(self, folder: Path, tmp_path: Path) -> None:
         recipe = recipe_for(folder)
         train(recipe, output=tmp_path / "whole")
 
@@ -285,13 +285,13 @@ class TestTrain:
         first, second = (load_file(tmp_path / name / "model.safetensors") for name in ("whole", "cut"))
         assert all(torch.equal(first[name], second[name]) for name in first)
 
-    def test_other_images_are_another_run(self, folder: Path, tmp_path: Path) -> None:
+    def test_other_images_start_another_run(self, folder: Path, tmp_path: Path) -> None:
         train(recipe_for(folder, schedule={"steps": 1}), output=tmp_path / "run")
         more = tmp_path / "more"
         more.mkdir()
         Image.new("RGB", (20, 20), (200, 30, 30)).save(more / "red.png")
         recipe = recipe_for(folder, schedule={"steps": 1}, data={"folders": [str(more)]})
-        # The digest of the recipe differs: the folders are part of it.
+        # The digest of the recipe differs, because the folders are part of it.
         with pytest.raises(InvalidArgumentError, match="contains a run with a different recipe"):
             train(recipe, output=tmp_path / "run")
 
@@ -355,7 +355,7 @@ class TestRecipe:
             pair_settings(options, side=32)
 
 
-def test_a_split_of_images_has_no_common_images() -> None:
+def test_splits_have_no_images_in_common() -> None:
     images = image_set(10)
     kept, held = split_images(images, share=0.3, seed=1)
     assert (len(kept), len(held)) == (7, 3)
@@ -365,20 +365,20 @@ def test_a_split_of_images_has_no_common_images() -> None:
         split_images(images, share=0.05, seed=1)
 
 
-def test_images_of_one_scene_are_drawn_together() -> None:
-    """Two scenes of five and three images, in pairs: rows of 2, 2, 1 and 2, 1, none of them mixed."""
+def test_images_of_one_scene_are_sampled_together() -> None:
+    """Two scenes of five and three images, sampled in pairs: rows of 2, 2, 1 and 2, 1, none of them mixed."""
     scenes = torch.tensor([4, 4, 9, 4, 9, 4, 9, 4])
     orders = [draw_by_scene(scenes, 2, torch.Generator().manual_seed(seed)).tolist() for seed in range(30)]
     for order in orders:
         assert sorted(order) == list(range(8))
-        # The third and fifth image of a scene may stand alone, so at most four rows are broken by a new scene.
+        # The third and fifth images of a scene may be alone, so at most four rows are shortened by a change of scene.
         changes = sum(scenes[one] != scenes[two] for one, two in pairwise(order))
         assert changes <= 4
     assert len({tuple(order) for order in orders}) == 30
     assert {int(scenes[order[0]]) for order in orders} == {4, 9}
 
 
-def test_single_images_of_scenes_are_drawn_in_random_order() -> None:
+def test_single_images_of_scenes_are_sampled_in_random_order() -> None:
     drawn = draw_by_scene(torch.zeros(6, dtype=torch.long), 1, torch.Generator().manual_seed(3))
     assert drawn.tolist() == torch.randperm(6, generator=torch.Generator().manual_seed(3)).tolist()
     with pytest.raises(InvalidArgumentError, match="scene_images must be at least 1, got 0"):

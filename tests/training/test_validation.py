@@ -1,4 +1,4 @@
-"""Validation measures are checked before the first step, and reports of complete runs are kept."""
+"""Validation measures are checked before the first step, and reports of complete runs are preserved."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vidkin.training import train
 
 @pytest.fixture
 def single(tmp_path: Path) -> dict[str, Any]:
-    """A recipe whose validation items are one of each subcategory."""
+    """A recipe with a single validation item per subcategory."""
     source = write_pictures(tmp_path / "pictures", each=4)
     whole = open_labelled(source)
     items = [
@@ -37,7 +37,7 @@ def single(tmp_path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("measure", ["qp", "tp"])
-def test_an_undefined_measure_is_rejected_before_training(single: dict[str, Any], tmp_path: Path, measure: str) -> None:
+def test_undefined_measure_is_rejected_before_training(single: dict[str, Any], tmp_path: Path, measure: str) -> None:
     single["validation"]["measure"] = measure
     with pytest.raises(InvalidArgumentError, match=r"is undefined: the 6 validation items .* for example 'map'"):
         train(single, output=tmp_path / "run")

@@ -1,4 +1,4 @@
-"""The folder of one's own that every command of vidkin is tested in."""
+"""Run every command test in its own folder."""
 
 from tests.cli.conftest import _own_folder
 

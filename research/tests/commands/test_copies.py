@@ -1,4 +1,4 @@
-"""``vidkin benchmark copies``: what is asked for, and how it is told."""
+"""``vidkin benchmark copies``: options and output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SCORES = PairScores(np.array([[0.91, 0.1, 0.3]]), [[(Segment(0, 9, 0.25, 9, 0.9)
 
 
 class Recorder:
-    """Stands in for the experiment: notes what it was asked for, and has found one of two copies."""
+    """Replacement for the experiment: records its options and reports one of two copies as found."""
 
     study: Any = None
     work: Any = None

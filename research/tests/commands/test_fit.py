@@ -1,4 +1,4 @@
-"""``vidkin fit``: a file that `--weights` takes, from the user's own pictures."""
+"""``vidkin fit``: creates a file for `--weights` from the user's own images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin_research.features import BilinearSimilarity, open_feature
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Cut-outs of three photographs in a folder each, and a file that is none."""
+    """A folder with crops of each of three photographs, and a file that is not an image."""
     root = tmp_path_factory.mktemp("mine") / "m\u00fcde Bilder"
     for place, picture in enumerate(photographs(18)):
         folder = root / f"scene {place // 6}"
@@ -25,7 +25,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_similarity_learned_from_folders_separates_them(pictures: Path, tmp_path: Path) -> None:
+def test_similarity_fitted_to_folders_separates_them(pictures: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.safetensors"
     outcome = run("fit", "oasis", pictures, "-o", file, "--size", "64", "-f", "json", status=1)
     report = outcome.json
@@ -41,7 +41,7 @@ def test_similarity_learned_from_folders_separates_them(pictures: Path, tmp_path
     assert (folders[distances.argmin(axis=1)] == folders).mean() >= 0.9
 
 
-def test_error_for_unusable_input_is_one_sentence(pictures: Path, tmp_path: Path) -> None:
+def test_error_for_unusable_input_is_a_single_sentence(pictures: Path, tmp_path: Path) -> None:
     plain = run("fit", "color", pictures, "-o", tmp_path / "x.safetensors", status=2)
     assert "FEATURE must be one of words, fisher, textons, hash_kpca, oasis, got 'color'" in plain.err
     one = run("fit", "oasis", pictures / "scene 1", "-o", tmp_path / "x.safetensors", "--size", "64", status=2)

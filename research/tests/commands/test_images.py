@@ -1,4 +1,4 @@
-"""``vidkin benchmark images``: tables, report, and the picture of what each row ranks first."""
+"""``vidkin benchmark images``: tables, report, and pictures of the top-ranked results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vidkin_research.ranking_picture import FRAME_COLORS
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two classes of plain pictures in a folder with a space and an umlaut in its name."""
+    """Two classes of uniform images in a folder with a space and an umlaut in its name."""
     root = tmp_path / "m\u00fcde Farben"
     for label, color in (("red", (200, 0, 0)), ("green", (0, 180, 0))):
         for part in ("train", "test"):
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-def test_rows_are_compared_and_their_rankings_drawn(folder: Path, tmp_path: Path) -> None:
+def test_methods_are_compared_and_their_rankings_plotted(folder: Path, tmp_path: Path) -> None:
     output = tmp_path / "out"
     words = ("benchmark", "images", folder, "--set", "pictures", "--row", "color", "--row", "wavelet")
     outcome = run(*words, "--seeds", "1", "--size", "32", "-o", output)
@@ -44,7 +44,7 @@ def test_rows_are_compared_and_their_rankings_drawn(folder: Path, tmp_path: Path
     assert "nearest" not in report["runs"][0]
 
 
-def test_unknown_sets_and_rows_are_rejected_before_output_is_written(folder: Path, tmp_path: Path) -> None:
+def test_unknown_sets_and_methods_are_rejected_before_output_is_written(folder: Path, tmp_path: Path) -> None:
     words = ("benchmark", "images", folder, "-o", tmp_path / "out")
     unknown = run(*words, "--set", "birds", status=2)
     assert "a set must be one of flowers, grocery" in unknown.err

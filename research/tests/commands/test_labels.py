@@ -10,7 +10,7 @@ from tests.support.labelled import counting_clip
 from vidkin.shots import ShotAnnotation, read_shot_annotations
 
 
-def test_soccernet_becomes_labels_and_unusable_halves_are_reported(tmp_path: Path) -> None:
+def test_soccernet_labels_are_converted_and_unusable_halves_reported(tmp_path: Path) -> None:
     game = tmp_path / "league" / "season" / "game"
     counting_clip(game / "1_224p.mkv", 20)
     (game / "2_224p.mkv").write_bytes(b"broken")

@@ -20,7 +20,7 @@ def prepare(folder: Path) -> None:
         save_file({"values": values / values.norm()}, folder / "features" / f"{name}.safetensors")
 
 
-def test_figures_are_next_to_published_ones(tmp_path: Path) -> None:
+def test_results_are_shown_next_to_published_ones(tmp_path: Path) -> None:
     prepare(tmp_path)
     words = (
         "benchmark",
@@ -44,7 +44,7 @@ def test_figures_are_next_to_published_ones(tmp_path: Path) -> None:
     assert report["figures"][0] == {"name": "mAP", "value": 1.0, "queries": 1, "skipped": 1}
 
 
-def test_comparison_must_be_named(tmp_path: Path) -> None:
+def test_comparison_name_is_required(tmp_path: Path) -> None:
     outcome = run("benchmark", "retrieval", "--dataset", "svd", "-a", tmp_path, status=2)
     assert "one of --features and --videos must be given" in outcome.err
 

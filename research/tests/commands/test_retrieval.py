@@ -1,4 +1,4 @@
-"""``vidkin benchmark fgvr`` and ``fgir`` on small made collections: report, figures and picture."""
+"""``vidkin benchmark fgvr`` and ``fgir`` on small synthetic collections: report, results and picture."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run(*words: str | Path, status: int = 0) -> Any:
 
 @pytest.fixture(scope="module")
 def collection(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``pictures`` and ``videos`` of two categories of two subcategories, a color each."""
+    """Folders ``pictures`` and ``videos`` with two categories of two subcategories each, one color per subcategory."""
     root = tmp_path_factory.mktemp("collection")
     two_by_two(root / "pictures", each=8)
     two_by_two(root / "videos", each=8, videos=True)
@@ -60,7 +60,7 @@ def test_images_are_compared(collection: Path, tmp_path: Path) -> None:
     assert told["plan"]["schedule"]["steps"] == 2
 
 
-def test_videos_are_compared_quickly(collection: Path, tmp_path: Path) -> None:
+def test_videos_are_compared_in_a_quick_run(collection: Path, tmp_path: Path) -> None:
     where = ("--data", collection / "videos", "-s", "videos", "-o", tmp_path)
     run("fgvr", *where, *WORDS, "--quick", "-m", "backbone", "-m", "quadlet", "-m", "radial")
     stored = json.loads((tmp_path / "fgvr.json").read_text())
@@ -68,7 +68,7 @@ def test_videos_are_compared_quickly(collection: Path, tmp_path: Path) -> None:
     assert stored["sets"][0]["chosen"] == []
 
 
-def test_unreadable_videos_are_listed_and_the_others_compared(collection: Path, tmp_path: Path) -> None:
+def test_unreadable_videos_are_listed_and_others_compared(collection: Path, tmp_path: Path) -> None:
     videos = tmp_path / "own videos"
     shutil.copytree(collection / "videos", videos)
     (videos / "category0" / "kind0" / "empty.mp4").touch()

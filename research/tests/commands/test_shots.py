@@ -1,4 +1,4 @@
-"""``vidkin benchmark shots`` and ``critical``: what is asked for, and how it is drawn."""
+"""``vidkin benchmark shots`` and ``critical``: options, tables and plots."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ THREE = {"mean": 0.5, "deviation": 0.0134, "values": [0.5, 0.5, 0.5]}
 
 
 class Recorder:
-    """Stands in for an experiment: notes what it was asked for and gives a report of one line."""
+    """Replacement for an experiment: records its options and returns a report of one line."""
 
     def __init__(self, line: dict[str, Any]) -> None:
         self.report = Report(what="w", machine="m", settings={}, minutes=1.0, summary=[line], runs=[{"seed": 0}])
@@ -86,7 +86,7 @@ def test_shots_prints_a_table_for_each_set(shots: Recorder, tmp_path: Path) -> N
 
 
 def _cells(printed: str, title: str) -> list[list[str]]:
-    """The rows of the table with this title."""
+    """Cells of the table with this title."""
     lines = iter(printed.splitlines())
     assert any(line.strip() == title for line in lines), printed
     rows = []
@@ -99,7 +99,7 @@ def _cells(printed: str, title: str) -> list[list[str]]:
 
 
 def test_detections_of_a_collection_are_scored_by_extent_and_kind(tmp_path: Path) -> None:
-    """30 frames each of two pictures, a dissolve of 15 frames, 30 frames of a third; the labels call the cut a jump."""
+    """Two images of 30 frames, a dissolve of 15 frames, a third image of 30; the cut is labeled as a jump."""
     coffee, rocket, chelsea = (list(pan(name, 45)) for name in ("coffee", "rocket", "chelsea"))
     shares = [(place + 1) / 16 for place in range(15)]
     between = [
@@ -129,7 +129,7 @@ def test_detections_of_a_collection_are_scored_by_extent_and_kind(tmp_path: Path
     assert line[-3:-1] == [f"{100 * default['extent']:.1f}", "50.0"]
 
 
-def test_column_of_published_figure_is_named() -> None:
+def test_column_of_published_results_is_named() -> None:
     bbc = SHOT_COLLECTIONS["bbc"]
     assert _published(bbc) == (
         "F1 overlap corresponds to the published result of BBC Planet Earth: within 2 frames. "
@@ -148,7 +148,7 @@ def test_quick_run_is_short(shots: Recorder, critical: Recorder, tmp_path: Path)
     assert critical.study == CriticalStudy(held_out=False)
 
 
-def test_figures_are_written_to_the_output_and_printed_as_json(critical: Recorder, tmp_path: Path) -> None:
+def test_results_are_written_to_the_output_and_printed_as_json(critical: Recorder, tmp_path: Path) -> None:
     output = tmp_path / "new" / "figures.json"
     told = run("benchmark", "critical", "--data", tmp_path, "-o", output, "--save", tmp_path / "m", "-f", "json")
     assert told.json == json.loads(output.read_text())

@@ -1,4 +1,4 @@
-"""``vidkin benchmark table``: the list, what a table needs, and reduced tables on made collections."""
+"""``vidkin benchmark table``: the list, required data, and reduced tables on synthetic collections."""
 
 from __future__ import annotations
 

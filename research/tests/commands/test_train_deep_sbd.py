@@ -11,7 +11,7 @@ from vidkin.shots import detect
 __all__ = ["labels"]
 
 
-def test_deepsbd_becomes_a_detector(labels: Path, tmp_path: Path) -> None:
+def test_trained_deepsbd_can_be_used_as_detector(labels: Path, tmp_path: Path) -> None:
     tiny = ("--set", "model.width=0.05", "--set", "model.size=16", "--set", "segments.steps=2")
     tiny += ("--set", "segments.batch=4", "--set", "segments.classifier=svm")
     printed = run(labels, "--method", "deepsbd", *tiny, "-o", tmp_path / "deep").output
@@ -20,7 +20,7 @@ def test_deepsbd_becomes_a_detector(labels: Path, tmp_path: Path) -> None:
     assert detect(labels.parent / "0.mp4", str(tmp_path / "deep")).curve is not None
 
 
-def test_settings_of_deepsbd_are_checked(labels: Path) -> None:
+def test_deepsbd_settings_are_validated(labels: Path) -> None:
     assert "width = 1.0" in run("--show", "--method", "deepsbd").stdout
     told = run("--show", "--method", "deepsbd", "--set", "segments.rate=9", status=2).stderr
     assert "has no setting rate" in told

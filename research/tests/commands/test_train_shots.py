@@ -1,4 +1,4 @@
-"""``vidkin train-shots``: labels to a detector that `vidkin shots` takes."""
+"""``vidkin train-shots``: from labels to a detector for `vidkin shots`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(*words: str | Path, status: int = 0) -> Any:
 
 @pytest.fixture(scope="module")
 def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Five films of three shots over photographs; the first shot of each is labeled critical at its end."""
+    """Five films of three shots made from photographs; the first shot of each is labeled critical at its end."""
     folder = tmp_path_factory.mktemp("films")
     names = ("astronaut", "coffee", "chelsea", "rocket")
     annotations = []
@@ -46,7 +46,7 @@ def labels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.large
-def test_labels_become_a_detector(labels: Path, tmp_path: Path) -> None:
+def test_training_on_labels_creates_a_detector(labels: Path, tmp_path: Path) -> None:
     recipe = labels.parent / "recipe.toml"
     told = json.loads(run(labels, "--recipe", recipe, "-o", tmp_path / "model", "-f", "json").stdout)
     assert told["videos"] == {"trained": 4, "fitted": 1}
@@ -61,7 +61,7 @@ def test_labels_become_a_detector(labels: Path, tmp_path: Path) -> None:
     printed = run(labels, "--recipe", recipe, "-o", tmp_path / "again").output
     assert "4 videos" in printed
     assert "use it with vidkin shots --detector" in printed
-    # The same labels and recipe give the same model.
+    # Training is deterministic for the same labels and recipe.
     one, two = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("model", "again"))
     assert one == two
 
@@ -87,11 +87,11 @@ def test_output_that_cannot_be_a_folder_is_rejected_before_training(labels: Path
     (tmp_path / "file").touch()
     result = run(labels, "--recipe", labels.parent / "recipe.toml", "-o", tmp_path / "file" / "model", status=2)
     assert "choose an output folder that can be written" in result.stderr
-    assert "training" not in result.stderr  # not one step of it
+    assert "training" not in result.stderr  # fail if training starts
 
 
-def rewritten(labels: Path, target: Path, change: Callable[[list[dict[str, Any]]], object]) -> Path:
-    """The labels with something else in them, beside the same videos."""
+def rewrite(labels: Path, target: Path, change: Callable[[list[dict[str, Any]]], object]) -> Path:
+    """Write the labels with changed content, for the same videos."""
     document = json.loads(labels.read_text(encoding="utf-8"))
     for video in document["videos"]:
         video["video"] = str(labels.parent / video["video"])
@@ -101,23 +101,23 @@ def rewritten(labels: Path, target: Path, change: Callable[[list[dict[str, Any]]
 
 
 def test_labels_beyond_the_end_of_a_held_out_video_are_rejected(labels: Path, tmp_path: Path) -> None:
-    changed = rewritten(labels, tmp_path / "labels.json", lambda videos: videos[3]["shots"][2].update(end=500))
+    changed = rewrite(labels, tmp_path / "labels.json", lambda videos: videos[3]["shots"][2].update(end=500))
     result = run(changed, "--recipe", labels.parent / "recipe.toml", "--output", tmp_path / "model", status=2)
     assert "3.mp4: a labeled shot ends at frame 500, but the video has 72 frames" in result.stderr
 
 
 def test_unusable_labels_are_reported_before_training(labels: Path, tmp_path: Path) -> None:
     recipe = ("--recipe", labels.parent / "recipe.toml", "--output", tmp_path / "model")
-    uncut = rewritten(labels, tmp_path / "uncut.json", lambda videos: videos[3].update(shots=videos[3]["shots"][:1]))
+    uncut = rewrite(labels, tmp_path / "uncut.json", lambda videos: videos[3].update(shots=videos[3]["shots"][:1]))
     assert "every fourth video (3.mp4) is held out to fit the cut rule" in run(uncut, *recipe, status=2).stderr
-    gone = rewritten(labels, tmp_path / "gone.json", lambda videos: videos[0].update(video="gone.mp4"))
+    gone = rewrite(labels, tmp_path / "gone.json", lambda videos: videos[0].update(video="gone.mp4"))
     assert "1 labeled video not found: gone.mp4" in run(gone, *recipe, status=2).stderr
     assert not (tmp_path / "model").exists()
-    calm = rewritten(labels, tmp_path / "calm.json", lambda videos: videos[3]["shots"][0].update(critical=None))
+    calm = rewrite(labels, tmp_path / "calm.json", lambda videos: videos[3]["shots"][0].update(critical=None))
     assert "the detector will not compute critical scores" in run(calm, *recipe).stderr
 
 
-def test_without_labels_the_recipes_are_listed() -> None:
+def test_recipes_are_listed_without_labels() -> None:
     printed = run().stdout
     for name in ("deepsbd", "extended", "published"):
         assert name in printed
@@ -134,7 +134,7 @@ def test_recipes_have_a_default_and_settings_can_be_overridden() -> None:
     assert "the recipe has the tables shots, model; use the form shots.steps=100" in refused.stderr
 
 
-def test_published_rule_becomes_a_detector(labels: Path, tmp_path: Path) -> None:
+def test_published_rule_can_be_used_as_detector(labels: Path, tmp_path: Path) -> None:
     small = ("--set", "shots.steps=3", "--set", "shots.quadlets=2", "--set", "shots.triplets=2")
     small += ("--set", "shots.window=5", "--set", "model.frames=5", "--set", "model.backbone=small")
     small += (
@@ -163,14 +163,14 @@ def test_rate_is_rejected_if_every_frame_is_read(labels: Path) -> None:
     assert "--rate is only for recipes with [shots]; method deepsbd reads every frame" in told
 
 
-def test_check_lists_videos_with_their_errors(labels: Path, tmp_path: Path) -> None:
+def test_check_lists_videos_and_their_errors(labels: Path, tmp_path: Path) -> None:
     printed = run(labels, "--check", "-o", tmp_path / "m").stdout
     assert printed.count("training") == 4
     assert printed.count("fitting the thresholds (held out)") == 1
     told = json.loads(run(labels, "--check", "-f", "json", "--method", "deepsbd").stdout)["videos"]
     assert [(one["shots"], one["hard"], one["gradual"], one["critical"]) for one in told] == [(3, 2, 0, 1)] * 5
     assert not any(one["is_held_out"] for one in told)
-    changed = rewritten(labels, tmp_path / "labels.json", lambda videos: videos[1]["shots"][2].update(end=500))
+    changed = rewrite(labels, tmp_path / "labels.json", lambda videos: videos[1]["shots"][2].update(end=500))
     result = run(changed, "--check", status=1)
     assert "a shot ends at frame 500, but the video has about 72 frames" in result.stderr
     assert not (tmp_path / "m").exists()

@@ -1,4 +1,4 @@
-"""Copies of one small video, made once."""
+"""Copies of a small video, made once per session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALL = ClipSize(seconds=6.0, clips=1, short_side=64, rate=10.0)
 
 
 def write_pan(path: Path, photograph: str, frames: int) -> None:
-    """A small video in a folder that may not be there yet."""
+    """Write a small video; create its folder if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
     encode(path, pan(photograph, frames, width=96, height=64))
 
@@ -32,6 +32,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="package")
 def material(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> CopyMaterial:
-    """Six seconds of ``coffee`` edited in three ways."""
+    """Six seconds of ``coffee`` with three edits."""
     recordings = find_recordings(folder, left_out=["unused"])
     return make_copies(recordings, tmp_path_factory.mktemp("work"), SMALL, edits=("reencode", "crop", "mirror"))

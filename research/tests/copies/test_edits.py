@@ -1,4 +1,4 @@
-"""What edits decide before a frame is read: pieces, times and families."""
+"""Properties of edits that need no frames: segments, times and families."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_reordered_pieces_keep_their_frames(seed: int) -> None:
     segments = plan.segments()
     assert len(segments) in (3, 4)
     assert plan.count == 80
-    # In the copy they follow each other; in the source they cover everything once.
+    # The copy plays them consecutively; together they cover the source exactly once.
     assert [segment.edited_start for segment in segments] == pytest.approx(
         [0.0, *(segment.edited_end for segment in segments[:-1])]
     )
@@ -79,14 +79,14 @@ def test_reordered_pieces_keep_their_frames(seed: int) -> None:
     assert [segment.source_start for segment in ordered[1:]] == pytest.approx(
         [segment.source_end for segment in ordered[:-1]]
     )
-    # None is where it was, behind the piece that it followed.
+    # No piece keeps its place or its predecessor.
     assert segments[0].source_start > 1.0
     for before, after in itertools.pairwise(segments):
         assert abs(after.source_start - before.source_end) > 0.05
     assert all(1.0 < segment.source_end - segment.source_start < 4.2 for segment in segments)
 
 
-def test_seed_decides_number_and_order_of_pieces() -> None:
+def test_seed_determines_number_and_order_of_pieces() -> None:
     plans = [EDITS["reordered"].plan(10.0, 0.0, 8.0, seed=seed).segments() for seed in (*range(20), 0)]
     assert plans[0] == plans[-1]
     assert {len(segments) for segments in plans} == {3, 4}

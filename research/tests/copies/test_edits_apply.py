@@ -1,4 +1,4 @@
-"""Edited copies show what they say, where they say."""
+"""Edited copies show the content given by their segments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.large
 
 Image = NDArray[np.uint8]
 
-# The others are tested picture by picture, without encoding.
+# The others are tested frame by frame, without encoding.
 WHOLE_FILES = """
     reencode resize crop letterbox pillarbox logo caption grey sepia brighter darker contrast blur noise mirror
     faster slower picture_in_picture excerpt rotate5 fade aspect vertical_pan split_four combined double_speed
@@ -27,7 +27,7 @@ WHOLE_FILES = """
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """8 seconds of a camera over a photograph, 192 x 128."""
+    """8 seconds of a camera moving over a photograph, 192 x 128."""
     path = tmp_path_factory.mktemp("edits") / "source.mp4"
     write_video(path, pan("coffee", 120), rate=15, crf=12)
     return path
@@ -35,21 +35,21 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def clock(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """10 seconds, 10 frames a second; the halves of frame i are as bright as its first and its second digit."""
+    """10 seconds at 10 fps; the brightness of the two halves of frame i encodes the two digits of i."""
     path = tmp_path_factory.mktemp("edits") / "clock.mp4"
     write_video(path, (np.hstack([flat(25 * (i // 10)), flat(25 * (i % 10))]) for i in range(100)), rate=10, crf=4)
     return path
 
 
 def clock_index(image: Image) -> int:
-    """Number of the frame of `clock`."""
+    """Index of a frame of `clock`."""
     tens, ones = (float(half.mean()) / 25 for half in np.split(image, 2, axis=1))
     return 10 * round(tens) + round(ones)
 
 
 @pytest.fixture(scope="module")
 def filler(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """3 seconds of pure red: shorter than any edit needs, and another size."""
+    """3 seconds of pure red, which are shorter than every edit requires and have another size."""
     path = tmp_path_factory.mktemp("edits") / "filler.mp4"
     red = np.zeros((90, 90, 3), dtype=np.uint8)
     red[..., 0] = 255
@@ -59,7 +59,7 @@ def filler(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def copies(source: Path, filler: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, EditResult]:
-    """Edits of the seconds 1 to 7."""
+    """Edits of seconds 1 to 7."""
     folder = tmp_path_factory.mktemp("copies")
     return {
         name: apply_edit(source, folder / f"{name}.mp4", name, seed=5, start=1.0, end=7.0, filler=filler)
@@ -68,7 +68,7 @@ def copies(source: Path, filler: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 def frame_pair(source: Path, result: EditResult, part: float = 0.5) -> tuple[Image, Image]:
-    """The copy's frame at this part of its segment, and the source's frame by the time map."""
+    """Return the copy's frame at this fraction of its segment, and the source frame given by the time map."""
     segment = result.segments[0]
     time = segment.edited_start + part * (segment.edited_end - segment.edited_start)
     copy = read_frames(result.path, start=time, end=time + 0.01).images[0]
@@ -114,7 +114,7 @@ def test_time_map_is_exact(clock: Path, filler: Path, tmp_path: Path, name: str,
     for time, image in zip(frames.timestamps, frames.images, strict=True):
         if segment.edited_start - 1e-6 <= time < segment.edited_end - 1e-6:
             inside += 1
-            # The frame on screen in the source at that moment.
+            # The source frame visible at that time.
             assert clock_index(image) == int(result.time_map.to_source(time) * 10 + 1e-4)
         else:
             assert image[..., 0].min() > 220
@@ -137,7 +137,7 @@ def test_reordered_pieces_have_exact_times(clock: Path, tmp_path: Path) -> None:
 
 
 def test_segments_have_the_boxes_of_the_scaled_frame(copies: dict[str, EditResult]) -> None:
-    # 128 pixels high are 72 wide of 192.
+    # A height of 128 pixels gives a width of 72 of 192.
     (segment,) = copies["vertical_pan"].segments
     assert segment.source_box[2] - segment.source_box[0] == pytest.approx(72 / 192)
     assert segment.edited_box == (0, 0, 1, 1)
@@ -156,11 +156,11 @@ def test_frames_change_but_stay_recognizable(copies: dict[str, EditResult], sour
     assert copy.shape == original.shape
     likeness = np.corrcoef(copy.mean(axis=2).ravel(), original.mean(axis=2).ravel())[0, 1]
     assert likeness > (0.85 if name == "noise" else 0.93)
-    if name != "fade":  # in the middle it is not dark
+    if name != "fade":  # not dark in the middle
         assert difference(copy, original) > 1.2
 
 
-def test_brightness_and_contrast_follow_their_curves(copies: dict[str, EditResult], source: Path) -> None:
+def test_brightness_and_contrast_follow_their_formulas(copies: dict[str, EditResult], source: Path) -> None:
     for name, function in {
         "brighter": lambda v: v + 50,
         "darker": lambda v: 0.6 * v,
@@ -182,7 +182,7 @@ def test_gray_copy_has_no_color(copies: dict[str, EditResult], source: Path) -> 
     assert int(np.ptp(copy.astype(int), axis=2).max()) <= 6
 
 
-def test_crop_keeps_seven_tenths_off_the_center(copies: dict[str, EditResult], source: Path) -> None:
+def test_crop_keeps_an_off_center_window_of_70_percent(copies: dict[str, EditResult], source: Path) -> None:
     copy, original = frame_pair(source, copies["crop"])
     assert copy.shape[0] * copy.shape[1] == pytest.approx(0.7 * 192 * 128, rel=0.03)
     places = {
@@ -198,7 +198,7 @@ def test_crop_keeps_seven_tenths_off_the_center(copies: dict[str, EditResult], s
 
 
 @pytest.mark.parametrize(("name", "size"), [("letterbox", (168, 192)), ("pillarbox", (128, 252))])
-def test_each_bar_is_12_percent_of_the_side(
+def test_each_bar_covers_12_percent_of_the_side(
     copies: dict[str, EditResult], source: Path, name: str, size: tuple[int, int]
 ) -> None:
     copy, original = frame_pair(source, copies[name])
@@ -232,11 +232,11 @@ def test_logo_and_caption_hide_part_of_the_frame(copies: dict[str, EditResult], 
         changed = np.abs(copy.astype(int) - original.astype(int)).max(axis=2) > 40
         assert least < changed.mean() < most
     caption, original = frame_pair(source, copies["caption"])
-    assert difference(caption[:95], original[:95]) < 6  # above the band nothing changed
-    assert (caption[102:].max(axis=2) > 200).mean() > 0.02  # white letters on it
+    assert difference(caption[:95], original[:95]) < 6  # unchanged above the band
+    assert (caption[102:].max(axis=2) > 200).mean() > 0.02  # white text on it
 
 
-def test_fade_begins_and_ends_black(copies: dict[str, EditResult]) -> None:
+def test_fade_starts_and_ends_black(copies: dict[str, EditResult]) -> None:
     light = read_frames(copies["fade"].path, rate=None).images.mean(axis=(1, 2, 3))
     assert light[0] < 3
     assert light[-1] < 3
@@ -287,7 +287,7 @@ def test_high_frame_rates_are_reduced_to_thirty(tmp_path: Path) -> None:
     assert result.segments[0][:4] == pytest.approx((0, 2, 0, 2), abs=0.02)
 
 
-def test_short_side_scales_the_source_first(source: Path, tmp_path: Path) -> None:
+def test_short_side_option_resizes_the_source_first(source: Path, tmp_path: Path) -> None:
     result = apply_edit(source, tmp_path / "a.mp4", "grey", end=0.5, short_side=64)
     assert probe(result.path).short_side == 64
 
@@ -301,7 +301,7 @@ def test_short_side_scales_the_source_first(source: Path, tmp_path: Path) -> Non
         ({"name": "grey", "start": 30}, MediaError, r"source\.mp4: start 30\.0 s is beyond the end \(8\.0 s\)"),
     ],
 )  # fmt: skip
-def test_impossible_edit_is_refused_and_leaves_no_file(
+def test_impossible_edit_is_rejected_without_leaving_a_file(
     source: Path, tmp_path: Path, arguments: dict[str, object], kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):

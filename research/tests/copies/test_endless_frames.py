@@ -1,4 +1,4 @@
-"""Footage without end, for edits that show something else."""
+"""Endless footage, for edits that show additional content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_endless_video_starts_over_at_its_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("width", "height"), [(40, 40), (100, 20), (64, 48)])
 def test_endless_frames_fill_any_size(width: int, height: int, tmp_path: Path) -> None:
-    """The middle of the picture, without borders: black would show in the mean."""
+    """The middle of the frame, without borders, since black would change the mean."""
     path = encode(tmp_path / "film.mp4", [gray(200)] * 3, rate=2, options={"crf": "10"})
     image = next(endless_frames(path, 2, 1, width, height))
     assert image.shape == (height, width, 3)

@@ -1,4 +1,4 @@
-"""A filmed screen, and a combined edit."""
+"""Filmed screens, and a combined edit."""
 
 from __future__ import annotations
 
@@ -48,4 +48,4 @@ def test_combined_edit_is_cropped_captioned_gray_and_slow() -> None:
     assert {copy.shape for copy in copies} == {(144, 256, 3)}
     assert all(int(np.ptp(copy.astype(int), axis=2).max()) == 0 for copy in copies)
     assert len({int(copy[10, 10, 0]) for copy in copies}) <= 8
-    assert copies[0][130:].max() > 230  # white letters
+    assert copies[0][130:].max() > 230  # white text

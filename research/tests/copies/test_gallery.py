@@ -1,4 +1,4 @@
-"""Copies with what they show, and what is searched beside them."""
+"""Copies and their content, and the other videos in the gallery."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_each_query_is_edited_and_the_rest_are_distractors(material: CopyMateria
     ]
     reencoded, cropped, mirrored, *others = material.gallery
     assert reencoded.source == cropped.source == query
-    # Times are those of the query's file.
+    # Times refer to the query file.
     assert reencoded.segments[0][:4] == pytest.approx((0.0, 6.0, 0.0, 6.0), abs=0.11)
     assert reencoded.segments[0].source_box == (0, 0, 1, 1)
     left, top, right, bottom = cropped.segments[0].source_box
@@ -35,7 +35,7 @@ def test_each_query_is_edited_and_the_rest_are_distractors(material: CopyMateria
     assert mirrored.family == str(query.recording.path)
 
 
-def test_copies_are_made_once_and_reused_by_other_settings(folder: Path, tmp_path: Path) -> None:
+def test_copies_are_made_once_and_reused_with_other_settings(folder: Path, tmp_path: Path) -> None:
     recordings = find_recordings(folder, left_out=["unused"])
     steps: list[tuple[int, int, str]] = []
     first = make_copies(
@@ -48,7 +48,7 @@ def test_copies_are_made_once_and_reused_by_other_settings(folder: Path, tmp_pat
     assert steps == [(1, 2, "grey"), (2, 2, "inset_30")]
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.*") if path.name[0] != "."}
     assert make_copies(recordings, tmp_path, SMALL, edits=["grey", "inset_30"], threads=2) == first
-    # Another edit before it, and more sources, change nothing either.
+    # Inserting an edit or adding sources changes nothing either.
     more = make_copies(find_recordings(folder), tmp_path, SMALL, edits=["mirror", "grey"])
     assert first.gallery[0] in more.gallery
     assert {path: path.stat().st_mtime_ns for path in before} == before
@@ -70,7 +70,7 @@ def test_real_copies_and_distractors_are_in_the_gallery(tmp_path: Path) -> None:
     assert [video.edit for video in material.gallery] == ["grey", "real copy", "distractor"]
 
 
-def test_photograph_is_the_filler_without_short_videos(tmp_path: Path) -> None:
+def test_photograph_is_the_filler_if_there_are_no_short_videos(tmp_path: Path) -> None:
     write_pan(tmp_path / "videos" / "a.mp4", "rocket", 70)
     work = tmp_path / "work"
     material = make_copies(find_recordings(tmp_path / "videos"), work, SMALL, edits=["inset_45"])

@@ -1,4 +1,4 @@
-"""Which half of the collection a video is in, and what its name tells."""
+"""Split of the collection into halves, families and scenes by file name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin_research.copies.halves import HALVES, find_divided_recordings
 
 
-def test_halves_share_nothing(tmp_path: Path) -> None:
+def test_halves_are_disjoint(tmp_path: Path) -> None:
     names = [
         "tmk/chair-1.mp4",
         "tmk/pattern-1.mp4",

@@ -1,4 +1,4 @@
-"""Where a pixel of the source goes is where the boxes say."""
+"""Pixels of the source move to the positions given by the boxes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDTH, HEIGHT = 320, 180
 
 
 def footage(width: int, height: int) -> Iterator[Image]:
-    """Pictures of 100, 101, 102 and so on in the red channel."""
+    """Frames with red values 100, 101, 102 and so on."""
     number = 100
     while True:
         image = np.zeros((height, width, 3), dtype=np.uint8)
@@ -34,21 +34,21 @@ def setting(seed: int = 0, count: int = 11) -> EditSetting:
     return EditSetting(rate=10.0, count=count, seed=seed, filler=footage)
 
 
-def marked(x: int, y: int, width: int = WIDTH, height: int = HEIGHT) -> Image:
-    """Gray, with a white square of 16 pixels around this place."""
+def make_mark(x: int, y: int, width: int = WIDTH, height: int = HEIGHT) -> Image:
+    """Gray with a white square of 16 pixels at this position."""
     image = flat(60, width, height)
     image[y - 8 : y + 8, x - 8 : x + 8] = 255
     return image
 
 
 def center_of_mark(image: Image) -> tuple[float, float]:
-    """x and y in shares of the picture."""
+    """x and y as fractions of the frame size."""
     rows, columns = np.where(image.min(axis=2) > 170)
     return (float(columns.mean()) + 0.5) / image.shape[1], (float(rows.mean()) + 0.5) / image.shape[0]
 
 
-def carried(place: tuple[float, float], source: Box, edited: Box) -> tuple[float, float]:
-    """Where the boxes put a place of the source, all in shares."""
+def map_position(place: tuple[float, float], source: Box, edited: Box) -> tuple[float, float]:
+    """Map a position in the source with the boxes, as fractions of the frame size."""
     return tuple(  # type: ignore[return-value]
         edited[axis]
         + (place[axis] - source[axis]) / (source[axis + 2] - source[axis]) * (edited[axis + 2] - edited[axis])
@@ -70,17 +70,17 @@ def test_mark_moves_to_the_position_given_by_the_boxes(name: str, seed: int, siz
     width, height = size
     x, y = width // 2 + 10, height // 2 - 12
     edit, chosen = EDITS[name], setting(seed)
-    (image,) = edit.transform(iter([marked(x, y, width, height)]), chosen)
-    expected = carried((x / width, y / height), *edit.boxes(size, chosen))
-    # A filmed screen is in perspective, and its box only surrounds it.
+    (image,) = edit.transform(iter([make_mark(x, y, width, height)]), chosen)
+    expected = map_position((x / width, y / height), *edit.boxes(size, chosen))
+    # A filmed screen is in perspective, so its box is only a bounding box.
     tolerance = 0.06 if name == "filmed_screen" else 0.012
     assert center_of_mark(image) == pytest.approx(expected, abs=tolerance)
 
 
 def test_mirrored_crop_equals_the_mirrored_crop_of_the_source() -> None:
     edit = EDITS["mirror_crop"]
-    (image,) = edit.transform(iter([marked(170, 80)]), setting(4))
-    x, y = carried((170 / WIDTH, 80 / HEIGHT), *edit.boxes((WIDTH, HEIGHT), setting(4)))
+    (image,) = edit.transform(iter([make_mark(170, 80)]), setting(4))
+    x, y = map_position((170 / WIDTH, 80 / HEIGHT), *edit.boxes((WIDTH, HEIGHT), setting(4)))
     assert edit.mirrored
     assert center_of_mark(image) == pytest.approx((1 - x, y), abs=0.01)
 
@@ -90,13 +90,13 @@ def boxes(arrange: Arrangement, seed: int = 0, size: tuple[int, int] = (WIDTH, H
 
 
 def test_vertical_crop_is_nine_by_sixteen_from_the_center() -> None:
-    # 180 pixels high are 101.25 wide, rounded to an even number.
+    # A height of 180 pixels gives a width of 101.25, rounded to an even number.
     assert boxes(layouts.turned_center)[0] == pytest.approx((109 / 320, 0, 211 / 320, 1))
     assert boxes(layouts.turned_center, size=(180, 320))[0] == pytest.approx((0, 109 / 320, 1, 211 / 320))
 
 
 def test_moving_window_crosses_the_frame_steadily() -> None:
-    # Every column is as bright as its number, so a window's first column says where it is.
+    # The brightness of every column is its index, so the first column of a window gives its position.
     ramp = np.repeat(np.arange(WIDTH, dtype=np.uint8)[None, :, None] // 2, HEIGHT, axis=0).repeat(3, axis=2)
     for seed in range(4):
         chosen = setting(seed, count=11)
@@ -120,7 +120,7 @@ def test_blurred_borders_show_the_enlarged_frame() -> None:
     place = boxes(layouts.turned_borders)[1]
     assert place == pytest.approx((0, 109 / 320, 1, 211 / 320))  # 102 of 320 rows
     above = copy[:100].astype(int)
-    assert above[:, 80:100, 0].min() > 120  # the red band goes through, wide and soft
+    assert above[:, 80:100, 0].min() > 120  # the red band spans the width and is blurred
     assert np.abs(np.diff(above[50, :, 0])).max() < 20
     assert above[:, :20].max() < 60
 

@@ -1,4 +1,4 @@
-"""Which videos are queries."""
+"""Selection of videos as queries."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SIZE = ClipSize(seconds=10.0, clips=3, short_side=64, rate=10.0)
 
 
 def recording(name: str, duration: float, family: str | None = None) -> Recording:
-    path = Path(__file__).parent / "conftest.py"  # any file that exists; nothing is read but its size
+    path = Path(__file__).parent / "conftest.py"  # any existing file; only its size is read
     return Recording(path.with_name("conftest.py"), family or name, name, duration)
 
 
-def test_each_video_of_a_folder_is_its_own_family(tmp_path: Path) -> None:
+def test_each_video_of_a_folder_is_a_separate_family(tmp_path: Path) -> None:
     for name in ("a/one.mp4", "b/one.mp4", "car.mp4"):
         write_pan(tmp_path / name, "coffee", 4)
     recordings = find_recordings(tmp_path, left_out=["car"])
@@ -41,22 +41,22 @@ def test_clips_are_spread_evenly_over_the_longest_recording_of_a_family(tmp_path
         ("c", 0.0, 5.0),
     ]
     assert len({clip.path for clip in clips}) == 4
-    # One clip comes out of the middle.
+    # A single clip is taken from the middle.
     single = choose_queries(found, ClipSize(seconds=10.0, clips=1, short_side=64, rate=10.0), tmp_path)
     assert [(clip.start, clip.end) for clip in single] == [(15.0, 25.0), (0.0, 5.0)]
 
 
-def test_quick_run_takes_six_recordings(tmp_path: Path) -> None:
+def test_quick_run_uses_six_recordings(tmp_path: Path) -> None:
     found = [recording(f"{number:02}", 9.0) for number in range(13)]
     assert len(choose_queries(found, QUICK, tmp_path)) == 6
 
 
-def test_short_videos_cannot_be_edited(tmp_path: Path) -> None:
+def test_short_videos_are_not_edited(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=r"must be at least 3\.8 s long"):
         choose_queries([recording("a", 2.0)], SIZE, tmp_path)
 
 
-def test_query_is_small_and_written_once(folder: Path, tmp_path: Path) -> None:
+def test_query_is_resized_and_written_once(folder: Path, tmp_path: Path) -> None:
     (found,) = [found for found in find_recordings(folder) if found.path.stem == "coffee"]
     size = ClipSize(seconds=4.0, clips=1, short_side=32, rate=5.0)
     (query,) = choose_queries([found], size, tmp_path)

@@ -1,4 +1,4 @@
-"""Frame hashes as peers of the search for copies."""
+"""Frame hashes as baselines for copy retrieval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report of copy retrieval as Markdown, with figures that can be checked by hand."""
+"""The Markdown report of copy retrieval, with values that can be computed by hand."""
 
 from __future__ import annotations
 

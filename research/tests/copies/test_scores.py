@@ -1,4 +1,4 @@
-"""Figures of copy retrieval, on numbers that can be checked by hand."""
+"""Metrics of copy retrieval, on values that can be computed by hand."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_protocols_differ_in_other_moments_of_the_recording(figures: CopyFigures
     everything = figures.everything
     assert everything.strict.map == pytest.approx(((1 + 2 / 3 + 3 / 6) / 3 + 1) / 2)
     assert everything.neutral.map == pytest.approx(((1 + 1 + 3 / 5) / 3 + 1) / 2)
-    # In one list: .9 1, .9 1, .8 -1, .8 1, .7 1, .6 0, .2 0, .1 0, .1 0, .05 1.
+    # All pairs in one list: .9 1, .9 1, .8 -1, .8 1, .7 1, .6 0, .2 0, .1 0, .1 0, .05 1.
     assert everything.neutral.micro_ap == pytest.approx((4 + 5 / 9) / 5)
     assert (everything.copies, everything.reported) == (5, 4)
     assert (everything.lowest, everything.median) == (0.05, 0.8)
@@ -63,13 +63,13 @@ def test_families_and_edits_are_ranked_among_all_irrelevant_videos(figures: Copy
     ]
     pixels, geometry = figures.families
     assert geometry.strict.map == 1.0
-    # Behind the other moment and both distractors; the second query has no copy of this kind.
+    # Ranked below the other moment and both distractors; the second query has no copy of this kind.
     assert pixels.strict.map == pytest.approx(1 / 4)
     assert pixels.neutral.map == pytest.approx(1 / 3)
     assert (pixels.reported, geometry.reported) == (0, 2)
 
 
-def test_unrelated_pairs_are_counted_by_what_they_share(figures: CopyFigures) -> None:
+def test_unrelated_pairs_are_counted_by_kind(figures: CopyFigures) -> None:
     others, room, moments = figures.unrelated
     assert (others.which, others.pairs, others.highest, others.above) == ("other scenes", 2, 0.2, 1)
     assert others.highest_pair == ("a-1", "other.mp4")
@@ -86,7 +86,7 @@ def test_system_without_stages_has_no_recall_times_and_costs(figures: CopyFigure
     assert figures.everything.times is None
 
 
-def test_recall_counts_scored_copies() -> None:
+def test_recall_counts_copies_with_a_score() -> None:
     kept = np.ones((2, 6), dtype=np.bool_)
     kept[0, 2] = kept[1, 1] = False
     figures = summarize_copies("mine", PairScores(SCORES, kept=kept), MATERIAL)
@@ -94,7 +94,7 @@ def test_recall_counts_scored_copies() -> None:
     assert [group.recall for group in figures.edits] == [0.5, 0.0, 1.0]
 
 
-def test_average_precision_equals_the_one_in_measures() -> None:
+def test_average_precision_equals_that_of_the_metrics_module() -> None:
     import torch
 
     from vidkin.metric.measures import mean_average_precision, micro_average_precision
@@ -110,7 +110,7 @@ def test_average_precision_equals_the_one_in_measures() -> None:
         assert figures.micro_ap == pytest.approx(micro_average_precision(*tensors, valid=torch.from_numpy(valid)))
 
 
-def test_average_precision_of_nothing_is_undefined() -> None:
+def test_average_precision_of_an_empty_list_is_undefined() -> None:
     figures = _precision(np.zeros((2, 3)), np.zeros((2, 3), dtype=np.int64), np.ones((2, 3), dtype=bool))
     assert math.isnan(figures.map)
     assert math.isnan(figures.micro_ap)

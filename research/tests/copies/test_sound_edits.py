@@ -1,4 +1,4 @@
-"""Edits of sound, and what picture and sound find of copies that keep one of them."""
+"""Audio edits, and matches of copies that keep either picture or sound."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", ["copy", "left channel", "mono, 16 kHz", "5 s", "tempo 1.25", "tape 0.8", "room"])
-def test_edited_sound_has_the_length_of_its_speed_and_is_found(clip: Path, tmp_path: Path, name: str) -> None:
+def test_edited_sound_has_the_expected_length_and_is_found(clip: Path, tmp_path: Path, name: str) -> None:
     edit, target = SOUND_EDITS[name], tmp_path / "edited.m4a"
     edit_sound(clip, target, edit)
     with av.open(str(target)) as container:
@@ -49,7 +49,7 @@ def test_other_sound_is_mixed_in_at_the_same_loudness(clip: Path, tmp_path: Path
 
 @pytest.mark.large
 def test_benchmark_reports_copies_found_by_frames_and_by_sound(tmp_path: Path) -> None:
-    """Per clip: two edits of the sound over other pictures, one of the picture without sound, one copy of both."""
+    """Per clip: two audio edits over other frames, one video edit without sound, and one copy of both."""
     videos = tmp_path / "videos"
     videos.mkdir()
     for seed, name in enumerate(("rocket", "coffee")):
@@ -61,12 +61,12 @@ def test_benchmark_reports_copies_found_by_frames_and_by_sound(tmp_path: Path) -
     rules = {figures["system"]: figures for figures in told["witnesses"]}
     assert list(rules) == ["picture", "sound", "either", "both"]
     found = {rule: figures["everything"]["reported"] for rule, figures in rules.items()}
-    # Of two clips with four copies each.
+    # Four copies of each of two clips.
     assert rules["picture"]["everything"]["copies"] == 8
     assert found == {"picture": 4, "sound": 6, "either": 8, "both": 2}
     by_edit = {group["name"]: group["reported"] for group in rules["both"]["edits"]}
     assert by_edit == {"crop": 0, "copy": 0, "tempo 1.25": 0, BOTH_KEPT: 2}
-    # The figures of the picture alone are about edits of the picture alone.
+    # Picture-only metrics are computed on picture-only edits.
     (figures,) = told["figures"]
     assert figures["everything"]["copies"] == 2
     assert [group["name"] for group in figures["edits"]] == ["crop"]

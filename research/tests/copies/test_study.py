@@ -1,4 +1,4 @@
-"""From a folder to a report, to Markdown and to a page with pictures."""
+"""The copy study from a folder to a report, a Markdown page and a page with images."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def results(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> CopyResul
     return results
 
 
-def test_report_has_figures_of_every_system(results: CopyResults) -> None:
+def test_report_has_results_of_every_system(results: CopyResults) -> None:
     report = results.report
     assert (report.queries, report.videos) == (1, 5)
     assert [figures.system for figures in report.figures][:2] == ["vidkin classical", "pHash per frame"]
@@ -66,14 +66,14 @@ def test_image_page_is_self_contained_and_shows_hits_and_misses(results: CopyRes
     pictures = [Image.open(io.BytesIO(base64.b64decode(data))) for data in re.findall(r"base64,([^']+)'", page)]
     assert len(pictures) == 6
     assert pictures[0].size == (96, 64)
-    # The true box of the inset is drawn on the copy, the last picture, and the found one over it.
+    # The last image is the copy, with the true box of the inset below the found one.
     red, green, blue = np.moveaxis(np.asarray(pictures[-1]).astype(int), -1, 0)
     true, found = (green > red + 60) & (green > blue + 40), (red > green + 60) & (red > blue + 100)
     assert true.sum() > 10
     assert (true | found).sum() > 40
 
 
-def test_higher_threshold_finds_less(results: CopyResults) -> None:
+def test_higher_threshold_finds_fewer_copies(results: CopyResults) -> None:
     from vidkin_research.copies.figures import summarize_copies
 
     strict = summarize_copies("mine", results.scores["vidkin classical"], results.material, threshold=1.0)

@@ -28,16 +28,16 @@ def test_search_finds_the_copies(material: CopyMaterial, tmp_path: Path) -> None
     assert scores.kept[0, :3].all()
     assert scores.costs is not None
     assert scores.costs.identical > 0.99
-    # An index has a few kilobytes beside its 22 s of video.
+    # The index of 22 s of video takes a few kilobytes.
     assert 1e6 < scores.costs.bytes_per_hour < 1e9
     assert min(scores.costs.index_seconds, scores.costs.search_seconds) > 0
     assert steps[-1] == (6, 6, material.queries[0].path.name)
-    # An index of an earlier run is replaced, so that it holds nothing else.
+    # An existing index is replaced, so that it contains nothing else.
     fewer = CopyMaterial(material.queries, material.gallery[:1])
     assert search_scores(fewer, tmp_path / "c.vidkin", extractor="vidkin").scores.shape == (1, 1)
 
 
-def test_broken_video_ends_the_measurement(material: CopyMaterial, tmp_path: Path) -> None:
+def test_broken_video_aborts_the_measurement(material: CopyMaterial, tmp_path: Path) -> None:
     (tmp_path / "empty.mp4").touch()
     broken = CopyMaterial(material.queries, (GalleryVideo(tmp_path / "empty.mp4", "e", "e", "distractor"),))
     with pytest.raises(MediaError, match=r"empty\.mp4"):

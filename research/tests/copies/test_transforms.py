@@ -1,4 +1,4 @@
-"""Edits that see more of a video than a picture: its length, its rate, or other footage."""
+"""Edits that depend on more than one frame: duration, frame rate, or other footage."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def picture(height: int = 24, width: int = 32, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
-def edited(transform: transforms.Transform, *images: np.ndarray, setting: EditSetting = SETTING) -> list[np.ndarray]:
+def transform_images(
+    transform: transforms.Transform, *images: np.ndarray, setting: EditSetting = SETTING
+) -> list[np.ndarray]:
     return list(transform(iter(images), setting))
 
 
@@ -29,20 +31,20 @@ def setting(seed: int = 0, rate: float = 24.0, count: int = 24) -> EditSetting:
 
 def test_fading_starts_and_ends_black() -> None:
     white = np.full((2, 2, 3), 200, np.uint8)
-    lights = [int(image[0, 0, 0]) for image in edited(transforms.fade, *[white] * 40)]
-    # A second of ten frames on either side.
+    lights = [int(image[0, 0, 0]) for image in transform_images(transforms.fade, *[white] * 40)]
+    # A second of ten frames at either end.
     assert lights[:11] == [0, 20, 40, 60, 80, 100, 120, 140, 160, 180, 200]
     assert lights == lights[::-1]
     assert set(lights[10:30]) == {200}
 
 
 def test_clip_of_one_frame_fades_to_black_without_an_error() -> None:
-    (only,) = edited(transforms.fade, picture(), setting=EditSetting(rate=10.0, count=1, seed=0))
+    (only,) = transform_images(transforms.fade, picture(), setting=EditSetting(rate=10.0, count=1, seed=0))
     assert not only.any()
 
 
 @pytest.mark.parametrize(("size", "shape"), [((30, 10), (10, 30, 3)), ((8, 40), (40, 8, 3))])
-def test_scaling_to_cover_fills_the_size_with_the_middle(size: tuple[int, int], shape: tuple[int, ...]) -> None:
+def test_scaling_to_cover_fills_the_size_with_the_center(size: tuple[int, int], shape: tuple[int, ...]) -> None:
     image = np.zeros((20, 20, 3), np.uint8)
     image[8:12, 8:12] = 255
     filled = transforms.fill_size(image, *size)
@@ -58,7 +60,7 @@ def test_scaling_to_cover_fills_sizes_with_rounded_factors(size: tuple[int, int]
     assert set(filled.flatten().tolist()) == {9}
 
 
-def test_surrounding_footage_comes_before_and_after() -> None:
+def test_surrounding_footage_is_placed_before_and_after() -> None:
     def filler(width: int, height: int) -> Iterator[np.ndarray]:
         number = 0
         while True:
@@ -67,7 +69,7 @@ def test_surrounding_footage_comes_before_and_after() -> None:
 
     setting = EditSetting(rate=5.0, count=2, seed=0, lead=2, trail=1, filler=filler)
     own = [np.full((4, 6, 3), 100 + number, np.uint8) for number in range(2)]
-    frames = edited(transforms.surround, *own, setting=setting)
+    frames = transform_images(transforms.surround, *own, setting=setting)
     assert [int(frame[0, 0, 0]) for frame in frames] == [1, 2, 100, 101, 3]
     assert {frame.shape for frame in frames} == {(4, 6, 3)}
 
@@ -76,7 +78,7 @@ def test_low_frame_rate_shows_eight_frames_per_second() -> None:
     frames = [flat(index) for index in range(24)]
     shown = [int(image[0, 0, 0]) for image in transforms.repeat_frames(iter(frames), setting())]
     assert shown == [3 * (index // 3) for index in range(24)]
-    # Below eight a second every picture is shown.
+    # Below eight fps every frame is shown.
     slow = [int(image[0, 0, 0]) for image in transforms.repeat_frames(iter(frames), setting(rate=5.0))]
     assert slow == list(range(24))
 

@@ -1,4 +1,4 @@
-"""The comparison on critical clips, on small made recordings and with a small network."""
+"""The comparison on critical clips, with small synthetic recordings and a small network."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def files(folder: Path) -> dict[Path, int]:
 
 
 @pytest.mark.large
-def test_every_loss_is_evaluated_and_second_call_repeats_nothing(clips: Path, tmp_path: Path) -> None:
+def test_every_loss_is_evaluated_and_second_run_reuses_results(clips: Path, tmp_path: Path) -> None:
     work, told = tmp_path / "work", []
     report = run_critical_study(
         SMALL,
@@ -65,7 +65,7 @@ def test_every_loss_is_evaluated_and_second_call_repeats_nothing(clips: Path, tm
 
 
 @pytest.mark.slow
-def test_each_location_is_held_out(clips: Path, tmp_path: Path) -> None:
+def test_each_location_is_held_out_once(clips: Path, tmp_path: Path) -> None:
     study = replace(SMALL, losses=("untrained",), held_out=True, held_out_videos=1)
     report = run_critical_study(study, clips, work=tmp_path)
     assert list(dict.fromkeys(row["split"] for row in report.runs)) == [

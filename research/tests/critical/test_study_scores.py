@@ -1,4 +1,4 @@
-"""Means over seeds of the comparison on critical clips, and the control, by hand."""
+"""Means over seeds and the control of the comparison on critical clips, computed by hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vidkin_research.critical.study import HighlightPart, score_shot_length, sum
 
 
 def part(*videos: list[tuple[int, bool]]) -> HighlightPart:
-    """Videos of shots of these lengths, critical or not, 10 frames a second."""
+    """Videos with shots of these lengths, critical or not, at 10 fps."""
     labels = []
     for number, shots in enumerate(videos):
         start, annotations = 0, []
@@ -26,21 +26,21 @@ def part(*videos: list[tuple[int, bool]]) -> HighlightPart:
     return HighlightPart(tuple(labels), features, 10.0)
 
 
-def test_part_has_counts_of_shots_and_moments() -> None:
+def test_part_counts_shots_and_moments() -> None:
     made = part([(5, False), (8, True)], [(4, True)])
     assert made.stretches() == [[(0, 5), (5, 13)], [(0, 4)]]
     assert made.critical() == [[False, True], [True]]
-    # Frames 7 and 2 at ten a second.
+    # Frames 7 and 2 at 10 fps.
     assert [[shot.moment for shot in video] for video in made.truth()] == [[None, 0.7], [0.2]]
     assert made.counts() == {"shots": 3, "critical": 2}
 
 
-def test_lengths_that_separate_perfectly_and_lengths_that_do_not() -> None:
+def test_perfectly_separating_lengths_and_useless_lengths() -> None:
     telling = part([(10, False), (40, True), (11, False), (42, True)] * 3)
     assert score_shot_length(telling, part([(9, False), (45, True)])) == {
         "clips": {"precision": 1.0, "recall": 1.0, "f1": 1.0}
     }
-    # In the test the long ones are calm: both answers are wrong.
+    # In the test set the long shots are not critical, so both predictions are wrong.
     assert score_shot_length(telling, part([(9, True), (45, False)]))["clips"]["f1"] == 0
 
 
@@ -57,7 +57,7 @@ def row(loss: str, f1: float, *, split: str = "all places") -> dict[str, Any]:
     }
 
 
-def test_rows_have_means_and_deviations_over_seeds() -> None:
+def test_rows_have_means_and_standard_deviations_over_seeds() -> None:
     summary = summarize_critical(
         [row("quadlet", 0.6), row("quadlet", 0.8), row("radial", 0.5), row("quadlet", 0.4, split="road held out"),
          row("radial", 0.4, split="road held out")],
@@ -71,11 +71,11 @@ def test_rows_have_means_and_deviations_over_seeds() -> None:
     ]
     first = summary[0]
     assert first["f1"]["mean"] == pytest.approx(0.7)
-    # The sample deviation of .6 and .8.
+    # The sample standard deviation of 0.6 and 0.8.
     assert first["f1"]["deviation"] == pytest.approx(0.02**0.5)
     assert first["precision"]["mean"] == pytest.approx(0.6)
     assert first["average_precision"]["mean"] == pytest.approx(0.75)
-    assert first["spotting"]["mean"] == pytest.approx(0.5)  # of .4 and .6
+    assert first["spotting"]["mean"] == pytest.approx(0.5)  # of 0.4 and 0.6
     assert first["f1_by_test"]["theil-sen"]["mean"] == pytest.approx(0.35)
     assert first["found_f1"]["mean"] == pytest.approx(0.4)
     assert first["found_cuts_f1"]["mean"] == pytest.approx(0.9)

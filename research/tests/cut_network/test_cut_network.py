@@ -1,4 +1,4 @@
-"""One network for all transitions: pieces and draws, what it learns from little material, its file."""
+"""A single network for all transitions: data generation, training on little data, and its file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def still(count: int, seed: int, joins: tuple[Join, ...] = ()) -> Piece:
     return Piece(luma.astype(np.uint8), chroma.astype(np.uint8), joins)
 
 
-def joined(*parts: Piece) -> Piece:
+def join_pieces(*parts: Piece) -> Piece:
     luma, chroma = (np.concatenate([getattr(part, name) for part in parts]) for name in ("luma", "chroma"))
     return Piece(luma, chroma)
 
@@ -49,24 +49,24 @@ def stills() -> Pool:
     return Pool({"stills": [still(40, seed) for seed in range(20)]}, {"stills": 1.0})
 
 
-def test_transitions_move_with_the_frames_that_are_picked() -> None:
+def test_transitions_move_with_the_selected_frames() -> None:
     piece = still(40, 0, (Join("hard", 10, 10), Join("wipe", 20, 29), Join("fade", 35, 36)))
     assert piece.pick(np.arange(5, 40)).joins == (Join("hard", 5, 5), Join("wipe", 15, 24), Join("fade", 30, 31))
-    # Every second frame; of the fade one is left.
+    # Keeps every second frame, of which one is in the fade.
     assert piece.pick(np.arange(0, 40, 2)).joins == (Join("hard", 5, 5), Join("wipe", 10, 14), Join("cut", 18, 18))
     assert piece.pick(np.arange(80) // 2).joins == (Join("hard", 20, 20), Join("wipe", 40, 59), Join("fade", 70, 73))
     assert piece.reverse().joins == (Join("fade", 3, 4), Join("wipe", 10, 19), Join("hard", 30, 30))
     assert piece.shots(6) == [(0, 10), (10, 10)]
 
 
-def test_two_fades_with_a_moment_of_black_between_are_one() -> None:
+def test_two_fades_with_black_in_between_are_merged() -> None:
     piece = still(60, 0, (Join("fade", 10, 19), Join("fade", 30, 39), Join("cut", 50, 50), Join("cut", 53, 53)))
     piece.luma[20:30] = piece.luma[50:53] = 0
     assert join_fades(piece).joins == (Join("fade", 10, 39), Join("fade", 50, 52))
     assert join_fades(Piece(still(60, 0).luma, piece.chroma, piece.joins)).joins == piece.joins
 
 
-def test_pieces_are_read_as_they_were_written(tmp_path: Path) -> None:
+def test_clips_are_read_as_they_were_written(tmp_path: Path) -> None:
     pieces = [still(5, 0), still(9, 1, (Join("jump", 4, 4),))]
     write_pieces(tmp_path / "some.npz", pieces)
     again = read_pieces(tmp_path / "some.npz")
@@ -76,7 +76,7 @@ def test_pieces_are_read_as_they_were_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("spliced", [0.0, 1.0], ids=["parts in a row", "new transitions"])
-def test_drawn_sequences_change_where_their_labels_say(spliced: float) -> None:
+def test_generated_sequences_change_at_their_labels(spliced: float) -> None:
     pool = Pool({"stills": [still(60, seed) for seed in range(12)]}, {"stills": 1.0})
     kinds = set()
     for seed in range(30):
@@ -95,7 +95,7 @@ def test_drawn_sequences_change_where_their_labels_say(spliced: float) -> None:
 
 
 @pytest.mark.parametrize("event", ["lit", "dips", "titles"])
-def test_lights_dips_and_titles_within_a_shot_change_frames_and_no_label(event: str) -> None:
+def test_lights_dips_and_titles_within_a_shot_change_frames_but_not_labels(event: str) -> None:
     pool = Pool({"stills": [still(60, seed) for seed in range(12)]}, {"stills": 1.0})
     changed = 0
     for seed in range(20):
@@ -109,7 +109,7 @@ def test_lights_dips_and_titles_within_a_shot_change_frames_and_no_label(event: 
     assert changed > 20
 
 
-def test_slides_are_cut_where_their_text_is_another(tmp_path: Path) -> None:
+def test_slides_are_cut_where_their_text_changes(tmp_path: Path) -> None:
     (stored,) = prepare(Sources(), tmp_path, share=0.1, groups=("slides",))
     pieces = read_pieces(stored)
     assert sum(len(piece.joins) for piece in pieces) > 2
@@ -118,7 +118,7 @@ def test_slides_are_cut_where_their_text_is_another(tmp_path: Path) -> None:
         assert {join.start for join in piece.joins} <= steps
 
 
-def test_whips_move_the_whole_frame_and_only_cuts_are_labeled(recordings: Sources, tmp_path: Path) -> None:
+def test_whip_pans_move_the_whole_frame_and_only_cuts_are_labeled(recordings: Sources, tmp_path: Path) -> None:
     (stored,) = prepare(recordings, tmp_path, share=0.1, groups=("whips",))
     pieces = read_pieces(stored)
     assert len(pieces) == 10
@@ -133,8 +133,8 @@ def test_whips_move_the_whole_frame_and_only_cuts_are_labeled(recordings: Source
     assert unlabeled > 20
 
 
-def test_later_parts_of_shots_that_change_are_jumps() -> None:
-    """Stripes that move on, in a short and in a long shot."""
+def test_later_segments_of_changing_shots_are_jumps() -> None:
+    """Moving stripes, in a short and in a long shot."""
     across, groups = np.arange(64, dtype=np.float32), {}
     for count in (45, 500):
         stripes = 128 + 100 * np.sin(across / 5 + np.arange(count, dtype=np.float32)[:, None] / 12)
@@ -146,7 +146,7 @@ def test_later_parts_of_shots_that_change_are_jumps() -> None:
     assert sum(join.kind == "jump" for piece in drawn for join in piece.joins) > 20
 
 
-def test_measures_of_mirrored_frames_are_mirrored() -> None:
+def test_features_of_mirrored_frames_are_mirrored() -> None:
     random = np.random.default_rng(0)
     luma = torch.from_numpy(random.integers(0, 256, (1, 20, 32, 64), np.uint8))
     chroma = torch.from_numpy(random.integers(0, 256, (1, 20, 2, 16, 32), np.uint8))
@@ -157,17 +157,17 @@ def test_measures_of_mirrored_frames_are_mirrored() -> None:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[CutNetwork, Path]:
-    """A small network that learned cuts between still frames."""
+def trained_network(tmp_path_factory: pytest.TempPathFactory) -> tuple[CutNetwork, Path]:
+    """A small network trained on cuts between still frames."""
     pool = stills()
     recipe = Recipe(steps=60, batch=3, length=48, width=16, held=8, new=1, average=0.8, spliced=0.0, shares={})
     work = tmp_path_factory.mktemp("learned")
     return train(pool, recipe, work), work
 
 
-def test_a_network_learns_cuts_from_a_little_material(trained: tuple[CutNetwork, Path]) -> None:
-    network, work = trained
-    pieces = [still(30, 100), joined(still(20, 101), still(30, 102), still(20, 103))]
+def test_network_learns_cuts_from_little_data(trained_network: tuple[CutNetwork, Path]) -> None:
+    network, work = trained_network
+    pieces = [still(30, 100), join_pieces(still(20, 101), still(30, 102), still(20, 103))]
     pieces[1] = Piece(pieces[1].luma, pieces[1].chroma, (Join("hard", 20, 20), Join("hard", 50, 50)))
     assert score_pieces(network, pieces, LOW).startswith("F1 1.000 (2, 0, 0)")
     assert score_pieces(CutNetwork(16), pieces) != score_pieces(network, pieces)
@@ -175,19 +175,19 @@ def test_a_network_learns_cuts_from_a_little_material(trained: tuple[CutNetwork,
     assert score_pieces(stored, pieces) == score_pieces(network, pieces)
 
 
-def test_training_goes_on_from_a_network(trained: tuple[CutNetwork, Path], tmp_path: Path) -> None:
+def test_training_continues_from_an_existing_network(trained_network: tuple[CutNetwork, Path], tmp_path: Path) -> None:
     pool = Pool({"stills": [still(40, seed) for seed in range(20)]}, {"stills": 1.0})
     recipe = Recipe(
         steps=2, batch=2, length=48, width=16, held=4, new=1, average=0.0, rate=1e-5, spliced=0.0, shares={}
     )
-    further = train(pool, recipe, tmp_path, start=trained[0])
-    piece = joined(still(20, 101), still(30, 102))
-    answers = [answers_of(network, piece)[:, 0] for network in (trained[0], further)]
+    further = train(pool, recipe, tmp_path, start=trained_network[0])
+    piece = join_pieces(still(20, 101), still(30, 102))
+    answers = [answers_of(network, piece)[:, 0] for network in (trained_network[0], further)]
     assert np.abs(answers[0] - answers[1]).max() < 0.05
     assert not np.array_equal(*answers)
 
 
-def test_training_ends_after_its_time(tmp_path: Path) -> None:
+def test_training_stops_at_its_time_limit(tmp_path: Path) -> None:
     recipe = Recipe(steps=10**6, minutes=1e-9, batch=2, length=48, width=16, held=4, new=1, spliced=0.0, shares={})
     done: list[int] = []
     train(stills(), recipe, tmp_path, on_step=lambda step, _: done.append(step))
@@ -199,19 +199,19 @@ def answer(path: Path, piece: Piece) -> np.ndarray:
     return np.asarray(run_session(session, None, {"luma": piece.luma[None], "chroma": piece.chroma[None]})[0][0])
 
 
-def test_the_exported_network_answers_as_the_network_does(trained: tuple[CutNetwork, Path], tmp_path: Path) -> None:
-    exported = export_network(trained[0], tmp_path / "cuts.onnx", numbers=LOW, provenance={"steps": 60})
+def test_exported_network_gives_the_same_outputs(trained_network: tuple[CutNetwork, Path], tmp_path: Path) -> None:
+    exported = export_network(trained_network[0], tmp_path / "cuts.onnx", numbers=LOW, provenance={"steps": 60})
     assert Numbers.load(exported) == LOW
     for count in (1, 2, 90):
-        piece = joined(still(count, 1), still(count, 2))
-        one, other = answer(exported, piece), answers_of(trained[0], piece)
+        piece = join_pieces(still(count, 1), still(count, 2))
+        one, other = answer(exported, piece), answers_of(trained_network[0], piece)
         assert one.shape == (2 * count, 8)
         assert np.allclose(one, other, atol=0.05, rtol=0.05)
 
 
-def test_the_shipped_network_is_the_stored_one() -> None:
+def test_shipped_network_equals_the_stored_one() -> None:
     assert CONTEXT == USED_CONTEXT
-    piece = joined(still(30, 1), still(30, 2), still(30, 3))
+    piece = join_pieces(still(30, 1), still(30, 2), still(30, 3))
     assert np.allclose(answer(SHIPPED, piece), answers_of(load_network(STORED), piece), atol=0.05, rtol=0.05)
 
 
@@ -229,7 +229,7 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Sources:
     return Sources(takes, photographs)
 
 
-def test_material_is_composed_once(recordings: Sources, tmp_path: Path) -> None:
+def test_training_data_is_composed_once(recordings: Sources, tmp_path: Path) -> None:
     groups = ("takes", "films", "mixed", "little")
     stored = prepare(recordings, tmp_path, share=0.01, groups=groups)
     assert [path.stem for path in stored] == list(groups)
@@ -242,12 +242,12 @@ def test_material_is_composed_once(recordings: Sources, tmp_path: Path) -> None:
     assert [path.stat().st_mtime_ns for path in stored] == times
 
 
-def test_videos_held_back_are_composed_of_the_test_split(recordings: Sources, tmp_path: Path) -> None:
+def test_held_out_videos_are_composed_of_the_test_split(recordings: Sources, tmp_path: Path) -> None:
     (tmp_path / "videos").mkdir()
     (tmp_path / "photos" / "some").mkdir(parents=True)
     for name, path in zip(("pig-1", "pig-2", "rabbit-1", "walk-1"), recordings.clips, strict=True):
         (tmp_path / "videos" / f"{name}.mp4").write_bytes(path.read_bytes())
-    for number in range(11):  # every fifth one is held back
+    for number in range(11):  # every fifth video is held out
         path = recordings.photographs[number % 2]
         (tmp_path / "photos" / "some" / f"{number:02d}.png").write_bytes(path.read_bytes())
     videos = build_held_back(tmp_path, tmp_path / "work", share=0.01, families=("hard", "push", "single take"))
@@ -258,7 +258,7 @@ def test_videos_held_back_are_composed_of_the_test_split(recordings: Sources, tm
     assert [bool(video.labels) for video in videos[:3]] == [True, True, False]
 
 
-def test_detectors_are_judged_by_what_is_in_the_videos(recordings: Sources, tmp_path: Path) -> None:
+def test_detectors_are_evaluated_on_the_content_of_the_videos(recordings: Sources, tmp_path: Path) -> None:
     videos = build_judged(recordings, tmp_path, share=0.1, families=("hard", "single take"))
     assert {video.group for video in videos} == {
         *("calm", "calm: single take", "restless", "restless: single take"),

@@ -1,4 +1,4 @@
-"""DeepSBD's detector on real videos, with a network whose rule is written down, and with saved networks."""
+"""The DeepSBD detector on real videos, with a rule-based network and with saved networks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vidkin_research.detectors.deep_sbd_detector import DeepSbdBaseline
 
 
 class ByDifference:
-    """Sharp where two neighboring frames differ by over 10 %, gradual where the ends alone do."""
+    """Sharp if two adjacent frames differ by more than 10 %, gradual if only the ends do."""
 
     def __init__(self) -> None:
         self.segments = 0
@@ -33,19 +33,19 @@ class ByDifference:
         return torch.stack([~sharp & ~gradual, gradual, sharp], dim=1).float() * 4
 
 
-def test_hard_cuts_are_found_to_the_frame(tmp_path: Path) -> None:
+def test_hard_cuts_are_located_exactly(tmp_path: Path) -> None:
     network = ByDifference()
     detection = detect(cut_video(tmp_path / "film.mp4"), DeepSbdBaseline(network))
     assert [(cut.kind, cut.frame) for cut in detection.cuts] == [("hard", 20), ("hard", 45)]
-    # 60 frames: segments begin at 0, 8, ..., 48; the last one is filled up from 60 to 63.
+    # 60 frames: segments start at 0, 8, ..., 48; the last one is padded from 60 to 63.
     assert network.segments == 7
     assert detection.curve is not None
     assert detection.curve.times.tolist() == pytest.approx([0.8, 1.6, 2.4, 3.2, 4.0, 4.8, 5.6])
     assert detection.cuts[0].confidence == pytest.approx(np.exp(4) / (np.exp(4) + 2))
 
 
-def test_dissolve_is_an_interval(tmp_path: Path) -> None:
-    """Over frames 32 to 48: the segments from 24, 32 and 40 hold a good part of it."""
+def test_dissolve_is_reported_as_an_interval(tmp_path: Path) -> None:
+    """The dissolve covers frames 32 to 48, of which the segments at 24, 32 and 40 contain a large part."""
     from skimage import transform
 
     first, last = (
@@ -57,8 +57,8 @@ def test_dissolve_is_an_interval(tmp_path: Path) -> None:
     assert (cut.kind, cut.start_frame, cut.end_frame) == ("gradual", 24, 55)
 
 
-def test_changes_that_return_to_the_same_colors_are_dropped(tmp_path: Path) -> None:
-    """A flash of two frames at 28: the runs around it begin and end with the same picture."""
+def test_changes_back_to_the_same_colors_are_dropped(tmp_path: Path) -> None:
+    """A flash of two frames at 28: the runs around it start and end with the same image."""
     images = [np.asarray(image) for image in pan("coffee", 1)] * 60
     images[28] = images[29] = np.full_like(images[0], 255)
     source = encode(tmp_path / "film.mp4", images)
@@ -68,7 +68,7 @@ def test_changes_that_return_to_the_same_colors_are_dropped(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("count", [1, 5, 16, 17])
-def test_short_videos(tmp_path: Path, count: int) -> None:
+def test_short_videos_have_no_cuts(tmp_path: Path, count: int) -> None:
     network = ByDifference()
     detection = detect(encode(tmp_path / "film.mp4", pan("coffee", count)), DeepSbdBaseline(network))
     assert detection.cuts == ()
@@ -96,7 +96,7 @@ def test_saved_network_can_be_opened_by_its_folder(tmp_path: Path) -> None:
     names = (f"deepsbd:{folder}", str(folder), f"{folder}?similarity=0.95")
     curves = [detect(source, name).curve for name in names]
     assert all(curve is not None and np.array_equal(curve.values, curves[0].values) for curve in curves)  # type: ignore[union-attr]
-    # The same numbers, segment by segment.
+    # The same outputs for every segment.
     frames = torch.zeros(1, 3, 16, 32, 32)
     expected = float(1 - network.eval()(frames).detach().softmax(1)[0, 0])
     black = encode(tmp_path / "black.mp4", [np.zeros((64, 64, 3), np.uint8)] * 16)

@@ -1,4 +1,4 @@
-"""Two processes that `torchrun` starts train the same DeepSBD as one."""
+"""Training DeepSBD with two processes started by `torchrun` gives the same result as with one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vidkin_research.learned.recipes import load_shot_recipe
 
 __all__ = ["annotations"]
 
-# A batch of 5 items, which two processes cannot halve.
+# A batch of 5 items, which cannot be split evenly between two processes.
 RECIPE: dict[str, Any] = {
     "segments": {"steps": 3, "batch": 5, "learning_rate": 1e-4},
     "model": {"width": 0.05, "size": 16, "dropout": 0.0},
@@ -26,7 +26,7 @@ RECIPE: dict[str, Any] = {
 
 
 @pytest.mark.process
-def test_two_processes_train_the_network_of_one(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_two_processes_train_the_same_network_as_one(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     torch.set_num_threads(1)
     labels = str(tmp_path / "labels.json")
     write_shot_annotations(labels, annotations)

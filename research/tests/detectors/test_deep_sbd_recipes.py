@@ -1,4 +1,4 @@
-"""Recipes of DeepSBD: read, shown, checked."""
+"""DeepSBD recipes: loading, printing and validation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_settings_out_of_range_are_rejected(content: dict[str, object], message:
 
 
 @pytest.mark.parametrize("name", ["deepsbd", "deepsbd-svm"])
-def test_shown_recipes_round_trip(name: str) -> None:
+def test_printed_recipes_round_trip(name: str) -> None:
     plan = load_shot_recipe(name)
     assert load_shot_recipe(tomllib.loads(show_shot_recipe(plan))) == plan
 
@@ -41,7 +41,7 @@ def test_deepsbd_has_its_published_size_by_default() -> None:
 
 
 @pytest.mark.parametrize(("method", "expected"), [(None, "extended"), ("learned", "extended"), ("deepsbd", "deepsbd")])
-def test_every_method_has_a_default(method: str | None, expected: str) -> None:
+def test_every_method_has_a_default_recipe(method: str | None, expected: str) -> None:
     assert load_shot_recipe(method=method) == load_shot_recipe(expected)
 
 

@@ -1,4 +1,4 @@
-"""What follows DeepSBD's network, on probabilities written by hand."""
+"""Post-processing of DeepSBD, on hand-written probabilities."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from vidkin_research.detectors.deep_sbd_rules import (
 NONE, GRADUAL, SHARP = (0.8, 0.1, 0.1), (0.2, 0.7, 0.1), (0.0, 0.1, 0.9)
 
 
-def test_equal_neighbors_become_one_run() -> None:
-    """Segments begin at 0, 8, 16, ... and hold 16 frames."""
+def test_equal_adjacent_predictions_are_merged() -> None:
+    """Segments start at 0, 8, 16, ... and have 16 frames."""
     runs = list(find_segment_runs(np.array([NONE, SHARP, (0.1, 0.3, 0.6), NONE, GRADUAL, SHARP]), 60))
     assert runs == [
         SegmentRun("hard", 8, 31, 0.9),
@@ -39,7 +39,7 @@ def test_cut_is_at_the_largest_unused_difference() -> None:
     assert largest_difference(differences, SegmentRun("hard", 2, 3, 0.9), used=[3]) == 3
 
 
-def test_similarity_of_histograms_equals_hand_computed_values() -> None:
+def test_histogram_similarity_equals_hand_computed_values() -> None:
     flat, one = np.full(4, 0.25), np.array([1.0, 0.0, 0.0, 0.0])
     assert bhattacharyya(flat, flat) == pytest.approx(1.0)
     assert bhattacharyya(flat, one) == pytest.approx(0.5)

@@ -1,4 +1,4 @@
-"""From labeled shots to a DeepSBD detector that `vidkin shots` takes."""
+"""Training on labeled shots creates a DeepSBD detector for `vidkin shots`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plan(**segments: Any) -> SegmentPlan:
     return found
 
 
-def test_labels_become_a_detector(labels: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_training_on_labels_creates_a_detector(labels: list[VideoAnnotation], tmp_path: Path) -> None:
     told: list[tuple[str, int, int]] = []
     write_shot_annotations(tmp_path / "labels.json", labels)
     report = train_deep_sbd(
@@ -56,13 +56,13 @@ def test_labels_become_a_detector(labels: list[VideoAnnotation], tmp_path: Path)
         "model.onnx",
         "model.safetensors",
     ]
-    # The folder alone is the name of the detector.
+    # The folder itself is a valid detector name.
     detection = detect(labels[0].video, str(report.output))
     assert detection.curve is not None
     assert len(detection.curve.values) == 7
 
 
-def test_svm_variant_becomes_a_detector(labels: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_training_the_svm_variant_creates_a_detector(labels: list[VideoAnnotation], tmp_path: Path) -> None:
     report = train_deep_sbd(labels, plan(classifier="svm"), output=tmp_path)
     assert report.classifier == "svm"
     assert report.right > 0.5
@@ -98,7 +98,7 @@ def test_training_rejects_labels_without_cuts_or_beyond_the_video(
         train_deep_sbd(late, plan(), output=tmp_path / "model")
 
 
-def test_second_training_in_the_folder_is_rejected(labels: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_training_into_a_used_folder_is_rejected(labels: list[VideoAnnotation], tmp_path: Path) -> None:
     with (
         hold_training_folder(tmp_path),
         pytest.raises(InvalidArgumentError, match="another training run is using this folder"),

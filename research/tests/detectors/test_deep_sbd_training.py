@@ -1,4 +1,4 @@
-"""Segments for DeepSBD: their classes by hand, and a network that learns them."""
+"""Training segments of DeepSBD: hand-computed classes, and a network that learns them."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ CONFIG = EncoderConfig(kind="deep_sbd", width=0.1, size=16, frames=16, classes=3
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
-    """Steps as small as these only get slower from a second thread."""
+    """A second thread only slows down steps of this size."""
     torch.set_num_threads(1)
 
 
 @pytest.mark.parametrize(
     ("first", "expected"),
     [
-        (84, 0),  # 84 ... 99: the cut at 100 lies behind
+        (84, 0),  # 84 ... 99: before the cut at 100
         (85, 2),  # 85 ... 100: one frame of the new shot
         (99, 2),
-        (100, 0),  # the new shot alone
-        (187, 0),  # 187 ... 202 shares three frames with 200 ... 210
+        (100, 0),  # only the new shot
+        (187, 0),  # 187 ... 202 has three frames of 200 ... 210
         (188, 1),
         (207, 1),
         (208, 0),
-        (290, 1),  # a transition of two frames, 300 and 301, is in it whole
+        (290, 1),  # contains an entire transition of two frames, 300 and 301
         (285, 0),
     ],
 )
-def test_segments_have_classes(first: int, expected: int) -> None:
+def test_segments_have_the_expected_classes(first: int, expected: int) -> None:
     assert segment_class(first, 16, [100], [(200, 210), (300, 301)]) == expected
 
 
 def film(seed: int) -> LabeledFrames:
-    """Plain colors: 40 frames, a cut, 40 frames, a dissolve of 10, 40 frames."""
+    """Uniform colors: 40 frames, a cut, 40 frames, a dissolve of 10, 40 frames."""
     random = np.random.default_rng(seed)
     colors = np.array([[230, 40, 40], [40, 220, 60], [50, 40, 225]])[random.permutation(3)]
     share = (np.arange(1, 11) / 11)[:, None]
@@ -90,12 +90,12 @@ def test_same_seed_gives_the_same_weights() -> None:
     assert torch.equal(models[0].classifier.weight, models[1].classifier.weight)
 
 
-def test_labels_do_not_need_gradual_transitions() -> None:
+def test_labels_need_no_gradual_transitions() -> None:
     hard = LabeledFrames(film(1).images[:80], (40,))
     assert train_on_segments(network(), [hard], steps=2, batch=4).losses[1] > 0
 
 
-def test_frames_may_be_decoded_again(tmp_path: Path) -> None:
+def test_frames_can_be_decoded_on_the_fly(tmp_path: Path) -> None:
     path = cut_video(tmp_path / "film.mp4")
     kept, lazy = (read_video_frames(path, size=16, most_bytes=most)[0] for most in (None, 0))
     models = [network(), network()]
@@ -114,7 +114,7 @@ def test_linear_svm_replaces_the_classifier() -> None:
     assert right > 0.8
     assert not torch.equal(model.classifier.weight, before)
     assert torch.equal(model.fully_connected.state_dict()["0.weight"], hidden)
-    # A segment across the cut of a video that it was not fitted on.
+    # A segment across the cut of a video that was not used for fitting.
     other = film(77)
     segments = torch.from_numpy(np.stack([other.images[first : first + 16] for first in (0, 33)]))
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""The baselines on real encoded videos, on the labeled files, and against the programs they stand for."""
+"""Baseline detectors on encoded videos, on the labeled files, and compared with the original programs."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from vidkin.shots import RgbFrame, ShotDetection, detect, open_detector
 from vidkin_research.detectors.shotdetect import color_difference
 
 
-def hard(found: ShotDetection) -> list[int]:
+def hard_cuts(found: ShotDetection) -> list[int]:
     return [cut.frame for cut in found.cuts if cut.kind == "hard"]
 
 
 @pytest.mark.parametrize("name", ["content", "adaptive", "shotdetect", "svd"])
-def test_hard_cuts_between_photographs(tmp_path: Path, name: str) -> None:
+def test_hard_cuts_between_photographs_are_found(tmp_path: Path, name: str) -> None:
     detection = detect(cut_video(tmp_path / "film.mp4"), name)
-    assert hard(detection) == list(CUTS)
+    assert hard_cuts(detection) == list(CUTS)
     assert detection.detector == name
     assert [shot.start for shot in detection.shots] == [0.0, 2.0, 4.5]
     assert detection.curve is not None
@@ -33,14 +33,14 @@ def test_hard_cuts_between_photographs(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["content", "adaptive", "shotdetect", "svd"])
 @pytest.mark.parametrize("count", [1, 2, 7])
-def test_short_videos_without_cuts(tmp_path: Path, name: str, count: int) -> None:
+def test_short_videos_have_no_cuts(tmp_path: Path, name: str, count: int) -> None:
     detection = detect(encode(tmp_path / "film.mp4", pan("coffee", count)), name)
     assert detection.cuts == ()
     assert len(detection.shots) == 1
 
 
 @pytest.mark.parametrize("name", ["content", "adaptive", "shotdetect", "svd"])
-def test_detector_without_frames_finds_nothing(name: str) -> None:
+def test_detector_without_frames_returns_no_cuts(name: str) -> None:
     assert open_detector(name).finish().cuts == ()
 
 
@@ -52,8 +52,8 @@ def test_color_difference_equals_hand_computed_values() -> None:
     assert color_difference(first, second) == color_difference(second, first) == 67
 
 
-def test_shotdetect_also_requires_a_jump_of_the_score() -> None:
-    """Scores 0, 40, 80, 5, 40: at frame 1 it jumps by 40; at 2 by 40; at 3 it is low; at 4 it jumps by 35."""
+def test_shotdetect_also_requires_a_sudden_increase_of_the_score() -> None:
+    """Scores 0, 40, 80, 5, 40: an increase of 40 at frames 1 and 2, a low score at 3, and an increase of 35 at 4."""
     levels = np.cumsum([0, 40, 80, 5, 40])
     detector = open_detector("shotdetect")
     for index, level in enumerate(levels.tolist()):
@@ -67,7 +67,7 @@ def test_shotdetect_also_requires_a_jump_of_the_score() -> None:
 
 
 @pytest.mark.parametrize(("threshold", "expected"), [(30, [1, 2, 4]), (36, [1, 2]), (75, [])])
-def test_threshold_of_shotdetect(threshold: int, expected: list[int]) -> None:
+def test_shotdetect_threshold(threshold: int, expected: list[int]) -> None:
     detector = open_detector(f"shotdetect?threshold={threshold}")
     for index, level in enumerate(np.cumsum([0, 40, 80, 5, 40]).tolist()):
         detector.push(RgbFrame(index, index / 10, np.full((4, 4, 3), (level, 0, 0), np.uint8)))
@@ -75,7 +75,7 @@ def test_threshold_of_shotdetect(threshold: int, expected: list[int]) -> None:
 
 
 def test_dissolve_is_gradual_for_svd(tmp_path: Path) -> None:
-    """Over frames 40 to 60, from one still photograph to another."""
+    """Frames 40 to 60 dissolve from one still photograph to another."""
     from skimage import transform
 
     first, last = (
@@ -115,7 +115,7 @@ def test_pyscenedetect_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("file", ["sintel_trailer.mp4", "bikes.mp4"])
 @pytest.mark.parametrize("length", [1, 15])
 @pytest.mark.large
-def test_cuts_equal_pyscenedetect(shared_data: Path, file: str, length: int) -> None:
+def test_cuts_equal_those_of_pyscenedetect(shared_data: Path, file: str, length: int) -> None:
     scenedetect = pytest.importorskip("scenedetect")
     source = shared_data / "shots" / file
     for name, peer in (
@@ -136,10 +136,10 @@ def test_cuts_equal_pyscenedetect(shared_data: Path, file: str, length: int) -> 
         ("shotdetect?threshold=75", 7, 0),
     ],
 )
-def test_published_settings_on_the_trailer(shared_data: Path, name: str, right: int, false: int) -> None:
-    """Of 10 hard cuts those found within a frame; false is what matches neither these nor the 15 transitions."""
+def test_published_settings_on_the_sintel_trailer(shared_data: Path, name: str, right: int, false: int) -> None:
+    """Of 10 hard cuts, counts those found within a frame; false cuts match neither these nor the 15 transitions."""
     truth = json.loads((shared_data / "shots" / "truth.json").read_text())["videos"]["sintel_trailer.mp4"]
-    cuts = hard(detect(shared_data / "shots" / "sintel_trailer.mp4", name))
+    cuts = hard_cuts(detect(shared_data / "shots" / "sintel_trailer.mp4", name))
     spans = [(gradual["start"], gradual["end"]) for gradual in truth["gradual"]]
     assert boundary_scores(cuts, truth["hard"], tolerance=1).true_positives == right
     assert boundary_scores(cuts, truth["hard"] + spans, tolerance=1).false_positives == false

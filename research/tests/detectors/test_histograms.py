@@ -1,4 +1,4 @@
-"""Histograms of pictures whose colors are known, and against the definition in plain Python."""
+"""Histograms of images with known colors, and compared with a plain Python implementation."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from vidkin_research.detectors.histograms import HSV_BINS, hsv_histogram
         ((255, 0, 10), (17, 11, 7)),
     ],
 )
-def test_pure_colors(color: tuple[int, int, int], bins: tuple[int, int, int]) -> None:
+def test_pure_colors_are_in_the_expected_bins(color: tuple[int, int, int], bins: tuple[int, int, int]) -> None:
     histogram = hsv_histogram(np.full((4, 6, 3), color, np.uint8)).reshape(HSV_BINS)
     assert histogram[bins] == 1.0
     assert histogram.sum() == 1.0
 
 
-def test_random_colors_equal_the_standard_library() -> None:
+def test_random_colors_match_the_standard_library() -> None:
     image = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
     expected = np.zeros(HSV_BINS)
     for pixel in image.reshape(-1, 3).tolist():
         values = colorsys.rgb_to_hsv(*(part / 255 for part in pixel))
         place = tuple(min(int(value * count + 1e-9), count - 1) for value, count in zip(values, HSV_BINS, strict=True))
         expected[place] += 1 / 600
-    # A pixel on the border of two bins may fall to either side by rounding.
+    # Pixels on the border of two bins can fall into either because of rounding.
     assert np.abs(hsv_histogram(image).reshape(HSV_BINS) - expected).sum() <= 2 * 3 / 600

@@ -1,4 +1,4 @@
-"""Steps of SVD-SBD on arrays small enough to follow."""
+"""Steps of SVD-SBD on small arrays."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ def test_segment_above_its_group_threshold_is_a_candidate() -> None:
 
 def test_quiet_group_next_to_a_loud_one_has_a_higher_threshold() -> None:
     """mu_L = 1.1, sigma_L = 0.3: alone 1.21 + 0.6 * 0.3 = 1.39; with mu_G = 25.55 it is 1.21 + 0.6 * 23.2 * 0.3 = 5.4.
-
-    Segment 10 is three times its neighbor before.
+    Segment 10 is three times its predecessor.
     """
     quiet = np.ones(10)
     quiet[4] = 2.0
@@ -35,7 +34,7 @@ def test_quiet_group_next_to_a_loud_one_has_a_higher_threshold() -> None:
 
 
 def test_segment_three_times_its_neighbor_is_a_candidate_near_the_mean() -> None:
-    """4 > 3 * 1; 4 > 0.8 * mean. The group's own threshold is not reached by any."""
+    """4 > 3 * 1; 4 > 0.8 * mean. No segment reaches the threshold of the group."""
     distances = np.array([1.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0])
     assert candidate_segments(distances).nonzero()[0].tolist() == [1]
     distances = np.array([0.1, 1.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0])
@@ -43,7 +42,7 @@ def test_segment_three_times_its_neighbor_is_a_candidate_near_the_mean() -> None
 
 
 @pytest.mark.parametrize("distances", [np.zeros(0), np.zeros(12), np.ones(1)])
-def test_still_stretches_have_no_candidates(distances: np.ndarray) -> None:
+def test_static_segments_are_not_candidates(distances: np.ndarray) -> None:
     assert candidate_segments(distances).sum() == 0
 
 
@@ -53,10 +52,10 @@ def test_still_stretches_have_no_candidates(distances: np.ndarray) -> None:
         (10.0, (9.0, 1.0), ((8.5, 0.5), (0.5, 0.5)), Candidate("hard", 40, 45)),
         (10.0, (9.0, 1.0), ((0.5, 8.5), (0.5, 0.5)), Candidate("hard", 45, 50)),
         (10.0, (1.0, 9.0), ((0.5, 0.5), (0.5, 8.5)), Candidate("hard", 55, 60)),
-        # One half wins, no quarter of it does: 6 is not twice 5, or too little of 9.
+        # One half is selected, but no quarter: 6 is less than twice 5, or too small relative to 9.
         (10.0, (1.0, 9.0), ((0.5, 0.5), (5.0, 6.0)), Candidate("gradual", 50, 60)),
         (10.0, (1.0, 9.0), ((0.5, 0.5), (2.0, 7.0)), Candidate("gradual", 50, 60)),
-        # Both halves take part.
+        # Both halves are selected.
         (10.0, (5.0, 6.0), ((2.0, 2.0), (2.0, 2.0)), Candidate("gradual", 40, 60)),
         # The ends differ, but neither half does.
         (10.0, (2.0, 2.9), ((1.0, 1.0), (1.0, 1.0)), None),
@@ -66,7 +65,7 @@ def test_candidates_are_bisected(whole, halves, quarters, expected) -> None:  # 
     assert narrow(40, whole, halves, quarters) == expected
 
 
-def test_reduced_columns_keep_the_angles_of_few_histograms() -> None:
+def test_reduced_columns_preserve_angles_between_few_histograms() -> None:
     generator = np.random.default_rng(0)
     histograms = generator.random((6, 50))
     columns = reduced_columns(histograms)

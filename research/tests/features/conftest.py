@@ -1,4 +1,4 @@
-"""Small features, fitted on cut-outs of photographs that come with scikit-image."""
+"""Small features, fitted on crops of photographs from scikit-image."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMES = ("wavelet", "color", "words", "fisher", "hog", "textons", "hash_kpca", "
 
 @pytest.fixture(scope="session")
 def features() -> dict[str, ImageFeature]:
-    """Each of the eight features by its name."""
+    """All eight features by name."""
     pictures = photographs(24)
     words = VisualWords.fit(pictures, words=24)
     hashed = HashedHistograms.fit(pictures, words=words, hashes=64, length=8)
@@ -37,5 +37,5 @@ def features() -> dict[str, ImageFeature]:
 
 @pytest.fixture(params=NAMES)
 def feature(request: pytest.FixtureRequest, features: dict[str, ImageFeature]) -> ImageFeature:
-    """Each of the eight features in turn."""
+    """Each of the eight features, one at a time."""
     return features[request.param]

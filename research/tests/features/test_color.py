@@ -1,4 +1,4 @@
-"""Color histograms: bins by hand, and a plain loop as a twin."""
+"""Color histograms: hand-computed bins, and a comparison with a plain loop."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_lab_histogram_equals_a_plain_loop() -> None:
     np.testing.assert_allclose(found.numpy(), counts / counts.sum(), atol=1e-7)
 
 
-def test_size_does_not_matter_and_hue_has_its_own_space() -> None:
+def test_histogram_is_independent_of_size_and_hue_space_differs() -> None:
     for space in ("lab", "hsv", "rgb"):
         feature = ColorHistogram(space)
         small, large = feature.describe([plain(height=3, width=5), plain(height=90, width=50)])
@@ -55,7 +55,7 @@ def test_cosine_of_embeddings_is_the_bhattacharyya_coefficient() -> None:
     assert float(embedded[0] @ embedded[1]) == pytest.approx(float((first * second).sqrt().sum()), abs=1e-5)
 
 
-def test_settings_are_checked() -> None:
+def test_settings_are_validated() -> None:
     with pytest.raises(InvalidArgumentError, match="space must be one of 'lab', 'hsv', 'rgb', got 'cmyk'"):
         ColorHistogram("cmyk")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="bins must be at least 1, got 0"):

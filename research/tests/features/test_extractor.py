@@ -1,4 +1,4 @@
-"""Classical features as extractors: from a name to an index that is searched."""
+"""Classical features as extractors, from the name to a search in an index."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_extractor_can_be_opened_by_name_settings_or_file(features: dict[str, Im
     save_feature(features["fisher"], tmp_path / "own.safetensors")
     own = open_extractor("classical:fisher", weights=tmp_path / "own.safetensors")
     assert own.fingerprint != open_extractor("classical:fisher").fingerprint
-    # Without a colon it is what it was.
+    # A name without a colon keeps its meaning.
     assert open_extractor("classical").fingerprint.startswith("classical-1-")
 
 
@@ -61,7 +61,7 @@ def test_search_finds_the_same_scene(name: str, tmp_path: Path) -> None:
         Image.fromarray(every[number]).save(folder / f"{number}.png")
     Image.fromarray(plain()).save(folder / "plain.png")
     query = tmp_path / "query.jpg"
-    # Smaller, and with the losses of JPEG.
+    # Reduced and compressed as JPEG.
     Image.fromarray(every[18]).resize((160, 120)).save(query, quality=40)
     index = vidkin.Index.open(tmp_path / "index", extractor=f"classical:{name}", create=True)
     report = index.add([folder], images=True)

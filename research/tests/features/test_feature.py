@@ -1,4 +1,4 @@
-"""What all features have in common: any picture is described, alike pictures are near, numbers are finite."""
+"""Properties of all features: any image can be described, similar images are close, and values are finite."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_batches_and_single_images_give_the_same_values(feature: ImageFeature) -
     assert feature.describe([]).shape == (0, together.shape[1])
 
 
-def test_unit_embeddings_rank_like_the_distances(feature: ImageFeature) -> None:
+def test_distances_between_unit_embeddings_rank_like_the_feature_distances(feature: ImageFeature) -> None:
     pictures = photographs(24)[::2]
     copies = [np.ascontiguousarray(picture[3:-3, 3:-3]) for picture in pictures]
     descriptors, copied = feature.describe(pictures), feature.describe(copies)
@@ -32,7 +32,7 @@ def test_unit_embeddings_rank_like_the_distances(feature: ImageFeature) -> None:
     assert float((alike == nearest).double().mean()) >= 0.75
 
 
-def test_no_image_is_nearer_than_the_image_itself(feature: ImageFeature) -> None:
+def test_no_image_is_closer_than_the_image_itself(feature: ImageFeature) -> None:
     if feature.name == "oasis":
         pytest.skip("a bilinear similarity does not have to be largest for a picture with itself")
     descriptors = feature.describe(photographs(24)[::4])
@@ -59,7 +59,7 @@ def test_degenerate_images_have_features(feature: ImageFeature, picture: np.ndar
     assert bool(feature.distances(descriptors, descriptors).isfinite().all())
     embedded = feature.embed(descriptors)
     assert bool(embedded.isfinite().all())
-    # Zeros stand for a picture without content.
+    # Images without content have zero features.
     length = float(embedded[0].norm())
     assert length == pytest.approx(1, abs=1e-5) or length == 0
 
@@ -87,21 +87,21 @@ def test_other_arrays_are_rejected(image: np.ndarray) -> None:
         as_rgb(image)
 
 
-def test_squares_are_stretched_and_scaled() -> None:
+def test_images_are_stretched_to_squares_and_scaled() -> None:
     result = squares([plain((255, 0, 51), height=3, width=9)], 4)
     assert result.shape == (1, 4, 4, 3)
     assert result.dtype == np.float32
     np.testing.assert_allclose(result[0], np.broadcast_to([1, 0, 0.2], (4, 4, 3)), atol=1e-7)
 
 
-def test_sketch_keeps_inner_products_on_average() -> None:
+def test_sketch_preserves_inner_products_on_average() -> None:
     rows = torch.rand(2, 3000, generator=torch.Generator().manual_seed(0))
     exact = float(rows[0] @ rows[1])
     found = []
     for seed in range(40):
         short = sketch(rows, 256, seed=seed)
         found.append(float(short[0] @ short[1]))
-    # One sketch is off by about 1/16 of the lengths, the mean of forty by 1/100.
+    # The error of a single sketch is about 1/16 of the norms, that of the mean of forty 1/100.
     assert np.mean(found) == pytest.approx(exact, rel=0.05)
     assert sketch(rows, 3000) is rows
 

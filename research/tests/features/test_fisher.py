@@ -1,4 +1,4 @@
-"""Fisher vectors: against scikit-image, against the definition, and values by hand."""
+"""Fisher vectors compared with scikit-image, with their definition and with hand-computed values."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def test_vector_equals_scikit_image_except_for_the_sign_of_sigma() -> None:
     np.testing.assert_allclose(ours.numpy(), theirs / np.linalg.norm(theirs), atol=1e-9)
 
 
-def test_vector_is_the_gradient_of_the_likelihood() -> None:
+def test_vector_is_the_gradient_of_the_log_likelihood() -> None:
     weights, means, variances = tensors(mixture())
     rows = torch.from_numpy(np.random.default_rng(2).normal(size=(20, 4)))
     means.requires_grad_()
     deviations = variances.sqrt().requires_grad_()
     log = torch.distributions.Normal(means, deviations).log_prob(rows[:, None]).sum(dim=2) + weights.log()
     of_means, of_deviations = torch.autograd.grad(log.logsumexp(dim=1).mean(), (means, deviations))
-    # Scaled by the square root of the diagonal Fisher information: sigma / sqrt(w), and sigma / sqrt(2 w).
+    # Scaled by the square root of the diagonal of the Fisher information: sigma / sqrt(w), and sigma / sqrt(2 w).
     scale = variances.sqrt() / weights.sqrt()[:, None]
     gradient = torch.cat([(of_means * scale).flatten(), (of_deviations * scale / 2**0.5).flatten()])
     expected = torch.nn.functional.normalize(gradient.sign() * gradient.abs().sqrt(), dim=0)
@@ -60,7 +60,7 @@ def test_vector_of_one_gaussian_equals_hand_computed_values() -> None:
 def test_vector_is_zero_without_rows_or_gradient() -> None:
     one = torch.ones(1, 1)
     assert improved_fisher_vector(torch.zeros(0, 1), torch.ones(1), one, one).tolist() == [0, 0]
-    # Two rows one standard deviation to both sides fit exactly.
+    # Two rows, one standard deviation on either side, are a perfect fit.
     assert improved_fisher_vector(torch.tensor([[0.0], [2.0]]), torch.ones(1), one, one).tolist() == [0, 0]
 
 

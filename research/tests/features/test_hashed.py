@@ -1,4 +1,4 @@
-"""Hashes collide as often as histograms overlap; their components are those of scikit-learn's kernel PCA."""
+"""The collision rate of hashes equals histogram overlap; components equal kernel PCA in scikit-learn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def hashed(features: dict[str, ImageFeature]) -> HashedHistograms:
 
 
 @pytest.mark.parametrize("spread", [0.05, 0.5, 2.0])
-def test_samples_agree_with_the_probability_of_the_theorem(spread: float) -> None:
+def test_samples_match_the_probability_of_the_theorem(spread: float) -> None:
     generator = np.random.default_rng(0)
     first = generator.random(60)
     second = first * np.exp(generator.normal(0, spread, 60))
@@ -30,7 +30,7 @@ def test_samples_agree_with_the_probability_of_the_theorem(spread: float) -> Non
     distance = float((rows[0] - rows[1]).abs().sum())
     samples = consistent_samples(rows, 4000)
     found = float(hash_agreement(samples[:1], samples[1:]))
-    # The standard deviation of 4,000 draws is .008 at most.
+    # The standard deviation of 4,000 samples is at most 0.008.
     assert found == pytest.approx((1 - distance / 2) / (1 + distance / 2), abs=0.025)
 
 
@@ -38,7 +38,7 @@ def test_samples_equal_hand_computed_values() -> None:
     rows = torch.tensor([[0.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
     samples = consistent_samples(rows, 50)
     agreement = hash_agreement(samples, samples)
-    # Zeros agree with nothing, not even with themselves.
+    # Zeros match nothing, not even each other.
     assert agreement.tolist() == [[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]
 
 
@@ -59,12 +59,12 @@ def test_components_equal_kernel_pca(hashed: HashedHistograms) -> None:
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-3)
 
 
-def test_histograms_have_equal_shares(hashed: HashedHistograms) -> None:
+def test_histograms_have_equal_weights(hashed: HashedHistograms) -> None:
     rows = hashed.histograms([*photographs(1), plain()])
     torch.testing.assert_close(rows.sum(dim=1), torch.ones(2))
     shares = [part.sum().item() for part in rows[0].split([4096, 24, 1152])]
     assert shares == pytest.approx([1 / 3] * 3, abs=1e-5)
-    # One color: neither words nor gradients.
+    # A single color has neither words nor gradients.
     assert [part.sum().item() for part in rows[1].split([4096, 24, 1152])] == pytest.approx([1, 0, 0], abs=1e-6)
 
 

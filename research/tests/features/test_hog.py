@@ -1,4 +1,4 @@
-"""Histograms of oriented gradients against scikit-image, and gradients by hand."""
+"""Histograms of oriented gradients compared with scikit-image, and hand-computed gradients."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def test_cell_is_part_of_four_blocks() -> None:
     for row, column in ((1, 1), (2, 4), (4, 3)):
         around = [blocks[row - 1 + r, column - 1 + c, 1 - r, 1 - c] for r in (0, 1) for c in (0, 1)]
         np.testing.assert_allclose(cells[row, column], around, atol=1e-4)
-    # At a corner one block is all there is; beyond the edge the cell is repeated.
+    # A corner cell is in a single block; beyond the edge, the cell is repeated.
     np.testing.assert_allclose(cells[0, 0, 3], blocks[0, 0, 0, 0], atol=1e-4)
     assert bool((cells[0, 0] > 0).any())
 
 
 @pytest.mark.parametrize(("vertical", "bin_of_gradient"), [(True, 0), (False, 4)])
-def test_stripes_have_gradients_across_them(vertical: bool, bin_of_gradient: int) -> None:
+def test_stripes_have_gradients_perpendicular_to_them(vertical: bool, bin_of_gradient: int) -> None:
     cells = GradientHistogram().describe([stripes(16, side=96, vertical=vertical)]).reshape(36, 4, 8)
     assert set(cells.sum(dim=1).argmax(dim=1).tolist()) == {bin_of_gradient}
 
 
-def test_one_color_has_no_gradient_and_the_strongest_channel_counts() -> None:
+def test_uniform_image_has_no_gradient_and_the_strongest_channel_is_used() -> None:
     assert not bool(GradientHistogram().describe([plain()]).any())
     red = stripes(16, side=96)
     red[..., 1:] = 128

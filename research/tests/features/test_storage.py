@@ -1,4 +1,4 @@
-"""Features in files and by their names."""
+"""Loading and saving features, by file and by name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_settings_affect_name_file_and_digest(tmp_path: Path) -> None:
     assert feature_digest(hsv) != feature_digest(ColorHistogram())
 
 
-def test_fitted_features_are_included_in_the_package() -> None:
+def test_fitted_features_ship_with_the_package() -> None:
     assert available_features() == (
         "wavelet",
         "color",

@@ -1,4 +1,4 @@
-"""Textons in a pyramid: levels, the kernel, and a loop as a twin."""
+"""Texton pyramids: levels, kernel, and a comparison with a plain loop."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def test_position_of_a_texton_matters(pyramid: TextonPyramid) -> None:
     picture[48:80, 16:48] = 250
     left, right = pyramid.describe([picture, np.roll(picture, 64, axis=1)])
     count = len(pyramid.textons)
-    # The picture as a whole has the same textons; only at the finer levels do their positions differ.
+    # The whole image has the same textons; their positions only matter at the finer levels.
     torch.testing.assert_close(left[:count], right[:count], rtol=0.02, atol=1e-3)
     assert float((left - right)[count:].abs().sum()) > 0.5
 
 
-def test_values_are_checked(pyramid: TextonPyramid) -> None:
+def test_values_are_validated(pyramid: TextonPyramid) -> None:
     with pytest.raises(InvalidArgumentError, match=r"textons must be \[K, 27\] with K at least 5, got \[4, 27\]"):
         replace(pyramid, textons=pyramid.textons[:4])
     with pytest.raises(InvalidArgumentError, match="sharpness must be above 0"):

@@ -1,4 +1,4 @@
-"""Wavelet signatures: the transform by hand and by a loop, the published distance by a loop."""
+"""Wavelet signatures: hand-computed transforms, and plain loops for the transform and the published distance."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WEIGHTS = [(5.00, 19.21, 34.37), (0.83, 1.26, 0.36), (1.01, 0.44, 0.45), (0.52, 
 
 
 def haar_by_hand(row: np.ndarray) -> np.ndarray:
-    """The decomposition of one row as in the paper: averages and differences, divided by sqrt(2) a level."""
+    """Decompose a row as in the paper: averages and differences, divided by sqrt(2) at each level."""
     row = row.astype(float) / np.sqrt(len(row))
     length = len(row)
     while length > 1:
@@ -42,7 +42,7 @@ def test_image_of_two_halves_has_one_coefficient() -> None:
     picture = plain((255, 255, 255), height=128, width=128)
     picture[:, 64:] = 0
     signature = WaveletSignature(3).describe([picture])[0]
-    # Y is .5 on average; its left half is larger, which is the difference at row 0, column 1.
+    # The mean of Y is 0.5; the larger left half gives the difference at row 0, column 1.
     assert signature[:3].tolist() == pytest.approx([0.5, 0, 0], abs=1e-6)
     assert signature[3:].tolist() == [1, 0, 0, 0, 0, 0, 0, 0, 0]
 
@@ -63,13 +63,13 @@ def test_distance_equals_the_published_sum() -> None:
             assert float(found[one, other]) == pytest.approx(expected, abs=1e-4)
 
 
-def test_image_of_one_color_has_only_means() -> None:
+def test_uniform_image_has_only_means() -> None:
     signature = WaveletSignature().describe([plain((255, 0, 0))])[0]
     assert signature[:3].tolist() == pytest.approx([0.299, 0.5959, 0.2115], abs=1e-3)
     assert not bool(signature[3:].any())
 
 
-def test_cosines_and_distances_agree_in_order_if_only_means_differ() -> None:
+def test_cosines_and_distances_rank_alike_if_only_means_differ() -> None:
     feature = WaveletSignature()
     grays = feature.describe([plain((value, value, value)) for value in (0, 60, 120, 255)])
     embedded = feature.embed(grays)

@@ -1,4 +1,4 @@
-"""Patches of Gabor energies, and histograms of words made of them."""
+"""Patches of Gabor energies, and histograms of the visual words computed from them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def test_patches_are_unit_vectors_without_a_large_entry() -> None:
     assert patches.shape == (2, 361, PATCH_LENGTH)
     lengths = patches.norm(dim=2)
     assert bool(((lengths - 1).abs() < 1e-5).logical_or(lengths == 0).all())
-    # .2 before the second scaling; then a vector can be at most so many times as long.
+    # 0.2 before the second normalization, which can enlarge a vector at most by this factor.
     assert float(patches.max()) < 0.5
 
 
 @pytest.mark.parametrize(("wavelength", "scale"), [(4, 0), (8, 1)])
 @pytest.mark.parametrize(("vertical", "orientation"), [(True, 0), (False, 4)])
-def test_stripes_respond_to_their_wavelength_and_direction(
+def test_stripes_respond_at_their_wavelength_and_direction(
     wavelength: int, scale: int, vertical: bool, orientation: int
 ) -> None:
     patches = describe_patches([stripes(wavelength, vertical=vertical)])[0]
@@ -32,11 +32,11 @@ def test_stripes_respond_to_their_wavelength_and_direction(
     assert divmod(int(middle.argmax()), 8) == (scale, orientation)
 
 
-def test_patches_of_one_color_are_zero() -> None:
+def test_uniform_patches_are_zero() -> None:
     assert not bool(describe_patches([plain()]).any())
 
 
-def test_patches_do_not_depend_on_contrast() -> None:
+def test_patches_are_invariant_to_contrast() -> None:
     picture = photographs(1)[0]
     full, half = describe_patches([picture, (picture // 2).astype(np.uint8)])
     both = (full.abs().amax(1) > 0) & (half.abs().amax(1) > 0)

@@ -1,4 +1,4 @@
-"""Edits of training pictures."""
+"""Edits of training images."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def test_mixed_edits_are_in_a_realistic_order() -> None:
     assert counts == {1, 2, 3, 4}
 
 
-def test_held_back_kinds_are_edits_of_the_copy_benchmark() -> None:
+def test_held_out_kinds_are_edits_of_the_copy_benchmark() -> None:
     assert set(HELD_BACK_EDITS) < set(EDITS)
 
 
-def test_every_collection_has_held_back_sources() -> None:
+def test_every_collection_has_held_out_sources() -> None:
     assert [scene for scene in range(18) if is_held_back_clip(scene)] == [5, 11, 17]
     share = np.mean([is_held_back_photo(f"dress/{number}.jpg") for number in range(2000)])
     assert 0.07 < share < 0.13

@@ -1,4 +1,4 @@
-"""The teacher folded into a narrower student by least squares."""
+"""Least-squares reduction of the teacher to a narrower student."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vidkin_research.frame_encoder.fold import Normal, channels_to_keep, fold_te
 from vidkin_research.frame_encoder.material import to_input
 from vidkin_research.frame_encoder.network import Student, StudentSettings
 
-# A teacher with as many blocks as the public one, and few channels inside of them.
+# A teacher with as many blocks as the published one, but few channels in them.
 WHOLE = StudentSettings(side=64, inside=(16, 16, 16, 16), outside=64)
 
 
@@ -34,7 +34,7 @@ def images() -> NDArray[np.uint8]:
     return np.kron(random.integers(256, size=(48, 16, 16, 3)), np.ones((1, 4, 4, 1))).astype(np.uint8)
 
 
-def pooled(student: Student, images: NDArray[np.uint8]) -> torch.Tensor:
+def pool(student: Student, images: NDArray[np.uint8]) -> torch.Tensor:
     with torch.no_grad():
         return student.pooled(to_input(images))
 
@@ -64,7 +64,7 @@ def test_products_of_bfloat16_maps_are_summed_exactly() -> None:
 def test_replaceable_channels_are_removed_first(taps: int) -> None:
     generator = torch.Generator().manual_seed(1)
     own = torch.randn(4000, 4 * taps, generator=generator)
-    # Channels 4 and 5 are sums of the first two and of the last two, with large weights; 6 is of its own but unused.
+    # Channels 4 and 5 are sums of the first two and of the last two, with large weights; 6 is independent but unused.
     first, second, third, fourth = own.split(taps, dim=1)
     rows = torch.cat([own, first + second, third - fourth, torch.randn(4000, taps, generator=generator)], dim=1)
     weights = torch.randn(3 * taps, 7 * taps, generator=generator)
@@ -74,15 +74,15 @@ def test_replaceable_channels_are_removed_first(taps: int) -> None:
     assert len(kept) == 4
     assert kept == sorted(kept)
     assert 6 not in kept
-    # Each of the two sums and its parts hold two channels' worth.
+    # Each of the two sums with its parts has the information of two channels.
     assert len({0, 1, 4} & set(kept)) == len({2, 3, 5} & set(kept)) == 2
 
 
 def test_student_as_wide_as_the_teacher_equals_it(teacher: Student, images: NDArray[np.uint8]) -> None:
     student = Student(WHOLE)
     fold_teacher(student, teacher, images, bfloat16=False)
-    expected = pooled(teacher, images)
-    assert float((pooled(student, images) - expected).square().sum() / expected.square().sum()) < 0.01
+    expected = pool(teacher, images)
+    assert float((pool(student, images) - expected).square().sum() / expected.square().sum()) < 0.01
 
 
 def test_redundant_channels_are_removed_without_loss(images: NDArray[np.uint8]) -> None:
@@ -99,9 +99,9 @@ def test_redundant_channels_are_removed_without_loss(images: NDArray[np.uint8]) 
     cut.load_state_dict(
         {name: state[name][tuple(slice(size) for size in value.shape)] for name, value in cut.state_dict().items()}
     )
-    expected = pooled(teacher, images)
+    expected = pool(teacher, images)
     lost = [
-        float((pooled(each, images) - expected).square().sum() / (expected - expected.mean(dim=0)).square().sum())
+        float((pool(each, images) - expected).square().sum() / (expected - expected.mean(dim=0)).square().sum())
         for each in (student, cut)
     ]
     assert lost[0] < 0.02
@@ -113,4 +113,4 @@ def test_removed_blocks_are_compensated(teacher: Student, images: NDArray[np.uin
     student = Student(settings)
     fold_teacher(student, teacher, images, bfloat16=False)
     assert all(bool(value.isfinite().all()) for value in student.state_dict().values())
-    assert pooled(student, images).shape == (48, 48)
+    assert pool(student, images).shape == (48, 48)

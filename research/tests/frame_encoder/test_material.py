@@ -1,4 +1,4 @@
-"""Pictures with their teacher's vectors, and the draw of batches from them."""
+"""Images with their teacher vectors, and the sampling of batches."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_batch_has_three_levels(work: Path) -> None:
     assert batch.images.dtype == np.uint8
     same_moment = batch.moments[:, None] == batch.moments
     same_place = batch.groups[:, None] == batch.groups
-    # Two views of each moment; and for the pairs another moment of the place.
+    # Two views of each moment and, for the pairs, another moment of the same place.
     assert (same_moment.sum(dim=1) >= 2).all()
     assert (same_moment <= same_place).all()
     paired = (same_place & ~same_moment).any(dim=1)
@@ -87,7 +87,7 @@ def test_teacher_and_student_get_the_same_edited_views(work: Path) -> None:
     assert batch.shown.tolist() == [1, 3, 5, 7]
     np.testing.assert_array_equal(batch.images[batch.shown.numpy()], np.concatenate(seen))
     assert torch.equal(batch.seen, torch.from_numpy(np.concatenate([means_of_cells(each) for each in seen])))
-    # It changes nothing else.
+    # It has no other effect.
     np.testing.assert_array_equal(alone.images, batch.images)
     assert alone.shown.tolist() == []
     assert alone.seen.shape == (0, 512)
@@ -100,7 +100,7 @@ def test_first_view_is_always_edited_and_second_in_half_of_the_cases(work: Path)
         [material.view(int(each), np.random.default_rng(0), side=48, edited=False) for each in batch.moments]
     )
     unedited = (batch.images == plain).all(axis=(1, 2, 3))
-    assert unedited[1::2].sum() <= 2  # an edit may change nothing
+    assert unedited[1::2].sum() <= 2  # an edit can have no effect
     assert 10 <= unedited[::2].sum() <= 30
 
 
@@ -113,7 +113,7 @@ def test_views_depend_only_on_the_seed(work: Path) -> None:
     )
 
 
-def test_validation_views_are_found_better_than_by_chance(work: Path, tmp_path: Path) -> None:
+def test_validation_views_are_retrieved_better_than_by_chance(work: Path, tmp_path: Path) -> None:
     class Store(VectorStore):
         def encode(self, images: Sequence[NDArray[np.uint8]]) -> NDArray[np.float32]:
             return means_of_cells(np.stack([squared(image, 64) for image in images]))
@@ -123,5 +123,5 @@ def test_validation_views_are_found_better_than_by_chance(work: Path, tmp_path: 
     left = replace(open_material(work), validation=np.arange(15))
     found = measure_views(Store(Network("cells", file, 64), tmp_path), left, pictures=15)
     assert found["pictures"] == 15
-    assert 0.15 < found["recall"] <= 1  # by chance .07
+    assert 0.15 < found["recall"] <= 1  # chance level: 0.07
     assert 0.1 < found["micro_ap"] <= 1

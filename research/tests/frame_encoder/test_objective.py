@@ -1,4 +1,4 @@
-"""The terms that a student is trained for."""
+"""The terms of the objective of a student."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from vidkin_research.frame_encoder.objective import (
 
 Order = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
-# Three moments with two views each; the first two are of one place.
+# Three moments with two views each; the first two moments are of the same place.
 MOMENTS = torch.tensor([0, 0, 1, 1, 2, 2])
 GROUPS = torch.tensor([0, 0, 0, 0, 1, 1])
 
@@ -36,12 +36,12 @@ def batch(plain: torch.Tensor, shown: tuple[int, ...] = (), seen: torch.Tensor |
 
 
 @pytest.mark.parametrize("order", [order_by_average_precision, order_by_radius])
-def test_vectors_in_the_order_of_the_three_levels_have_no_loss(order: Order) -> None:
+def test_vectors_ordered_by_level_have_no_loss(order: Order) -> None:
     assert float(order(at(0, 2, 35, 37, 175, 178), MOMENTS, GROUPS)) == pytest.approx(0.0, abs=1e-4)
 
 
 @pytest.mark.parametrize("order", [order_by_average_precision, order_by_radius])
-def test_other_scene_nearer_than_other_moment_has_a_loss(order: Order) -> None:
+def test_closer_scene_than_other_moment_has_a_loss(order: Order) -> None:
     wrong = at(0, 2, 120, 122, 30, 33).requires_grad_()
     loss = order(wrong, MOMENTS, GROUPS)
     assert float(loss.detach()) > 0.2
@@ -49,12 +49,12 @@ def test_other_scene_nearer_than_other_moment_has_a_loss(order: Order) -> None:
     assert float(gradient.abs().sum()) > 0
 
 
-def test_other_moment_nearer_than_the_same_moment_has_a_loss() -> None:
+def test_closer_other_moment_than_same_moment_has_a_loss() -> None:
     right, wrong = at(0, 2, 35, 37, 175, 178), at(0, 30, 15, 45, 175, 178)
     assert order_by_average_precision(wrong, MOMENTS, GROUPS) > order_by_average_precision(right, MOMENTS, GROUPS) + 0.1
 
 
-def test_radial_term_without_a_second_moment_is_zero_with_a_gradient() -> None:
+def test_radial_term_without_a_second_moment_is_zero_and_differentiable() -> None:
     vectors = at(0, 2, 35, 37, 175, 178).requires_grad_()
     loss = order_by_radius(vectors, MOMENTS, MOMENTS)
     assert float(loss.detach()) == 0.0
@@ -62,13 +62,13 @@ def test_radial_term_without_a_second_moment_is_zero_with_a_gradient() -> None:
     assert not gradient.any()
 
 
-def test_entropy_term_falls_when_moments_move_apart() -> None:
+def test_entropy_term_decreases_when_moments_move_apart() -> None:
     assert spread(at(0, 1, 120, 121, 240, 241), MOMENTS) < spread(at(0, 1, 10, 11, 20, 21), MOMENTS)
-    # Views of one moment may be equal.
+    # Views of the same moment may be equal.
     assert torch.isfinite(spread(at(0, 0, 120, 120, 240, 240), MOMENTS))
 
 
-def test_vectors_of_the_teacher_have_the_lowest_loss() -> None:
+def test_teacher_vectors_have_the_lowest_loss() -> None:
     plain = at(0, 0, 40, 40, 180, 180)
     settings = ObjectiveSettings()
     bank, bank_groups = at(90, 270), torch.tensor([7, 8])
@@ -79,7 +79,7 @@ def test_vectors_of_the_teacher_have_the_lowest_loss() -> None:
     assert all(right[name] < wrong[name] for name in ("plain", "contrast"))
 
 
-def test_view_seen_by_the_teacher_is_attracted_to_its_vector_of_that_view() -> None:
+def test_view_seen_by_the_teacher_is_attracted_to_the_teacher_vector_of_that_view() -> None:
     plain = at(0, 0, 40, 40, 180, 180)
     settings = ObjectiveSettings(same=0.5)
     bank, groups = at(90, 270), torch.tensor([7, 8])
@@ -92,7 +92,7 @@ def test_view_seen_by_the_teacher_is_attracted_to_its_vector_of_that_view() -> N
     assert "same" not in objective_terms(plain, batch(plain), bank, groups, settings)
 
 
-def test_vectors_of_the_same_scene_in_the_bank_are_no_negatives() -> None:
+def test_vectors_of_the_same_scene_in_the_bank_are_not_negatives() -> None:
     plain = at(0, 0, 40, 40, 180, 180)
     settings = ObjectiveSettings(order="none")
     alone = objective_terms(plain, batch(plain), at(90), torch.tensor([7]), settings)

@@ -1,4 +1,4 @@
-"""Students, their training in pieces, and their files."""
+"""Student models: interrupted training and saved files."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_interrupted_run_resumes_to_the_same_weights(work: Path, tmp_path: Path)
     assert any("loss" in row for row in stored)
 
 
-def test_run_with_other_settings_is_rejected(tmp_path: Path) -> None:
+def test_resuming_with_other_settings_is_rejected(tmp_path: Path) -> None:
     open_run(tmp_path, SMALL).save(tmp_path)
     changed = TrainSettings(student=SMALL.student, seed=3)
     with pytest.raises(
@@ -74,7 +74,7 @@ def test_run_with_other_settings_is_rejected(tmp_path: Path) -> None:
         open_run(tmp_path, changed)
 
 
-def test_included_recipe_can_be_read() -> None:
+def test_included_recipe_can_be_loaded() -> None:
     import vidkin_research.frame_encoder.train as module
 
     recipe = read_recipe(Path(module.__file__).with_name("frame-encoder.toml"))
@@ -82,7 +82,7 @@ def test_included_recipe_can_be_read() -> None:
     assert recipe.objective.order == "quad_linear"
 
 
-def test_exported_student_gives_nearly_the_same_vectors_for_bytes(work: Path, tmp_path: Path) -> None:
+def test_exported_student_gives_nearly_the_same_vectors_for_uint8_input(work: Path, tmp_path: Path) -> None:
     run = open_run(tmp_path / "run", SMALL)
     file = export_student(run, open_material(work), tmp_path / "student.onnx", teacher="made up")
     images = np.stack([each.read(work)[:32, :32] for each in open_material(work).pictures[:3]])
@@ -90,7 +90,7 @@ def test_exported_student_gives_nearly_the_same_vectors_for_bytes(work: Path, tm
     vectors = store.encode(list(images))
     assert vectors.shape == (3, 12)
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
-    # With all directions and without whitening, vectors have the angles of the pooled maps around their mean.
+    # With all directions and without whitening, vectors have the same angles as the pooled maps around their mean.
     material = open_material(work)
     plain = open_run(tmp_path / "plain", replace(SMALL, dimension=16, whitened=200, whitening_power=0.0))
     plain.averaged.load_state_dict(run.averaged.state_dict())
@@ -104,7 +104,7 @@ def test_exported_student_gives_nearly_the_same_vectors_for_bytes(work: Path, tm
     told = json.loads(file.with_suffix(".json").read_text())
     assert told["teacher"] == "made up"
     assert all(row["terms"] for row in told["pictures"])
-    # Weights are stored in one byte each.
+    # Weights are stored as one byte each.
     assert file.stat().st_size < 1.3 * told["parameters"]
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "plain.json",
@@ -123,14 +123,14 @@ def test_run_continues_from_an_exported_student(work: Path, tmp_path: Path) -> N
             assert torch.allclose(one, other, atol=float(one.abs().max()) / 100)
     random = validate_all(again.student, open_material(work))
     train(again, tmp_path / "again", open_material(work), until=1)
-    # The whitening of the file is no head to go on with: one is fitted to the teacher's vectors.
+    # The whitening of the file cannot be used as the initial head, which is fitted to the teacher vectors instead.
     assert validate_all(again.student, open_material(work)) > random + 0.2
     wider = StudentSettings(side=32, blocks=SMALL.student.blocks, inside=SMALL.student.inside, outside=24)
     with pytest.raises(InvalidArgumentError, match=r"must be \(24, 8, 1, 1\), got \(16, 8, 1, 1\); use the recipe"):
         load_student(Student(wider), file)
 
 
-def test_run_begins_with_the_folded_teacher_and_the_best_head(work: Path, tmp_path: Path) -> None:
+def test_run_starts_with_the_folded_teacher_and_the_best_head(work: Path, tmp_path: Path) -> None:
     material = open_material(work)
     settings = replace(SMALL, folded=24)
     torch.manual_seed(0)
@@ -145,14 +145,14 @@ def test_run_begins_with_the_folded_teacher_and_the_best_head(work: Path, tmp_pa
 
 
 def validate_all(student: Student, material: Material) -> float:
-    """Mean cosine to the teacher's vectors of all pictures."""
+    """Mean cosine to the teacher vectors over all images."""
     images = np.stack([material.view(each, np.random.default_rng(0), side=32, edited=False) for each in range(15)])
     with torch.no_grad():
         vectors = student(to_input(images)).numpy()
     return float((vectors * material.vectors.astype(np.float32)).sum(axis=1).mean())
 
 
-def test_students_accept_any_side() -> None:
+def test_students_accept_any_side_length() -> None:
     student = Student(SMALL.student)
     with torch.no_grad():
         vectors = student(torch.randint(256, (2, 3, 48, 40)).float())
@@ -173,7 +173,7 @@ Layers = list[tuple[NDArray[np.int8], NDArray[np.float32], NDArray[np.int32]]]
 
 @pytest.fixture(scope="module")
 def teacher(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Layers]:
-    """A ResNet-50 in whole numbers with random weights, and its convolutions: weights, scales of channels, biases."""
+    """A quantized ResNet-50 with random weights, and its convolutions: weights, channel scales, biases."""
     random = np.random.default_rng(3)
     shapes, width = [(64, 3, 7)], 64
     for inside, outside, count in ((64, 256, 3), (128, 512, 4), (256, 1024, 6), (512, 2048, 3)):
@@ -205,18 +205,18 @@ def teacher(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Layers]:
     return file, layers
 
 
-def test_teacher_is_read_with_its_weights(teacher: tuple[Path, Layers]) -> None:
+def test_teacher_weights_are_loaded(teacher: tuple[Path, Layers]) -> None:
     file, layers = teacher
     whole = load_teacher(file, side=32)
     kernels = [value for value in whole.state_dict().values() if value.ndim == 4]
     assert len(kernels) == len(layers) == 53
     expected = [torch.from_numpy(weight * scale[:, None, None, None]) for weight, scale, _ in layers]
-    # Those of a block come in another order: the shortcut last.
+    # Those of a block are in another order, with the shortcut last.
     sums = [sorted(float(each.sum()) for each in some[1:]) for some in (kernels, expected)]
     assert sums[0] == pytest.approx(sums[1])
 
 
-def test_first_layer_of_the_teacher_accepts_bytes(teacher: tuple[Path, Layers]) -> None:
+def test_first_layer_of_the_teacher_accepts_uint8(teacher: tuple[Path, Layers]) -> None:
     file, layers = teacher
     weight, scale, bias = layers[0]
     image = torch.randint(256, (1, 3, 40, 40)).float()
@@ -263,7 +263,7 @@ def test_pair_score_is_the_mean_of_the_best_scores_of_query_frames() -> None:
     assert mean_of_best(target, query) == pytest.approx(1 / 3)
 
 
-def test_moments_need_the_nearest_frame_within_a_second() -> None:
+def test_moments_require_a_frame_within_a_second() -> None:
     frames = np.eye(5, dtype=np.float32)
     times = [0.0, 1.0, 2.0, 3.0, 4.0]
     later = [time + 0.5 for time in times]

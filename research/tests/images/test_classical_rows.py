@@ -1,4 +1,4 @@
-"""Rows of classical features: fitted to the training images only, OASIS to triplets of their labels."""
+"""Classical features in the image comparison, fitted to training images only (OASIS to triplets from labels)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PICTURES = next(chosen for chosen in IMAGE_SETS if chosen.name == "pictures")
 
 @pytest.fixture(scope="module")
 def task(tmp_path_factory: pytest.TempPathFactory) -> ImageTask:
-    """Cut-outs of three photographs, four to fit on and two to measure on."""
+    """Crops of three photographs, four for training and two for evaluation."""
     root = tmp_path_factory.mktemp("scenes")
     for number, picture in enumerate(photographs(18)):
         part = "train" if number % 6 < 4 else "test"
@@ -56,7 +56,7 @@ def test_triplets_have_the_expected_labels() -> None:
     assert (classes[:, 0] == classes[:, 1]).all()
     assert (classes[:, 0] != classes[:, 2]).all()
     assert (triplets[:, 0] != triplets[:, 1]).all()
-    # Item 5 has no other of its class.
+    # Item 5 is the only one of its class.
     assert set(triplets[:, 0].tolist()) == {0, 1, 2, 3, 4}
     assert draw_label_triplets(labels, 500, seed=1) == [tuple(row) for row in triplets.tolist()]
     assert draw_label_triplets(torch.tensor([0, 1]), 5) == []

@@ -1,4 +1,4 @@
-"""Figures of a row of the comparison of images, against plain loops over its distances."""
+"""Metrics of a row in the image comparison, compared with plain loops over its distances."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vidkin_research.images.figures import RECALLS, measure_row
 
 @dataclass
 class Part:
-    """What is measured of a split: images whose first pixel is a number on a line, and classes."""
+    """The part of a split that is evaluated: images whose first pixel is a position on a line, and classes."""
 
     values: list[int]
     classes: list[int]
@@ -27,7 +27,7 @@ class Part:
 
     @property
     def labels(self) -> Tensor:
-        # Two categories that say nothing: only the class counts.
+        # Two irrelevant categories: only the class counts.
         return torch.tensor([[place % 2, label] for place, label in enumerate(self.classes)])
 
 
@@ -39,7 +39,7 @@ class Task:
 
 
 class Line:
-    """Compares images by the distance of their numbers."""
+    """Compares images by the distance of their positions."""
 
     def describe(self, images: Tensor) -> Tensor:
         return torch.as_tensor(images)[:, 0, 0, 0].double()
@@ -49,7 +49,7 @@ class Line:
 
 
 class Classifier(Line):
-    """Class 1 from 50 on."""
+    """Predicts class 1 from position 50 on."""
 
     def classify(self, described: Tensor) -> Tensor:
         return (described >= 50).long()
@@ -68,17 +68,17 @@ def measure(fitted: Line, given: Task) -> dict[str, object]:
 
 
 def test_class_is_taken_from_the_nearest_training_image() -> None:
-    """Nearest to 10, 15 and 90 are 0, 0 and 100: classes 0, 0 and 1."""
+    """The nearest images to 10, 15 and 90 are 0, 0 and 100, of classes 0, 0 and 1."""
     found = measure(Line(), task([10, 15, 90, 95], [0, 1, 1, 1]))
     assert found["top_1"] == 0.75
-    # One of one of class 0, two of three of class 1.
+    # One of one for class 0, two of three for class 1.
     assert found["macro"] == pytest.approx((1 + 2 / 3) / 2)
 
 
-def test_classifying_row_predicts_its_own_classes() -> None:
+def test_classifier_row_uses_its_own_predictions() -> None:
     found = measure(Classifier(), task([10, 45, 60, 90], [0, 0, 0, 1]))
     assert found["top_1"] == 0.75
-    # By the nearest training image 45 and 60 would be of class 1.
+    # The nearest training image would give class 1 for 45 and 60.
     assert measure(Line(), task([10, 45, 60, 90], [0, 0, 0, 1]))["top_1"] == 0.5
 
 
@@ -104,7 +104,7 @@ def test_retrieval_equals_plain_loops(seed: int) -> None:
         assert found[f"recall {k}"] == pytest.approx(sum(hits) / len(hits)), k
 
 
-def test_times_and_names_are_passed_on() -> None:
+def test_times_and_names_are_preserved() -> None:
     given = task([10, 90], [0, 1])
     measured = measure_row(Line(), given, row="line", group="made", seed=3, seconds_to_fit=2.0)  # type: ignore[arg-type]
     figures = measured.figures
@@ -117,7 +117,7 @@ def test_times_and_names_are_passed_on() -> None:
 def test_rankings_omit_the_query() -> None:
     given = task([0, 10, 21, 33, 46, 60, 75, 91, 108, 126, 145], [0] * 11)
     measured = measure_row(Line(), given, row="line", group="made", seed=0, seconds_to_fit=0)  # type: ignore[arg-type]
-    # Four of eleven, from the first to the last, with the eight nearest of the ten others.
+    # Four of eleven queries, from the first to the last, with the eight nearest of the other ten.
     assert [query for query, _ in measured.nearest] == [0, 3, 7, 10]
     assert measured.nearest[0][1] == (1, 2, 3, 4, 5, 6, 7, 8)
     assert measured.nearest[2][1] == (6, 8, 5, 9, 4, 10, 3, 2)

@@ -1,4 +1,4 @@
-"""Rows of deep ranking: what was trained on triplets orders better than what it began with."""
+"""Deep ranking in the image comparison: training on triplets improves the ranking."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PICTURES = next(chosen for chosen in IMAGE_SETS if chosen.name == "pictures")
 
 @pytest.fixture(scope="module")
 def task(tmp_path_factory: pytest.TempPathFactory) -> ImageTask:
-    """Noise with a faint tint: what the class is about is less than what varies."""
+    """Noise with a faint tint: the class affects the image less than the noise."""
     root = tmp_path_factory.mktemp("tints")
     random = np.random.default_rng(0)
     for part, count in (("train", 12), ("test", 8)):
@@ -41,7 +41,7 @@ def test_training_orders_triplets(task: ImageTask, kind: str) -> None:
     assert precision(40) > precision(0) + 0.02
 
 
-def test_tuning_trains_the_deep_path_too(task: ImageTask) -> None:
+def test_fine_tuning_also_trains_the_deep_path(task: ImageTask) -> None:
     first, tuned = (
         RankingRow(replace(task, steps=2), 0, kind="image", steps=1, is_tuned=is_tuned, backbone="small")
         for is_tuned in (False, True)
@@ -62,7 +62,7 @@ def test_seed_determines_the_weights(task: ImageTask) -> None:
     torch.testing.assert_close(first.norm(dim=1), torch.ones(24))
 
 
-def test_rows_have_names_and_checked_kinds(task: ImageTask) -> None:
+def test_rows_have_names_and_validated_kinds(task: ImageTask) -> None:
     assert [row.name for row in RANKING_ROWS] == ["single-scale ranking", "deep ranking"]
     with pytest.raises(InvalidArgumentError, match="kind must be 'deep_ranking' or 'image', got 'clip'"):
         RankingRow(task, 0, kind="clip")

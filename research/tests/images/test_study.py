@@ -1,4 +1,4 @@
-"""The comparison of images: sets, figures of a row that is known, stored runs, the page."""
+"""The image comparison: sets, results of a known row, saved runs, and the page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PICTURES = next(chosen for chosen in IMAGE_SETS if chosen.name == "pictures")
 
 
 class Red:
-    """Describes an image by the red of its middle."""
+    """Describes an image by the red value at its center."""
 
     def __init__(self, task: ImageTask, seed: int) -> None:
         self.mean = float(task.train.images[:, 16, 16, 0].mean())
@@ -46,7 +46,7 @@ class Red:
 
 
 class Guess(Red):
-    """The same, with a classifier that always says class 0."""
+    """The same, with a classifier that always predicts class 0."""
 
     def classify(self, described: Tensor) -> Tensor:
         return torch.zeros(len(described), dtype=torch.long)
@@ -54,7 +54,7 @@ class Guess(Red):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Reds: dark 10 to 50, light 150 to 190; in the test one light image is as dark as the dark ones."""
+    """Red values: dark 10 to 50, light 150 to 190; in the test set one light image is as dark as the dark ones."""
     root = tmp_path_factory.mktemp("pictures")
     for label, start in (("dark", 10), ("light", 150)):
         for number in range(5):
@@ -65,7 +65,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_figures_equal_hand_computed_values(folder: Path, tmp_path: Path) -> None:
+def test_results_equal_hand_computed_values(folder: Path, tmp_path: Path) -> None:
     task = open_task(PICTURES, folder, size=32)
     rows = [ImageRow("red", Red, is_seeded=False), ImageRow("guess", Guess)]
     told: list[str] = []
@@ -73,11 +73,11 @@ def test_figures_equal_hand_computed_values(folder: Path, tmp_path: Path) -> Non
     assert report.sets == {"pictures": (2, 10, 6)}
     assert [(run.row, run.seed) for run in report.runs] == [("red", 0), ("guess", 0), ("guess", 1)]
     red, guess = report.runs[:2]
-    # The light image that is dark is taken for a dark one.
+    # The dark image of the light class is classified as dark.
     assert (red.top_1, red.macro) == (pytest.approx(5 / 6), pytest.approx((1 + 2 / 3) / 2))
     assert (guess.top_1, guess.macro) == (0.5, 0.5)
-    # Reds of the test: dark 10, 22, 34; light 24, 162, 174. The nearest other is of the class for 10, 162 and 174;
-    # among the first four everyone has one.
+    # Red values of the test set: dark 10, 22, 34; light 24, 162, 174. The nearest other image has the same class for
+    # 10, 162 and 174; among the nearest four, every image has one of its class.
     assert red.recalls[0] == pytest.approx(3 / 6)
     assert red.recalls[1] == 1.0
     assert red.triplet_precision == guess.triplet_precision
@@ -95,18 +95,18 @@ def test_page_has_a_table_for_each_set(folder: Path, tmp_path: Path) -> None:
     assert page.endswith("Made by hand.\n")
 
 
-def test_rankings_are_made_from_stored_runs(folder: Path, tmp_path: Path) -> None:
+def test_rankings_are_made_from_saved_runs(folder: Path, tmp_path: Path) -> None:
     task = open_task(PICTURES, folder, size=32)
     rows = [ImageRow("red", Red, is_seeded=False), ImageRow("guess", Guess)]
     run_image_study(rows, [task], tmp_path, seeds=(0, 1))
-    # The reds of the test: 10, 22, 34 and 24, 162, 174.
+    # The red values of the test set: 10, 22, 34 and 24, 162, 174.
     first = {0: [1, 3, 2, 4, 5], 2: [3, 1, 0, 4, 5]}
     rankings = read_rankings(rows, task, tmp_path)
     assert list(rankings) == ["red", "guess"]
     assert {query: rankings["red"][query] for query in first} == first
     for path in (tmp_path / "runs").rglob("*.json"):
         stored = json.loads(path.read_text())
-        del stored["nearest"]  # as earlier versions stored it
+        del stored["nearest"]  # the format of earlier versions
         path.write_text(json.dumps(stored))
     assert read_rankings(rows, task, tmp_path) == {}
     assert len(run_image_study(rows, [task], tmp_path, seeds=(0, 1)).runs) == 3
@@ -123,7 +123,7 @@ def test_images_can_be_reduced_and_made_long_tailed(folder: Path) -> None:
             open_task(PICTURES, folder, **settings)  # type: ignore[arg-type]
 
 
-def test_settings_are_chosen_without_the_test_images(folder: Path, tmp_path: Path) -> None:
+def test_settings_are_tuned_without_the_test_images(folder: Path, tmp_path: Path) -> None:
     test = {item.path for item in open_task(PICTURES, folder, size=32).test.labelled.items}
     task = open_task(PICTURES, folder, size=32, validation=True)
     chosen_on = {item.path for item in task.test.labelled.items}
@@ -132,7 +132,7 @@ def test_settings_are_chosen_without_the_test_images(folder: Path, tmp_path: Pat
     assert (len(trained_on), len(chosen_on), task.name) == (8, 2, "pictures, validation")
     assert not test & (chosen_on | trained_on)
     assert not chosen_on & trained_on
-    # A validation split of its own is taken as it is.
+    # An existing validation split is used unchanged.
     shutil.copytree(folder, tmp_path / "own")
     for label in ("dark", "light"):
         shutil.copytree(tmp_path / "own" / "test" / label, tmp_path / "own" / "val" / label)
@@ -142,7 +142,7 @@ def test_settings_are_chosen_without_the_test_images(folder: Path, tmp_path: Pat
 
 
 class Learner(Guess):
-    """Right on dark images at a rate of .1, on all at one of .3 and above."""
+    """Correct on dark images with a rate of 0.1, and on all with 0.3 and above."""
 
     def __init__(self, task: ImageTask, seed: int) -> None:
         super().__init__(task, seed)
@@ -152,7 +152,7 @@ class Learner(Guess):
         return (described > 0).long() if self.is_good else torch.zeros(len(described), dtype=torch.long)
 
 
-def test_rate_is_chosen_on_validation_images_and_the_first_of_equals(folder: Path, tmp_path: Path) -> None:
+def test_rate_is_tuned_on_validation_images_and_ties_go_to_the_first(folder: Path, tmp_path: Path) -> None:
     row = ImageRow("learner", Learner)
     judged = {"pictures": open_task(PICTURES, folder, size=32, validation=True)}
     chosen = choose_rates([row], judged, tmp_path, rates=(0.1, 0.3, 0.9))
@@ -160,27 +160,27 @@ def test_rate_is_chosen_on_validation_images_and_the_first_of_equals(folder: Pat
     task = open_task(PICTURES, folder, size=32, learning_rate=0.1)
     plain = run_image_study([row], [task], tmp_path, seeds=(0,)).runs[0]
     best = run_image_study([row], [task], tmp_path, seeds=(0,), rates=chosen).runs[0]
-    # One light image of the test is as dark as the dark ones.
+    # One light image of the test set is as dark as the dark ones.
     assert (plain.top_1, best.top_1) == (0.5, pytest.approx(5 / 6))
     assert list(read_rankings([row], task, tmp_path, rates=chosen)) == ["learner"]
 
 
 class Layered(Guess):
-    """Two layers: one that tells dark from light, and one that only knows odd from even places."""
+    """Two layers: one distinguishes dark from light, the other only odd from even positions."""
 
     def layers(self, described: Tensor) -> dict[str, Tensor]:
         good = torch.stack([(described > 0).float(), (described <= 0).float()], dim=1)
         return {"embedding": good, "penultimate": torch.eye(2)[torch.arange(len(described)) % 2]}
 
 
-def test_each_layer_of_two_heads_is_measured(folder: Path, tmp_path: Path) -> None:
+def test_each_layer_of_two_heads_is_evaluated(folder: Path, tmp_path: Path) -> None:
     task = open_task(PICTURES, folder, size=32, learning_rate=0.5)
     report = run_image_study([ImageRow("layered", Layered)], [task], tmp_path, seeds=(0, 1))
     run = report.runs[0]
     assert run.learning_rate == 0.5
     # Clusters of 4 and 2, classes of 3 and 3: one light image is in the dark cluster.
     assert run.layers["embedding"][-1] == pytest.approx(0.4792, abs=1e-3)
-    # Clusters of two dark and one light, and of one dark and two light: one bit less the entropy of a third.
+    # Clusters of two dark and one light, and of one dark and two light images: one bit minus the entropy of a third.
     assert run.layers["penultimate"][-1] == pytest.approx(0.0817, abs=1e-3)
     again = run_image_study([ImageRow("layered", Layered)], [task], tmp_path, seeds=(0, 1))
     assert again.runs == report.runs

@@ -39,14 +39,14 @@ CHOSEN = [row for row in TWO_HEAD_ROWS if row.name in ("softmax alone, balanced 
 
 
 @pytest.mark.parametrize("row", CHOSEN, ids=lambda row: row.name)
-def test_variant_is_trained_and_measured(task: ImageTask, row: object) -> None:
+def test_variant_is_trained_and_evaluated(task: ImageTask, row: object) -> None:
     fitted = row.fit(task, 0)  # type: ignore[attr-defined]
     terms = read_terms(fitted.steps)
     variant = VARIANTS[row.name]  # type: ignore[attr-defined]
     assert len(terms) == 1
     name = variant.loss or ("semi_hard" if variant.balanced else "classification")
     assert name in terms[0]
-    # Lambda times the metric loss is what is added; softmax alone adds nothing.
+    # The metric loss is added with weight lambda; softmax only adds nothing.
     weight = variant.weight if variant.loss else 0.0
     expected = terms[0]["classification"] + (weight * terms[0][name] if name != "classification" else 0.0)
     assert terms[0]["loss"] == pytest.approx(expected, rel=1e-5)
@@ -57,8 +57,8 @@ def test_variant_is_trained_and_measured(task: ImageTask, row: object) -> None:
     assert fitted.model.dimension == (256 if variant.loss else 1280)
 
 
-def test_learning_rate_of_the_task_determines_the_step_of_its_weights(task: ImageTask) -> None:
-    # One step of SGD changes each weight by the rate times its gradient, which is the same for the same seed.
+def test_learning_rate_of_the_task_determines_the_weight_update(task: ImageTask) -> None:
+    # A step of SGD changes each weight by the rate times its gradient, which is equal for equal seeds.
     row = next(row for row in TWO_HEAD_ROWS if row.name == "softmax alone, balanced batches")
     heads = []
     for rate in (1e-9, 0.001, 0.002):
@@ -71,7 +71,7 @@ def test_learning_rate_of_the_task_determines_the_step_of_its_weights(task: Imag
     assert (slow - start).abs().max() > 1e-5
 
 
-def test_times_are_ratios_to_the_first_row(task: ImageTask) -> None:
+def test_times_are_relative_to_the_first_row(task: ImageTask) -> None:
     names = ("softmax alone", "two-head, semi-hard")
     times = time_steps(task, steps=1, rows=names)
     assert [found.row for found in times] == list(names)
@@ -80,7 +80,7 @@ def test_times_are_ratios_to_the_first_row(task: ImageTask) -> None:
 
 
 @pytest.mark.slow
-def test_sweeps_are_stored_and_written_as_a_page(
+def test_sweeps_are_saved_and_written_as_a_page(
     task: ImageTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweeps, "_LAMBDAS", (0.5,))
@@ -99,7 +99,7 @@ def test_sweeps_are_stored_and_written_as_a_page(
     assert len(list(tmp_path.rglob("*.json"))) == 4
 
 
-def test_sweeps_are_drawn(tmp_path: Path) -> None:
+def test_sweeps_are_plotted(tmp_path: Path) -> None:
     runs = [
         RowFigures("made", name, "two-head", 0, top_1, top_1, 0.9, (0.4, 0.8, 0.9, 1.0), 1.0, 1.0)
         for name, top_1 in (("lambda 0.1", 0.5), ("lambda 1", 0.6), ("embedding of 16", 0.5))
@@ -109,5 +109,5 @@ def test_sweeps_are_drawn(tmp_path: Path) -> None:
     with Image.open(tmp_path / "a.png") as drawn:
         assert drawn.size == (1200, 840)
         colors = {color for _, color in drawn.convert("RGB").getcolors(1 << 24)}  # type: ignore[union-attr]
-    # matplotlib's first three colors: top-1, R@1 and R@4.
+    # The first three default colors of matplotlib: top-1, R@1 and R@4.
     assert {(31, 119, 180), (255, 127, 14), (44, 160, 44)} <= colors

@@ -1,4 +1,4 @@
-"""One of the processes that `torchrun` starts: ``member.py JOBS``, a file with [[labels, recipe, folder], ...]."""
+"""A process started by `torchrun`: ``member.py JOBS``, a JSON file with [[labels, recipe, folder], ...]."""
 
 from __future__ import annotations
 

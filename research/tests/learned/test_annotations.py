@@ -1,4 +1,4 @@
-"""Labels of shots: the JSON format, and its checks."""
+"""Shot labels: JSON format and validation."""
 
 from __future__ import annotations
 

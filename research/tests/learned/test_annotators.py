@@ -1,4 +1,4 @@
-"""Labels of several annotators made one: the rule of the paper by hand."""
+"""Merging the labels of several annotators: the published rule by hand."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Interval = tuple[int, int] | None
     [
         # All agree.
         ([(60, 90), (60, 90), (60, 90)], (60, 90)),
-        # Two of three say critical, and mark other frames: both mark 70 to 80.
+        # Two of three say critical, with different frames: 70 to 80 is marked by both.
         ([(60, 80), (70, 90), None], (70, 80)),
-        # Half is not more than half.
+        # Half is not a majority.
         ([(60, 90), (60, 90), None, None], None),
         ([None, None, (60, 90)], None),
-        # Most agree on 60 to 70, of which 65 to 70 has all three.
+        # Most agree on 60 to 70, of which 65 to 70 is marked by all three.
         ([(60, 70), (60, 70), (65, 90)], (65, 70)),
-        # Two stretches of two voices each: the longer one, and of equally long ones the last.
+        # Two segments with two votes each: the longer one is used or, if equally long, the last one.
         ([(10, 20), (10, 20), (50, 80), (50, 80)], (50, 80)),
         ([(10, 20), (10, 20), (50, 60), (50, 60)], (50, 60)),
         ([(10, 40), (10, 40), (50, 60), (50, 60)], (10, 40)),
@@ -43,12 +43,12 @@ def labels(*critical: Interval, name: str = "a.mp4", cut: int = 50) -> list[Vide
     return [VideoAnnotation(Path(name), 25.0, shots)]
 
 
-def test_every_shot_is_merged_by_itself() -> None:
+def test_every_shot_is_merged_independently() -> None:
     merged = merge_annotators([labels((40, 50), None), labels((30, 50), (90, 100)), labels((44, 50), (80, 95))])
     assert merged == labels((44, 50), (90, 95))
 
 
-def test_merging_annotators_requires_the_same_videos_and_shots() -> None:
+def test_merging_requires_the_same_videos_and_shots() -> None:
     one = labels(None, None)
     with pytest.raises(InvalidArgumentError, match="labels must come from at least one annotator, got none"):
         merge_annotators([])

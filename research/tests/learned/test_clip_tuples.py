@@ -1,4 +1,4 @@
-"""Clips of critical and other shots."""
+"""Sampling clips of critical and other shots."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vidkin_research.learned.clip_tuples import (
     sample_shot_triplets,
 )
 
-# Video 0: a critical shot of 10 frames (critical 6..9), then one that is not. Video 1 ends with a critical shot.
+# Video 0: a critical shot of 10 frames (critical 6..9), then a non-critical one. Video 1 ends with a critical shot.
 SHOTS = [
     AnnotatedShot(0, 10, 14),
     AnnotatedShot(0, 0, 10, critical=(6, 9)),
@@ -32,8 +32,8 @@ def windows(video: int, start: int, end: int, length: int) -> list[ClipWindow]:
 
 
 def test_critical_quadlets_are_equally_likely() -> None:
-    # Non-critical windows of 3 in 0..6 (9..10 is too short), critical 6..9, next shot 10..14. The critical
-    # shot of video 1 has no next shot.
+    # Non-critical windows of 3 in 0..6 (9..10 is too short), critical 6..9, next shot 10..14. The critical shot of
+    # video 1 has no next shot.
     quiet, event, after = windows(0, 0, 6, 3), windows(0, 6, 9, 3), windows(0, 10, 14, 3)
     assert (len(quiet), len(event), len(after)) == (4, 1, 2)
     possible = {
@@ -44,7 +44,7 @@ def test_critical_quadlets_are_equally_likely() -> None:
     assert_follows(drawn, possible)
 
 
-def test_both_sides_of_the_critical_frames_are_not_critical() -> None:
+def test_frames_on_both_sides_of_the_critical_ones_are_non_critical() -> None:
     shots = [AnnotatedShot(0, 0, 12, critical=(4, 8)), AnnotatedShot(0, 12, 16)]
     drawn = sample_critical_quadlets(shots, 200, seed=0, clip_frames=4)
     ends = {ClipWindow(0, 0, 4), ClipWindow(0, 8, 12)}
@@ -52,8 +52,9 @@ def test_both_sides_of_the_critical_frames_are_not_critical() -> None:
     assert {quadlet.intermediate for quadlet in drawn} == {ClipWindow(0, 4, 8)}
 
 
-def test_shot_triplets_come_from_uncritical_shots() -> None:
-    # Video 0's quiet shot is its last; video 1's is followed by a critical one, all of whose windows serve.
+def test_shot_triplets_come_from_non_critical_shots() -> None:
+    # The non-critical shot of video 0 is its last; that of video 1 is followed by a critical one, of which any window
+    # can be used.
     possible = {
         ClipTriplet(q, p, n): 1.0
         for (q, p), n in itertools.product(itertools.permutations(windows(1, 0, 5, 3), 2), windows(1, 5, 20, 3))
@@ -62,7 +63,7 @@ def test_shot_triplets_come_from_uncritical_shots() -> None:
     assert_follows(drawn, possible)
 
 
-def test_short_stretches_can_be_one_window() -> None:
+def test_short_segments_can_be_a_single_window() -> None:
     shots = [AnnotatedShot(0, 0, 60, critical=(50, 60)), AnnotatedShot(0, 60, 75)]
     with pytest.raises(
         InvalidArgumentError, match=r"no critical shot is eligible with 40 frames per clip: no window of"
@@ -75,7 +76,7 @@ def test_short_stretches_can_be_one_window() -> None:
     assert quadlet.query != quadlet.positive
 
 
-def test_same_seed_draws_the_same() -> None:
+def test_same_seed_gives_the_same_samples() -> None:
     def drawn(seed: int) -> list[ClipQuadlet]:
         return sample_critical_quadlets(SHOTS, 20, seed=seed, clip_frames=2)
 
@@ -100,7 +101,7 @@ def test_error_without_eligible_tuples_names_the_cause() -> None:
         sample_shot_triplets(SHOTS, 1, seed=0, clip_frames=40)
 
 
-def test_annotations_and_lengths_are_checked() -> None:
+def test_annotations_and_lengths_are_validated() -> None:
     with pytest.raises(InvalidArgumentError, match=r"0 <= start < end, got \[5, 5\)"):
         AnnotatedShot(0, 5, 5)
     with pytest.raises(InvalidArgumentError, match=r"critical frames must be inside their shot \[0, 8\), got \[3, 9\)"):

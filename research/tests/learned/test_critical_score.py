@@ -1,4 +1,4 @@
-"""Critical or not by the trend of a curve."""
+"""Classification of critical shots by the trend of a curve."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vidkin_research.learned.trend import (
 
 
 def curve(seed: int, *, event: bool) -> np.ndarray:
-    """Noise around .1 after the first window, rising to .6 over the last third where there is an event."""
+    """Noise around 0.1 after the first window, rising to 0.6 over the last third if there is an event."""
     values = 0.1 + 0.02 * np.random.default_rng(seed).normal(size=60)
     values[0] = 0.0
     if event:
@@ -26,14 +26,14 @@ def curve(seed: int, *, event: bool) -> np.ndarray:
 
 
 def test_trend_of_a_line_equals_hand_computed_values() -> None:
-    # The first value is left out; the rest rises by 1 at each of 7 steps.
+    # The first value is ignored; the others rise by 1 at each of 7 steps.
     numbers = trend_numbers(np.arange(9.0))
     assert numbers == {"tau": 1.0, "rise": pytest.approx(7.0), "end": pytest.approx(7.5 - 2.5)}
     assert trend_numbers(np.arange(4.0)) is None
 
 
 @pytest.mark.parametrize("test", TREND_TESTS)
-def test_every_test_fitted_on_labeled_curves_separates_others(test: TrendTest) -> None:
+def test_all_trend_tests_fitted_on_labeled_curves_separate_others(test: TrendTest) -> None:
     fit = [curve(seed, event=seed % 2 == 0) for seed in range(20)]
     rule = fit_trend(fit, [seed % 2 == 0 for seed in range(20)], test=test)
     assert set(rule.weights) == set(TREND_TESTS[test])
@@ -43,7 +43,7 @@ def test_every_test_fitted_on_labeled_curves_separates_others(test: TrendTest) -
 
 
 @pytest.mark.parametrize("test", TREND_TESTS)
-def test_falling_or_flat_curve_is_never_critical(test: TrendTest) -> None:
+def test_falling_or_flat_curves_are_never_critical(test: TrendTest) -> None:
     """Labels by which critical curves fall, and labels by which nearly every curve is critical."""
     curves = [curve(seed, event=seed % 2 == 0) for seed in range(20)]
     fall = 0.6 - np.linspace(0, 0.5, 60)
@@ -54,8 +54,9 @@ def test_falling_or_flat_curve_is_never_critical(test: TrendTest) -> None:
         assert critical_score(np.full(60, 0.3), rule) < 0.5
 
 
-def test_event_begins_at_the_end_of_the_calm_part() -> None:
-    # Calm 0, ends at 4: half the way is 2, which the curve leaves with its seventh value; the peak before was short.
+def test_event_starts_at_the_end_of_the_calm_part() -> None:
+    # Starts at 0 and ends at 4: the seventh value is the first to stay above the midpoint 2; the earlier peak was
+    # short.
     assert rise_moment(np.array([0.0, 0, 3, 0, 0, 0, 2.5, 3, 4, 4, 4, 4])) == 6
     assert rise_moment(np.zeros(8)) == 7
     assert rise_moment(np.zeros(0)) == 0

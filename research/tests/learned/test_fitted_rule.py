@@ -1,4 +1,4 @@
-"""Rules fitted on labeled numbers."""
+"""Rules fitted on labeled examples."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_probability_is_the_logistic_of_the_weighted_sum() -> None:
     rule = FittedRule({"a": 2.0, "b": -1.0}, bias=1.0, threshold=0.8)
     assert rule.probability({"a": 0.5, "b": 2.0, "c": 99.0}) == pytest.approx(0.5)
     assert rule.probability({"a": 1.0, "b": 0.0}) == pytest.approx(0.952574, abs=1e-6)
-    # Below the threshold: half of p / threshold; above: from a half to one.
+    # Below the threshold: half of p / threshold; above: from 0.5 to 1.
     assert rule.confidence({"a": 0.5, "b": 2.0}) == pytest.approx(0.5 * 0.5 / 0.8)
     assert rule.confidence({"a": 1.0, "b": 0.0}) == pytest.approx(0.5 + 0.5 * 0.152574 / 0.2, abs=1e-5)
     assert rule.probability({"a": 1e9, "b": 0.0}) == 1.0
@@ -27,27 +27,27 @@ def test_fit_separates_separable_examples_and_survives_json() -> None:
     rule = fit_rule(examples, [False] * 3 + [True] * 3, names=["x", "noise"])
     answers = [rule.probability(example) >= rule.threshold for example in examples]
     assert answers == [False] * 3 + [True] * 3
-    # A constant number says nothing, and the threshold lies half-way between .2 and .9.
+    # A constant input is uninformative, and the threshold is midway between 0.2 and 0.9.
     assert rule.weights["noise"] == pytest.approx(0.0)
     assert rule.confidence({"x": 0.55, "noise": 1.0}) == pytest.approx(0.5, abs=1e-6)
     assert FittedRule.from_dict(json.loads(json.dumps(rule.as_dict()))) == rule
 
 
 def test_monotone_input_never_has_a_negative_weight() -> None:
-    """Both numbers tell the kinds apart, but the second one the wrong way around."""
+    """Both inputs separate the classes, but the second one in the wrong direction."""
     examples = [{"x": value, "y": -value} for value in (-1.0, -0.5, 0.1, 0.4, 0.9, 1.0)]
     labels = [False] * 3 + [True] * 3
     assert fit_rule(examples, labels, names=["x", "y"]).weights["y"] < 0
     rule = fit_rule(examples, labels, names=["x", "y"], rising=True)
     assert (rule.weights["x"] > 0, rule.weights["y"]) == (True, 0.0)
-    # The threshold is in the middle of .1 and .4.
+    # The threshold is midway between 0.1 and 0.4.
     assert rule.confidence({"x": 0.25, "y": 0.0}) == pytest.approx(0.5, abs=1e-6)
     turned = fit_rule(examples, labels, names=["y"], rising=True)
     assert turned.confidence({"y": 5.0}) < 0.5
 
 
 def test_threshold_maximizes_f1_if_classes_overlap() -> None:
-    # In falling order: yes, yes, no, yes, no, no. F1 with 2 = .8, with 4 = 6/7: four are taken.
+    # In descending order: yes, yes, no, yes, no, no. F1 is 0.8 with 2 and 6/7 with 4, so four are accepted.
     values, labels = [6, 5, 4, 3, 2, 1], [True, True, False, True, False, False]
     rule = fit_rule([{"x": float(value)} for value in values], labels, names=["x"])
     assert [rule.probability({"x": float(value)}) >= rule.threshold for value in values] == [True] * 4 + [False] * 2
@@ -69,7 +69,7 @@ def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
 
 
 def best_f1(values: list[float], labels: list[bool], missed: int) -> float:
-    """The highest F1 of "at least this value", over all values, counted one by one."""
+    """The highest F1 of "at least this value" over all values, by exhaustive search."""
     scores = []
     for least in values:
         taken = [value >= least for value in values]
@@ -80,7 +80,7 @@ def best_f1(values: list[float], labels: list[bool], missed: int) -> float:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_threshold_has_the_best_f1(seed: int) -> None:
-    """Random numbers, many of them equal, some positives not among the examples."""
+    """Random values with many ties, and additional positives that are not among the examples."""
     random = np.random.default_rng(seed)
     values = random.integers(0, 8, 14).astype(float).tolist()
     labels = [bool(value + random.normal(0, 2) > 4) for value in values]
@@ -94,7 +94,7 @@ def test_threshold_has_the_best_f1(seed: int) -> None:
     assert f1 == pytest.approx(best_f1([sign * value for value in values], labels, missed))
 
 
-def test_units_of_the_inputs_do_not_matter() -> None:
+def test_fit_is_independent_of_input_units() -> None:
     random = np.random.default_rng(3)
     numbers = random.normal(size=(20, 2))
     labels = [bool(row[0] + 0.5 * row[1] > 0) for row in numbers]
@@ -107,7 +107,7 @@ def test_units_of_the_inputs_do_not_matter() -> None:
 
 
 @pytest.mark.parametrize("threshold", [0.2, 0.5, 0.9, 1.0])
-def test_confidence_rises_with_the_probability_and_is_one_half_at_the_threshold(
+def test_confidence_increases_with_the_probability_and_is_one_half_at_the_threshold(
     threshold: float,
 ) -> None:
     rule = FittedRule({"x": 1.0}, 0.0, threshold)

@@ -1,4 +1,4 @@
-"""Scores over videos, counted by hand."""
+"""Detection metrics over videos, counted by hand."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def fade(first: int, last: int) -> DetectedCut:
     return DetectedCut((first + last) // 2, "gradual", 1.0, first, last)
 
 
-def test_right_false_and_missed_are_counted() -> None:
+def test_true_false_and_missed_cuts_are_counted() -> None:
     scores = evaluate_cuts([([cut(50), cut(101), cut(130), fade(205, 215)], LABELS)], tolerance=2)
-    # 50, 101 and the fade are right, 130 is false; 150 and the second transition are missed.
+    # 50, 101 and the fade are correct, 130 is false; 150 and the second transition are missed.
     assert (scores.every.true_positives, scores.every.false_positives, scores.every.false_negatives) == (
         3,
         1,
@@ -45,14 +45,14 @@ def test_tolerance_is_in_frames() -> None:
     assert evaluate_cuts(found, tolerance=2).every.true_positives == 1
 
 
-def test_videos_are_pooled() -> None:
+def test_counts_are_pooled_over_videos() -> None:
     scores = evaluate_cuts([([cut(50)], BoundaryLabels((50,))), ([cut(9)], BoundaryLabels((50, 70)))])
     assert scores.every.precision == pytest.approx(1 / 2)
     assert scores.every.recall == pytest.approx(1 / 3)
     assert evaluate_cuts([]).every.f1 == 1.0
 
 
-def test_labels_are_read(tmp_path: Path) -> None:
+def test_labels_are_loaded(tmp_path: Path) -> None:
     path = tmp_path / "labels.json"
     path.write_text(
         json.dumps({"videos": {"a.mp4": {"hard": [3], "gradual": [{"start": 5, "end": 9}]}, "b.mp4": {"hard": []}}})

@@ -1,4 +1,4 @@
-"""The learned detector on real files: a network's features, rules fitted on other files, `detect` by name."""
+"""The learned detector on real files: network features, rules fitted on other files, and `detect` by name."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ NAMES = ("astronaut", "coffee", "chelsea", "rocket", "brick", "grass")
 
 
 def film(path: Path, *shots: tuple[str, int], seed: int) -> list[tuple[int, int]]:
-    """A film of flights over photographs; its shots as [start, end) frames."""
+    """A film with a moving camera over photographs; its shots as [start, end) frames."""
     frames = [frame for name, count in shots for frame in pan(name, count, width=96, height=64, seed=seed)]
-    # Without mbtree x264 encodes the same pictures alike in every run, and so the training goes alike.
+    # Without mbtree the encoding by x264 is reproducible, and therefore the training.
     encode(path, frames, rate=25, options={"mbtree": "0"})
     edges = np.cumsum([0, *(count for _, count in shots)]).tolist()
     return list(pairwise(edges))
@@ -44,9 +44,9 @@ def film(path: Path, *shots: tuple[str, int], seed: int) -> list[tuple[int, int]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small network, its head trained on triplets of four films, and rules; first shots are labeled critical."""
+    """A small network with a head trained on triplets of four films, and rules; first shots are labeled critical."""
     place = tmp_path_factory.mktemp("model")
-    torch.set_num_threads(1)  # small steps only get slower on a shared machine otherwise
+    torch.set_num_threads(1)  # on a shared machine, more threads slow down such small steps
     model = build_model(CONFIG, seed=1).eval()
     assert isinstance(model, ClipEncoder)
     labels, features = [], []
@@ -72,11 +72,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "model"
 
 
-def test_model_folder_cuts_an_unseen_film(folder: Path, tmp_path: Path) -> None:
+def test_model_folder_detects_the_cuts_of_an_unseen_film(folder: Path, tmp_path: Path) -> None:
     shots = film(tmp_path / "film.mp4", ("coffee", 30), ("rocket", 25), ("chelsea", 40), seed=77)
     detection = detect(tmp_path / "film.mp4", f"learned:{folder}")
     assert detection.detector == f"learned:{folder}"
-    # A network of 30 steps may see one cut too many, but none of these is missed or moved.
+    # After 30 steps the network may report one false cut, but none is missed or misplaced.
     assert {start for start, _ in shots[1:]} <= {cut.frame for cut in detection.cuts if cut.kind == "hard"}
     assert len(detection.cuts) <= 3
     assert detection.cuts[0].time == pytest.approx(detection.cuts[0].frame / 25)
@@ -84,14 +84,14 @@ def test_model_folder_cuts_an_unseen_film(folder: Path, tmp_path: Path) -> None:
     assert all(shot.critical is not None and 0 <= shot.critical <= 1 for shot in detection.shots)
     assert detection.curve is not None
     assert detection.curve.values.shape == (95,)
-    # Red dots of the sources' figure 3: the curve is high where a cut is, and starts anew behind it. Of a jump from
-    # frame to frame nothing is said: under so small a network the flight over the photograph moves it as well.
+    # The red dots in Figure 3 of the publication: the curve is high at a cut and restarts after it. Nothing is asserted
+    # about jumps between frames: in such a small network the camera motion over the photograph causes them as well.
     assert detection.curve.values[30] > 2 * np.median(detection.curve.values[:30])
     assert detection.curve.values[31] == 0.0
 
 
 @pytest.mark.process
-def test_model_folder_cuts_a_film_without_torch(folder: Path, tmp_path: Path) -> None:
+def test_model_folder_works_without_torch(folder: Path, tmp_path: Path) -> None:
     film(tmp_path / "film.mp4", ("coffee", 30), ("rocket", 25), seed=77)
     code = (
         "import sys; sys.modules['torch'] = None; from vidkin.shots import detect; "
@@ -107,7 +107,7 @@ def test_model_folder_cuts_a_film_without_torch(folder: Path, tmp_path: Path) ->
 
 
 class Colors:
-    """Features are the mean colors."""
+    """Uses mean colors as features."""
 
     def frame_features(self, images: NDArray[np.float32]) -> NDArray[np.float32]:
         return images.mean((2, 3)) + np.float32(0.1)
@@ -119,7 +119,7 @@ class Colors:
 
 def test_frame_network_runs_once_per_frame() -> None:
     class Counting(Colors):
-        """Counts frames."""
+        """Counts the frames."""
 
         frames = 0
 
@@ -147,7 +147,7 @@ def test_rate_skips_frames_and_keeps_frame_numbers() -> None:
         color = (200, 30, 30) if index < 45 else (30, 30, 200)
         detector.push(RgbFrame(index, index / 30, np.full((16, 16, 3), color, dtype=np.uint8)))
     (cut,) = detector.finish().cuts
-    # One frame in three is looked at: the first of the new shot among them.
+    # Every third frame is used, including the first of the new shot.
     assert cut.frame == 45
 
 
@@ -168,7 +168,7 @@ def test_invalid_arguments_are_rejected_with_the_accepted_values(folder: Path, t
         LearnedDetector(Colors(), ShotRules.load(folder), size=4)
 
 
-def test_default_detector_can_find_the_cuts_of_learned_critical_shots(folder: Path, tmp_path: Path) -> None:
+def test_learned_critical_shots_can_use_the_cuts_of_the_default_detector(folder: Path, tmp_path: Path) -> None:
     model = tmp_path / "model"
     shutil.copytree(folder, model)
     rules = replace(ShotRules.load(folder), method="default", cut=None, gradual=None)

@@ -1,4 +1,4 @@
-"""The learned detector's arithmetic end to end on features made by hand, and its file of rules."""
+"""The rules of the learned detector end to end on synthetic features, and their file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Shots = list[tuple[int, int]]
 
 
 def event(seed: int, calm: int, rising: int) -> Array:
-    """A calm scene that turns into another direction over its last frames."""
+    """A calm scene that changes direction over its last frames."""
     old, new = scene(seed, calm + rising), scene(seed + 500, calm + rising)
     share = np.clip((np.arange(calm + rising) - calm + 1) / (2 * rising), 0, None)[:, None]
     part: Array = ((1 - share) * old + share * new).astype(np.float32)
@@ -32,7 +32,7 @@ def video(seed: int) -> tuple[Array, Shots, list[bool]]:
     return np.concatenate(parts), [(0, 36), (36, 66), (66, 106), (116, 156)], [True, False, False, False]
 
 
-def fitted() -> ShotRules:
+def fit_rules() -> ShotRules:
     videos = [video(1000 + 10 * n) for n in range(6)]
     return fit_shot_rules(
         [features for features, _, _ in videos],
@@ -44,9 +44,9 @@ def fitted() -> ShotRules:
     )
 
 
-def test_rules_fitted_on_some_videos_cut_another() -> None:
+def test_rules_fitted_on_some_videos_work_on_another() -> None:
     features, shots, _ = video(7)
-    analysis = find_shots(features, mean_direction, fitted())
+    analysis = find_shots(features, mean_direction, fit_rules())
     assert [frame for frame, _ in analysis.cuts] == [36, 66]
     (gradual,) = analysis.gradual
     assert abs(gradual.first - 106) <= 3
@@ -55,7 +55,7 @@ def test_rules_fitted_on_some_videos_cut_another() -> None:
     assert analysis.stretches[0] == shots[0]
     assert analysis.critical is not None
     assert [score >= 0.5 for score in analysis.critical] == [True, False, False, False]
-    # The curve is 0 in a shot's first window, and jumps in the frame of a cut.
+    # The curve is 0 in the first window of a shot and jumps at a cut.
     assert analysis.curve.shape == (156,)
     assert analysis.curve[7] == 0.0
     assert analysis.curve[36] > analysis.curve[20] + 0.1
@@ -63,7 +63,7 @@ def test_rules_fitted_on_some_videos_cut_another() -> None:
 
 
 def test_rules_round_trip(tmp_path: Path) -> None:
-    rules = fitted()
+    rules = fit_rules()
     assert rules.save(tmp_path) == tmp_path / "shots.json"
     assert ShotRules.load(tmp_path) == rules
     only_cuts = ShotRules(window=4, rate=12.5, cut=FittedRule({"jump": 1.0}, -3.0), method="slope")
@@ -112,9 +112,9 @@ def test_invalid_arguments_are_rejected_with_the_accepted_values(tmp_path: Path)
         fit_shot_rules([scene(1, 20)], [], mean_direction, window=4)
 
 
-def test_rules_of_earlier_versions_are_extended_rules(tmp_path: Path) -> None:
-    path = fitted().save(tmp_path)
+def test_rules_of_earlier_versions_are_extended(tmp_path: Path) -> None:
+    path = fit_rules().save(tmp_path)
     document = json.loads(path.read_text(encoding="utf-8"))
     del document["method"]
     path.write_text(json.dumps(document), encoding="utf-8")
-    assert ShotRules.load(tmp_path) == fitted()
+    assert ShotRules.load(tmp_path) == fit_rules()

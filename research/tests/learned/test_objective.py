@@ -1,4 +1,4 @@
-"""Training on labeled shots: what is drawn, what each loss sees, and that it learns what is critical."""
+"""Training on labeled shots: sampling, inputs of each loss, and learning what is critical."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vidkin_research.learned.objective import SHOT_LOSSES, ShotLoss, ShotObjecti
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
-    """Steps as small as these only get slower from a second thread."""
+    """A second thread only slows down steps of this size."""
     torch.set_num_threads(1)
 
 
@@ -39,8 +39,8 @@ class Head(nn.Module):
         return nn.functional.normalize(self.linear(features.mean(dim=1)), dim=1)
 
 
-def numbered(frames: int = 30) -> Tensor:
-    """Every feature of a frame is its number."""
+def number_features(frames: int = 30) -> Tensor:
+    """Set every feature of a frame to its index."""
     return torch.arange(frames, dtype=torch.float32)[:, None].expand(-1, 6).contiguous()
 
 
@@ -48,8 +48,8 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def test_quadlets_and_triplets_come_from_the_expected_frames() -> None:
-    batch = ShotClips([numbered()], [LABELS], window=4).draw(quadlets=50, triplets=50, generator=generator())
+def test_quadlets_and_triplets_are_sampled_from_the_expected_frames() -> None:
+    batch = ShotClips([number_features()], [LABELS], window=4).draw(quadlets=50, triplets=50, generator=generator())
     assert batch.quadlets is not None
     assert batch.triplets is not None
     assert batch.quadlets.shape == (4, 50, 4, 6)
@@ -61,14 +61,14 @@ def test_quadlets_and_triplets_come_from_the_expected_frames() -> None:
     assert negative.min() >= 12
     assert negative.max() < 20
     assert not bool((query == positive).all(dim=1).any())
-    # The last shot has no next one, and the first is critical: triplets start from the second.
+    # The last shot has no next one and the first is critical, so triplets start from the second.
     assert batch.triplets[0, ..., 0].min() >= 12
     assert batch.triplets[0, ..., 0].max() < 20
     assert batch.triplets[2, ..., 0].min() >= 20
 
 
-def test_triplets_may_ignore_critical_labels() -> None:
-    clips = ShotClips([numbered()], [LABELS], window=4)
+def test_triplets_can_ignore_critical_labels() -> None:
+    clips = ShotClips([number_features()], [LABELS], window=4)
     batch = clips.draw(quadlets=0, triplets=200, generator=generator(), critical_triplets=True)
     assert batch.quadlets is None
     assert batch.triplets is not None
@@ -77,7 +77,7 @@ def test_triplets_may_ignore_critical_labels() -> None:
 
 
 def test_short_clips_are_padded_with_their_first_frame() -> None:
-    clips = ShotClips([numbered()], [LABELS], window=6, minimum=3)
+    clips = ShotClips([number_features()], [LABELS], window=6, minimum=3)
     batch = clips.draw(quadlets=20, triplets=0, generator=generator())
     assert batch.quadlets is not None
     assert batch.quadlets[2, 0, :, 0].tolist() == [8.0, 8.0, 8.0, 9.0, 10.0, 11.0]
@@ -102,7 +102,7 @@ def test_objective_is_the_sum_of_the_published_terms(loss: ShotLoss) -> None:
 
 
 def events(videos: int, seed: int) -> tuple[list[Tensor], list[VideoAnnotation]]:
-    """Places differ in features 0-2; an event is in feature 3, a disturbance that means nothing in feature 4."""
+    """Places differ in features 0-2, events in feature 3, and irrelevant disturbances in feature 4."""
     source = generator(seed)
     features, labels = [], []
     for number in range(videos):
@@ -151,7 +151,7 @@ def test_same_recipe_gives_the_same_weights() -> None:
     assert not torch.equal(models[0].linear.weight, Head().linear.weight)
 
 
-def test_report_marks_a_collapsed_training() -> None:
+def test_report_marks_a_collapsed_training_run() -> None:
     features, labels = events(2, seed=3)
     model = Head()
     with torch.no_grad():
@@ -162,7 +162,7 @@ def test_report_marks_a_collapsed_training() -> None:
     assert report.distance < 1e-3
 
 
-def test_loss_that_is_not_finite_ends_the_training() -> None:
+def test_non_finite_loss_aborts_training() -> None:
     features, labels = events(2, seed=3)
     clips = ShotClips([rows * math.nan for rows in features], labels, window=4)
     with pytest.raises(TrainingError, match=r"step 1: the loss is nan .* reduce the learning rate"):
@@ -171,9 +171,9 @@ def test_loss_that_is_not_finite_ends_the_training() -> None:
 
 def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
     with pytest.raises(InvalidArgumentError, match="one entry per video and at least one, got 0 for 1 videos"):
-        ShotClips([numbered()], [], window=4)
+        ShotClips([number_features()], [], window=4)
     with pytest.raises(InvalidArgumentError, match=r"a\.mp4: .* ends at frame 30, but the video has 29 frames"):
-        ShotClips([numbered(29)], [LABELS], window=4)
+        ShotClips([number_features(29)], [LABELS], window=4)
     with pytest.raises(
         InvalidArgumentError,
         match=r"loss must be one of 'triplet', 'quadlet', .* got 'circle'",
@@ -181,12 +181,12 @@ def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
         ShotObjective(loss="circle")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="tuples that the loss 'triplet' can use, got none"):
         ShotObjective(loss="triplet")(Head(), ShotBatch(torch.zeros(4, 1, 2, 6), None))
-    clips = ShotClips([numbered()], [LABELS], window=4)
+    clips = ShotClips([number_features()], [LABELS], window=4)
     with pytest.raises(InvalidArgumentError, match="clips and recipe must have the same window, got 4 and 10"):
         train_on_shots(Head(), clips, ShotRecipe(loss="quadlet"))
     plain = VideoAnnotation(Path("a.mp4"), 10.0, (ShotAnnotation(0, 12), ShotAnnotation(12, 30)))
     with pytest.raises(InvalidArgumentError, match="labels must have critical shots for the loss 'radial', got none"):
-        train_on_shots(Head(), ShotClips([numbered()], [plain], window=4), ShotRecipe(loss="radial", window=4))
+        train_on_shots(Head(), ShotClips([number_features()], [plain], window=4), ShotRecipe(loss="radial", window=4))
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_invalid_arguments_are_rejected_with_the_accepted_values() -> None:
         ({"loss": "quadlet", "margin": math.nan}, "and these and margin finite, got"),
     ],
 )
-def test_recipes_are_checked(values: dict[str, object], message: str) -> None:
+def test_recipes_are_validated(values: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         ShotRecipe.from_mapping(values)
     assert ShotRecipe.from_mapping({"loss": "radial", "steps": 3}).steps == 3

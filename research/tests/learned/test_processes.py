@@ -1,4 +1,4 @@
-"""Two processes that `torchrun` starts train the same detectors as one."""
+"""Training detectors with two processes started by `torchrun` gives the same result as with one."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "images": {"shots": RECIPE["shots"], "model": {**RECIPE["model"], "trainable": "all"}},
 }
 
-# Sums in another order, which AdamW makes visible where a gradient is nearly 0; the largest steps are .012.
+# The different order of sums, which AdamW amplifies where a gradient is nearly 0; the largest steps are 0.012.
 TOLERANCE = 1e-4
 
 

@@ -1,4 +1,4 @@
-"""Recipes of shots: read, shown, checked."""
+"""Recipes for shot detectors: loading, printing and validation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ weights = "frames.safetensors"
 """
 
 
-def test_shown_recipe_has_all_defaults_and_round_trips(tmp_path: Path) -> None:
+def test_printed_recipe_has_all_defaults_and_round_trips(tmp_path: Path) -> None:
     (tmp_path / "recipe.toml").write_text(TEXT, encoding="utf-8")
     plan = load_shot_recipe(tmp_path / "recipe.toml")
     assert isinstance(plan, ShotPlan)
@@ -75,7 +75,7 @@ def test_files_without_a_recipe_are_rejected(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["extended", "published"])
-def test_recipes_of_the_package_round_trip(name: str) -> None:
+def test_included_recipes_round_trip(name: str) -> None:
     plan = load_shot_recipe(name)
     assert load_shot_recipe(tomllib.loads(show_shot_recipe(plan))) == plan
 

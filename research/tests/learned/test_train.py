@@ -1,4 +1,4 @@
-"""`vidkin.train_shots`: labels to a detector, as a library."""
+"""`vidkin.train_shots`: from labels to a detector, in Python."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ RECIPE: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
-    """Steps as small as these only get slower from a second thread."""
+    """A second thread only slows down steps of this size."""
     torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="module")
 def annotations(tmp_path_factory: pytest.TempPathFactory) -> list[VideoAnnotation]:
-    """Four films of three shots over photographs; the first shot of each is critical at its end."""
+    """Four films of three shots made from photographs; the first shot of each is critical at its end."""
     folder = tmp_path_factory.mktemp("films")
     names = ("astronaut", "coffee", "chelsea", "rocket")
     shots = (ShotAnnotation(0, 24, (16, 24)), ShotAnnotation(24, 48), ShotAnnotation(48, 72))
@@ -57,7 +57,7 @@ def annotations(tmp_path_factory: pytest.TempPathFactory) -> list[VideoAnnotatio
     return made
 
 
-def test_labels_become_a_detector_with_a_report(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_training_on_labels_creates_a_detector_and_a_report(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     progress: list[ShotTrainingProgress] = []
     report = vidkin.train_shots(annotations, RECIPE, output=tmp_path / "model", on_progress=progress.append)
     assert isinstance(report, ShotTrainingReport)
@@ -74,7 +74,7 @@ def test_labels_become_a_detector_with_a_report(annotations: list[VideoAnnotatio
     assert [(one.phase, one.done, one.total) for one in training] == [("training", step, 4) for step in range(1, 5)]
     assert all({"loss", "quadlets", "triplets"} <= set(one.terms) for one in training)
     assert ShotRules.load(tmp_path / "model").fitted_on == "1 held-out video"
-    # Nothing but the detector is left in the folder.
+    # The folder contains only the detector.
     assert sorted(path.name for path in (tmp_path / "model").glob("[!.]*")) == [
         "config.toml",
         "head.onnx",
@@ -86,7 +86,9 @@ def test_labels_become_a_detector_with_a_report(annotations: list[VideoAnnotatio
     assert shots[0].critical is not None
 
 
-def test_file_of_labels_and_a_plan_give_the_same_detector(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_label_file_and_training_plan_give_the_same_detector(
+    annotations: list[VideoAnnotation], tmp_path: Path
+) -> None:
     write_shot_annotations(tmp_path / "labels.json", annotations)
     first = train_shots(annotations, RECIPE, output=tmp_path / "a")
     plan = load_shot_recipe(RECIPE)
@@ -131,7 +133,7 @@ def test_missing_rule_for_critical_shots_gives_a_warning(
     assert "the detector will not compute critical scores" in caplog.text
 
 
-def test_labels_are_checked_before_any_video_is_read(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_labels_are_validated_before_any_video_is_read(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     output = tmp_path / "model"
     with pytest.raises(InvalidArgumentError, match=r"labels must cover at least 4 videos, .* got 3"):
         train_shots(annotations[:3], RECIPE, output=output)
@@ -162,14 +164,14 @@ PUBLISHED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.large
-def test_published_rule_becomes_a_detector(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_published_rule_can_be_used_as_detector(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     report = train_shots(annotations, PUBLISHED, output=tmp_path / "model")
     assert (report.has_gradual, report.has_critical) == (False, True)
     rules = ShotRules.load(tmp_path / "model")
     assert (rules.method, rules.rate, rules.window) == ("slope", 12.5, 4)
     assert set(rules.cut.weights) == {"jump"}
     shots = vidkin.detect_shots(annotations[0].video, str(tmp_path / "model"))
-    # At half the rate a new shot begins in a frame with an even number.
+    # At half the rate a new shot starts at an even frame index.
     assert all(shot.start_frame % 2 == 0 for shot in shots)
     untrained = train_shots(
         annotations, {**PUBLISHED, "shots": {**PUBLISHED["shots"], "steps": 0}}, output=tmp_path / "untrained"
@@ -177,7 +179,7 @@ def test_published_rule_becomes_a_detector(annotations: list[VideoAnnotation], t
     one, two = (load_file(folder / "model.safetensors") for folder in (report.output, untrained.output))
     changed = {name for name in one if not torch.equal(one[name], two[name])}
     assert any(name.startswith("backbone.") for name in changed)
-    # Frames that are not kept are decoded again, and the weights are the same.
+    # Frames that are not cached are decoded again, with the same resulting weights.
     less = {**PUBLISHED, "shots": {**PUBLISHED["shots"], "memory": 0.0}}
     train_shots(annotations, less, output=tmp_path / "less")
     assert (tmp_path / "less" / "model.safetensors").read_bytes() == (
@@ -218,7 +220,7 @@ def test_training_can_start_over(annotations: list[VideoAnnotation], tmp_path: P
     assert train_shots(annotations, RECIPE, output=tmp_path, resume=False).loss > 0
 
 
-def test_second_training_in_the_folder_is_rejected(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
+def test_training_into_a_used_folder_is_rejected(annotations: list[VideoAnnotation], tmp_path: Path) -> None:
     with (
         hold_training_folder(tmp_path),
         pytest.raises(InvalidArgumentError, match="another training run is using this folder"),

@@ -1,4 +1,4 @@
-"""Trend tests against hand-made series and SciPy."""
+"""Trend tests on hand-computed series, and compared with SciPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin_research.learned.trend import end_rise, mann_kendall, theil_sen
 
 
-def test_series_that_always_rises_has_tau_one() -> None:
+def test_strictly_increasing_series_has_tau_one() -> None:
     trend = mann_kendall(np.array([1.0, 2.0, 4.0, 8.0]))
     # 6 pairs, all rising; Var = 4*3*13/18 = 26/3; z = 5 / sqrt(26/3).
     assert (trend.statistic, trend.tau) == (6, 1.0)
@@ -20,7 +20,7 @@ def test_series_that_always_rises_has_tau_one() -> None:
     assert (falling.statistic, falling.tau, falling.z) == (-6, -1.0, pytest.approx(-trend.z))
 
 
-def test_ties_lower_the_variance() -> None:
+def test_ties_reduce_the_variance() -> None:
     # Pairs: (1,1) 0, five others rise except (2,2) 0 -> S = 4; Var = (4*3*13 - 2*(2*1*9)) / 18 = 120/18.
     trend = mann_kendall(np.array([1.0, 1.0, 2.0, 2.0]))
     assert trend.statistic == 4
@@ -33,10 +33,10 @@ def test_constant_values_have_no_trend(values: list[float]) -> None:
     assert (trend.statistic, trend.tau, trend.z, trend.p_value) == (0, 0.0, 0.0, 0.5)
 
 
-def test_equal_to_scipy_on_noise() -> None:
+def test_trend_equals_scipy_on_noise() -> None:
     generator = np.random.default_rng(4)
     values = generator.normal(size=60) + 0.02 * np.arange(60)
-    # Without ties tau-a is SciPy's tau-b.
+    # Without ties tau-a equals SciPy's tau-b.
     assert mann_kendall(values).tau == pytest.approx(stats.kendalltau(np.arange(60), values).statistic)
     assert theil_sen(values) == pytest.approx(stats.theilslopes(values).slope)
     times = np.cumsum(generator.uniform(0.1, 1, 60))
@@ -44,8 +44,8 @@ def test_equal_to_scipy_on_noise() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_equal_to_scipy_with_ties(seed: int) -> None:
-    """S is a whole number, which SciPy's tau-b gives back: tau-b is S over the root of both counts of untied pairs."""
+def test_trend_equals_scipy_with_ties(seed: int) -> None:
+    """Recover the integer S from tau-b, which SciPy divides by the geometric mean of the untied pair counts."""
     generator = np.random.default_rng(seed)
     values = generator.integers(0, 9, 50 + 30 * seed).astype(float)
     ties = np.unique(values, return_counts=True)[1]
@@ -66,7 +66,7 @@ def test_outlier_does_not_reverse_the_slope() -> None:
     assert theil_sen(np.array([1.0])) == 0.0
 
 
-def test_thinning_long_series_does_not_change_the_trend() -> None:
+def test_subsampling_long_series_preserves_the_trend() -> None:
     values = np.arange(20_000) * 0.25
     assert mann_kendall(values).tau == 1.0
     assert theil_sen(values) == pytest.approx(0.25)

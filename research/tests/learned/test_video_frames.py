@@ -1,4 +1,4 @@
-"""Frames of a video at a rate, and labels counted in them."""
+"""Reading video frames at a given rate, and labels converted to their indices."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from vidkin_research.learned.video_frames import read_video_frames
 
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """20 frames, 10 a second; frame k is gray 20 + 10 k."""
+    """20 frames at 10 fps; frame k has gray value 20 + 10 k."""
     return counting_clip(tmp_path_factory.mktemp("clip") / "a.mp4", 20)
 
 
-def test_frames_are_taken_at_most_at_the_rate(clip: Path) -> None:
+def test_frames_are_sampled_at_most_at_the_rate(clip: Path) -> None:
     frames, count = read_video_frames(clip, size=16, rate=5.0)
     assert count == 20
     assert frames.numbers.tolist() == list(range(0, 20, 2))
@@ -51,8 +51,8 @@ def test_file_replaced_during_reading_is_rejected(tmp_path: Path) -> None:
         frames[10:14]
 
 
-def test_detector_uses_the_same_frames(clip: Path) -> None:
-    """The rule is fitted on the frames of `read_video_frames`; the detector gets all frames and chooses itself."""
+def test_detector_uses_the_same_frames_as_training(clip: Path) -> None:
+    """The rule is fitted on sampled frames; the detector receives all frames and samples them itself."""
 
     class Counting:
         def frame_features(self, frames: object) -> object:
@@ -73,7 +73,7 @@ def test_detector_uses_the_same_frames(clip: Path) -> None:
     assert frames.numbers.tolist() == [0, 4, 7, 10, 14, 17]
 
 
-def test_labels_are_counted_in_the_frames() -> None:
+def test_labels_are_converted_to_sampled_frames() -> None:
     numbers = np.arange(0, 20, 4)  # frames 0, 4, 8, 12, 16
     labels = VideoAnnotation(
         Path("a.mp4"),
@@ -86,6 +86,6 @@ def test_labels_are_counted_in_the_frames() -> None:
         ),
     )
     counted = count_in(labels, numbers, fps=6.25)
-    # 0 to 9 holds frames 0, 4, 8; 9 to 11 none; 11 to 14 frame 12; 14 to 20 frame 16, none of which is critical.
+    # 0 to 9 contains frames 0, 4, 8; 9 to 11 none; 11 to 14 frame 12; 14 to 20 frame 16; none of them is critical.
     assert counted.shots == (ShotAnnotation(0, 3, (2, 3)), ShotAnnotation(3, 4), ShotAnnotation(4, 5))
     assert counted.fps == 6.25

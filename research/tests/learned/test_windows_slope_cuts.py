@@ -1,4 +1,4 @@
-"""The published rule: the slope of the curve over full windows, on features made by hand."""
+"""The published rule, the slope of the curve over full windows, on synthetic features."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def film(seed: int, *lengths: int) -> tuple[Array, list[tuple[int, int]]]:
     return np.concatenate(parts), list(zip([0, *ends[:-1]], ends, strict=True))
 
 
-def test_slopes_are_of_full_windows_in_the_shot() -> None:
+def test_slopes_only_use_full_windows_in_the_shot() -> None:
     features, _ = film(3, 20, 20)
     windows = ShotWindows(features, 8, mean_direction)
     found = dict(windows.slopes(0))
-    # The first window of the shot ends at frame 7, so the first slope is that of the window that ends at frame 8.
+    # The first window of the shot ends at frame 7, so the first slope is that of the window ending at frame 8.
     assert min(found) == 8
     assert max(found) == 39
-    # The first frame behind the cut changes the slope as no frame before it.
+    # The first frame after the cut changes the slope more than any earlier frame.
     assert found[20]["jump"] > 1.5 * max(found[frame]["jump"] for frame in range(8, 20))
     assert set(found[20]) == {"jump"}
     assert list(windows.slopes(33)) == []
@@ -52,7 +52,7 @@ def test_cut_within_a_window_of_the_previous_cut_is_missed() -> None:
 
 def test_rules_of_the_published_method_only_use_the_slope() -> None:
     films = [film(100 * number, 30, 25, 40) for number in range(1, 5)]
-    # Frames between two shots are a gradual transition, which this rule does not know.
+    # Frames between two shots are a gradual transition, which this rule does not support.
     labels = [shots if number else [(0, 28), (30, 55), (55, 95)] for number, (_, shots) in enumerate(films)]
     rules = fit_shot_rules(
         [features for features, _ in films],

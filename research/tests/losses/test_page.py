@@ -1,4 +1,4 @@
-"""The page of a study of losses, with figures that can be checked by hand."""
+"""The page of a loss study, with values that can be computed by hand."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_losses_are_ordered_by_micro_ap_and_parts_keep_their_order(report: LossR
     lines = as_page(report, notes=["Measured somewhere."]).splitlines()
     rows = [line for line in lines if line.startswith("| ") and "mAP" not in line]
     assert [row.split(" | ")[0] for row in rows] == ["| circle", "| MAE", "| Chamfer alone", "| base"]
-    # The mean and the sample deviation of .2 and .4.
+    # The mean and the sample standard deviation of 0.2 and 0.4.
     assert rows[1] == "| MAE | 0.300 ± 0.141 | 0.150 ± 0.071 | 0.10, 0.50 | 0.20, 0.40 |"
     assert rows[0] == "| circle | 0.600 | 0.300 | 0.10, 0.50 | 0.20, 0.40 |"
     assert "## One loss in addition to the base objective" in lines
@@ -55,7 +55,7 @@ def test_losses_are_ordered_by_micro_ap_and_parts_keep_their_order(report: LossR
     assert "## k over frames" not in lines
 
 
-def test_scores_with_other_times_have_a_table_of_their_means(report: LossReport) -> None:
+def test_scores_with_other_k_over_times_have_a_separate_table(report: LossReport) -> None:
     runs = [
         replace(run("base", seed, 0.5), by_times={"0": (value, 0.1), "1": (0.3, 0.2)})
         for seed, value in enumerate((0.4, 0.6))
@@ -81,7 +81,7 @@ def test_group_without_runs_has_no_table(report: LossReport) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_chart_shows_the_first_seed(report: LossReport, tmp_path: Path, suffix: str) -> None:
+def test_plot_shows_the_first_seed(report: LossReport, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"losses{suffix}"
     draw_losses(report, path)
     assert path.stat().st_size > 1000

@@ -1,4 +1,4 @@
-"""Tables of comparators at their published size: recipes of every row, and a whole run on small made videos."""
+"""Comparator tables at their published size: recipes of all rows, and a complete run on small synthetic videos."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ pairs = 2
 
 
 @pytest.mark.large
-def test_rows_are_trained_and_measured_on_a_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_trained_and_evaluated_on_a_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.set_num_threads(1)
     data = tmp_path / "data"
     for folder in ("vcdb", "fivr-5k", "annotations/fivr"):
@@ -93,7 +93,7 @@ def test_rows_are_trained_and_measured_on_a_benchmark(tmp_path: Path, monkeypatc
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.safetensors")}
     assert run_published_study(study, data, tmp_path / "out") == runs
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    # Another row finds the frames of the videos.
+    # Another row reuses the sampled frames of the videos.
     other = PublishedStudy(methods=LOSSES[:1], steps=2, every=1, device="cpu")
     run_published_study(other, data, tmp_path / "out")
     assert len(list((tmp_path / "out" / "videos" / "frames").iterdir())) == len(names)

@@ -1,4 +1,4 @@
-"""The study of losses: measured on videos that were not trained on, each run stored, a page and a picture."""
+"""The loss study: evaluation on unseen videos, saved runs, a page and a plot."""
 
 from __future__ import annotations
 
@@ -87,13 +87,13 @@ def test_regions_are_averaged_according_to_k(footage: Path, tmp_path: Path) -> N
     rows = [method for method in METHODS if not method.terms]
     report = run_loss_study(study(methods=rows, seeds=(0,), extractor="classical"), [footage], tmp_path)
     assert [run.method for run in report.runs][1:] == [method.name for method in SPACE if not method.terms]
-    # The mean of the 1, 2, 3 and all 10 largest similarities of a region falls with each.
+    # The mean of the largest 1, 2, 3 and all 10 similarities of a region decreases.
     medians = [run.negatives[2] for run in report.runs]
     assert medians == sorted(medians, reverse=True)
     assert len(set(medians)) == 4
 
 
-def test_stretches_have_the_minimum_length_and_are_spread_over_a_video() -> None:
+def test_segments_have_the_minimum_length_and_are_spread_over_a_video() -> None:
     long = [Window(number, 0, 10 * number, 10 * number + 10) for number in range(5)]
     short = [Window(5, 1, 0, 9), Window(6, 2, 0, 12)]
     chosen = choose_windows([*long, *short], shortest=10, per_video=2)
@@ -118,7 +118,7 @@ def test_scores_with_another_k_equal_a_model_of_that_k() -> None:
             )
 
 
-def test_every_run_is_measured_on_other_videos_and_stored(footage: Path, tmp_path: Path) -> None:
+def test_every_run_is_evaluated_on_unseen_videos_and_saved(footage: Path, tmp_path: Path) -> None:
     told: list[str] = []
     report = run_loss_study(study(), [footage], tmp_path, on_progress=lambda *at: told.append(at[2]))
     assert (report.train, report.test) == ((3, 3), (2, 2))
@@ -129,12 +129,12 @@ def test_every_run_is_measured_on_other_videos_and_stored(footage: Path, tmp_pat
         assert 0 <= run.map <= 1
         assert 0 <= run.micro_ap <= 1
         assert sorted(run.positives) == list(run.positives)
-    # Nothing is trained, so that the seed changes nothing.
+    # Without training, the seed has no effect.
     alone = [run for run in report.runs if run.method == "Chamfer alone"]
     assert (alone[0].map, alone[0].micro_ap) == (alone[1].map, alone[1].micro_ap)
     assert (len(alone[0].own_map), len(report.runs[1].own_map)) == (8, 2)
     for run in report.runs:
-        # k_t = 0 is the largest value alone, as in the model.
+        # k_t = 0 uses only the largest value, as in the model.
         assert run.by_times["0"] == pytest.approx((run.map, run.micro_ap))
         assert list(run.by_times) == ["0", "0.03", "0.06", "0.1", "0.2", "0.3", "1"]
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()}

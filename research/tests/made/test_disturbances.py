@@ -1,4 +1,4 @@
-"""What disturbs a shot and is no cut: each kind does what it is called."""
+"""Disturbances of a shot that are not cuts: each kind has its intended effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def counting() -> np.ndarray:
 
 
 def numbers(pictures: np.ndarray) -> list[int]:
-    """The frames that counting pictures show."""
+    """Decode the frame indices shown in counting frames."""
     return [round(float(value) - 20) for value in pictures[:, 0].mean((1, 2))]
 
 
@@ -35,7 +35,7 @@ class TestEachKind:
         shown = numbers(disturb(counting(), "dropped", np.random.default_rng(seed)))
         steps = np.diff(shown)
         moving = [step for step, number in zip(steps, shown[1:], strict=True) if number < LENGTH - 1]
-        # Each of up to three gaps is 2 to 5 frames long; two may meet.
+        # Each of up to three gaps is 2 to 5 frames long; two can be adjacent.
         assert sum(step > 1 for step in moving) <= 3
         assert min(steps) >= 0
         assert shown[:3] == [0, 1, 2]
@@ -62,11 +62,11 @@ class TestEachKind:
         luma = seen[:, 0, 0, 0]
         steps = np.diff(luma)
         assert (steps >= 0).all() or (steps <= 0).all()
-        # A factor of e^.6 at most, from the first frame on 1.
+        # A factor of at most e^0.6, and 1 at the first frame.
         assert luma[0] == 100
         assert 100 * np.exp(-0.6) - 1e-3 <= luma.min() <= luma.max() <= 100 * np.exp(0.6) + 1e-3
 
-    def test_pop_up_appears_at_once_and_logo_fades_in(self, seed: int) -> None:
+    def test_pop_up_appears_immediately_and_logo_fades_in(self, seed: int) -> None:
         black = np.zeros((LENGTH, 3, 16, 24), np.float32)
         popped = disturb(black.copy(), "pop-up", np.random.default_rng(seed)).max((1, 2, 3))
         values = sorted(set(popped.round(3).tolist()))
@@ -81,7 +81,7 @@ class TestEachKind:
         seen = disturb(still.copy(), "compression", np.random.default_rng(seed))
         detail = seen[:, 0].std((1, 2))
         jumps = np.diff(detail) > 0.5
-        # Lost slowly, back at once: at least every 40 frames, at most every 8.
+        # Lost slowly and restored at once, at intervals of 8 to 40 frames.
         assert 1 <= int(jumps.sum()) <= LENGTH // 8 + 1
         assert detail.max() == pytest.approx(float(still[0, 0].std()), rel=0.1)
         assert detail.min() < 0.95 * detail.max()

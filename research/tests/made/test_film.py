@@ -1,4 +1,4 @@
-"""Films composed of scenes: joins are where they are said to be, and what disturbs is no join."""
+"""Films composed of scenes: transitions are at their labels, and disturbances are not transitions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_image_changes_at_labeled_hard_cuts(footage: Footage, kind: str) -> None
         assert {join.kind for join in film.joins} <= {kind, "other", "reframed"}
         for join in film.joins:
             if join.kind != "other":
-                # Noise and rounding come after the join was measured.
+                # Noise and rounding are applied after the transition was measured.
                 assert change(film.pictures, join.start) > MIN_CHANGE - 0.03
             joins += 1
     assert joins > 4
@@ -75,8 +75,8 @@ def test_fades_do_not_overlap(footage: Footage) -> None:
         assert all(last < first for (_, last), (first, _) in itertools.pairwise(spans))
 
 
-def test_dissolve_begins_with_the_disturbance_of_the_previous_shot(footage: Footage) -> None:
-    """A still photograph, dark since its exposure changed: the dissolve begins as dark."""
+def test_dissolve_starts_with_the_disturbance_of_the_previous_shot(footage: Footage) -> None:
+    """A still photograph, dark because of an exposure change: the dissolve starts dark."""
     still = Footage(HEIGHT, WIDTH, footage.clips[1:], footage.photographs)
     recipe = FilmRecipe(
         joins={"dissolve": 1}, disturbances={"exposure": 1, "turntable": 1}, near_ends=0, close=0, shortest=25
@@ -90,7 +90,7 @@ def test_dissolve_begins_with_the_disturbance_of_the_previous_shot(footage: Foot
 
 
 def test_sprite_mirrored_in_the_background_does_not_cover_the_area_between() -> None:
-    """The picture shows columns 4 to 7 of the background and, mirrored, 7 to 4 again; the sprite lies in 4 and 5."""
+    """The frame shows columns 4 to 7 of the background and, mirrored, 7 to 4; the sprite is in columns 4 and 5."""
     background = np.full((3, 8, 8), 100, np.uint8)
     sprite = Sprite(
         np.full((3, 8, 2), 200, np.uint8),
@@ -104,7 +104,7 @@ def test_sprite_mirrored_in_the_background_does_not_cover_the_area_between() -> 
 
 
 def test_people_move_in_front_of_a_static_wall(footage: Footage) -> None:
-    """Between jump cuts and over them most of the picture is the same, and some of it moves."""
+    """Between and across jump cuts most of the frame is unchanged, but some of it moves."""
     recipe = FilmRecipe(joins={"same": 1}, disturbances={}, near_ends=0, close=0, shortest=15, people=1)
     still, moving = [], []
     for seed in range(6):
@@ -120,7 +120,7 @@ def test_film_without_transitions_is_one_shot(footage: Footage) -> None:
     assert compose_film(footage, 40, seed=0, recipe=FilmRecipe(joins={})).joins == ()
 
 
-def test_cuts_are_near_the_ends_on_request(footage: Footage) -> None:
+def test_cuts_can_be_placed_near_the_ends(footage: Footage) -> None:
     recipe = FilmRecipe(joins={"other": 1}, disturbances={}, near_ends=1, close=0)
     for seed in range(5):
         frames = compose_film(footage, 60, seed=seed, recipe=recipe).hard
@@ -157,7 +157,7 @@ def test_unknown_disturbances_are_rejected() -> None:
         disturb(np.zeros((20, 3, 8, 8), np.float32), "rain", np.random.default_rng(0))
 
 
-def test_framing_shows_a_part_and_grades_it(footage: Footage) -> None:
+def test_framing_crops_and_grades_the_scene(footage: Footage) -> None:
     scene = ClipScene(footage.clips[0])
     whole = scene.pictures(np.zeros(1), Framing())
     assert np.array_equal(whole[0, 0], footage.clips[0].luma[0])

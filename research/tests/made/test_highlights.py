@@ -1,4 +1,4 @@
-"""Highlight videos: labels that fit the files, parts that share nothing, real recordings where they are at hand."""
+"""Highlight videos: labels match the files, parts are disjoint, and real recordings are used if available."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vidkin_research.made.highlights import ACTIVITIES, HIGHLIGHT_PLACES, build_
 
 @pytest.fixture(scope="module")
 def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Gray stand-ins for the recordings: a picture gets brighter by one step every second."""
+    """Gray replacements for the recordings: the brightness increases by one step every second."""
     folder = tmp_path_factory.mktemp("recordings")
     for number, (name, seconds) in enumerate(LENGTHS.items()):
         frames = (
@@ -54,7 +54,8 @@ def test_labels_match_the_files(recordings: Path, tmp_path: Path) -> None:
         assert len(critical) == 2
         for shot in critical:
             assert shot.critical is not None
-            # A calm second or more (one of the room's stretches is shorter than 1.5 s) and then the event to the end.
+            # A calm part of at least a second (one segment of the room is shorter than 1.5 s), then the event until the
+            # end.
             assert shot.critical[0] - shot.start >= 5
             assert shot.critical[1] == shot.end
             assert shot.end - shot.critical[0] >= 5
@@ -63,7 +64,7 @@ def test_labels_match_the_files(recordings: Path, tmp_path: Path) -> None:
 def test_calm_part_before_a_change_has_the_requested_length(recordings: Path, tmp_path: Path) -> None:
     labels = build_highlights(recordings, tmp_path, part="train", videos=2, shots=6, rate=5, calm_before=(2.0, 2.0))
     calm = [shot.critical[0] - shot.start for video in labels for shot in video.shots if shot.critical]
-    # 2 s of 5 frames, or all that the recording has.
+    # 2 s of 5 frames each, or everything if the recording is shorter.
     assert len(calm) == 4
     assert max(calm) in (10, 11)
     with pytest.raises(InvalidArgumentError, match="calm_before must be two positive times in increasing order"):

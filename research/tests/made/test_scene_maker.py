@@ -1,4 +1,4 @@
-"""Scenes that are drawn: the kind that was asked for, from the footage that there is."""
+"""Rendered scenes: the requested kind, from the available footage."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ def test_turntable_is_shown_whole_and_only_on_request() -> None:
         assert isinstance(other, StageScene) or other.clip.name == "street"
 
 
-def test_footage_without_turntables_has_another_scene_instead() -> None:
+def test_another_scene_replaces_a_missing_turntable() -> None:
     assert isinstance(maker(footage("street")).scene("turntable"), ClipScene)
     assert isinstance(maker(footage("street", photographs=1)).scene("turntable"), StageScene)
 
 
-def test_footage_of_only_turntables_shows_them_for_every_kind() -> None:
+def test_footage_of_only_turntables_is_used_for_every_kind() -> None:
     only = footage("axis-1", "axis-2")
     assert {maker(only, seed).scene("walkers").clip.name for seed in range(20)} == {"axis-1", "axis-2"}
 
 
-def test_walkers_need_footage_of_walking_people() -> None:
+def test_walkers_require_footage_of_people_walking() -> None:
     for seed in range(10):
         scene = maker(footage("street", photographs=2), seed).scene("walkers")
         assert isinstance(scene, StageScene)
@@ -85,8 +85,8 @@ def test_framings_and_their_moves_stay_inside_the_scene(seed: int) -> None:
         assert framing.gain > 0
 
 
-def test_second_camera_shows_the_scene_nearer_or_farther() -> None:
+def test_second_camera_shows_the_scene_at_another_distance() -> None:
     scales = [maker(footage("street"), seed).reframe(Framing(scale=0.6)).scale for seed in range(300)]
-    # Factors between .45 and 1.6.
+    # Factors between 0.45 and 1.6.
     assert 0.27 <= min(scales) < 0.3
     assert 0.9 < max(scales) <= 0.96

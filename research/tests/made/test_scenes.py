@@ -1,4 +1,4 @@
-"""Courses, framings and scenes by hand."""
+"""Hand-computed motion courses, framings and scenes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_drift_returns_to_its_start() -> None:
 
 
 def test_step_is_smooth_and_stays() -> None:
-    # Of t^2 (3 - 2t) at 0, 1/4, 1/2, 3/4 and 1.
+    # Values of t^2 (3 - 2t) at 0, 1/4, 1/2, 3/4 and 1.
     moved = Course(step=8.0, step_at=1.0, step_span=4.0).at(np.arange(8.0))
     assert moved == pytest.approx([0, 0, 1.25, 4, 6.75, 8, 8, 8])
 
@@ -40,7 +40,7 @@ def test_random_courses_stay_within_their_amplitude(seed: int, reach: float) -> 
     assert all(5 <= period <= 50 for period in course.period)
 
 
-def test_same_seed_draws_the_same_course() -> None:
+def test_same_seed_gives_the_same_course() -> None:
     assert Course.draw(np.random.default_rng(3), 1.0) == Course.draw(np.random.default_rng(3), 1.0)
 
 
@@ -66,7 +66,7 @@ class TestStage:
     def test_sprite_and_its_mask_are_drawn_at_its_position(self) -> None:
         image = np.stack([np.full((2, 2), 200), np.full((2, 2), 128), np.full((2, 2), 128)]).astype(np.uint8)
         mask = np.array([[True, False], [True, True]])
-        # At half of the height and a quarter of the width: a cosine of an endless period is 1.
+        # At half the height and a quarter of the width: the cosine with infinite period is 1.
         constant = {"period": (1e12,), "phase": (np.pi / 2,)}
         sprite = Sprite(image, mask, Course((0.5,), **constant), Course((0.25,), **constant))
         seen = StageScene(BLACK, (8, 12), (sprite,)).pictures(TIMES[:1], Framing())[0, 0]
@@ -79,7 +79,7 @@ class TestStage:
         seen = StageScene(background, (10, 15)).pictures(TIMES, Framing(scale=0.5))
         assert np.array_equal(seen, np.broadcast_to(seen[:1], seen.shape))
 
-    def test_moving_camera_does_not(self) -> None:
+    def test_moving_camera_shows_different_frames(self) -> None:
         random = np.random.default_rng(0)
         background = random.integers(0, 256, (3, 20, 30), dtype=np.uint8)
         pan = (Course(), Course(drift=0.5, span=10))

@@ -1,4 +1,4 @@
-"""Composed sequences: cuts are where the labels say, transitions run between two shots, seeds decide everything."""
+"""Composed sequences: cuts are at their labels, transitions join two shots, and seeds determine everything."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_without_photographs_there_are_only_clips_and_cards(footage: Footage) ->
     assert len(compose(bare, 120, seed=3)) == 120
 
 
-def test_footage_needs_clips_of_its_size() -> None:
+def test_footage_requires_clips_of_the_same_size() -> None:
     with pytest.raises(InvalidArgumentError, match="clips must contain at least one clip, got none"):
         Footage(36, 64, ())
     still = Clip("still.mp4", np.zeros((1, 36, 64), np.uint8), np.zeros((1, 2, 18, 32), np.uint8))
@@ -94,12 +94,12 @@ def test_footage_needs_clips_of_its_size() -> None:
         Footage(36, 64, (still,))
 
 
-def test_length_is_checked(footage: Footage) -> None:
+def test_length_is_validated(footage: Footage) -> None:
     with pytest.raises(InvalidArgumentError, match="length must be at least 2 frames, got 1"):
         compose(footage, 1, seed=0)
 
 
-def test_unreadable_photographs_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_unreadable_photographs_are_skipped_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     clip = encode(tmp_path / "clip.mp4", pan("coffee", 5), rate=25)
     text = tmp_path / "picture.png"
     text.write_text("no picture")
@@ -111,7 +111,7 @@ def test_unreadable_photographs_are_left_out_with_a_warning(tmp_path: Path, capl
     assert f"{text}: skipped, not readable as an image" in caplog.text
 
 
-def test_labels_agree_with_written_videos(tmp_path: Path, footage: Footage) -> None:
+def test_labels_match_written_videos(tmp_path: Path, footage: Footage) -> None:
     done: list[tuple[int, int]] = []
     path = build_composed(tmp_path, footage, videos=2, frames=150, seed=5, on_progress=lambda *pair: done.append(pair))
     assert path == tmp_path / COMPOSED_LABELS
@@ -126,7 +126,7 @@ def test_labels_agree_with_written_videos(tmp_path: Path, footage: Footage) -> N
         assert entry["times"] == pytest.approx([cut / 25 for cut in entry["hard"]])
 
 
-def test_variable_rate_keeps_times_with_the_cuts(tmp_path: Path, footage: Footage) -> None:
+def test_variable_rate_preserves_cut_times(tmp_path: Path, footage: Footage) -> None:
     path = build_composed(tmp_path, footage, videos=1, frames=150, variable=True, seed=6)
     entry = json.loads(path.read_text())["videos"]["composed_000.mp4"]
     times = np.concatenate([block.timestamps for block in iter_planes(tmp_path / "composed_000.mp4")])

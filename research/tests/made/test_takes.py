@@ -1,4 +1,4 @@
-"""Shots to compose of: lengths, ranges and what follows from the seed."""
+"""Source shots for compositions: lengths, value ranges and dependence on the seed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_luma_is_in_range() -> None:
         assert 0 <= shot[:, 0].min() <= shot[:, 0].max() <= 255
 
 
-def test_shots_depend_on_the_seed() -> None:
+def test_shots_are_determined_by_the_seed() -> None:
     first, again, other = draws(5, seed=1), draws(5, seed=1), draws(5, seed=2)
     assert all(np.array_equal(one, two) for one, two in zip(first, again, strict=True))
     assert not all(np.array_equal(one, two) for one, two in zip(first, other, strict=True))
@@ -49,7 +49,7 @@ def test_shots_depend_on_the_seed() -> None:
 
 def test_few_shots_are_still_cards() -> None:
     still = sum(bool((shot == shot[:1]).all()) for shot in draws(200))
-    # Seven in a hundred are title cards.
+    # Seven percent are title cards.
     assert 3 <= still <= 40
 
 
@@ -57,6 +57,6 @@ def test_footage_without_photographs_has_only_clips_and_cards() -> None:
     assert len(draws(30, photographs=0)) == 30
 
 
-def test_shot_may_be_longer_than_its_clip() -> None:
+def test_shot_can_be_longer_than_its_clip() -> None:
     for shot in draws(10, 200, photographs=0):
         assert len(shot) == 200

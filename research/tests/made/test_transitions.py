@@ -11,7 +11,7 @@ from vidkin_research.made.transitions import TRANSITION_FAMILIES, TakeReader, ma
 
 @pytest.fixture(scope="module")
 def takes(tmp_path_factory: pytest.TempPathFactory) -> TakeReader:
-    """Two photographs of plain colors, over which a camera moves without anything to be seen."""
+    """Two photographs of uniform colors, on which camera motion is invisible."""
     from PIL import Image
 
     folder = tmp_path_factory.mktemp("takes")
@@ -23,9 +23,9 @@ def takes(tmp_path_factory: pytest.TempPathFactory) -> TakeReader:
 
 
 @pytest.mark.parametrize("family", ["hard", "dissolve", "wipe", "circle", "slide", "fade through black", "zoom"])
-def test_only_frames_of_the_extent_differ_from_both_shots(takes: TakeReader, family: str) -> None:
+def test_only_frames_within_the_extent_differ_from_both_shots(takes: TakeReader, family: str) -> None:
     made = make_transition(takes, family, seed=3)
-    # Red less green: 170 in one shot and -170 in the other.
+    # Red minus green: 170 in one shot and -170 in the other.
     means = made.pictures.reshape(len(made.pictures), -1, 3).mean(1)
     course = np.abs(means[:, 0] - means[:, 1])
     start, end = made.start, made.end
@@ -37,7 +37,7 @@ def test_only_frames_of_the_extent_differ_from_both_shots(takes: TakeReader, fam
         assert abs(course[(start + end) // 2] - 170) > 40
 
 
-def test_fade_in_begins_in_black_and_a_fade_out_ends_in_it(takes: TakeReader) -> None:
+def test_fade_in_starts_in_black_and_fade_out_ends_in_black(takes: TakeReader) -> None:
     made = make_transition(takes, "fade in", seed=0)
     assert made.start == 0
     assert made.pictures[0].max() == 0
@@ -53,7 +53,7 @@ def test_same_seed_gives_the_same_video(takes: TakeReader) -> None:
     assert len(one.pictures) != len(third.pictures) or one.look != third.look
 
 
-def test_held_back_families_use_other_looks() -> None:
+def test_held_out_families_use_other_looks() -> None:
     held, known = (
         {look for family in TRANSITION_FAMILIES.values() if family.held_back == held for look in family.looks}
         for held in (True, False)
@@ -63,7 +63,7 @@ def test_held_back_families_use_other_looks() -> None:
 
 
 @pytest.mark.parametrize("family", NEGATIVE_FAMILIES)
-def test_negatives_begin_and_end_in_the_same_take(family: str, takes: TakeReader) -> None:
+def test_negatives_start_and_end_in_the_same_take(family: str, takes: TakeReader) -> None:
     made = make_negative(takes, family, seed=1)
     assert made.events >= 1
     medians = np.median(made.pictures.reshape(len(made.pictures), -1, 3), 1)

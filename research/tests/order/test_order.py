@@ -1,4 +1,4 @@
-"""Encoders of three levels: frames get the level of what they show, and each loss learns the order."""
+"""Encoders on three levels: frames get the level of their content, and each loss learns the order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vidkin_research.verifier.train import tuple_loss
 
 
 def made_frames(seed: int, *, places: int = 12, moments: int = 4, views: int = 5) -> FrameSet:
-    """A place and a moment are a few numbers each; an edit shakes others far more, which training has to unlearn."""
+    """A few dimensions each encode place and moment; edits perturb other dimensions much more strongly."""
     random = np.random.default_rng(seed)
     rows, shown, where, unedited = [], [], [], []
     for place in range(places):
@@ -48,7 +48,7 @@ def test_every_loss_learns_invariance_to_edits(loss: EncoderLoss) -> None:
     assert after["quadlets"] > before["quadlets"] + 0.03
 
 
-def test_training_depends_only_on_its_seed() -> None:
+def test_training_is_determined_by_its_seed() -> None:
     frames = made_frames(0)
     whitening = Whitening(frames.features, 8)
     one, other, another = (train_encoder(frames, whitening, "quadlet", seed, steps=5) for seed in (0, 0, 1))
@@ -72,10 +72,10 @@ def test_indistinguishable_frames_are_ordered_by_chance() -> None:
     assert figures["moment"] < 0.1
 
 
-def test_frames_show_the_second_of_the_source_after_the_edit() -> None:
+def test_frames_have_the_source_times_given_by_the_edit() -> None:
     recording = Recording(Path("a.mp4"), "a", "kitchen", 4.0)
     query = QueryClip("a 0", Path("query.mp4"), recording, 0.0, 4.0)
-    # A copy at twice the speed, from second 1 of the source to second 4, after half a second of something else.
+    # A copy at twice the speed from second 1 of the source to second 4, after half a second of other content.
     copy = GalleryVideo(Path("copy.mp4"), "a", "kitchen", "faster", query, (EditedSegment(1.0, 4.0, 0.5, 2.0),))
     stranger = GalleryVideo(Path("other.mp4"), "b", "street", "distractor")
     counts = {"query.mp4": 8, "copy.mp4": 5, "other.mp4": 2}
@@ -85,7 +85,8 @@ def test_frames_show_the_second_of_the_source_after_the_edit() -> None:
 
     frames = gather_frames(CopyMaterial((query,), (copy, stranger)), features, 2.0)
     shown = list(zip(frames.features[:, 0].tolist(), frames.moments.tolist(), frames.places.tolist(), strict=True))
-    # The query at whole seconds; the copy at .5, 1 and 1.5 s shows seconds 1, 2 and 3; others are moments of their own.
+    # The query at whole seconds; the copy at 0.5, 1 and 1.5 s shows seconds 1, 2 and 3; all others are unrelated
+    # moments.
     assert shown[:4] == [(0, 0, 0), (2, 1, 0), (4, 2, 0), (6, 3, 0)]
     assert shown[4:7] == [(1, 1, 0), (2, 2, 0), (3, 3, 0)]
     assert shown[7:] == [(0, 1000, 1), (1, 1001, 1)]
@@ -93,13 +94,13 @@ def test_frames_show_the_second_of_the_source_after_the_edit() -> None:
     assert levels[1].tolist() == [2, 1, 1, 0, 0]
 
 
-def test_tuples_of_a_verifier_lie_on_a_line_at_their_distances() -> None:
+def test_verifier_tuples_have_the_requested_distances_on_a_line() -> None:
     scores = torch.tensor([[0.9, 0.4, -0.2, 0.1]], requires_grad=True)
     kinds = torch.tensor([[COPY, SCENE, STRANGER, STRANGER]])
     members = [torch.tensor([[value]] * 2) for value in (0.0, 0.1, 0.6)]
     negative = torch.tensor([[1.2], [0.9]])
     assert torch.isclose(tuple_loss(scores, kinds, "quadlet"), quadlet_loss(*members, negative))
-    # Without one of the levels there is no tuple, and nothing to learn.
+    # If a level is missing, there are no tuples to learn from.
     empty = tuple_loss(scores, torch.full_like(kinds, COPY), "triplet")
     assert empty.item() == 0
     empty.backward()

@@ -1,4 +1,4 @@
-"""Figures of benchmarks, by hand."""
+"""Benchmark metrics, computed by hand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def benchmark(**others: object) -> RetrievalBenchmark:
     return RetrievalBenchmark("made", ("p", "q", "r"), ("a", "b", "c", "d", "p"), (task,), **others)  # type: ignore[arg-type]
 
 
-# d and r are missing; p is searched as well, but not in its own list.
+# d and r are missing; p is also in the gallery, but not in its own list.
 SCORES = BenchmarkScores(("p", "q"), ("a", "b", "c", "p"), torch.tensor([[0.9, 0.8, 0.7, 1.0], [0.1, 0.4, 0.3, 0.6]]))
 
 
@@ -57,26 +57,26 @@ def test_only_candidates_are_ranked() -> None:
     assert values(made, scores)["mAP"] == 1.0
 
 
-def test_figure_without_a_positive_is_nan() -> None:
+def test_metric_without_a_positive_is_nan() -> None:
     scores = BenchmarkScores(("r",), ("a",), torch.tensor([[0.5]]))
     assert math.isnan(values(benchmark(), scores)["mAP"])
     with pytest.raises(InvalidArgumentError, match=r"scores must be \[1, 2\], got \[1, 1\]"):
         BenchmarkScores(("r",), ("a", "b"), torch.tensor([[0.5]]))
 
 
-def test_segments_of_labeled_pairs() -> None:
+def test_segments_of_labeled_pairs_are_evaluated() -> None:
     made = benchmark(segments={("p", "a"): ((0, 0, 10, 10),), ("q", "b"): ((0, 0, 4, 4),), ("r", "d"): ((0, 0, 1, 1),)})
     half = Segment(0, 5, 0, 5, 0.9)
     found = {("p", "a"): (half,), ("q", "b"): (), ("p", "b"): (Segment(0, 5, 0, 5, 0.3),), ("p", "c"): ()}
     figures = {figure.name: figure for figure in evaluate_segments(made, found)}
     assert figures["segment precision"].value == 1.0
     assert figures["segment recall"].value == pytest.approx((0.5 * 0.5 + 0) / 2)
-    # Of 14 true seconds 5 are found first, then 5 wrong ones: 5/14 of recall at precision 1.
+    # Of 14 true seconds, 5 are found first, followed by 5 wrong ones: a recall of 5/14 at precision 1.
     assert figures["segment AP"].value == pytest.approx(5 / 14)
     assert (figures["segment F"].queries, figures["segment F"].skipped) == (2, 1)
 
 
-def test_published_figures_are_shares() -> None:
+def test_published_results_are_fractions() -> None:
     rows = [value for systems in PUBLISHED.values() for row in systems.values() for value in row.values()]
     assert len(rows) > 90
     assert all(0.2 < value < 1 for value in rows)
@@ -85,8 +85,8 @@ def test_published_figures_are_shares() -> None:
 
 
 @pytest.mark.data
-def test_figures_of_fivr_equal_the_public_evaluators(shared_data: Path) -> None:
-    """Scores drawn from hashes of the ids, with a bonus for each label, as the anchor's recipe says."""
+def test_fivr_metrics_equal_those_of_the_public_evaluators(shared_data: Path) -> None:
+    """Pseudorandom scores from hashes of the ids, with a bonus for each label, as for the reference values."""
     made = open_benchmark("fivr-5k", shared_data / "annotations")
     labels = json.loads((shared_data / "annotations" / "fivr" / "annotation.json").read_text())
     scores = torch.zeros(len(made.queries), len(made.database), dtype=torch.float64)

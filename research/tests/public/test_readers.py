@@ -16,7 +16,7 @@ from vidkin_research.public.names import available_benchmarks, open_benchmark
 
 
 def write(folder: Path, **files: object) -> Path:
-    """Files by their names, with __ for a point; what is not text is written as JSON."""
+    """Write files by name, with __ for a dot; content that is not text is written as JSON."""
     folder.mkdir(exist_ok=True)
     for name, content in files.items():
         path = folder / name.replace("__", ".")
@@ -46,7 +46,7 @@ def test_fivr_adds_labels_task_by_task_and_omits_the_query(tmp_path: Path) -> No
     assert large.videos == ("a", "b", "c", "q1", "q2")
 
 
-def test_evve_has_events(tmp_path: Path) -> None:
+def test_evve_is_grouped_by_event(tmp_path: Path) -> None:
     document = {
         "annotation": {"riot": [["q1"], ["a", "b"], ["n"]], "flood": [["q2"], ["c"], []]},
         "queries": ["q2", "q1"],
@@ -69,7 +69,7 @@ def test_svd_ranks_labeled_and_unlabeled_videos(tmp_path: Path) -> None:
     assert larger.database == ("2", "3", "5", "9")
 
 
-def test_cc_web_video_has_a_list_per_query_and_one_of_all_videos(tmp_path: Path) -> None:
+def test_cc_web_video_has_a_list_per_query_and_a_list_of_all_videos(tmp_path: Path) -> None:
     names = "".join(
         f"{number}\t{query}\tYouTube\t{name}\turl\n"
         for number, query, name in (
@@ -99,7 +99,7 @@ def test_vcdb_and_vcsl_have_boxes(tmp_path: Path) -> None:
     assert (pairs.queries, pairs.database, pairs.tasks) == (("a", "b"), ("b", "c"), ())
 
 
-def test_vsc2022_includes_videos_without_a_copy(tmp_path: Path) -> None:
+def test_vsc2022_includes_videos_without_copies(tmp_path: Path) -> None:
     truth = "query_id,ref_id,query_start,query_end,ref_start,ref_end\nQ1,R1,0.0,4.5,2.0,6.5\n"
     folder = write(tmp_path, train_matching_ground_truth__csv=truth)
     assert open_benchmark("vsc2022", folder).queries == ("Q1",)

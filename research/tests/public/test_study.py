@@ -1,4 +1,4 @@
-"""From files of features to figures."""
+"""From feature files to benchmark results."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_damaged_stored_features_are_rejected_with_the_cause(tmp_path: Path) -> 
         StoredFeatures.open(tmp_path)
 
 
-def test_run_reports_what_is_missing(folder: Path) -> None:
+def test_run_reports_missing_videos(folder: Path) -> None:
     report = run_benchmark(BENCHMARK, StoredFeatures.open(folder), ChamferSystem())
     assert (report.queries, report.videos) == (1, 3)
     assert (report.missing_queries, report.missing_videos) == (("gone",), ("lost",))
@@ -88,13 +88,13 @@ def test_system_scores_equal_hand_computed_values(folder: Path, tmp_path: Path) 
     videos = [stored.read(name) for name in ("q", "copy", "other")]
 
     def scores(system: PairSystem, *, segments: bool = False) -> list[float]:
-        # Segments need unrelated frames, which the extractor of the comparator describes by one region.
+        # Segments require unrelated frames, which the comparator's extractor describes with one region.
         regions = 1 if segments else 2
         query, *targets = (system.prepare(replace(video, values=video.values[:, :, :regions])) for video in videos)
         ((first, second),) = system.compare([query], targets, segments=segments)
         return [first[0], second[0]]
 
-    # Two regions: the mean of both is less than the best one.
+    # Two regions: their mean is less than the best one.
     mean = choose_system(None, spatial_share=1.0)
     assert scores(ChamferSystem())[0] == pytest.approx(1.0)
     assert scores(mean)[0] < 0.8
@@ -104,7 +104,7 @@ def test_system_scores_equal_hand_computed_values(folder: Path, tmp_path: Path) 
     assert scores(comparator)[1] < 0.9
     assert scores(comparator, segments=True)[0] == 1.0
     assert choose_system(open_extractor("classical"), "chamfer").name == "Chamfer"
-    # Both of two regions, as a number instead of a share.
+    # Both of two regions, as a count instead of a fraction.
     assert scores(choose_system(None, spatial_share=2)) == scores(mean)
     with pytest.raises(InvalidArgumentError, match=r"temporal_share must be None .* 2 or more, got 1\.5"):
         choose_system(None, temporal_share=1.5)
@@ -122,7 +122,7 @@ def test_features_are_extracted_once_and_broken_videos_reported(tmp_path: Path) 
     extractor = open_extractor("classical")
     stored, broken = describe_videos(found, extractor, tmp_path / "work")
     assert (set(stored.places), set(broken)) == ({"copy"}, {"lost"})
-    (videos / "video.mp4").unlink()  # it is not read again
+    (videos / "video.mp4").unlink()  # not read again
     again, _ = describe_videos({"copy": videos / "video.mp4"}, extractor, tmp_path / "work")
     torch.testing.assert_close(again.read("copy").values, stored.read("copy").values)
 
@@ -149,7 +149,7 @@ def test_every_video_is_prepared_once_for_all_queries(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("settings", [{}, {"symmetric": True}, {"padding": "replicate"}, {"remainder": "dropped"}])
-def test_blocks_of_a_comparator_equal_single_pairs(settings: dict[str, Any], tmp_path: Path) -> None:
+def test_comparator_scores_of_blocks_equal_single_pairs(settings: dict[str, Any], tmp_path: Path) -> None:
     config = ComparatorConfig(unrelated=(0.0, 0.5), temporal_share=0.3, weighting="attention", **settings)
     model = save_comparator(build_comparator(config, weights="random", seed=3), tmp_path / "model")
     extractor = open_extractor(str(model))
@@ -186,7 +186,7 @@ def test_features_of_public_systems_are_read_from_hdf5(tmp_path: Path) -> None:
         StoredFeatures.open(tmp_path)
 
 
-def test_error_for_hdf5_without_h5py_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_for_hdf5_without_h5py_is_a_single_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "features.hdf5").touch()
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(MissingPartError, match="HDF5 files need h5py; install it with"):

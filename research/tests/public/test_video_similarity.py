@@ -1,4 +1,4 @@
-"""Whole videos: one pair, and many with many."""
+"""Video-level similarity of single pairs and of sets."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ def naive_score(query: torch.Tensor, target: torch.Tensor, spatial: float | None
 
 
 @pytest.mark.parametrize(("spatial", "temporal"), [(None, None), (0.35, 0.3), (1.0, 1.0)])
-def test_one_pair_equals_a_plain_loop(spatial: float | None, temporal: float | None) -> None:
+def test_single_pair_equals_a_plain_loop(spatial: float | None, temporal: float | None) -> None:
     query, target = features(5, 4, 8), features(11, 4, 8, seed=1)
     options: dict[str, Any] = {"spatial_share": spatial, "temporal_share": temporal}
     forth, back = naive_score(query, target, spatial, temporal), naive_score(target, query, spatial, temporal)
     assert video_similarity(query, target, **options).item() == pytest.approx(forth, abs=1e-6)
-    # Symmetric at both levels is not the mean of the two directions, but it does not mind their order.
+    # Symmetric at both levels is not the mean of both directions, but independent of their order.
     both = video_similarity(query, target, symmetric=True, **options).item()
     assert both == pytest.approx(video_similarity(target, query, symmetric=True, **options).item(), abs=1e-6)
     if spatial == temporal == 1.0:
         assert both == pytest.approx((forth + back) / 2, abs=1e-6)
 
 
-def test_video_has_similarity_one_to_itself_and_contains_its_parts() -> None:
+def test_video_has_similarity_one_to_itself_and_its_excerpts() -> None:
     video = features(30, 9, 32)
     assert video_similarity(video, video).item() == pytest.approx(1.0)
     assert video_similarity(video[7:9], video).item() == pytest.approx(1.0)
-    assert video_similarity(video, video[7:9]).item() < 0.9  # only two of thirty frames are found again
+    assert video_similarity(video, video[7:9]).item() < 0.9  # only two of thirty frames have a match
 
 
 @pytest.mark.parametrize("symmetric", [False, True])

@@ -1,4 +1,4 @@
-"""Readers of public collections, opened by name through the product."""
+"""Readers of public collections, opened by name through vidkin."""
 
 from __future__ import annotations
 

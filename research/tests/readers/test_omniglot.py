@@ -1,4 +1,4 @@
-"""Omniglot, in archives and unpacked."""
+"""Omniglot, in archives and extracted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STROKES = "START\n10,-50,0\n90,-50,1000\nBREAK\n"
 
 @pytest.fixture
 def omniglot(tmp_path: Path) -> Path:
-    """Two alphabets of four and three characters by twenty people."""
+    """Two alphabets, of four and three characters, by twenty writers."""
     picture(tmp_path / "ink.png", (0, 0, 0), (105, 105))
     for name, alphabets in (("small1", {"Greek": 4}), ("small2", {"Latin": 3})):
         with (
@@ -52,7 +52,7 @@ def test_each_writer_is_in_one_split(omniglot: Path) -> None:
     assert read_item(labelled.items[0], "image", size=20).max() == 0
 
 
-def test_strokes_are_films(omniglot: Path) -> None:
+def test_strokes_can_be_read_as_films(omniglot: Path) -> None:
     labelled = open_labelled(omniglot, reader="omniglot", kind="strokes", train=10, validation=0)
     assert labelled.kind == "strokes"
     assert labelled.split_counts() == {"train": 70, "test": 70}
@@ -67,7 +67,7 @@ def test_unseen_characters_are_in_the_test_split(omniglot: Path) -> None:
     trained = {item.label for item in labelled.items if item.split == "train"}
     assert not held & trained
     assert {label.split("/")[0] for label in held} == {"Greek", "Latin"}
-    # All of a character's drawings are on its side.
+    # All drawings of a character are in the same split.
     assert labelled.split_counts()["test"] == 20 * len(held)
 
 
@@ -83,7 +83,7 @@ def test_archive_equals_its_folder_and_overlaps_count_once(omniglot: Path) -> No
     assert open_labelled(omniglot, reader="omniglot").categories() == ("Greek",)
 
 
-def test_invalid_data_is_named(omniglot: Path, tmp_path: Path) -> None:
+def test_error_names_invalid_data(omniglot: Path, tmp_path: Path) -> None:
     for options, message in (
         ({"kind": "films"}, r"kind must be images or strokes, got 'films'"),
         ({"split": "alphabet"}, r"split must be drawer or character, got 'alphabet'"),
@@ -107,7 +107,7 @@ def test_invalid_data_is_named(omniglot: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.data
-def test_small_background_sets_are_read(shared_data: Path) -> None:
+def test_small_background_sets_can_be_read(shared_data: Path) -> None:
     folder = shared_data / "labelled" / "omniglot"
     images = open_labelled(folder, reader="omniglot")
     strokes = open_labelled(folder, reader="omniglot", kind="strokes")
@@ -115,7 +115,7 @@ def test_small_background_sets_are_read(shared_data: Path) -> None:
     assert (len(images.categories()), len(images.subcategories())) == (8, 242)
     assert len({item.group for item in images.items}) == 20
     assert [(i.label, i.group) for i in images.items] == [(i.label, i.group) for i in strokes.items]
-    # The film of the pen ends in what the image shows: its ink lies on (or within two pixels of) the image's ink.
+    # The last frame of the pen film matches the image: its ink is within two pixels of the image's ink.
     for index in range(0, 4840, 400):
         image = read_item(images.items[index], "image", size=105)[..., 0] < 128
         film = read_item(strokes.items[index], "strokes", size=105, frames=2)[-1, ..., 0] < 128

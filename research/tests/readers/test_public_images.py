@@ -1,4 +1,4 @@
-"""Readers of public image sets, on tiny folders of the same layout."""
+"""Readers of public image sets, on tiny folders with the same layout."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TestPet:
         assert counts["cat/Abyssinian", "validation"] == 3
         assert counts["cat/Abyssinian", "test"] == 1
 
-    def test_missing_files_are_named(self, pet: Path) -> None:
+    def test_error_names_missing_files(self, pet: Path) -> None:
         (pet / "images" / "Abyssinian_2.jpg").unlink()
         with pytest.raises(
             DatasetError, match=r"missing 1 of 6 photographs, the first is Abyssinian_2.jpg; get www.rob"
@@ -66,7 +66,7 @@ class TestPet:
         with pytest.raises(DatasetError, match=r"missing annotations/test.txt; get www.robots.ox.ac.uk/~vgg/data/pets"):
             open_labelled(pet, reader="pet")
 
-    def test_invalid_line_is_named(self, pet: Path) -> None:
+    def test_error_names_invalid_line(self, pet: Path) -> None:
         (pet / "annotations" / "test.txt").write_text("Abyssinian_3 1 3 1\n")
         with pytest.raises(DatasetError, match=r"test.txt, line 1: 'Abyssinian_3 1 3 1' must be 'Breed_number class"):
             open_labelled(pet, reader="pet")
@@ -86,7 +86,7 @@ class TestZappos:
         assert labelled.categories() == ("Boots", "Sandals", "Shoes", "Slippers")
         assert len(labelled) == 120
         assert labelled.split_counts() == {"train": 72, "validation": 12, "test": 36}
-        # The colors of a product are on one side.
+        # All colors of a product are in the same split.
         sides: dict[str, set[str]] = {}
         for item in labelled.items:
             sides.setdefault(f"{item.label}/{item.path.name.split('.')[0]}", set()).add(item.split)
@@ -94,7 +94,7 @@ class TestZappos:
         inner = open_labelled(shoes / "ut-zap50k-images-square", reader="zappos")
         assert splits_of(inner) == splits_of(labelled)
 
-    def test_missing_files_are_named(self, shoes: Path) -> None:
+    def test_error_names_missing_files(self, shoes: Path) -> None:
         picture(shoes / "ut-zap50k-images-square" / "Boots" / "Ankle" / "stray.jpg")
         with pytest.raises(DatasetError, match=r"stray\.jpg: must be at category/subcategory/brand/file; get"):
             open_labelled(shoes, reader="zappos")
@@ -139,7 +139,7 @@ class TestHeadPose:
                 picture(tmp_path / f"Subject{subject:02d}" / f"A_{subject:02d}_{angle}.jpg")
                 picture(tmp_path / f"Subject{subject:02d}" / f"B_{subject:02d}_{angle}.jpg")
         labelled = open_labelled(tmp_path, reader="head_pose")
-        # 21 photographs of each subject, as in the paper (1,890 of 90), seven of each pose; no mirror images.
+        # 21 photographs of each subject (1,890 of 90), as in the paper, seven of each pose and without mirror images.
         assert Counter(item.label for item in labelled.items) == {
             f"{pose}/{subject}": 7 for pose in ("front", "left", "right") for subject in ("01", "02", "90")
         }
@@ -156,7 +156,7 @@ class TestHeadPose:
         labelled = open_labelled(tmp_path, reader="head_pose", pattern=r"s(?P<subject>\d+)_(?P<pan>-?\d+)")
         assert len(labelled) == 39
         assert len(labelled.subcategories()) == 9
-        # Frontal are -10, 0 and 10 degrees.
+        # Frontal poses are -10, 0 and 10 degrees.
         assert Counter(item.label for item in labelled.items)["front/0"] == 3
         assert set(labelled.split_counts()) == {"train", "validation", "test"}
 
@@ -168,7 +168,7 @@ class TestHeadPose:
         assert labelled.subcategories() == ("front/anna", "left/anna", "right/anna")
         assert labelled.split_counts() == {"train": 12, "test": 6}
 
-    def test_invalid_data_is_named(self, tmp_path: Path) -> None:
+    def test_error_names_invalid_data(self, tmp_path: Path) -> None:
         (tmp_path / "front").mkdir()
         with pytest.raises(DatasetError, match=r"has front but not left, right; get the set of the paper, robotics"):
             open_labelled(tmp_path, reader="head_pose")
@@ -191,9 +191,9 @@ class TestGrocery:
                 picture(tmp_path / split / f"{name}.jpg")
         return tmp_path
 
-    def test_levels_of_labels_can_be_chosen(self, shop: Path) -> None:
+    def test_label_levels_can_be_selected(self, shop: Path) -> None:
         labelled = open_labelled(shop, reader="grocery")
-        # A coarse class without fine ones is its own fine class.
+        # A coarse class without fine classes is its own fine class.
         assert labelled.subcategories() == ("Fruit/Lime", "Packages/Skim", "Packages/Whole")
         assert labelled.split_counts() == {"train": 3, "validation": 3, "test": 3}
         coarse = open_labelled(shop, reader="grocery", category="coarse")
@@ -206,7 +206,7 @@ class TestGrocery:
         labelled = open_labelled(shop, reader="grocery", category="coarse")
         assert labelled.categories() == ("Lime", "Milk")
 
-    def test_invalid_data_is_named(self, shop: Path) -> None:
+    def test_error_names_invalid_data(self, shop: Path) -> None:
         with pytest.raises(
             InvalidArgumentError,
             match=r"must be super and coarse, .*, got 'coarse' and 'coarse'",
@@ -221,7 +221,7 @@ class TestGrocery:
 
 
 @pytest.mark.data
-def test_grocery_set(shared_data: Path) -> None:
+def test_grocery_set_can_be_read(shared_data: Path) -> None:
     labelled = open_labelled(shared_data / "labelled" / "grocery", reader="grocery")
     assert labelled.split_counts() == {"train": 2640, "validation": 296, "test": 2485}
     assert (len(labelled.categories()), len(labelled.subcategories())) == (3, 81)

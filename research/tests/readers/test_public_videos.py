@@ -39,18 +39,18 @@ class TestFruit:
             "cherry-2/axis0": "train",
         }
 
-    def test_validation_is_the_end_of_the_turn(self, fruit: Path) -> None:
+    def test_validation_is_the_end_of_the_rotation(self, fruit: Path) -> None:
         labelled = open_labelled(fruit, reader="fruit", validation=0.25)
         assert labelled.split_counts() == {"train": 3, "validation": 3, "test": 3}
         before, after = labelled.items[:2]
         assert (before.split, after.split) == ("train", "validation")
         assert shown(read_item(before, "video", size=16)) == list(range(15))
         assert shown(read_item(after, "video", size=16)) == list(range(15, 20))
-        # However many frames are asked for, none comes from the other side.
+        # Regardless of the number of frames, none is from the other split.
         assert set(shown(read_item(before, "video", size=16, frames=100))) == set(range(15))
         assert set(shown(read_item(after, "video", size=16, frames=100))) == set(range(15, 20))
 
-    def test_shares_that_leave_a_split_empty_are_rejected(self, fruit: Path) -> None:
+    def test_fractions_that_leave_a_split_empty_are_rejected(self, fruit: Path) -> None:
         with pytest.raises(InvalidArgumentError, match=r"validation must be at least 0 and below 1, got 1\.0"):
             open_labelled(fruit, reader="fruit", validation=1.0)
         with pytest.raises(InvalidArgumentError, match=r"validation 0.01 leaves 20 of the 20 frames of .*axis0.mp4"):
@@ -75,14 +75,14 @@ class TestAerial:
         assert group["v_bird_003"] == "v_bird_2-3"
         assert group["v_bird_004"] == "v_bird_4"
 
-    def test_labels_and_shares_are_applied(self, sky: Path) -> None:
+    def test_labels_and_fractions_are_applied(self, sky: Path) -> None:
         labelled = read_aerial(sky, test=0.25, validation=0.25)
         assert labelled.subcategories() == ("bird/infrared", "bird/visible")
         counts = Counter((item.subcategory, item.split) for item in labelled.items)
         assert counts["visible", "test"] in (5, 6)
         assert counts["visible", "validation"] in (5, 6)
 
-    def test_foreign_host_names_are_rejected(self, sky: Path) -> None:
+    def test_other_host_names_are_rejected(self, sky: Path) -> None:
         counting_clip(sky / "bird" / "visible" / "holiday.mp4", 1)
         with pytest.raises(
             DatasetError, match=r"holiday\.mp4: must be named <ir\|v>_<object>_<number>; get the clips from"
@@ -111,7 +111,7 @@ class TestVb100:
         assert Counter(item.label for item in labelled.part("test").items)["dogs/Pug"] == 2
         assert open_labelled(birds, reader="vb100").categories() == ("birds",)
 
-    def test_invalid_data_is_named(self, tmp_path: Path) -> None:
+    def test_error_names_invalid_data(self, tmp_path: Path) -> None:
         self.make(tmp_path, ["birds/Auk"])
         with pytest.raises(InvalidArgumentError, match=r"already contains birds and other classes; leave out dogs"):
             open_labelled(tmp_path, reader="vb100", dogs=tmp_path)
@@ -123,7 +123,7 @@ class TestVb100:
 
 
 @pytest.mark.data
-def test_fruit_set_is_read(shared_data: Path) -> None:
+def test_fruit_set_can_be_read(shared_data: Path) -> None:
     labelled = open_labelled(shared_data / "labelled" / "fruit", reader="fruit")
     assert len(labelled) == 162
     assert labelled.categories() == ("apple", "cherry", "tomato")
@@ -137,7 +137,7 @@ def test_fruit_set_is_read(shared_data: Path) -> None:
 
 
 @pytest.mark.data
-def test_aerial_set_is_read(shared_data: Path) -> None:
+def test_aerial_set_can_be_read(shared_data: Path) -> None:
     labelled = open_labelled(shared_data / "labelled" / "aerial", reader="aerial")
     assert len(labelled) == 310
     assert labelled.categories() == ("airplane", "bird", "drone", "helicopter")
@@ -151,7 +151,7 @@ def test_aerial_set_is_read(shared_data: Path) -> None:
 
 @pytest.mark.data
 def test_consecutive_aerial_clips_are_one_group(shared_data: Path) -> None:
-    """Measured anew on one family: where a clip begins as its forerunner ends, they are one recording."""
+    """Verified on one family: if a clip starts where the previous one ends, both are from the same recording."""
     labelled = open_labelled(shared_data / "labelled" / "aerial", reader="aerial")
     birds = [item for item in labelled.items if item.path.stem.startswith("v_bird")]
     ends = {}

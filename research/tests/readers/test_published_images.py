@@ -1,4 +1,4 @@
-"""Flowers-102, FGVC-Aircraft, NABirds, Stanford Cars and Dogs in their published layouts, made here in small."""
+"""Flowers-102, FGVC-Aircraft, NABirds, Stanford Cars and Dogs, on small folders with the published layouts."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
 }
 
 
-def listed(labelled: LabelledSet) -> list[tuple[str, str, str]]:
+def list_items(labelled: LabelledSet) -> list[tuple[str, str, str]]:
     assert labelled.root is not None
     return [(item.path.relative_to(labelled.root).as_posix(), item.label, item.split) for item in labelled.items]
 
@@ -124,15 +124,15 @@ def listed(labelled: LabelledSet) -> list[tuple[str, str, str]]:
         ),
     ],
 )
-def test_published_layout_is_read(tmp_path: Path, name: str, items: list[tuple[str, str, str]]) -> None:
+def test_published_layout_can_be_read(tmp_path: Path, name: str, items: list[tuple[str, str, str]]) -> None:
     MAKERS[name](tmp_path)
     labelled = open_labelled(tmp_path, reader=name)
     assert (labelled.name, labelled.kind, labelled.has_one_level) == (name, "image", True)
-    assert listed(labelled) == items
+    assert list_items(labelled) == items
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_missing_photograph_is_named(tmp_path: Path, name: str) -> None:
+def test_error_names_missing_photograph(tmp_path: Path, name: str) -> None:
     MAKERS[name](tmp_path)
     gone = sorted(tmp_path.rglob("*.jpg"))[0]
     gone.unlink()
@@ -146,7 +146,7 @@ def test_error_for_an_empty_folder_lists_missing_files(tmp_path: Path, name: str
         open_labelled(tmp_path, reader=name)
 
 
-def test_aircraft_has_levels_and_sets_without_validation_get_one(tmp_path: Path) -> None:
+def test_aircraft_has_levels_and_missing_validation_splits_are_created(tmp_path: Path) -> None:
     aircraft(tmp_path / "planes")
     labelled = open_labelled(tmp_path / "planes" / "data", reader="aircraft", level="family")
     assert labelled.categories() == ("Boeing 707", "F-A-18")

@@ -1,4 +1,4 @@
-"""One half of a game of SoccerNet-v2 as labels of shots."""
+"""Conversion of one half of a SoccerNet-v2 game to shot labels."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def event(label: str, clock: str, position: int, visibility: str = "visible") ->
 
 
 def test_shot_is_critical_up_to_its_event(tmp_path: Path) -> None:
-    # 10 fps: camera changes at 4 s and 9 s; a goal at 7.5 s lies in the second shot, [40, 90).
+    # 10 fps: camera changes at 4 s and 9 s; a goal at 7.5 s is in the second shot, [40, 90).
     labels = soccernet(
         tmp_path / "Labels-v2.json",
         event("Ball out of play", "1 - 00:02", 2000),

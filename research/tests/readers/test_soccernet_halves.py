@@ -1,4 +1,4 @@
-"""SoccerNet-v2 in its own layout: which halves there are, and their labels."""
+"""SoccerNet-v2 in its published layout: discovery of halves, and their labels."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def annotation(clock: str, position: int, label: str) -> dict[str, str]:
 
 @pytest.fixture
 def game(tmp_path: Path) -> Path:
-    """A game of two halves of 20 frames at 10 a second: a cut at 1 s of the first, a goal at 1.8 s."""
+    """A game of two halves of 20 frames at 10 fps: a cut at 1 s of the first, a goal at 1.8 s."""
     folder = tmp_path / GAME
     for half in (1, 2):
         counting_clip(folder / f"{half}_224p.mkv", 20)
@@ -39,7 +39,7 @@ def test_halves_become_labeled_videos(game: Path, tmp_path: Path) -> None:
         (game / "2_224p.mkv", 2),
     ]
     first, second = (read_soccernet_half(half, before=0.5) for half in halves)
-    # The goal is in frame 18; half a second before it and its own frame are critical.
+    # The goal is in frame 18; this frame and the half second before it are critical.
     assert first.shots == (ShotAnnotation(0, 10), ShotAnnotation(10, 20, (14, 19)))
     assert (first.fps, first.video) == (10.0, game / "1_224p.mkv")
     assert second.shots == (ShotAnnotation(0, 20),)
@@ -64,7 +64,7 @@ def test_detected_shots_replace_camera_changes(game: Path) -> None:
     assert labels.shots[1].critical == (4, 19)
 
 
-def test_missing_labels_and_videos_are_named(game: Path, tmp_path: Path) -> None:
+def test_missing_labels_and_videos_are_reported(game: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(DatasetError, match=r"no Labels-v2\.json at any depth; choose the SoccerNet-v2 folder"):
         find_soccernet_halves(tmp_path / "empty")

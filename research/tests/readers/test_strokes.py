@@ -1,4 +1,4 @@
-"""Pen movements and their film."""
+"""Pen strokes and the film rendered from them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vidkin.datasets import LabelledItem, read_item
 from vidkin.errors import DatasetError, InvalidArgumentError
 from vidkin_research.readers.strokes import draw_strokes, parse_strokes
 
-# A line to the right, a pause of a second, a line downwards.
+# A stroke to the right, a pause of one second, a stroke downward.
 CORNER = """START
 21.0,-21.0,100
 84.0,-21.0,600
@@ -22,7 +22,7 @@ BREAK
 """
 
 
-def test_points_times_and_strokes_are_read() -> None:
+def test_points_times_and_strokes_are_parsed() -> None:
     drawing = parse_strokes(CORNER)
     assert drawing.points.tolist() == [[0.2, 0.2], [0.8, 0.2], [0.8, 0.2], [0.8, 0.8]]
     assert drawing.times.tolist() == [0.0, 0.5, 1.5, 2.0]
@@ -49,12 +49,12 @@ def test_other_text_is_rejected(text: str, message: str) -> None:
         parse_strokes(text, name="c1")
 
 
-def test_ink_grows_with_time() -> None:
+def test_amount_of_ink_increases_with_time() -> None:
     frames = draw_strokes(parse_strokes(CORNER), np.array([0.0, 0.5, 1.0, 2.0]), size=100)
     assert frames.shape == (4, 100, 100, 3)
     assert frames.dtype == np.uint8
     ink = (frames[..., 0] < 128).sum((1, 2))
-    # A dot; a line of 60 pixels, 3 to 4 wide; nothing in the pause; a second line.
+    # A dot; a line of 60 pixels, 3 to 4 wide; no change in the pause; a second line.
     assert 4 <= ink[0] <= 40
     assert 180 <= ink[1] <= 300
     assert ink[2] == ink[1]
@@ -64,7 +64,7 @@ def test_ink_grows_with_time() -> None:
     assert frames[3, 50, 80, 0] == 0
 
 
-def test_strokes_are_not_joined() -> None:
+def test_strokes_are_not_connected() -> None:
     apart = "START\n10,-10,0\n20,-10,10\nBREAK\n80,-90,20\n90,-90,30\nBREAK"
     (frame,) = draw_strokes(parse_strokes(apart), np.array([1.0]), size=105)
     assert frame[10, 15, 0] == 0
@@ -84,7 +84,7 @@ def test_strokes_end_with_the_finished_drawing(tmp_path: Path) -> None:
     frames = read_item(line, "strokes", size=64, frames=3)
     assert frames.shape == (3, 64, 64, 3)
     ink = (frames[..., 0] < 128).sum((1, 2))
-    assert ink[0] == ink[1] < ink[2]  # two points only: the line is there when its end is reached
+    assert ink[0] == ink[1] < ink[2]  # only two points: the line appears when its end is reached
     assert (read_item(line, "strokes", size=64, frames=1)[0] == frames[2]).all()
     assert len(read_item(line, "strokes", size=64)) == 11
     assert len(read_item(line, "strokes", size=64, rate=4)) == 5

@@ -1,4 +1,4 @@
-"""Training on real turntable videos with a real backbone: one video a variety, cached features, a better order."""
+"""Training on real turntable videos with a real backbone: one video per variety, cached features, a better ranking."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def recipe_for_fruit(shared_data: Path) -> dict[str, Any]:
     }
 
 
-def test_frozen_network_learns_an_order_from_one_video_per_variety(shared_data: Path, tmp_path: Path) -> None:
+def test_frozen_network_learns_to_rank_from_one_video_per_variety(shared_data: Path, tmp_path: Path) -> None:
     recipe = load_recipe(recipe_for_fruit(shared_data))
     told: list[TrainingProgress] = []
     report = train(recipe, output=tmp_path / "model", on_progress=told.append)
     assert report.broken == ()
     assert not report.collapsed
-    # 67 train videos, two excerpts each, and the last quarter of each for validation.
+    # 67 training videos, two excerpts each, and the last quarter of each for validation.
     assert {progress.total for progress in told if progress.phase == "reading"} == {3 * 67}
     assert report.best_step in (50, 100, 150)
     labelled, made_here = open_data(recipe)
@@ -58,5 +58,5 @@ def test_frozen_network_learns_an_order_from_one_video_per_variety(shared_data: 
     assert trained.qp > untrained.qp + 0.1
     assert trained.tp > untrained.tp
     assert trained.map > untrained.map
-    # Excerpts, validation, queries, gallery: the untrained head was measured on what was there.
+    # Excerpts, validation, queries, gallery: evaluating the untrained head cached all features.
     assert len(list((tmp_path / "model" / "features").iterdir())) == 4

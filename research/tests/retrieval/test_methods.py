@@ -1,4 +1,4 @@
-"""Rows of the comparison: names and published figures."""
+"""Rows of the comparison: names and published results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_every_method_has_its_own_name_and_known_objectives() -> None:
     assert [method.name for method in METHODS if not method.objectives] == ["backbone", "untrained"]
 
 
-def test_both_forms_of_radial_are_next_to_the_published_figure() -> None:
+def test_both_variants_of_radial_are_next_to_the_published_result() -> None:
     assert method_named("radial").published == method_named("radial_detached").published == (60.70, 75.80)
     assert [term.name for term in method_named("radial_detached").objectives] == ["radial_detached"]
 

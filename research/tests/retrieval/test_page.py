@@ -1,4 +1,4 @@
-"""Means, verdicts and the page, with numbers that can be checked by hand."""
+"""Means, verdicts and the page, with values that can be computed by hand."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def plan() -> ComparisonPlan:
 @pytest.fixture
 def runs() -> list[ComparisonRun]:
     found = [run_of(name, seed, qp) for name, values in QP.items() for seed, qp in enumerate(values)]
-    # Validation likes all_quadlets better, although hierarchical_ap is better on the test.
+    # On validation all_quadlets is better, although hierarchical_ap is better on the test set.
     return [
         run_of(run.method, run.seed, run.test["qp"], validation=95.0) if run.method == "all_quadlets" else run
         for run in found
@@ -68,7 +68,7 @@ def summary(plan: ComparisonPlan, runs: list[ComparisonRun]) -> Summary:
 
 def test_rows_are_means_and_deviations_over_seeds(summary: Summary) -> None:
     by_name = {row.method: row for row in summary.common}
-    assert list(by_name) == list(QP)  # the order of the methods
+    assert list(by_name) == list(QP)  # in the order of the methods
     assert by_name["triplet"].mean["qp"] == 62.0
     assert by_name["triplet"].deviation["qp"] == pytest.approx(2.0)
     assert by_name["backbone"].deviation["qp"] == 0.0
@@ -93,7 +93,7 @@ def test_verdict_equals_a_hand_computed_one(summary: Summary) -> None:
     )
 
 
-def test_validation_chooses_the_rate_of_every_method(plan: ComparisonPlan, runs: list[ComparisonRun]) -> None:
+def test_rate_of_every_method_is_tuned_on_validation(plan: ComparisonPlan, runs: list[ComparisonRun]) -> None:
     slow = [run_of("radial", seed, 75.0, rate=1e-4) for seed in range(3)]
     tried = [run_of(name, 0, 10.0, rate=1e-4) for name in QP if name not in ("radial", "backbone")]
     both = ComparisonPlan(sets=("fruit",), learning_rates=(1e-3, 1e-4))
@@ -116,13 +116,13 @@ def test_page_states_the_findings(plan: ComparisonPlan, summary: Summary) -> Non
     page = as_page([summary], plan, title="Fine-grained video retrieval", machine="A machine.")
     assert page.startswith("# Fine-grained video retrieval\n")
     assert "| Triplet | 62.0 +- 2.0 | 62.0 +- 2.0 |" in page
-    assert "**90.0 +- 2.0**" in page  # the best QP; hierarchical AP, equally good, too
+    assert "**90.0 +- 2.0**" in page  # the best QP; hierarchical AP is equally good
     assert "Radial (no gradient through R) minus Triplet: +18.0 points of QP, more than two" in page
     assert "Our best method on the validation split: All quadlets of a batch; +4.0 points of QP" in page
     assert "Collapse warning: Radial, published gradient at rate 0.001, 3 of 3 runs; mean pairwise distance" in page
-    assert "| Triplet | 62.0 | 90.0 | 80.0 | 0.25 | 0.50 | 1.50 | 7 |" in page  # what lies behind QP
+    assert "| Triplet | 62.0 | 90.0 | 80.0 | 0.25 | 0.50 | 1.50 | 7 |" in page  # the order components of QP
     assert "A machine." in page
-    # Both protocols have a name and a column, and the headline is that of test quadlets.
+    # Both protocols have a name and a column, and the headline result is for test quadlets.
     assert "*Test quadlets*, the protocol of the paper" in page
     assert "| MAP subcategory | R@1 | QP gallery | TP gallery | validation QP |" in page
     assert "| 62.0 +- 2.0 | 57.0 +- 2.0 | 58.0 +- 2.0 | 62.0 |" in page
@@ -132,12 +132,12 @@ def test_page_states_the_findings(plan: ComparisonPlan, summary: Summary) -> Non
     assert "500 steps of 32 quadlets" in page
 
 
-def test_page_states_the_result_of_our_claim(plan: ComparisonPlan, runs: list[ComparisonRun]) -> None:
+def test_page_states_the_result_on_our_claim(plan: ComparisonPlan, runs: list[ComparisonRun]) -> None:
     ours = [run_of("quadlets_and_ap", seed, 96.0) for seed in (0, 1, 2)]
     (summary,) = summarize([*runs, *ours], plan)
     line = next(line for line in as_page([summary], plan, title="T", machine="m").splitlines() if "Claim" in line)
     assert "All quadlets + hierarchical AP is at least 3 points of QP above every published loss." in line
-    # Quadruplet-1 has 88, 90 and 92: deviation 2.
+    # Quadruplet-1 has 88, 90 and 92: a standard deviation of 2.
     assert "+6.0 points compared with Quadruplet-1; two standard deviations of the difference are 4.0" in line
     assert "(Softmax, same encoder; Quadruplet-2a; Quadruplet-2b; Angular, quadlet form)." in line
     rest = ("classification", "quadruplet2a", "quadruplet2b", "angular")
@@ -146,18 +146,18 @@ def test_page_states_the_result_of_our_claim(plan: ComparisonPlan, runs: list[Co
     assert "Claim" not in as_page(summarize(runs, plan), plan, title="T", machine="m")
 
 
-def test_page_names_only_reductions_of_its_own_comparison(summary: Summary) -> None:
+def test_page_lists_only_reductions_of_its_own_comparison(summary: Summary) -> None:
     plan = ComparisonPlan(sets=("fruit",), methods=("triplet",))
     assert "3D-CNN is reduced" not in as_page([summary], plan, title="T", machine="M")
 
 
-def test_without_test_quadlets_in_the_validation_part_gallery_quadlets_choose() -> None:
+def test_gallery_quadlets_are_used_if_validation_has_no_test_quadlets() -> None:
     run = run_of("triplet", 0, 60.0)
     assert run.choice == 60.0
     assert replace(run, validation={"qp": math.nan, "qp_gallery": 40.0}).choice == 40.0
 
 
-def test_figure_without_cases_is_omitted(plan: ComparisonPlan) -> None:
+def test_metric_without_cases_is_omitted(plan: ComparisonPlan) -> None:
     run = run_of("triplet", 0, 60.0)
     (found,) = summarize([replace(run, test=run.test | {"tp": math.nan})], plan)
     assert "| Triplet | **60.0** | 60.0 |  | 60.0 |" in as_page([found], plan, title="T", machine="M")

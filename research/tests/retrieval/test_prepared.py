@@ -1,4 +1,4 @@
-"""A collection made ready: training clips move, what is measured stays."""
+"""A prepared collection: training clips vary, evaluation clips are fixed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPLITS = ("train", "train", "validation", "test")
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> PreparedSet:
-    """Four kinds of four videos of 20 frames, three excerpts of four frames each; two videos are train."""
+    """Four classes of four videos of 20 frames, with three excerpts of four frames; two per class are for training."""
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("videos")
     for category in ("a", "b"):
@@ -51,7 +51,7 @@ def test_training_clips_are_consecutive_frames_of_the_whole_video(prepared: Prep
 
 
 def test_drawings_of_one_archive_have_different_sources(tmp_path: Path) -> None:
-    """All have the path of the archive."""
+    """Their common path is that of the archive."""
     with zipfile.ZipFile(tmp_path / "strokes_background.zip", "w") as archive:
         for character, drawer in itertools.product((1, 2), range(1, 21)):
             archive.writestr(
@@ -68,7 +68,7 @@ def test_drawings_of_one_archive_have_different_sources(tmp_path: Path) -> None:
     assert len({clip.numpy().tobytes() for clip in clips}) == 24
 
 
-def test_only_training_clips_move(prepared: PreparedSet) -> None:
+def test_only_training_clips_vary(prepared: PreparedSet) -> None:
     parts = prepared.parts(method_named("c3d"))
     starts = [shown(clip.movedim(-3, -1).numpy())[0] for clip in parts["train"].inputs[:3]]
     assert starts == [0, 8, 16]
@@ -76,7 +76,7 @@ def test_only_training_clips_move(prepared: PreparedSet) -> None:
     assert prepared.key.endswith("-moving-10")
 
 
-def test_heads_train_on_features_of_moving_clips(prepared: PreparedSet) -> None:
+def test_heads_are_trained_on_features_of_varying_clips(prepared: PreparedSet) -> None:
     train = prepared.parts(method_named("triplet"))["train"]
     assert train.moving is not None
     assert train.moving.are_features
@@ -86,4 +86,4 @@ def test_heads_train_on_features_of_moving_clips(prepared: PreparedSet) -> None:
         method = method_named("quadlet")
         model = prepared.new_encoder(method, 0)
         lost.append(train_method(model, method, train, schedule, seed=0).loss)
-    assert lost[0] == lost[1]  # the positions depend on the seed and the step alone
+    assert lost[0] == lost[1]  # the positions only depend on seed and step

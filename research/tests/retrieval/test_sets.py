@@ -1,4 +1,4 @@
-"""Collections of the comparison: their splits, and features that are made once."""
+"""Collections of the comparison: their splits, and features that are computed only once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_names_of_sets_are_unique_and_unknown_names_are_rejected() -> None:
         comparison_set("cats")
 
 
-def test_own_images_are_divided_into_three_parts(pictures: Path) -> None:
+def test_own_images_are_split_into_three_parts(pictures: Path) -> None:
     labelled = open_set(comparison_set("pictures"), pictures)
     counts = labelled.split_counts()
     assert sum(counts.values()) == 32
@@ -85,7 +85,7 @@ def test_other_weights_do_not_use_cached_features(pictures: Path, tmp_path: Path
         ("omniglot", {"train": 2904, "validation": 726, "test": 1210}, 8, 242),
     ],
 )
-def test_available_collections_are_read(
+def test_available_collections_can_be_read(
     shared_data: Path, name: str, counts: dict[str, int], categories: int, subcategories: int
 ) -> None:
     labelled = open_set(comparison_set(name), shared_data)

@@ -1,4 +1,4 @@
-"""The comparison from files to stored runs: it goes on where it was, and validation chooses."""
+"""The comparison from files to saved runs: resuming, and tuning on validation."""
 
 from __future__ import annotations
 
@@ -71,12 +71,13 @@ def run_of(qp: float, rate: float, *, seed: int = 0) -> ComparisonRun:
     )
 
 
-def test_every_method_runs_and_is_stored(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
+def test_every_method_is_run_and_saved(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
     told: list[tuple[str, float]] = []
     runs = run_comparison(plan, pictures, output=tmp_path, on_progress=lambda *words: told.append(words))
     assert [run.method for run in runs if run.seed == 0 and run.learning_rate in (0.0, 1e-3)] == list(METHODS)
     assert sorted(run.seed for run in runs if run.method == "untrained") == [0, 1]
-    # Trained methods: both seeds at the common rate, the first one at the other, the second where that was chosen.
+    # Trained methods: both seeds at the common rate, the first seed at the other one, and the second if that was
+    # selected.
     for method in METHODS[2:]:
         own = [run for run in runs if run.method == method]
         assert {(run.seed, run.learning_rate) for run in own} >= {(0, 1e-3), (0, 1e-5), (1, 1e-3)}
@@ -132,7 +133,7 @@ def test_runs_on_other_data_are_repeated(plan: ComparisonPlan, pictures: Path, t
     other = tmp_path / "other" / pictures.name
     shutil.copytree(pictures, other)
     for path in other.rglob("*.png"):
-        # The same names and nothing to tell the kinds apart by.
+        # The same file names, but nothing to distinguish the classes by.
         Image.effect_noise((40, 40), 50).convert("RGB").save(path)
     first = run_comparison(small, pictures, output=tmp_path / "runs")
     second = run_comparison(small, other, output=tmp_path / "runs")
@@ -140,7 +141,7 @@ def test_runs_on_other_data_are_repeated(plan: ComparisonPlan, pictures: Path, t
     assert [run.test for run in second] == [run.test for run in fresh]
     assert [run.test for run in second] != [run.test for run in first]
     assert [run.test for run in read_runs(small, tmp_path / "runs")] == [run.test for run in fresh]
-    # Back to the first with one method: the other one's stored run is of other data.
+    # Back to the original data with one method: the saved run of the other one is on other data.
     run_comparison(replace(small, methods=("triplet",)), pictures, output=tmp_path / "runs")
     assert [run.method for run in read_runs(small, tmp_path / "runs")] == ["triplet"]
 
@@ -168,7 +169,7 @@ def test_collapse_gives_a_warning(
     ]
 
 
-def test_learning_rate_is_chosen_on_validation_only() -> None:
+def test_learning_rate_is_tuned_on_validation_only() -> None:
     plan = ComparisonPlan(sets=("grocery",), learning_rates=(1e-3, 1e-4))
     assert choose_rate([run_of(50.0, 1e-3), run_of(60.0, 1e-4)], plan) == 1e-4
     assert choose_rate([run_of(50.0, 1e-3), run_of(50.0, 1e-4)], plan) == 1e-3  # the first on a tie
@@ -221,7 +222,7 @@ def test_videos_can_be_compared_with_c3d(tmp_path: Path) -> None:
     assert runs[1].training["loss"] is not None
 
 
-def test_frame_network_can_be_trained_too(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
+def test_frame_network_can_also_be_trained(plan: ComparisonPlan, pictures: Path, tmp_path: Path) -> None:
     schedule = replace(plan.schedule, steps=3, optimizer="adam", head_factor=10.0, clip=0.0)
     small = replace(plan, methods=("backbone", "untrained", "quadlet"), seeds=(0,), learning_rates=(1e-2,))
     whole = replace(small, trainable="all", size=32, schedule=schedule)
@@ -239,8 +240,8 @@ def test_frame_network_can_be_trained_too(plan: ComparisonPlan, pictures: Path, 
         assert any(not torch.equal(before[name], after[name]) for name in before) is changes
 
 
-def test_stored_runs_without_newer_settings_are_valid() -> None:
-    # The protocol of runs/ before these settings existed.
+def test_saved_runs_without_newer_settings_are_valid() -> None:
+    # The protocol in runs/ before these settings existed.
     assert ComparisonPlan(sets=("fruit",)).protocol() == "a81fe376b6e2"
     assert ComparisonPlan(sets=("fruit",), device="cuda").protocol() == "a81fe376b6e2"
     assert ComparisonPlan(sets=("fruit",), trainable="all").protocol() != "a81fe376b6e2"

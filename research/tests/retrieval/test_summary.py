@@ -1,4 +1,4 @@
-"""Rows and conclusions of the comparison of losses, from runs whose figures are made by hand."""
+"""Rows and conclusions of the loss comparison, from runs with hand-made results."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ def test_row_is_the_mean_over_seeds() -> None:
     assert summary.chosen == ()
 
 
-def test_single_run_has_no_deviation_and_a_set_without_runs_no_summary() -> None:
+def test_single_run_has_no_deviation_and_set_without_runs_no_summary() -> None:
     (summary,) = summarize([run("triplet", 60.0)], PLAN)
     assert summary.common[0].deviation["qp"] == 0.0
     assert summarize([], PLAN) == []
     assert summarize([replace(run("triplet", 60.0), set="strokes")], PLAN) == []
 
 
-def test_differences_have_two_standard_deviations() -> None:
-    """Both methods deviate by sqrt(8), so the difference does by sqrt(16) and two of these are 8."""
+def test_differences_are_given_with_two_standard_deviations() -> None:
+    """Both methods have a standard deviation of sqrt(8), so that of the difference is 4 and twice this is 8."""
     verdict = conclusion(
         run("triplet", 60.0),
         run("triplet", 64.0, seed=1),
@@ -71,7 +71,7 @@ def test_missing_runs_have_no_conclusions() -> None:
     assert verdict.reversed_pairs == ()
 
 
-def test_our_method_is_chosen_on_validation_and_compared_on_test() -> None:
+def test_our_method_is_selected_on_validation_and_compared_on_test() -> None:
     verdict = conclusion(
         run("radial_detached", 70.0),
         run("all_quadlets", 66.0, validation=80.0),
@@ -80,7 +80,7 @@ def test_our_method_is_chosen_on_validation_and_compared_on_test() -> None:
     assert (verdict.ours, verdict.ours_over_radial) == ("all_quadlets", -4.0)
 
 
-def test_our_claim_needs_all_published_losses() -> None:
+def test_our_claim_requires_all_published_losses() -> None:
     names = ["classification", "triplet", "quadruplet1", "quadruplet2a", "quadruplet2b", "quadlet", "radial"]
     names += ["radial_detached", "angular"]
     # Quadruplet-1 has the highest, 70 and 74; ours 74 and 78, or 75 and 79.
@@ -97,12 +97,12 @@ def test_our_claim_needs_all_published_losses() -> None:
     assert partly is not None
     assert partly.holds is None
     assert "Quadlet" in partly.missing
-    # Other sums of ours are not what is claimed.
+    # The claim does not include other combinations of our losses.
     assert conclusion(*published, run("all_quadlets", 99.0)).claim is None
 
 
-def test_only_clearly_reversed_pairs_are_named() -> None:
-    """Published on videos: Quadlet above Triplet. The deviations here are 0 with one seed, sqrt(8) with two."""
+def test_only_clearly_reversed_pairs_are_listed() -> None:
+    """Published on videos: Quadlet above Triplet. The deviation here is 0 with one seed and sqrt(8) with two."""
     clear = conclusion(run("triplet", 71.0), run("quadlet", 70.0))
     assert clear.reversed_pairs == (("Triplet", "Quadlet"),)
     runs = [
@@ -115,7 +115,7 @@ def test_only_clearly_reversed_pairs_are_named() -> None:
     assert conclusion(run("triplet", 70.0), run("quadlet", 71.0)).reversed_pairs == ()
 
 
-def test_rate_of_a_method_is_chosen_on_validation() -> None:
+def test_rate_of_a_method_is_tuned_on_validation() -> None:
     plan = replace(PLAN, learning_rates=(0.001, 0.003))
     runs = [run("triplet", 60.0, validation=40.0), run("triplet", 62.0, rate=0.003, validation=41.0)]
     (summary,) = summarize(runs, plan)
@@ -124,8 +124,8 @@ def test_rate_of_a_method_is_chosen_on_validation() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_order_is_compared_like_scipy(seed: int) -> None:
-    """Few values, so that many are tied."""
+def test_rank_correlation_equals_scipy(seed: int) -> None:
+    """Few distinct values, which gives many ties."""
     generator = torch.Generator().manual_seed(seed)
     count = 3 + seed % 6
     one, other = (torch.randint(0, 4, (count,), generator=generator).double().tolist() for _ in range(2))

@@ -1,4 +1,4 @@
-"""One run: training by every method, collapse, and measures that a reader can check by hand."""
+"""A single run: training with every method, collapse, and hand-computed metrics."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from vidkin_research.retrieval.training import Labelled, RunSchedule, embed_inpu
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
-    """So small products are faster on one thread, by far where other work runs beside."""
+    """Small products are faster on one thread, especially on a shared machine."""
     torch.set_num_threads(1)
 
 
 FEATURES = [method.name for method in METHODS if method.input == "features" and method.objectives]
 
 
-def made(seed: int, *, each: int = 6, noise: float = 1.5) -> Labelled:
-    """Three categories of four subcategories: a direction of the category, one of the subcategory, and noise."""
+def make_set(seed: int, *, each: int = 6, noise: float = 1.5) -> Labelled:
+    """Three categories of four subcategories: a direction for each category and subcategory, plus noise."""
     centers = torch.Generator().manual_seed(7)
     generator = torch.Generator().manual_seed(seed)
     rows, labels = [], []
@@ -45,7 +45,7 @@ def config() -> EncoderConfig:
 
 
 def head(config: EncoderConfig, seed: int) -> Encoder:
-    """An image encoder whose head takes vectors of 64."""
+    """An image encoder whose head takes vectors of 64 dimensions."""
     model = build_model(config, seed=seed)
     if model.fully_connected.in_features != 64:  # type: ignore[union-attr]
         with torch.random.fork_rng(devices=[]):
@@ -56,23 +56,23 @@ def head(config: EncoderConfig, seed: int) -> Encoder:
 
 
 @pytest.mark.parametrize("name", FEATURES)
-def test_every_method_trains_and_is_deterministic(name: str, config: EncoderConfig) -> None:
+def test_every_method_trains_deterministically(name: str, config: EncoderConfig) -> None:
     found = []
     for _ in range(2):
         model = head(config, 0)
-        training = train_method(model, method_named(name), made(0), RunSchedule(steps=3, quadlets=8), seed=1)
+        training = train_method(model, method_named(name), make_set(0), RunSchedule(steps=3, quadlets=8), seed=1)
         assert training.loss is not None
         assert math.isfinite(training.loss)
         assert not model.training
-        found.append(embed_inputs(model, made(1).inputs))
+        found.append(embed_inputs(model, make_set(1).inputs))
     torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
     norms = found[0].norm(dim=1)
     torch.testing.assert_close(norms, torch.ones_like(norms))
 
 
 @pytest.mark.parametrize("name", ["quadlet", "radial_detached", "all_quadlets", "quadlets_and_ap"])
-def test_training_raises_the_quadlet_precision_of_new_items(name: str, config: EncoderConfig) -> None:
-    train, test = made(0), made(1)
+def test_training_improves_the_quadlet_precision_of_new_items(name: str, config: EncoderConfig) -> None:
+    train, test = make_set(0), make_set(1)
     values = []
     for steps in (0, 60):
         model = head(config, 0)
@@ -84,12 +84,12 @@ def test_training_raises_the_quadlet_precision_of_new_items(name: str, config: E
 
 
 def test_published_gradient_collapses_unlike_the_detached_one(config: EncoderConfig) -> None:
-    """On labels that say nothing, where no arrangement is better than all at one place."""
+    """With random labels, for which no arrangement is better than a single point."""
     found = {}
     for name in ("radial", "radial_detached"):
         model = head(config, 0)
         schedule = RunSchedule(steps=80, quadlets=16, learning_rate=3e-3)
-        found[name] = train_method(model, method_named(name), made(0, noise=20.0), schedule, seed=0)
+        found[name] = train_method(model, method_named(name), make_set(0, noise=20.0), schedule, seed=0)
     assert found["radial"].collapsed
     assert found["radial"].distance < found["radial"].distance_before / 3
     assert not found["radial_detached"].collapsed
@@ -98,13 +98,13 @@ def test_published_gradient_collapses_unlike_the_detached_one(config: EncoderCon
 def test_frozen_weights_do_not_change(config: EncoderConfig) -> None:
     model = head(config, 0)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    training = train_method(model, method_named("untrained"), made(0), RunSchedule(steps=5), seed=0)
+    training = train_method(model, method_named("untrained"), make_set(0), RunSchedule(steps=5), seed=0)
     assert training.loss is None
     assert training.distance == training.distance_before
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
 
 
-def test_training_reports_each_step() -> None:
+def test_training_reports_every_step() -> None:
     config = EncoderConfig(kind="c3d", width=0.125, classes=12, frames=4, size=32, batch_norm=True)
     train = Labelled(
         torch.randint(0, 256, (24, 4, 3, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0)),
@@ -131,26 +131,26 @@ def circle(*angles: float) -> Tensor:
 
 
 def test_gallery_quadlets_equal_hand_computed_values() -> None:
-    """One query at angle 0 and a gallery of p, i and two n on the circle: one n is nearer than i."""
+    """A query at angle 0 and a gallery of p, i and two n on the circle: one n is closer than i."""
     labels = torch.tensor([[0, 0], [0, 1], [1, 2], [1, 3]])
     figures = score_retrieval(circle(0.0), torch.tensor([[0, 0]]), circle(0.1, 0.5, 0.3, 2.0), labels)
     assert figures["qp_gallery"] == 50.0  # (p, i, n at 0.3) is out of order, (p, i, n at 2.0) in order
-    assert figures["tp_gallery"] == 75.0  # of (p, n), (i, n) for both n three are in order
+    assert figures["tp_gallery"] == 75.0  # of (p, n), (i, n) for both n, three are in order
     assert figures["map"] == pytest.approx(100 * (1 / 1 + 2 / 3) / 2)
     assert figures["map_subcategory"] == figures["recall_at_1"] == 100.0
     best = 3 / math.log2(2) + 1 / math.log2(3)
     assert figures["ndcg"] == pytest.approx(100 * (3 / math.log2(2) + 1 / math.log2(4)) / best)
-    assert math.isnan(figures["qp"])  # a single query has no quadlet in its own part
+    assert math.isnan(figures["qp"])  # a single query has no quadlet in its own split
 
 
 def test_test_quadlets_equal_hand_computed_values() -> None:
-    """Four queries, of which two start a quadlet: q at 0 and 0.1, i at 0.4, n at 0.3 and a second n at 2."""
+    """Four queries, two of which have quadlets: q at 0 and 0.1, i at 0.4, n at 0.3 and a second n at 2."""
     labels = torch.tensor([[0, 0], [0, 0], [0, 1], [1, 2], [1, 3]])
     figures = score_retrieval(circle(0.0, 0.1, 0.4, 0.3, 2.0), labels, circle(0.0), labels[:1])
-    # Each of both has its positive first; n at 0.3 is nearer than i at 0.4, n at 2 is not.
+    # Both have their positive first; n at 0.3 is closer than i at 0.4, n at 2 is not.
     assert figures["qp"] == 50.0
     assert figures["quadlets"] == 4.0
-    # Of each quadlet (q, p, n) and (q, i, n): all (q, p, n) are in order, half of the (q, i, n).
+    # Of the pairs in each quadlet, all (q, p, n) are in order and half of the (q, i, n).
     assert figures["tp"] == 75.0
     assert figures["qp_sampled"] == pytest.approx(50.0, abs=2)
 
@@ -160,6 +160,6 @@ def test_nearest_items_are_first() -> None:
     assert nearest_items(torch.tensor([[1.0, 0.0], [0.0, 1.0]]), gallery, count=5) == [[1, 2, 0], [0, 2, 1]]
 
 
-def test_labels_must_fit_the_inputs() -> None:
+def test_labels_must_match_the_inputs() -> None:
     with pytest.raises(InvalidArgumentError, match=r"labels must be \[3, 2\] for 3 inputs, got \[2, 2\]"):
         Labelled(torch.zeros(3, 4), torch.zeros(2, 2, dtype=torch.int64))

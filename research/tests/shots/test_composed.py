@@ -1,4 +1,4 @@
-"""Composed transitions and negatives as videos, and their scores by family."""
+"""Videos of composed transitions and negatives, and detection scores by family."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_videos_are_composed_once_for_the_same_settings(tmp_path: Path) -> None:
 
 
 def test_false_detections_are_counted_by_time_and_by_event() -> None:
-    """A dissolve found as a wipe, of half the extent; and two false cuts in five minutes with forty flashes."""
+    """A dissolve found as a wipe with half its extent, and two false cuts in five minutes with forty flashes."""
     film, take = Path("film.mp4"), Path("take.mp4")
     videos = [
         ComposedTransition(film, "dissolve", LabeledTransition("dissolve", 11, 29), 4.0),

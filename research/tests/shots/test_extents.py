@@ -1,4 +1,4 @@
-"""Extents and kinds of transitions, by hand."""
+"""Extents and kinds of transitions, computed by hand."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from vidkin_research.shots.extents import LabeledTransition, extent_overlap, sco
 def test_cut_extends_over_the_time_between_two_frames() -> None:
     assert extent_overlap((10, 10), (10, 10)) == 1
     assert extent_overlap((10, 10), (11, 11)) == 0
-    # From frame 9 to frame 21, and from 9 to 10: one frame in twelve.
+    # From frame 9 to frame 21, and from 9 to 10: one frame interval of twelve.
     assert extent_overlap((10, 20), (10, 10)) == pytest.approx(1 / 12)
 
 
-def test_extent_is_intersection_over_union_and_zero_if_missed() -> None:
+def test_extent_score_is_intersection_over_union_and_zero_if_missed() -> None:
     labels = [
         LabeledTransition("dissolve", 10, 18),
         LabeledTransition("fade", 50, 60),
@@ -24,7 +24,7 @@ def test_extent_is_intersection_over_union_and_zero_if_missed() -> None:
     cuts = [DetectedCut(16, "wipe", 0.9, 14, 18), DetectedCut(91, "hard"), DetectedCut(70, "hard")]
     scores = score_transitions([(cuts, labels)])
     assert (scores.found.true_positives, scores.found.false_positives, scores.found.false_negatives) == (2, 1, 1)
-    # From 13 to 19 of 9 to 19; missed; one frame beside the cut.
+    # 13 to 19 of 9 to 19; missed; off by one frame.
     assert scores.overlaps == pytest.approx((0.6, 0.0, 0.0))
     assert scores.extent == pytest.approx(0.2)
     assert scores.confusion == {("dissolve", "wipe"): 1, ("fade", "missed"): 1, ("hard", "hard"): 1}
@@ -41,13 +41,13 @@ def test_detection_matches_the_label_with_the_greatest_overlap() -> None:
     assert scores.overlaps[1] == pytest.approx(20 / 24)
 
 
-def test_gradual_label_matches_every_kind() -> None:
+def test_gradual_label_matches_every_gradual_kind() -> None:
     scores = score_transitions([([DetectedCut(15, "wipe", 1.0, 10, 20)], [LabeledTransition("gradual", 10, 20)])])
     assert scores.kinds_right == 1
     assert scores.confusion == {("gradual", "gradual"): 1}
 
 
-def test_scores_of_videos_are_pooled() -> None:
+def test_scores_are_pooled_over_videos() -> None:
     one = score_transitions(
         [([DetectedCut(5)], [LabeledTransition("hard", 5, 5)]), ([], [LabeledTransition("jump", 5, 5)])]
     )

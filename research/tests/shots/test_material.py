@@ -1,4 +1,4 @@
-"""What shot detectors are trained and judged on."""
+"""Training and evaluation data of shot detectors."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def test_shots_lie_between_cuts_and_transitions() -> None:
 
 
 @pytest.mark.parametrize(("plain", "labels"), [(0, 1), (6, 1), (24, 1), (40, 2)])
-def test_fade_out_and_fade_in_are_one_label_if_black_lasts_a_second_at_most(
+def test_fade_out_and_fade_in_are_one_label_if_black_lasts_at_most_a_second(
     tmp_path: Path, plain: int, labels: int
 ) -> None:
-    """10 frames of a picture, 8 to black, some black ones, 8 from it, 10 of the picture; 25 frames a second."""
+    """10 frames of an image, 8 fading to black, some black ones, 8 fading in, 10 of the image; 25 fps."""
     picture = np.kron(np.random.default_rng(0).integers(40, 220, (6, 10)), np.ones((12, 12)))[..., None].repeat(3, 2)
     down = [picture * share for share in np.linspace(0.9, 0, 8)]
     frames = [*[picture] * 10, *down, *[picture * 0] * plain, *down[::-1], *[picture] * 10]
@@ -43,7 +43,7 @@ def test_fade_out_and_fade_in_are_one_label_if_black_lasts_a_second_at_most(
         ({"videos": {}}, "no labels"),
     ],
 )
-def test_labels_need_videos(tmp_path: Path, truth: object, message: str) -> None:
+def test_labels_require_videos(tmp_path: Path, truth: object, message: str) -> None:
     (tmp_path / "truth.json").write_text(json.dumps(truth), encoding="utf-8")
     with pytest.raises(InvalidArgumentError, match=message):
         edited_videos(tmp_path)
@@ -62,7 +62,7 @@ def test_kinds_are_parsed_from_words_and_titles_are_gradual(edited: Path, tmp_pa
     ]
 
 
-def test_clips_of_the_two_parts_differ(clips: Path, tmp_path: Path) -> None:
+def test_clips_of_the_two_splits_differ(clips: Path, tmp_path: Path) -> None:
     def compose(test: bool, folder: Path, source: Path = clips) -> list[LabelledVideo]:
         return composed_part(
             source,
@@ -86,7 +86,7 @@ def test_clips_of_the_two_parts_differ(clips: Path, tmp_path: Path) -> None:
         compose(True, tmp_path / "other", tmp_path / "none")
 
 
-def test_truth_json_is_read_as_documented(tmp_path: Path) -> None:
+def test_truth_json_has_the_documented_format(tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
     example = page.partition("```json\n")[2].partition("```")[0]
     (tmp_path / "truth.json").write_text(example, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The comparison of shot detectors, on small made recordings and with small networks."""
+"""The comparison of shot detectors, on small synthetic recordings and with small networks."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _one_thread() -> None:
 
 
 @pytest.mark.large
-def test_every_detector_is_evaluated_and_second_call_trains_nothing(clips: Path, edited: Path, tmp_path: Path) -> None:
+def test_every_detector_is_evaluated_and_second_run_trains_nothing(clips: Path, edited: Path, tmp_path: Path) -> None:
     work = tmp_path / "work"
     report = run_shot_study(SMALL, edited, videos=clips, work=work, save=tmp_path / "model")
     names = ["content", "default", "extended rule (ours), triplet", "extended rule (ours), quadlet"]
@@ -53,7 +53,7 @@ def test_every_detector_is_evaluated_and_second_call_trains_nothing(clips: Path,
     assert content["nearest"]["0"]["all"]["f1"] == 1.0
     assert content["overlap"]["2"]["hard"]["right"] == 1
     assert ShotRules.load(tmp_path / "model").window == SMALL.window
-    # The published rule has a folder of its own, and is a detector like any other.
+    # The published rule is saved in a separate folder and is a normal detector.
     rules = ShotRules.load(tmp_path / "model-published")
     assert (rules.method, rules.window, rules.rate, rules.gradual) == ("slope", 16, 20.0, None)
     assert detect(edited / "two.mp4", str(tmp_path / "model-published")).curve is not None

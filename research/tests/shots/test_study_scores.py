@@ -1,4 +1,4 @@
-"""Rows and means of the comparison of shot detectors, by hand."""
+"""Rows and means of the comparison of shot detectors, computed by hand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_labels_are_counted() -> None:
     assert count_labels([]) == {"videos": 0, "hard": 0, "gradual": 0}
 
 
-def test_cut_that_is_one_frame_off_needs_a_tolerance_of_one() -> None:
+def test_cut_off_by_one_frame_requires_a_tolerance_of_one() -> None:
     gradual = DetectedCut(85, "dissolve", start_frame=80, end_frame=90)
     (row,) = rows(DetectedCut(10), DetectedCut(51), DetectedCut(70), gradual)
     assert (row["detector"], row["seed"], row["set"]) == ("made", None, "all")
@@ -37,7 +37,7 @@ def test_cut_that_is_one_frame_off_needs_a_tolerance_of_one() -> None:
     assert [hard[key]["missed"] for key in hard] == [1, 0, 0]
     two = row["nearest"]["2"]
     assert (two["gradual_found"], two["gradual"]) == (1, 1)
-    # Three of four detections are right, and nothing is missed.
+    # Three of four detections are correct, and nothing is missed.
     assert two["all"] == {
         "precision": 0.75,
         "recall": 1.0,
@@ -51,8 +51,9 @@ def test_cut_that_is_one_frame_off_needs_a_tolerance_of_one() -> None:
 
 
 def test_jump_counts_as_cut_if_labels_do_not_distinguish_them() -> None:
-    """A cut found as a jump, one missed, and a dissolve found from its middle to its end: frames 85 to 90 of 80 to
-    90, or 6 + 1 of 11 + 1 steps from frame to frame."""
+    """A cut found as a jump, a missed cut, and a dissolve found from its middle to its end: frames 85 to 90 of 80 to
+    90, or 6 + 1 of 11 + 1 frame intervals.
+    """
     jump, dissolve = DetectedCut(10, "jump"), DetectedCut(88, "dissolve", start_frame=85, end_frame=90)
     (row,) = rows(jump, dissolve)
     found = row["transitions"]
@@ -73,11 +74,11 @@ def test_detector_without_cuts_misses_every_cut() -> None:
     assert row["nearest"]["0"]["all"]["missed"] == 3
 
 
-def test_facts_about_the_training_are_kept_in_the_scores() -> None:
+def test_training_metadata_is_included_in_the_scores() -> None:
     (row,) = score_detector("made", 3, {"one": VIDEOS[1:]}, {TAKE: []}, {"seconds": 2.0})
     assert row["training"] == {"seconds": 2.0}
     assert summarize_shots([row])[0]["extent"] is None
-    # Nothing to find and nothing reported is all right.
+    # Nothing to find and nothing reported counts as correct.
     assert row["nearest"]["2"]["all"]["f1"] == 1
 
 
@@ -93,7 +94,7 @@ def test_means_over_seeds() -> None:
     assert line["reported"]["hard"]["mean"] == 1.5
 
 
-def test_shares_of_a_published_run_follow_from_its_counts() -> None:
+def test_fractions_of_a_published_run_follow_from_its_counts() -> None:
     shares = {"precision": 0.75, "recall": 1.0, "f1": 6 / 7, "right": 3, "false": 1, "missed": 0}
     run = {"set": "edited", "nearest": {"0": {"all": shares, "gradual_found": 2}}, "reported": {"hard": 4}}
     assert counts_of_run(run) == {

@@ -1,4 +1,4 @@
-"""What a table needs is counted without data, weights or a GPU."""
+"""Requirements of a table can be computed without data, weights or a GPU."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SMALL = EncoderConfig(kind="image", backbone="small", size=64, hidden=32, traina
 
 
 def test_operations_are_counted_as_published() -> None:
-    # Convolutions of 3 x 3: inputs, outputs, and the side of the map.
+    # Convolutions of 3 x 3: inputs, outputs, and side length of the map.
     layers = ((3, 24, 32), (24, 48, 16), (48, 96, 8), (96, 128, 4), (128, 128, 4), (128, 128, 4))
     multiplications = sum(9 * before * after * side**2 for before, after, side in layers)
     cost = cost_of_step(SMALL, items=4)
-    # A multiplication and an addition; forward and twice as much backward.
+    # A multiplication and an addition; a forward pass and a backward pass that costs twice as much.
     assert cost.operations == pytest.approx(3 * 4 * 2 * multiplications, rel=0.01)
     assert cost_of_step(SMALL, items=8).operations == pytest.approx(2 * cost.operations)
-    # A frozen backbone is only run forward.
+    # A frozen backbone only has forward passes.
     assert cost_of_step(replace(SMALL, trainable="head"), items=4).operations == pytest.approx(cost.operations / 3)
     assert cost_of_step(SMALL, items=64).gib > cost.gib > 0
 
@@ -61,7 +61,7 @@ def test_names_are_unique_and_unknown_names_are_rejected() -> None:
         table_needs(paper_table("hap-k"), TableOptions(backbone="small", reduced=True))
 
 
-def test_published_sets_can_be_chosen() -> None:
+def test_published_sets_can_be_selected() -> None:
     needs = table_needs(paper_table("two-heads"), TableOptions(reduced=True, sets=("dogs", "nabirds")))
     assert [need.path for need in needs.data] == ["dogs", "nabirds"]
     assert "120 dog breeds: 20,580 items" in needs.data[0].what

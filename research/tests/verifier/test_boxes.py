@@ -1,4 +1,4 @@
-"""Composed videos have the boxes they say, and a network that is trained on few of them finds some of others."""
+"""Composed videos match their boxes, and a network trained on a few of them finds boxes of others."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def clips() -> list[NDArray[np.uint8]]:
     return [np.stack(list(pan(name, 48, width=120, height=90, seed=7))[::4]) for name in NAMES]
 
 
-def test_what_is_composed_has_boxes_inside_of_the_frame(clips: list[NDArray[np.uint8]]) -> None:
+def test_composed_boxes_are_inside_the_frame(clips: list[NDArray[np.uint8]]) -> None:
     random, kinds = np.random.default_rng(1), set()
     for _ in range(60):
         kind, frames, boxes = compose(random, clips)
@@ -30,7 +30,7 @@ def test_what_is_composed_has_boxes_inside_of_the_frame(clips: list[NDArray[np.u
     assert kinds == set(COMPOSED)
 
 
-def test_a_network_trained_on_few_videos_finds_boxes_of_others(clips: list[NDArray[np.uint8]]) -> None:
+def test_network_trained_on_few_videos_finds_boxes_of_others(clips: list[NDArray[np.uint8]]) -> None:
     document = train_boxes(clips[:2], videos=60)
     assert document["numbers"] == list(BOX_NUMBERS)
     network = BoxNetwork.from_dict(document)
@@ -40,6 +40,6 @@ def test_a_network_trained_on_few_videos_finds_boxes_of_others(clips: list[NDArr
     assert figures["plain"]["boxes found"] <= 2.5
 
 
-def test_a_box_is_known_that_is_nearly_one_of_those_found() -> None:
+def test_box_counts_as_found_if_nearly_equal_to_a_prediction() -> None:
     found = np.array([[0.0, 0.0, 0.5, 1.0]], np.float32)
     assert find_known(found, [(0.0, 0.0, 0.45, 1.0), (0.5, 0.0, 1.0, 1.0)]) == 1

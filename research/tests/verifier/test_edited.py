@@ -1,4 +1,4 @@
-"""Training copies in mixed edits: each one edit of a whole stretch, made once."""
+"""Training copies with mixed edits: each is a single edit of an entire segment, made only once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Material:
     )
 
 
-def test_every_query_gets_copies_that_show_most_of_it_and_are_kept(pictures: Material, tmp_path: Path) -> None:
+def test_every_query_gets_copies_of_most_of_it_and_they_are_reused(pictures: Material, tmp_path: Path) -> None:
     path = encode(tmp_path / "street.mp4", list(pan("chelsea", 20, width=96, height=64)), rate=5)
     query = QueryClip("street-0", path, Recording(path, "street", "street", 4.0), 0.0, 4.0)
     material = add_edited(CopyMaterial((query,), (), frozenset()), pictures, tmp_path / "mixed")

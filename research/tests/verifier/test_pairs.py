@@ -1,4 +1,4 @@
-"""Pairs know how their videos are related, and hold the numbers of those that were compared."""
+"""Pairs have the relation of their videos, and features if the videos were compared."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def frames_of(path: Path) -> tuple[Sequenced, ...]:
         ("forest", "forest", None, STRANGER),
     ],
 )
-def test_the_level_of_a_video_follows_from_what_it_was_made_of(
+def test_level_of_a_video_follows_from_its_source(
     family: str, scene: str, source: QueryClip | None, level: int
 ) -> None:
     assert level_of(FIRST, family, scene, source) == level
@@ -66,7 +66,7 @@ def test_the_level_of_a_video_follows_from_what_it_was_made_of(
 
 def test_copies_are_compared_and_videos_without_similar_frames_are_not() -> None:
     pairs = measure_pairs(frames_of, MATERIAL)
-    # Two queries, and the same pairs asked from the side of the videos.
+    # Two queries, and the same pairs with query and target exchanged.
     assert pairs.levels[:, :2].tolist() == [[COPY, SCENE], [SCENE, COPY]] * 2
     assert pairs.compared[[0, 1, 2, 3], [0, 1, 0, 1]].all()
     assert not pairs.compared[:, 2:].all()
@@ -77,8 +77,8 @@ def test_copies_are_compared_and_videos_without_similar_frames_are_not() -> None
     assert (pairs.mean_of_best[0, 0] > pairs.mean_of_best[0, 2:]).all()
 
 
-def test_a_copy_inside_of_the_frames_is_learned_from_where_it_is() -> None:
-    """The whole frames of the copy show something else; a box in them shows the query."""
+def test_copy_inside_the_frame_is_learned_from_its_box() -> None:
+    """The whole frames of the copy show other content; a box in them shows the query."""
     box = (0.5, 0.0, 1.0, 0.5)
 
     def with_inset(path: Path) -> tuple[Sequenced, ...]:
@@ -91,17 +91,17 @@ def test_a_copy_inside_of_the_frames_is_learned_from_where_it_is() -> None:
     assert inset[NUMBERS.index("target area")] == pytest.approx(np.log(0.25))
 
 
-def test_measurements_are_joined_query_by_query() -> None:
+def test_measurements_are_concatenated_query_by_query() -> None:
     pairs = measure_pairs(frames_of, MATERIAL)
     joined = join_pairs([pairs, pairs])
     np.testing.assert_array_equal(joined.numbers[4:], pairs.numbers)
     np.testing.assert_array_equal(joined.of_queries(np.array([5])).levels, pairs.levels[1:2])
 
 
-def test_figures_count_what_ranks_above_copies_and_what_is_falsely_reported() -> None:
+def test_metrics_count_errors_in_the_ranking_and_false_reports() -> None:
     levels = np.array([[COPY, SCENE, STRANGER, LEFT_OUT], [STRANGER, COPY, STRANGER, STRANGER]], np.int8)
     scores = np.array([[0.6, 0.8, 0.1, 1.0], [0.3, 0.9, 0.0, 0.1]])
-    # First query: the copy is second; second query: first. All together: .9, .8 (wrong), .6.
+    # First query: the copy is second; second query: first. All pairs in one list: .9, .8 (wrong), .6.
     assert rank_copies(scores, levels) == {"map": 0.75, "micro_ap": round((1 + 2 / 3) / 2, 4)}
     assert count_false(scores, levels) == {
         "strangers": 4,

@@ -1,4 +1,4 @@
-"""A verifier is trained on three levels, keeps its order through calibration, and follows from its seed."""
+"""A verifier trained on three levels: calibration preserves its ranking, and the seed determines it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin_research.verifier.train import Loss, VerifierSettings, calibrate, tr
 
 
 def made_pairs(seed: int = 0, queries: int = 6, videos: int = 90) -> Pairs:
-    """Two numbers tell the levels apart, with overlap; the others are noise."""
+    """Two features separate the levels, with overlap; the others are noise."""
     random = np.random.default_rng(seed)
     levels = random.choice([STRANGER, SCENE, COPY], (queries, videos), p=[0.6, 0.2, 0.2]).astype(np.int8)
     numbers = random.standard_normal((queries, videos, len(NUMBERS))).astype(np.float32)
@@ -25,7 +25,7 @@ def made_pairs(seed: int = 0, queries: int = 6, videos: int = 90) -> Pairs:
 
 
 @pytest.mark.parametrize("loss", get_args(Loss))
-def test_copies_get_higher_scores_than_everything_else(loss: Loss) -> None:
+def test_copies_get_higher_scores_than_all_other_pairs(loss: Loss) -> None:
     verifier, provenance = train_verifier(made_pairs(), VerifierSettings(loss=loss, steps=200))
     fresh = made_pairs(seed=1)
     scores = verifier.score_numbers(fresh.numbers)
@@ -37,7 +37,7 @@ def test_copies_get_higher_scores_than_everything_else(loss: Loss) -> None:
     }
 
 
-def test_calibration_keeps_the_order_and_puts_strangers_below_a_fifth() -> None:
+def test_calibration_preserves_the_ranking_and_scores_strangers_below_a_fifth() -> None:
     pairs = made_pairs()
     verifier, _ = train_verifier(pairs, VerifierSettings(loss="logistic", steps=200))
     again = calibrate(verifier, pairs)
@@ -46,7 +46,7 @@ def test_calibration_keeps_the_order_and_puts_strangers_below_a_fifth() -> None:
     assert (verifier.score_numbers(pairs.numbers)[pairs.levels == STRANGER] <= 0.2 + 1e-6).mean() > 0.99
 
 
-def test_the_same_seed_trains_the_same_verifier() -> None:
+def test_same_seed_gives_the_same_verifier() -> None:
     settings = VerifierSettings(steps=30)
     (one, _), (other, _), (another, _) = (
         train_verifier(made_pairs(), each) for each in (settings, settings, VerifierSettings(steps=30, seed=1))
@@ -55,7 +55,7 @@ def test_the_same_seed_trains_the_same_verifier() -> None:
     assert one.to_dict() != another.to_dict()
 
 
-def test_pairs_that_were_not_compared_teach_nothing() -> None:
+def test_pairs_that_were_not_compared_have_no_effect() -> None:
     pairs = made_pairs()
     random = np.random.default_rng(5)
     compared = random.random(pairs.levels.shape) < 0.7
@@ -66,12 +66,12 @@ def test_pairs_that_were_not_compared_teach_nothing() -> None:
     assert one.to_dict() == other.to_dict()
 
 
-def test_material_without_copies_is_refused() -> None:
+def test_data_without_copies_is_rejected() -> None:
     pairs = made_pairs()
     with pytest.raises(InvalidArgumentError, match="pairs must include both copies and unrelated videos"):
         train_verifier(replace(pairs, levels=np.zeros_like(pairs.levels)), VerifierSettings())
 
 
-def test_another_loss_is_refused() -> None:
+def test_other_losses_are_rejected() -> None:
     with pytest.raises(InvalidArgumentError, match="loss must be one of"):
         VerifierSettings(loss="square")  # type: ignore[arg-type]

@@ -77,7 +77,7 @@ class Shard:
             return error
 
     def read(self, method: str, arguments: tuple[Any, ...]) -> Any:
-        """Call a reading method of the shard's own store in its newest state, with its own ids; errors are returned."""
+        """Call a reading method of the shard's store in its newest state, with local ids; errors are returned."""
         try:
             self._store.refresh()
             return getattr(self._store, method)(*arguments)
@@ -85,15 +85,15 @@ class Shard:
             return error
 
     def cached(self) -> tuple[int, int]:
-        """Number of videos in memory, and their bytes."""
+        """Number of videos in memory, and their size in bytes."""
         return len(self._features), self._bytes
 
     def get(self, video_id: int) -> VideoRecord:
-        """The record with this id."""
+        """Return the record with this id."""
         return self._store.get(self._own(video_id))
 
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
-        """Features of several videos, read unless they are in memory."""
+        """Return the features of several videos; read only those not in memory."""
         missing = [video_id for video_id in video_ids if video_id not in self._features]
         own = [self._own(video_id) for video_id in missing]
         read = dict(zip(missing, self._store.read_many(own), strict=True)) if missing else {}
@@ -110,7 +110,7 @@ class Shard:
         return features_of_all
 
     def _own(self, video_id: int) -> int:
-        """The id of a video in the store of this shard."""
+        """Return the id of a video in the store of this shard."""
         own, shard = divmod(video_id, self._shards)
         if shard != self._number:
             raise NotIndexedError(f"video {video_id} is not in shard {self._number}")

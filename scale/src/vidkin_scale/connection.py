@@ -1,4 +1,4 @@
-"""The connection to a Ray cluster."""
+"""Connect to a Ray cluster."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any
 
 from vidkin.errors import ClusterError, InvalidArgumentError
 
-# Variables that Ray reads on import or start; existing values are kept.
+# Environment variables that Ray reads on import or start; values set by the user take precedence.
 _ENVIRONMENT = {
     "RAY_USAGE_STATS_ENABLED": "0",
     # Avoids a warning at every start that later versions will show GPUs to workers without one.
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 _ADDRESS = re.compile(r"\[?([\w.:-]+?)\]?:(\d{1,5})")
-# Ray itself would keep trying for minutes.
+# Seconds to wait for an answer; Ray itself would retry for minutes.
 _ANSWER_TIMEOUT = 5.0
-# A cluster speaks gRPC, so it answers the preface and the empty settings of HTTP/2 with settings of its own.
+# A cluster speaks gRPC, so it answers the HTTP/2 preface and an empty SETTINGS frame with a SETTINGS frame.
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 _FRAME_HEAD, _SETTINGS = 9, 4
 

@@ -32,7 +32,7 @@ _MAX_MESSAGES = 2
 # Attempts at a file before it is blamed for the death of its workers.
 _MAX_TRIES = 3
 
-# Machines may come and go; a file whose machine was lost this many times is left for the next run.
+# Machines may join and leave; a file whose machine was lost this many times is left for the next run.
 _MAX_LOSSES = 10
 
 # Limit of consecutive workers that die before any is ready.
@@ -51,20 +51,20 @@ _PATIENCE = 60.0
 class RayExecutor:
     """An :class:`~vidkin.index.ingest.executor.Executor` of actors on a Ray cluster.
 
-    Only this process writes the index. Every actor has one processor, opens the extractor once and describes one file
-    at a time on one thread; it needs the videos and the extractor's files at the same paths as here. Its messages wait
-    until they are read here, so an actor holds the features of at most one video.
+    Only this process writes the index. Every actor reserves one CPU, opens the extractor once and describes one file
+    at a time on one thread; it needs the videos and the extractor's files at the same paths as here. Since an actor
+    blocks until its messages are read, it holds the features of at most one video.
 
     A file whose worker dies is retried by another worker; three deaths make it
     :class:`~vidkin.index.ingest.executor.Unreadable`. Deaths of whole machines do not count, up to ten of them. A
-    worker without any progress for ``hang_timeout`` is killed, and its file unreadable with that cause. Workers end
+    worker without any progress for ``hang_timeout`` is killed, and its file is reported as unreadable. Workers end
     with this process, even when it is killed. The number of workers follows the processors of the cluster as machines
     join and leave.
 
     Args:
         spec: The extractor and the sampling rate, :attr:`Index.worker_spec` for an index.
         address: Address of the cluster, see :func:`~vidkin_scale.connection.connect`.
-        workers: Maximum number of workers, at least 1; default: one for each processor of the cluster.
+        workers: Maximum number of workers, at least 1; default: one per CPU of the cluster.
         hang_timeout: Seconds without any progress (a packet read, a frame decoded) after which a worker counts as
             hung; five times as long while the extractor describes frames.
 
@@ -105,7 +105,7 @@ class RayExecutor:
 
 @dataclass(eq=False)
 class _RayWorker:
-    """An actor, from the side of the driver."""
+    """Driver-side handle of an actor."""
 
     actor: Any
     awaited: Any
@@ -116,7 +116,7 @@ class _RayWorker:
 
 @dataclass
 class _Pool:
-    """The workers of one run, and the files that wait for one."""
+    """The workers of a run, and the files waiting for one."""
 
     ray: Any
     spec: WorkerSpec
@@ -177,7 +177,7 @@ class _Pool:
             self._without_worker = now
         elif now - self._without_worker >= _PATIENCE:
             self._without_worker = now
-            _logger.warning("waiting for a free processor in the Ray cluster (`ray status` shows what uses it)")
+            _logger.warning("waiting for a free CPU in the Ray cluster (`ray status` shows what is using them)")
 
     def _assign(self, worker: _RayWorker, path: str) -> None:
         try:
@@ -250,7 +250,7 @@ class _Pool:
         # For a lost machine often the only information is that it cannot be reached.
         is_death = isinstance(error, ActorDiedError | OutOfMemoryError | RayTaskError | StopIteration)
         lost = not is_death or "node" in cause
-        _logger.debug("a worker died while it read %s: %s", path, cause)
+        _logger.debug("a worker died while reading %s: %s", path, cause)
         if path is None:
             self.restarts += not lost
             if not was_ready and self.restarts > _MAX_RESTARTS:
@@ -277,7 +277,7 @@ class _Pool:
 
 
 def _cause_of(error: Exception) -> str:
-    """The sentence of Ray's report that says what happened, without its list of possible causes."""
+    """Extract the sentence of Ray's report that says what happened, without the list of possible causes."""
     inner = getattr(error, "cause", None)
     report = _COLOR.sub("", str(error) if inner is None else f"{type(inner).__name__}: {inner}")
     # A worker that raised an error has a traceback, whose last line names it.

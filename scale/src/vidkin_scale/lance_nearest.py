@@ -1,4 +1,4 @@
-"""Find nearest windows in a Lance table, exactly in memory if there are few, otherwise by an approximate index."""
+"""Find nearest windows in a Lance table: exactly in memory if there are few, otherwise with an approximate index."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _logger = logging.getLogger(__name__)
 
 INDEX_NAME = "window_vectors"
 
-# Partitions of about this many windows. Of 60,000 windows in 64 partitions the quantized index with
+# Target number of windows per partition. Of 60,000 windows in 64 partitions the quantized index with
 # refinement found 99.95 % of the true 50 nearest.
 _WINDOWS_PER_PARTITION = 1024
 
-# Fewer for a shard: comparing each vector with 4,096 centroids takes .7 ms on processors without half-precision
+# Fewer for a shard: comparing each vector with 4,096 centroids takes 0.7 ms on CPUs without half-precision
 # instructions.
 _MAX_PARTITIONS, _MAX_PARTITIONS_OF_A_SHARD = 4096, 1024
 
@@ -44,7 +44,7 @@ _MAX_WITHOUT_GROUPS, _GROUPS_PROBED = 256, 4
 # Number of windows assigned to partitions at a time.
 _ASSIGNED_AT_ONCE = 1 << 16
 
-# If less than this share of the windows is new, they are added to the existing index.
+# If less than this fraction of the windows is new, they are added to the existing index.
 _MAX_NEW_SHARE = 1 / 16
 
 # Partitions read for each vector. With three million windows distributed like those of real videos, Lance's default
@@ -53,14 +53,14 @@ _MAX_NEW_SHARE = 1 / 16
 # one window in 50 more than 8; among a million (18,000 windows), 4 find as many as 8.
 _PARTITIONS_READ, _MIN_READ_OF_A_SHARD, _WINDOWS_READ_OF_A_SHARD = 256, 4, 1 << 15
 
-# A shard searches for twice its share of the requested windows, about as many as it contributes in the end.
+# A shard searches for twice its proportion of the requested windows, about as many as it contributes in the end.
 _SHARES = 2
 
 # If codes do not estimate cosines, this many times as many windows are requested and their vectors read.
 _REFINE_FACTOR = 4
 
-# Codes of five bits per number estimate cosines of real vectors to within .003 (one standard deviation; .007 in 98 of
-# 100), and reading the vectors as well took as long as the rest of the first stage. Lance's undocumented distance is 2
+# Codes of five bits per dimension estimate cosines of real vectors to within 0.003 (one standard deviation; 0.007 for
+# 98 %), and reading the vectors as well took as long as the rest of the first stage. Lance's undocumented distance is 2
 # - 2 cos in an index, and 1 - cos for rows added later; exact cosines of a few windows of a few queries decide which
 # applies, and whether codes are accurate (maximum mean deviation).
 _CHECKED, _CHECKED_OF_EACH, _CODE_ERROR = 4, 64, 0.015
@@ -72,12 +72,12 @@ _AHEAD = {"batch_readahead": 2, "fragment_readahead": 1}
 # Maximum number of candidate rows looked up at a time, and of pairs compared at a time.
 _MAX_ROWS, _PAIRS_AT_ONCE = 500_000, 1 << 15
 
-# Requested in addition, because windows of videos outside this snapshot are dropped.
+# Additional windows to request, because those of videos outside this snapshot are dropped.
 _SPARE = 16
 
 
 class WindowSearch:
-    """Nearest windows at one version of the table.
+    """Searches for nearest windows in one version of the table.
 
     Args:
         table: The table of windows.
@@ -104,7 +104,7 @@ class WindowSearch:
             self._partitions_read = max(_MIN_READ_OF_A_SHARD, enough)
 
     def nearest(self, queries: NDArray[np.float32], limit: int) -> NearestWindows:
-        """The ``limit`` windows nearest to each of ``queries`` [Q, E] float32."""
+        """Find the ``limit`` windows nearest to each of ``queries`` [Q, E] float32."""
         if self._dataset is None or len(queries) == 0:
             return no_windows(len(queries), limit)
         dimension = self._dataset.schema.field("vector").type.list_size
@@ -159,7 +159,7 @@ class WindowSearch:
     def _candidates(
         self, queries: NDArray[np.float32], count: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
-        """The ``count`` windows of each query whose codes are nearest: queries, videos, windows and scores [C]."""
+        """Find the ``count`` windows with the nearest codes for each query: queries, videos, windows and scores [C]."""
         scale = self._scale_of_distances(queries)
         nearest = {
             "column": "vector",
@@ -180,7 +180,7 @@ class WindowSearch:
     def _exact_scores(
         self, queries: NDArray[np.float32], of_query: NDArray[np.int64], rows: NDArray[np.uint64]
     ) -> NDArray[np.float32]:
-        """The cosines [C] of queries and rows of the table.
+        """Compute the cosines [C] of queries and rows of the table.
 
         Frames of a query share many candidates. Each is read only once, whereas Lance's own refinement reads it for
         every frame, which took ten times as long with 200 frames.
@@ -196,7 +196,7 @@ class WindowSearch:
         return scores
 
     def _scale_of_distances(self, queries: NDArray[np.float32]) -> float:
-        """The factor of 1 - cos in the distances of this version; 0 if they do not estimate cosines."""
+        """Determine the factor of 1 - cos in the distances of this version; 0 if they do not estimate cosines."""
         if self._scale is None:
             nearest = {
                 "column": "vector", "q": queries[:_CHECKED], "k": _CHECKED_OF_EACH, "metric": "cosine",
@@ -235,7 +235,7 @@ class WindowOwners:
 
     @classmethod
     def of_table(cls, dataset: Any) -> WindowOwners:
-        """The runs of all rows."""
+        """Build the runs of all rows."""
         nothing = np.zeros(0, np.int64)
         parts = [(nothing.astype(np.uint64), nothing, nothing, nothing)]
         columns = {"columns": ["video_id", "window"], "with_row_id": True, "batch_size": _ROWS_AT_ONCE}
@@ -244,7 +244,7 @@ class WindowOwners:
             windows = batch["window"].to_numpy().astype(np.int64)
             # A run ends with a video, at deleted rows, and at the start of another file.
             goes_on = (np.diff(videos) == 0) & (np.diff(windows) == 1) & (np.diff(rows) == 1)
-            first = np.flatnonzero(np.concatenate([[True], ~goes_on])[: len(rows)])  # a batch may be empty
+            first = np.flatnonzero(np.concatenate([[True], ~goes_on])[: len(rows)])  # batches can be empty
             lengths = np.diff(np.append(first, len(rows)))
             parts.append((rows[first], videos[first], windows[first], lengths))
         columns_of_all = [np.concatenate(column) for column in zip(*parts, strict=True)]
@@ -252,12 +252,12 @@ class WindowOwners:
         return cls(*(column[order] for column in columns_of_all))
 
     def of(self, rows: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The videos and windows [C] of these rows, all of which are in the table."""
+        """Return the videos and windows [C] of these rows, all of which are in the table."""
         runs = np.searchsorted(self.rows, rows, side="right") - 1
         return self.videos[runs], self.windows[runs] + (rows - self.rows[runs]).astype(np.int64)
 
     def rows_of(self, videos: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """Ids of all rows of these videos, ascending."""
+        """Return the ids of all rows of these videos, ascending."""
         runs = np.flatnonzero(np.isin(self.videos, videos))
         lengths = self.lengths[runs]
         within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -310,7 +310,7 @@ class Partitions:
 
     @classmethod
     def of_sample(cls, sample: NDArray[np.float32], count: int) -> Partitions:
-        """About ``count`` partitions, at most as many as vectors of the sample [N, E]."""
+        """Build about ``count`` partitions, at most as many as there are vectors in the sample [N, E]."""
         count = min(count, len(sample))
         if count <= _MAX_WITHOUT_GROUPS:
             return cls([_cluster(sample, count)])
@@ -343,14 +343,14 @@ class Partitions:
 
 
 def _closeness(vectors: NDArray[np.float32], centroids: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Similarity [N, P] of vectors and centroids, larger for smaller distances."""
+    """Compute similarities [N, P] of vectors and centroids, larger for smaller distances."""
     close: NDArray[np.float32] = vectors @ centroids.T
     close -= np.vecdot(centroids, centroids) / np.float32(2)
     return close
 
 
 def _cluster(vectors: NDArray[np.float32], count: int) -> NDArray[np.float32]:
-    """Centroids [P, E] of at most ``count`` clusters."""
+    """Compute the centroids [P, E] of at most ``count`` clusters."""
     from lance.util import KMeans
 
     distinct: NDArray[np.float32] = np.unique(vectors, axis=0)

@@ -46,7 +46,7 @@ VIDEO_COLUMNS = tuple(_VIDEO_TYPES)
 
 
 def video_schema() -> pa.Schema:
-    """The schema of the table of videos."""
+    """Return the schema of the table of videos."""
     import pyarrow as pa
 
     return pa.schema(
@@ -58,20 +58,20 @@ WINDOW_COLUMNS = ("video_id", "window", "vector")
 
 
 def record_rows(records: Iterable[VideoRecord]) -> pa.Table:
-    """The rows of these records."""
+    """Convert records to rows."""
     import pyarrow as pa
 
     rows: list[dict[str, Any]] = []
     for record in records:
         rows.append({name: getattr(record, name) for name in VIDEO_COLUMNS})
         rows[-1]["path"] = os.fsencode(record.path)
-        # A cause may quote a file name that is not valid text.
+        # An error message may quote a file name that is not valid text.
         rows[-1]["cause"] = record.cause.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return pa.Table.from_pylist(rows, schema=video_schema())
 
 
 def records_from_rows(rows: pa.Table) -> list[VideoRecord]:
-    """The records in these rows."""
+    """Convert rows to records."""
     names = rows.column_names
     columns = [rows[name].to_pylist() for name in names]
     at = names.index("path")
@@ -84,7 +84,7 @@ def records_from_rows(rows: pa.Table) -> list[VideoRecord]:
 
 
 def window_rows(videos: Sequence[tuple[int, NDArray[np.floating]]]) -> pa.Table | None:
-    """One row per window, or None if there are no windows."""
+    """Convert windows to rows, one per window; None if there are no windows."""
     videos = [(video_id, windows) for video_id, windows in videos if len(windows)]
     if not videos:
         return None
@@ -100,13 +100,13 @@ def window_rows(videos: Sequence[tuple[int, NDArray[np.floating]]]) -> pa.Table 
 
 
 def window_matrix(rows: pa.Table) -> WindowMatrix:
-    """All rows (columns :data:`WINDOW_COLUMNS`) as arrays."""
+    """Convert rows (columns :data:`WINDOW_COLUMNS`) to arrays."""
     windows = _column(rows, "window").astype(np.int64)
     return WindowMatrix(vector_column(rows).astype(np.float32), _column(rows, "video_id"), windows)
 
 
 def all_windows(rows: pa.Table) -> SnapshotWindows:
-    """All rows (columns :data:`WINDOW_COLUMNS`) as arrays, as a snapshot keeps them."""
+    """Convert rows (columns :data:`WINDOW_COLUMNS`) to arrays, as a snapshot keeps them."""
     return SnapshotWindows(
         vectors=vector_column(rows),
         video_ids=_column(rows, "video_id"),
@@ -115,7 +115,7 @@ def all_windows(rows: pa.Table) -> SnapshotWindows:
 
 
 def vector_column(rows: pa.Table) -> NDArray[np.float16]:
-    """The column ``vector`` as a writable matrix [N, E]."""
+    """Convert the column ``vector`` to a writable matrix [N, E]."""
     column = rows["vector"].combine_chunks()
     dimension = column.type.list_size
     return np.array(column.flatten(), dtype=np.float16).reshape(-1, dimension)

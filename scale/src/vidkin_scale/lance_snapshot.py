@@ -65,11 +65,11 @@ class SnapshotWindows:
 
     @cached_property
     def matrix(self) -> WindowMatrix:
-        """The window vectors as one float32 matrix, made on first use."""
+        """The window vectors as one float32 matrix, created on first use."""
         return WindowMatrix(self.vectors.astype(np.float32), self.video_ids, self.windows)
 
     def of_videos(self, video_ids: Sequence[int]) -> list[NDArray[np.float16]]:
-        """The vectors [W, E] of the windows of each of these videos."""
+        """Return the window vectors [W, E] of each of these videos."""
         rows = np.flatnonzero(np.isin(self.video_ids, video_ids))
         rows = rows[np.lexsort((self.windows[rows], self.video_ids[rows]))]
         owners = self.video_ids[rows]
@@ -79,7 +79,7 @@ class SnapshotWindows:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Contents of the tables when it was written.
+    """Contents of the tables at the time of writing.
 
     Attributes:
         state: Identifies the files of the tables, from :func:`state_of_tables`.
@@ -93,7 +93,7 @@ class Snapshot:
 
 
 def state_of_tables(place: Place, tables: Iterable[str]) -> str | None:
-    """Identify the current files of tables by a text that changes with every commit.
+    """Identify the current files of tables by a string that changes with every commit.
 
     None on object storage, where this would take as long as opening the tables.
     """
@@ -145,7 +145,7 @@ def read_snapshot(place: Place, tables: Iterable[str]) -> Snapshot | None:
 
 
 def write_snapshot(place: Place, snapshot: Snapshot) -> None:
-    """Write the snapshot; on failure do nothing, the tables stay authoritative."""
+    """Write the snapshot. Failures are ignored, since the tables remain authoritative."""
     from safetensors.numpy import save
 
     names = [field.name for field in fields(VideoRecord)]
@@ -161,7 +161,7 @@ def write_snapshot(place: Place, snapshot: Snapshot) -> None:
     try:
         place.write(SNAPSHOT_FILE, _CHECKSUM.pack(zlib.crc32(content)) + content, sync=False)
     except (OSError, CollectionError):
-        return  # the tables have everything
+        return  # the tables have all data
 
 
 def _bytes(text: str) -> NDArray[np.uint8]:

@@ -44,10 +44,10 @@ from vidkin_scale.lance_table import LanceTable, new_session
 
 _Result = TypeVar("_Result")
 
-# Small files are merged after this many commits, because they slow down commits and reads.
+# Number of commits after which small files are merged, because they slow down commits and reads.
 _COMMITS_UNTIL_COMPACTION = 256
 
-# Time for readers to finish that began before a compaction; later they restart by themselves.
+# Grace period for readers that started before a compaction; later they restart by themselves.
 _KEEP_VERSIONS = timedelta(minutes=2)
 
 _NEXT_ID = "vidkin.next_id"
@@ -90,8 +90,9 @@ class LanceStore:
         place: Where the store is, from :func:`vidkin.index.open_place`.
         exact_below: Number of windows from which :meth:`optimize` builds the approximate index.
         keep_versions: How long superseded versions stay readable.
-        parts: Number of stores that share the videos of the index. Each is asked for all requested nearest windows but
-            has only a share of them, so with an approximate index it searches for somewhat more than its share.
+        parts: Number of stores among which the videos of the index are distributed. Each is asked for all requested
+            nearest windows but has only a fraction of them, so with an approximate index it searches for somewhat more
+            than that fraction.
     """
 
     def __init__(
@@ -238,7 +239,7 @@ class LanceStore:
             self._videos.delete("id", present)
             self._forget(present)
             self._note_commit()
-            # Often nothing follows, and without a snapshot readers would have to open the tables.
+            # Often this is the last step, and without a snapshot readers would have to open the tables.
             self._write_snapshot()
 
     def recover(self) -> int:
@@ -273,14 +274,14 @@ class LanceStore:
             self._features.remove(video_ids)
 
     def check_videos(self) -> None:
-        """Read the list of videos whole; :class:`CollectionDamagedError` if it is damaged."""
+        """Read the entire list of videos; raise :class:`CollectionDamagedError` if it is damaged."""
         LanceTable(self._place, VIDEOS_TABLE, session=new_session, remedy=REMEDY_OF_VIDEOS).read_through()
 
     def remove_damaged_windows(self) -> dict[str, str]:
         """Read all windows; if that fails, delete them, so that :meth:`recover` rebuilds them.
 
         Returns:
-            The cause by the path of what was deleted.
+            Cause of each deletion, by deleted path.
         """
         address = self._place.address(WINDOWS_TABLE)
         with self._lock:
@@ -411,7 +412,7 @@ class LanceStore:
         self.update([replace(self._catalog.get(video_id), windows=len(own)) for video_id, own in rebuilt.items()])
 
     def _window_counts(self) -> dict[int, int]:
-        """Number of windows of each video that has any."""
+        """Return the number of windows of each video with windows."""
         rows = self._windows.read(["video_id"])
         if rows is None:
             return {}

@@ -1,4 +1,4 @@
-"""One Lance table that may not exist yet: commits, compaction, pruning."""
+"""A Lance table that may not exist yet: commits, compaction, pruning."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _INDEX_CACHE = 512 << 20
 
 _METADATA_CACHE = 64 << 20
 
-# Compaction merges files up to the first number of rows, with the second number in memory at a time.
+# Maximum number of rows per merged file, and number of rows in memory at a time during compaction.
 _ROWS_PER_FILE = 100_000
 
 _ROWS_PER_BATCH = 8192
 
 
 def new_session() -> Any:
-    """Caches of bounded size; by default Lance keeps up to 7 GiB, which grows with every file written."""
+    """Create caches of bounded size; Lance's default is up to 7 GiB and grows with every file written."""
     import lance
 
-    # Public in lance, but not in its type hints.
+    # Public in lance, but missing from its type hints.
     return lance.Session(  # type: ignore[attr-defined]
         index_cache_size_bytes=_INDEX_CACHE, metadata_cache_size_bytes=_METADATA_CACHE
     )
@@ -118,7 +118,7 @@ class LanceTable:
             return None if self.dataset is None else self.dataset.to_table(columns=list(columns), **options)
 
     def check_present(self) -> None:
-        """:class:`CollectionError` if the folder of the table that was opened is gone."""
+        """Raise :class:`CollectionError` if the folder of the opened table is gone."""
         if self.dataset is not None and not self.place.has_folder(self.name):
             raise CollectionError(
                 f"{self.place.uri} was deleted while it was being written to; run the same command again to make a new "
@@ -131,7 +131,7 @@ class LanceTable:
             return set() if self.dataset is None else set(self.dataset.schema.names)
 
     def add_columns(self, schema: pa.Schema) -> None:
-        """Commit empty columns that the table lacks; does nothing if there is no table."""
+        """Commit missing columns as empty columns; does nothing if there is no table."""
         missing = [] if self.dataset is None else [field for field in schema if field.name not in self.columns()]
         if missing:
             import pyarrow as pa
@@ -141,7 +141,7 @@ class LanceTable:
             self.refresh()
 
     def read_through(self) -> None:
-        """Read everything once; :class:`CollectionDamagedError` if anything cannot be read."""
+        """Read everything once; raise :class:`CollectionDamagedError` if anything cannot be read."""
         with self.reading():
             if self.dataset is not None:
                 for _ in self.dataset.to_batches(batch_size=_ROWS_PER_BATCH):
@@ -153,7 +153,7 @@ class LanceTable:
             return 0 if self.dataset is None else int(self.dataset.count_rows())
 
     def append(self, rows: pa.Table) -> None:
-        """Commit more rows; the first commit creates the table."""
+        """Append rows; the first commit creates the table."""
         import lance
 
         with self.writing():
@@ -190,7 +190,7 @@ class LanceTable:
                 self.dataset.update_config({key: value})
 
     def read_note(self, key: str) -> str | None:
-        """The note stored under this key, or None."""
+        """Return the note stored under this key, or None."""
         with self.reading():
             return None if self.dataset is None else self.dataset.config().get(key)
 

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 _logger = logging.getLogger(__name__)
 
 LEASE_FILE = "writer.json"
-# Seconds until a lease expires, and the margin before others may take it: storage clocks have full seconds.
+# Seconds until a lease expires, and the margin before others may take it, since storage clocks have a resolution of one
+# second.
 SECONDS = 30.0
 _GRACE = 2.0
 _RENEWALS_PER_LEASE = 4
-# Seconds between checks of the lease of another writer.
+# Seconds between checks of another writer's lease.
 _PAUSE = 1.0
 
 
@@ -109,7 +110,7 @@ class Lease:
                 tag = place.replace(LEASE_FILE, note.content(), None if stored is None else stored.tag)
                 if tag is not None:
                     return cls(place, note, tag, began)
-                continue  # another one was faster
+                continue  # another writer was faster
             pause = min(remaining, _PAUSE)
             if time.monotonic() + pause > deadline:
                 waited = f" still after {wait:g} s" if wait > 0 else ""

@@ -25,7 +25,7 @@ _Result = TypeVar("_Result")
 
 # A request takes tens of milliseconds, nearly all of it waiting.
 _REQUESTS_AT_A_TIME = 16
-# Shorter than the library's defaults of several minutes.
+# Timeouts, shorter than the library's defaults of several minutes.
 _CONNECT = timedelta(seconds=5)
 _TIMEOUT = timedelta(seconds=60)
 _RETRIES, _RETRY_FOR = 4, timedelta(seconds=30)
@@ -39,7 +39,7 @@ _CREDENTIALS = (
 
 _UNREACHABLE = "the storage cannot be reached; check the network and AWS_ENDPOINT_URL"
 
-# Fragments of messages of obstore and Lance, which quote the server or the network; the first match decides.
+# Fragments of error messages from obstore and Lance, which quote the server or the network; the first match decides.
 _REFUSALS = (
     ("nosuchbucket", "there is no such bucket; create it or correct the address"),
     ("bucket does not exist", "there is no such bucket; create it or correct the address"),
@@ -120,7 +120,7 @@ class ObjectPlace:
         }
         self._store = self._open_store(scheme, bucket)
         self._prefix = f"{prefix}/" if prefix else ""
-        # Tag of each file when last read or written here; None if it was missing.
+        # Tag of each file when it was last read or written here; None if it was missing.
         self._tags: dict[str, Tag | None] = {}
         self._lease: Lease | None = None
 

@@ -1,4 +1,4 @@
-"""Command line options that this package adds to vidkin."""
+"""Command-line options that this package adds to vidkin."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def _declare_ray(command: str) -> Any:
         typer.Option(
             "--ray",
             metavar="HOST:PORT",
-            help="Work on the machines of a Ray cluster: HOST:PORT, auto or local.",
+            help="Run on a Ray cluster: HOST:PORT, auto or local.",
             show_default=False,
-            hidden=True,  # the guide describes it
+            hidden=True,  # documented in the guide only
         ),
     ]
 
@@ -32,7 +32,7 @@ RAY = ExtraOption(
 
 SHARDS = ExtraOption(
     sets="store",
-    # Hidden like --ray; it is only an option of `vidkin index`.
+    # Hidden like --ray, and only added to `vidkin index`.
     declare=lambda command: Annotated[int | None, typer.Option("--shards", min=0, hidden=True)],
     text=lambda count: f"shards:{count}" if count else "disk",
 )

@@ -1,4 +1,4 @@
-"""Search and compare on a Ray cluster, each machine of which keeps a part of an index in memory."""
+"""Search and compare on a Ray cluster, with a part of the index in the memory of each machine."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _logger = logging.getLogger(__name__)
 
 # Maximum number of starts of a shard within a search, and of attempts at a task.
 _MAX_TRIES = 3
-# Tasks queued per shard, so that it need not wait for the next one; and seconds after which a message says what a
-# search is waiting for.
+# Number of tasks queued per shard, so that it never idles, and seconds after which a message says what a search is
+# waiting for.
 _TASKS_PER_SHARD, _PATIENCE = 2, 60.0
 
-# Minimum share of a processor that a shard reserves, if there are more shards than processors or a shard is restarted
-# after its machine was lost; and the share of each processor reserved at first, which leaves room for restarts.
+# Minimum fraction of a CPU that a shard reserves, if there are more shards than CPUs or a shard is restarted after
+# its machine was lost; and the fraction of each CPU reserved at first, which leaves room for restarts.
 _MIN_SHARE, _RESERVED = 0.01, 0.9
 
 
@@ -39,7 +39,7 @@ class RayRanker:
     Video ``i`` belongs to shard ``i`` modulo the number of shards. A shard reads the features of a video when it is a
     candidate for the first time and keeps them, so that the combined memory of all machines holds what one machine
     cannot. The index must be at the same path on all of them, or on object storage. A search sends its query to the
-    shards that own a candidate and gets back the same scores as without a cluster. A shard that dies is started again,
+    shards that own a candidate and gets back the same scores as without a cluster. A shard that dies is restarted,
     here or on another machine, and reads its features again.
 
     If an index is stored in shards (``Index.open(..., store="shards:N")``), each actor has one of them, and also finds
@@ -50,14 +50,14 @@ class RayRanker:
         with RayRanker(index.place, shards=16, address="auto") as ranker:
             index.on_cluster(ranker).search("clip.mp4")
 
-    :meth:`vidkin.Index.on_cluster` does this with a name, until the index is closed. It is a
+    :meth:`vidkin.Index.on_cluster` with a cluster name does the same, until the index is closed. It is a
     :class:`~vidkin.index.storage.tasks.Mapper` as well: tasks of searches for duplicates and recurring segments are
     done by the actors, each by the actor that keeps one of its videos, or by an idle one. Tasks of an actor that died
     are repeated.
 
     Args:
         place: Location of the index.
-        shards: Number of actors, at least 1; default those of the index, or one for each processor of the cluster.
+        shards: Number of actors, at least 1; default: those of the index, or one per CPU of the cluster.
         address: Address of the cluster, see :func:`~vidkin_scale.connection.connect`.
         most_bytes: Maximum bytes of features that a shard keeps.
 
@@ -123,11 +123,11 @@ class RayRanker:
 
     @property
     def width(self) -> int:
-        """Number of simultaneous tasks."""
+        """Number of parallel tasks."""
         return len(self._actors)
 
     def run(self, job: MappedJob, tasks: Sequence[Task]) -> Iterator[Any]:
-        """The results of tasks, see :class:`~vidkin.index.storage.tasks.Mapper`."""
+        """Run tasks and yield their results, see :class:`~vidkin.index.storage.tasks.Mapper`."""
         if not tasks:
             return
         number, sent = self._send(job)
@@ -147,7 +147,9 @@ class RayRanker:
                         busy[shard] += 1
                 ready, _ = self._ray.wait(list(running), timeout=_PATIENCE)
                 if not ready:
-                    _logger.warning("waiting for the machines of the Ray cluster (`ray status` shows what they do)")
+                    _logger.warning(
+                        "waiting for the machines of the Ray cluster (`ray status` shows what they are doing)"
+                    )
                 for answer in ready:
                     shard, actor, place = running.pop(answer)
                     if self._receive(answer, shard, actor, results, place):
@@ -166,7 +168,7 @@ class RayRanker:
         try:
             result = self._ray.get(answer)
         except RayError as error:
-            _logger.debug("a shard died while it worked on a task: %s", error)
+            _logger.debug("a shard died during a task: %s", error)
             self._replace(shard, actor)
             return True
         if isinstance(result, VidkinError):
@@ -175,7 +177,7 @@ class RayRanker:
         return False
 
     def _send(self, job: MappedJob) -> tuple[int, Any]:
-        """The number of a job, and the reference through which actors fetch it."""
+        """Return the number of a job, and the reference through which actors fetch it."""
         with self._lock:
             for number, (known, sent) in self._jobs.items():
                 if known is job:
@@ -255,8 +257,7 @@ class _Queue:
             self.waiting[-1 if task.home is None else task.home % self.shards].append(place)
 
     def take(self, shard: int) -> int | None:
-        """The position of the next task for a shard: its own, one without a shard, or the last one of the busiest
-        shard."""
+        """Return the next task for a shard: one of its own, one without a shard, or the last of the busiest shard."""
         for own in (self.waiting[shard], self.waiting[-1]):
             if own:
                 return own.popleft()

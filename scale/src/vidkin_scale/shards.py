@@ -40,13 +40,13 @@ MAX_SHARDS = 4096
 
 
 def count_shards(manifest: Manifest) -> int:
-    """The number of shards of an index; 0 if it has another store."""
+    """Return the number of shards of an index; 0 if it has another store."""
     named = parse_name(manifest.store)
     return _count(named.address) if named.prefix == "shards" else 0
 
 
 def shard_places(place: Place, address: str | None) -> list[Place]:
-    """The place of each shard's store.
+    """Return the place of each shard's store.
 
     Args:
         place: Place of the index.
@@ -77,17 +77,17 @@ def _count(address: str | None) -> int:
 
 
 Ask = Callable[[str, Mapping[int, tuple[Any, ...]]], dict[int, Any]]
-"""Calls a reading method of a :class:`VectorStore` of several shards, with the shards' own ids: its name, and the
-arguments by the number of the shard; returns the results by the number of the shard."""
+"""Calls a reading method of a :class:`VectorStore` of several shards, with the ids of these shards. Takes the name
+and, by shard number, the arguments; returns the results by shard number."""
 
 
 class ShardedStore:
-    """A :class:`~vidkin.index.storage.contract.VectorStore` of several, each with its own tables and features.
+    """A :class:`~vidkin.index.storage.contract.VectorStore` of several stores, each with its own tables and features.
 
     A video is in the shard given by a hash of its first path, and stays there when its file moves. Its id is its id in
-    the shard times the number of shards, plus the number of the shard, so that an id identifies the shard. The nearest
-    windows of all are the best of the nearest of each, so searches give the same results as with one store if windows
-    are compared exactly, and better ones if each shard has its own approximate index.
+    the shard times the number of shards, plus the number of the shard, so that an id identifies the shard. The
+    nearest windows overall are the best of each shard's nearest windows, so searches give the same results as with one
+    store if windows are compared exactly, and better ones if each shard has its own approximate index.
 
     Every shard commits separately; after a crash each video is still either complete or absent.
 
@@ -105,7 +105,7 @@ class ShardedStore:
         self.ask: Ask = self._ask_here
 
     def shard_of(self, video_id: int) -> int:
-        """The number of the shard that contains a video."""
+        """Return the number of the shard that contains a video."""
         return video_id % len(self.shards)
 
     def refresh(self) -> bool:
@@ -114,22 +114,22 @@ class ShardedStore:
         return any(changed)
 
     def videos(self) -> list[VideoRecord]:
-        """The records of all shards, sorted by path as in one store."""
+        """Return the records of all shards, sorted by path as in a single store."""
         return self.select(lambda record: True)
 
     def select(self, wanted: Callable[[VideoRecord], bool]) -> list[VideoRecord]:
-        """The selected records of all shards, sorted by path; only these are converted to global ids."""
+        """Return the selected records of all shards, sorted by path; only these are converted to global ids."""
         records = [
             self._globalize(at, record) for at, shard in enumerate(self.shards) for record in shard.select(wanted)
         ]
         return sorted(records, key=lambda record: record.path)
 
     def count(self) -> int:
-        """Number of records in all shards."""
+        """Return the number of records in all shards."""
         return sum(shard.count() for shard in self.shards)
 
     def get(self, video_id: int) -> VideoRecord:
-        """The record of a video, from the shard that its id names.
+        """Return the record of a video, from the shard that its id identifies.
 
         Raises:
             NotIndexedError: There is no such video.
@@ -141,7 +141,7 @@ class ShardedStore:
             raise NotIndexedError(f"there is no video with id {video_id} in the index") from None
 
     def find(self, path: str) -> VideoRecord | None:
-        """The record of a path; every shard is searched, because a moved file stays in its shard."""
+        """Return the record of a path; every shard is searched, because a moved file stays in its shard."""
         found = ((at, shard.find(path)) for at, shard in enumerate(self.shards))
         return next((self._globalize(at, record) for at, record in found if record is not None), None)
 
@@ -184,23 +184,23 @@ class ShardedStore:
             self.shards[at].update(of_shard)
 
     def read(self, video_id: int) -> FrameFeatures:
-        """The features of a video, read through its shard."""
+        """Return the features of a video, read through its shard."""
         return self.read_many([video_id])[0]
 
     def read_many(self, video_ids: Sequence[int]) -> list[FrameFeatures]:
-        """The features of videos in order; on a cluster all shards read in parallel."""
+        """Return the features of videos in order; on a cluster all shards read in parallel."""
         return self._collect("read_many", video_ids)
 
     def read_windows(self, video_id: int) -> NDArray[np.float16]:
-        """The windows of a video, read through its shard."""
+        """Return the windows of a video, read through its shard."""
         return self.read_windows_many([video_id])[0]
 
     def read_windows_many(self, video_ids: Sequence[int]) -> list[NDArray[np.float16]]:
-        """The windows of videos in order, read as by `read_many`."""
+        """Return the windows of videos in order, read as by `read_many`."""
         return self._collect("read_windows_many", video_ids)
 
     def nearest(self, vectors: NDArray[np.floating], limit: int) -> NearestWindows:
-        """The nearest windows of all shards, the best ``limit`` of the nearest of each."""
+        """Return the ``limit`` best of the nearest windows of all shards."""
         queries = check_vectors(vectors, limit)
         found = self.ask("nearest", dict.fromkeys(range(len(self.shards)), (queries, limit)))
         tables = [self._global(at, found[at]) for at in sorted(found)]
@@ -214,7 +214,7 @@ class ShardedStore:
         return best
 
     def window_count(self) -> int:
-        """Number of windows in all shards."""
+        """Return the number of windows in all shards."""
         return sum(shard.window_count() for shard in self.shards)
 
     def remove(self, video_ids: Iterable[int]) -> None:
@@ -227,14 +227,14 @@ class ShardedStore:
             self.shards[at].remove(own_ids)
 
     def recover(self) -> int:
-        """Delete what killed writers and removed videos left behind in any shard; the number of such videos."""
+        """Delete leftovers of killed writers and removed videos in all shards; return the number of such videos."""
         removed = sum(shard.recover() for shard in self.shards)
         if self._root.needs_fence():
             self._root.note_fence()  # all shards have fenced their tables
         return removed
 
     def missing(self) -> dict[int, str]:
-        """Videos whose features or windows are missing in their shard, by id, with the cause."""
+        """Return the videos whose features or windows are missing in their shard, as id -> cause."""
         return {
             self._global_id(at, own): cause
             for at, shard in enumerate(self.shards)
@@ -248,7 +248,7 @@ class ShardedStore:
             self.shards[at].discard_features([own])
 
     def check_videos(self) -> None:
-        """Read the lists of videos whole; :class:`CollectionDamagedError` if one of them is damaged."""
+        """Read all lists of videos; raise :class:`CollectionDamagedError` if one of them is damaged."""
         for shard in self.shards:
             shard.check_videos()
 
@@ -297,7 +297,7 @@ class ShardedStore:
         return zlib.crc32(path.encode(errors="surrogateescape")) % len(self.shards)
 
     def _own(self, video_id: int) -> tuple[int, int]:
-        """The shard of a video, and its id there."""
+        """Return the shard of a video and its id there."""
         own, at = divmod(video_id, len(self.shards))
         return at, own
 
@@ -305,7 +305,7 @@ class ShardedStore:
         return own * len(self.shards) + at
 
     def _globalize(self, at: int, record: VideoRecord) -> VideoRecord:
-        """A record of a shard with its global id."""
+        """Return a record of a shard with its global id."""
         return replace(record, id=self._global_id(at, record.id))
 
     def _global(self, at: int, table: NearestWindows) -> NearestWindows:
@@ -314,7 +314,7 @@ class ShardedStore:
 
 
 class PartOfPlace:
-    """A :class:`~vidkin.index.storage.place.Place` below another one, whose lock is the lock of the other.
+    """A :class:`~vidkin.index.storage.place.Place` within another one, whose lock it shares.
 
     Args:
         whole: The other place.

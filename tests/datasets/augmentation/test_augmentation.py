@@ -1,4 +1,4 @@
-"""Properties common to all augmentations: determinism, shapes, ranges, zero strength and speed."""
+"""Properties of all augmentations: determinism, shapes, ranges, zero strength and speed."""
 
 from __future__ import annotations
 
@@ -72,21 +72,21 @@ NOTHING: dict[str, Edit] = {
 
 @pytest.fixture
 def images() -> torch.Tensor:
-    """[16, 3, 40, 40] in 0..1: smooth images, which every edit changes."""
+    """Smooth images that every edit changes, [16, 3, 40, 40] in [0, 1]."""
     generator = torch.Generator().manual_seed(1)
     coarse = torch.rand(16, 3, 6, 6, generator=generator)
     return torch.nn.functional.interpolate(coarse, (40, 40), mode="bilinear", align_corners=False)
 
 
-def seeded(seed: int) -> torch.Generator:
+def make_generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
 @pytest.mark.parametrize("name", EDITS)
 def test_edits_are_deterministic_and_keep_shape_and_range(name: str, images: torch.Tensor) -> None:
     before = images.clone()
-    first, again = EDITS[name](images, seeded(3)), EDITS[name](images, seeded(3))
-    other = EDITS[name](images, seeded(4))
+    first, again = EDITS[name](images, make_generator(3)), EDITS[name](images, make_generator(3))
+    other = EDITS[name](images, make_generator(4))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
     assert not torch.equal(first, images)
@@ -99,13 +99,13 @@ def test_edits_are_deterministic_and_keep_shape_and_range(name: str, images: tor
 
 @pytest.mark.parametrize("name", NOTHING)
 def test_strength_zero_changes_nothing(name: str, images: torch.Tensor) -> None:
-    torch.testing.assert_close(NOTHING[name](images, seeded(3)), images, atol=1e-5, rtol=0.0)
+    torch.testing.assert_close(NOTHING[name](images, make_generator(3)), images, atol=1e-5, rtol=0.0)
 
 
 @pytest.mark.parametrize("name", EDITS)
 def test_edits_do_not_change_the_global_generator(name: str, images: torch.Tensor) -> None:
     state = torch.random.get_rng_state()
-    EDITS[name](images, seeded(3))
+    EDITS[name](images, make_generator(3))
     assert torch.equal(torch.random.get_rng_state(), state)
 
 
@@ -113,7 +113,7 @@ def test_images_can_have_any_height_and_width(images: torch.Tensor) -> None:
     wide = images[:, :, :21]
     for name, edit in EDITS.items():
         if name != "warp":
-            assert edit(wide, seeded(3)).shape == wide.shape, name
+            assert edit(wide, make_generator(3)).shape == wide.shape, name
 
 
 def test_default_edit_settings_change_nothing(images: torch.Tensor) -> None:
@@ -121,41 +121,41 @@ def test_default_edit_settings_change_nothing(images: torch.Tensor) -> None:
 
 
 def test_compression_at_the_best_quality_hardly_changes_images(images: torch.Tensor) -> None:
-    result = degrade.compress(images, seeded(1), quality=(100.0, 100.0), share=1.0)
+    result = degrade.compress(images, make_generator(1), quality=(100.0, 100.0), share=1.0)
     assert float((result - images).abs().max()) < 0.02
 
 
 def test_crop_stays_inside_the_image() -> None:
     ramp = torch.linspace(0.0, 1.0, 64).expand(8, 3, 64, 64).contiguous()
-    result = random_warp(ramp, seeded(2), settings=WarpSettings(scale=(0.5, 0.5)), side=32)
+    result = random_warp(ramp, make_generator(2), settings=WarpSettings(scale=(0.5, 0.5)), side=32)
     spread = result[:, 0, 0, -1] - result[:, 0, 0, 0]
     torch.testing.assert_close(spread, torch.full((8,), 31 / 63), atol=0.02, rtol=0.0)
 
 
-def test_another_image_of_the_batch_is_blended_with_its_weight(images: torch.Tensor) -> None:
-    result = overlays.blend_other(images, seeded(1), weight=(0.25, 0.25), share=1.0)
+def test_blend_uses_the_given_weight(images: torch.Tensor) -> None:
+    result = overlays.blend_other(images, make_generator(1), weight=(0.25, 0.25), share=1.0)
     torch.testing.assert_close(result, 0.75 * images + 0.25 * images.roll(1, 0))
 
 
-def test_a_cover_of_80_percent_of_the_sides_leaves_36_percent_of_the_image() -> None:
+def test_cover_of_80_percent_of_each_side_leaves_36_percent_of_the_image() -> None:
     black_and_white = torch.stack([torch.zeros(3, 40, 40), torch.ones(3, 40, 40)])
-    result = overlays.cover_with_other(black_and_white, seeded(1), side=(0.8, 0.8), share=1.0)
+    result = overlays.cover_with_other(black_and_white, make_generator(1), side=(0.8, 0.8), share=1.0)
     assert result[0].mean() == pytest.approx(0.64, abs=0.02)
     assert result[1].mean() == pytest.approx(0.36, abs=0.02)
 
 
 def test_mirror_swaps_left_and_right(images: torch.Tensor) -> None:
-    result = random_warp(images, seeded(2), settings=WarpSettings(mirror=1.0))
+    result = random_warp(images, make_generator(2), settings=WarpSettings(mirror=1.0))
     torch.testing.assert_close(result, images.flip(3), atol=1e-5, rtol=0.0)
 
 
-def test_pairs_have_the_same_content_and_the_given_side(images: torch.Tensor) -> None:
+def test_pairs_have_the_same_content_and_the_given_size(images: torch.Tensor) -> None:
     bytes_ = (images * 255).to(torch.uint8)
     plain, heavy = make_pairs(bytes_, PairSettings(side=24), 7)
     assert plain.shape == heavy.shape == (16, 3, 24, 24)
     again, _ = make_pairs(bytes_, PairSettings(side=24), 7)
     assert torch.equal(plain, again)
-    # The nearly plain views stay closer to their own image, mirrored or not, than to the next one.
+    # Each plain view stays closer to its own image, mirrored or not, than to the next one.
     small = torch.nn.functional.interpolate(images, (24, 24), mode="bilinear", antialias=True)
 
     def gap(other: torch.Tensor) -> torch.Tensor:
@@ -168,7 +168,7 @@ def test_pairs_have_the_same_content_and_the_given_side(images: torch.Tensor) ->
     assert bool((gap(small) < gap(small.roll(1, 0))).all())
 
 
-def test_the_edited_views_of_neighbors_are_mirrored_with_the_images(images: torch.Tensor) -> None:
+def test_neighbors_are_mirrored_together_with_their_images(images: torch.Tensor) -> None:
     unedited = PairSettings(side=images.shape[-1], plain=EditSettings(), heavy=EditSettings())
     plain, heavy = make_pairs(images, unedited, 7, images / 2)
     torch.testing.assert_close(heavy, plain / 2)
@@ -210,14 +210,14 @@ def test_invalid_arguments_are_rejected(
     images: torch.Tensor, call: Callable[[torch.Tensor, torch.Generator], object], message: str
 ) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
-        call(images, seeded(1))
+        call(images, make_generator(1))
 
 
 @pytest.mark.bench
-def test_making_pairs_is_faster_than_training_on_them() -> None:
+def test_generating_pairs_is_faster_than_training_on_them() -> None:
     from vidkin.features import FrameEncoder
 
-    pictures = torch.randint(0, 256, (96, 3, 96, 96), dtype=torch.uint8, generator=seeded(1))
+    pictures = torch.randint(0, 256, (96, 3, 96, 96), dtype=torch.uint8, generator=make_generator(1))
     views = torch.rand(192, 3, 64, 64).contiguous(memory_format=torch.channels_last)
     network = FrameEncoder().to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 

@@ -1,4 +1,4 @@
-"""Temporal edits: the frames shown, and their sources."""
+"""Temporal edits: which source frames are shown."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("length", [1, 3, 28])
-def test_every_frame_shows_the_source_in_the_plan(length: int, seed: int) -> None:
+def test_every_frame_shows_the_planned_source(length: int, seed: int) -> None:
     clip = (torch.arange(length) / length)[:, None, None, None].expand(length, 3, 4, 4)
     plan = plan_frames(length, generator(seed))
     edited = plan.apply(clip, generator(1))
@@ -29,7 +29,7 @@ def test_every_frame_shows_the_source_in_the_plan(length: int, seed: int) -> Non
     assert torch.equal(again.filled, plan.filled)
 
 
-def test_simple_edits_by_hand() -> None:
+def test_simple_edits_match_hand_computed_plans() -> None:
     double = TemporalSettings(speeds=(2.0, 2.0))
     assert plan_frames(5, generator(), settings=double, edit="faster").sources.tolist() == [0, 2]
     assert plan_frames(3, generator(), edit="slower").sources.tolist() == [0, 0, 1, 1, 2, 2]
@@ -50,12 +50,12 @@ def test_shuffled_segments_keep_their_frames_together() -> None:
     assert not plan.filled.any()
 
 
-def test_lost_segments_are_cut_out_or_covered() -> None:
+def test_dropped_segments_are_cut_out_or_covered() -> None:
     settings = TemporalSettings(shuffled=0.0, dropped=0.3)
     plans = [plan_frames(64, generator(seed), settings=settings, edit="shuffle") for seed in range(300)]
     length = sum(len(plan.sources) for plan in plans) / len(plans) / 64
     covered = sum(int((plan.filled > 0).sum()) for plan in plans) / len(plans) / 64
-    # Of the share of .3 that is lost, half is cut out, and a quarter each is black and noise.
+    # Of the dropped fraction of 0.3, half is cut out, a quarter is black and a quarter is noise.
     assert length == pytest.approx(0.85, abs=0.02)
     assert covered == pytest.approx(0.15, abs=0.02)
     black = sum(int((plan.filled == 1).sum()) for plan in plans)

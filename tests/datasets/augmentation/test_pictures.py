@@ -1,4 +1,4 @@
-"""Edits of the frames of a clip: RandAugment, overlays, layouts, and the two views."""
+"""Frame edits of clips: RandAugment, overlays, layouts, and the two views."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def clip(frames: int = 6, side: int = 32, seed: int = 0) -> torch.Tensor:
 
 
 def plain(*values: float, frames: int = 4, side: int = 32) -> torch.Tensor:
-    """[N, T, 3, S, S] of one gray each."""
+    """Uniform gray clips, [N, T, 3, S, S], with one level per clip."""
     return torch.tensor(values)[:, None, None, None, None].expand(-1, frames, 3, side, side).clone()
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_operations_treat_all_frames_the_same_and_stay_in_range(name: str) -> None:
+def test_operations_treat_all_frames_alike_and_stay_in_range(name: str) -> None:
     same = clip(1).expand(5, -1, -1, -1).contiguous()
     for strength in (-1.0, -0.3, 0.3, 1.0):
         edited = OPERATIONS[name](same, strength)
@@ -57,7 +57,7 @@ def test_operations_treat_all_frames_the_same_and_stay_in_range(name: str) -> No
         torch.testing.assert_close(edited, edited[:1].expand_as(edited))
 
 
-def test_operations_by_hand() -> None:
+def test_operations_match_hand_computed_values() -> None:
     gray = plain(0.5)[0]
     torch.testing.assert_close(OPERATIONS["brightness"](gray, 1.0), gray * 1.9)
     torch.testing.assert_close(OPERATIONS["brightness"](gray, -1.0), gray * 0.1)
@@ -72,7 +72,7 @@ def test_operations_by_hand() -> None:
         rand_augment(gray, generator(), magnitude=31)
 
 
-def test_an_overlay_is_the_same_in_all_frames() -> None:
+def test_overlay_is_the_same_in_all_frames() -> None:
     def caption(images: torch.Tensor, source: torch.Generator) -> torch.Tensor:
         return add_caption(images, source, height=(0.2, 0.3), share=1.0)
 
@@ -87,10 +87,10 @@ def test_an_overlay_is_the_same_in_all_frames() -> None:
         assert not torch.equal(together, frames)
 
 
-def test_a_sticker_is_round_and_inside_the_image() -> None:
+def test_sticker_is_round_and_inside_the_image() -> None:
     drawn = add_sticker(torch.zeros(200, 3, 64, 64), generator(), side=(0.3, 0.3))
     area = (drawn.amax(1) > 0).float().mean((1, 2))
-    # A disk of width .3, without eyes and mouth.
+    # A disk with a diameter of 0.3, minus eyes and mouth.
     assert 0.04 < float(area.min()) < float(area.max()) < 0.071
 
 
@@ -102,7 +102,7 @@ def test_stretch_equals_a_warp_along_the_axes() -> None:
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
 
-def test_reframes_show_the_middle_or_move() -> None:
+def test_reframed_view_is_centered_or_moves_steadily() -> None:
     ramp = torch.linspace(0, 1, 64).expand(5, 3, 64, 64)
     middle = reframe(ramp, generator(), share=0.5)
     assert float(middle[0, 0, 0, 0]) == pytest.approx(0.25, abs=0.01)
@@ -129,7 +129,7 @@ def test_borders_surround_the_whole_frame(kind: str, across: bool) -> None:
     assert deviation < (0.1 if kind == "blurred" else 1e-6)
 
 
-def test_split_screens_and_insets_have_their_area() -> None:
+def test_split_screens_and_insets_have_the_expected_area() -> None:
     own, *others = plain(1.0, 0.1, 0.2, 0.3)
     for seed in range(6):
         halves = split_screen(own, torch.stack(others[:1]), generator(seed))
@@ -144,10 +144,10 @@ def test_split_screens_and_insets_have_their_area() -> None:
         split_screen(own, torch.stack(others[:1]), generator(), parts=4)
 
 
-def test_a_filmed_screen_is_tilted_with_moving_lines() -> None:
+def test_filmed_screen_is_tilted_and_has_moving_lines() -> None:
     filmed = film_screen(plain(0.5)[0], generator(2))
     assert 0 <= float(filmed.min()) <= float(filmed.max()) <= 1
-    assert float((filmed < 0.1).float().mean()) > 0.02  # dark ground beside it
+    assert float((filmed < 0.1).float().mean()) > 0.02  # dark background around the screen
     assert not torch.equal(filmed[0], filmed[1])
 
 
@@ -167,7 +167,7 @@ def test_views_depend_only_on_the_seed() -> None:
 
 
 def test_views_report_the_sources_of_their_frames() -> None:
-    """Crops and mirror images of frames of one gray level have the same gray level."""
+    """Cropping or mirroring a uniform frame does not change its gray level, which identifies the source frame."""
     grays = (torch.arange(30) / 30)[:, None, None, None].expand(30, 3, 16, 16).clone()
     quiet = StrongSettings(operations=0, captions=0, stickers=0, inset=0, sigma=(0.5, 1.0))
     for seed in range(10):
@@ -178,7 +178,7 @@ def test_views_report_the_sources_of_their_frames() -> None:
     torch.testing.assert_close(weak.frames.mean((1, 2, 3)), weak.sources / 30, atol=1e-4, rtol=0)
 
 
-def test_views_are_cut_at_random_positions() -> None:
+def test_views_start_at_random_frames() -> None:
     frames = clip(12, 8)
     starts = {int(weak_view(frames, seed, length=10).sources[0]) for seed in range(40)}
     assert starts == {0, 1, 2}
@@ -190,8 +190,8 @@ def test_views_are_cut_at_random_positions() -> None:
 
 
 @pytest.mark.parametrize("edit", ["shuffle", "faster", "slower", "reverse", "pause", "none"])
-def test_the_two_views_of_a_clip_share_frames_for_all_edits(edit: TemporalEdit) -> None:
-    """If both views were cut at their first frame, a reversed view of 56 frames would share none with the weak view."""
+def test_both_views_of_a_clip_share_frames_under_all_edits(edit: TemporalEdit) -> None:
+    """If both views started at frame 0, a reversed view of 56 frames would share no frames with the weak view."""
     frames, donors = clip(56, 8), clip(56, 8)[None].expand(3, -1, -1, -1, -1)
     names = get_args(TemporalEdit)
     settings = StrongSettings(
@@ -217,7 +217,7 @@ def test_edits_have_the_frequencies_in_the_settings() -> None:
     assert sum(view.shows_donor for view in views) / 400 == pytest.approx(0.3, abs=0.07)
 
 
-def test_captions_and_stickers_are_on_random_frames() -> None:
+def test_captions_and_stickers_start_at_random_frames() -> None:
     grays = torch.full((20, 3, 32, 32), 0.5)
     donors = grays.expand(3, -1, -1, -1, -1)
 

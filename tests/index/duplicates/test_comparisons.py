@@ -1,4 +1,4 @@
-"""Stored results of pairs."""
+"""Stored comparison results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vidkin.similarity import Segment
 SEGMENT = Segment(0, 4, 10, 18, 0.9, 2.0, True, (0, 0, 0.5, 1), (0, 0, 1, 1))
 
 
-def test_results_come_back_from_the_folder_in_either_direction(tmp_path: Path) -> None:
+def test_results_can_be_read_back_in_either_direction(tmp_path: Path) -> None:
     made = Comparisons(open_place(tmp_path), "state")
     made.put("b", "a", PairResult(0.8, True, (1.0, 0.25), (SEGMENT,)))
     made.searched.add("a")
@@ -37,7 +37,7 @@ def test_results_come_back_from_the_folder_in_either_direction(tmp_path: Path) -
 PROOF = Proof("/v/a.mp4", "/v/b.mp4", "hash of a", "hash of b", (Finding("sound", "its sound", 0.0, 2.5),))
 
 
-def test_traits_and_proofs_come_back(tmp_path: Path) -> None:
+def test_traits_and_proofs_are_stored(tmp_path: Path) -> None:
     made = Comparisons(open_place(tmp_path), "state")
     traits = Traits(23.976, "HDR10", ("English 5.1",), 6, ("German",), 1, "2020-01-01", camera="X")
     made.put("b", "a", PairResult(0.8))
@@ -50,7 +50,7 @@ def test_traits_and_proofs_come_back(tmp_path: Path) -> None:
     assert read.proof("b", "a") is None
 
 
-def test_a_proof_of_an_earlier_method_is_not_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outdated_proof_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Comparisons(open_place(tmp_path), "state")
     made.put("b", "a", PairResult(0.8))
     made.put_proof("a", "b", PROOF)
@@ -61,20 +61,20 @@ def test_a_proof_of_an_earlier_method_is_not_one(tmp_path: Path, monkeypatch: py
     assert read.get("a", "b") == PairResult(0.8)
 
 
-def test_a_file_that_could_not_be_read_is_proven_again() -> None:
+def test_unreadable_file_is_proven_again() -> None:
     known = Comparisons()
     known.put_proof("a", "b", replace(PROOF, findings=(Finding("unreadable", "a disk failed"),)))
     assert known.proof("a", "b") is None
 
 
-def test_who_compared_nothing_writes_nothing(tmp_path: Path) -> None:
+def test_empty_comparisons_are_not_written(tmp_path: Path) -> None:
     Comparisons(open_place(tmp_path), "state").save()
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("revision", [None, 1])
-def test_what_an_older_version_stored_is_computed_again(tmp_path: Path, revision: int | None) -> None:
-    """Without traits and proofs, and with doubts that now are a matter of proofs."""
+def test_results_of_an_older_version_are_discarded(tmp_path: Path, revision: int | None) -> None:
+    """The older format has no traits or proofs, and stores doubts that proofs have replaced."""
     made = Comparisons(open_place(tmp_path), "state")
     made.put("a", "b", PairResult(0.8, True, (1.0, 0.25), (SEGMENT,)))
     made.save()
@@ -85,7 +85,7 @@ def test_what_an_older_version_stored_is_computed_again(tmp_path: Path, revision
     assert list(Comparisons.open(open_place(tmp_path), "state").pairs()) == []
 
 
-def test_results_of_another_extractor_or_of_a_damaged_file_are_dropped(tmp_path: Path) -> None:
+def test_results_of_another_extractor_or_in_a_damaged_file_are_discarded(tmp_path: Path) -> None:
     made = Comparisons(open_place(tmp_path), "one")
     made.put("a", "b", PairResult(0.8))
     made.save()
@@ -105,7 +105,7 @@ def test_results_of_another_extractor_or_of_a_damaged_file_are_dropped(tmp_path:
         assert list(Comparisons.open(open_place(tmp_path), "one").pairs()) == []
 
 
-def test_nobody_asks_where_unrelated_videos_match(tmp_path: Path) -> None:
+def test_segments_of_unrelated_videos_are_not_stored(tmp_path: Path) -> None:
     made = Comparisons()
     made.put("a", "b", PairResult(0.1, False, (0.0, 0.0), (SEGMENT,)))
     made.save()  # without a folder nothing is written
@@ -114,6 +114,6 @@ def test_nobody_asks_where_unrelated_videos_match(tmp_path: Path) -> None:
     assert result.segments == ()
 
 
-def test_a_share_is_at_most_one() -> None:
+def test_covered_fractions_are_at_most_one() -> None:
     with pytest.raises(InvalidArgumentError, match=r"score and covered must be in \[0, 1\], got 0.5 and"):
         PairResult(0.5, True, (1.2, 0.0))

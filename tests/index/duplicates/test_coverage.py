@@ -1,4 +1,4 @@
-"""Coverage of a video by others: arithmetic on spans, and sources of a compilation found in real files."""
+"""Coverage of a video by others: interval arithmetic, and the sources of a compilation found in real files."""
 
 from __future__ import annotations
 
@@ -19,15 +19,21 @@ SIZE = {"width": 160, "height": 120}
 RATE = 10
 
 
-def shared(start: float, end: float, path: str, there: float = 0.0, *, score: float = 0.9) -> SharedStretch:
+def make_stretch(start: float, end: float, path: str, there: float = 0.0, *, score: float = 0.9) -> SharedStretch:
     return SharedStretch(start, end, path, there, there + end - start, score)
 
 
-def test_four_files_are_most_of_a_film_and_what_is_missing_is_said() -> None:
+def test_four_files_cover_most_of_a_film_and_the_rest_is_reported() -> None:
     film = Coverage(
         "/film.mp4",
         100.0,
-        (shared(0, 40, "/a"), shared(30, 40, "/b"), shared(62, 80, "/c"), shared(78, 100, "/d"), shared(63, 70, "/e")),
+        (
+            make_stretch(0, 40, "/a"),
+            make_stretch(30, 40, "/b"),
+            make_stretch(62, 80, "/c"),
+            make_stretch(78, 100, "/d"),
+            make_stretch(63, 70, "/e"),
+        ),
     )
     assert film.elsewhere == ((0, 40), (62, 100))
     assert film.only_here == ((40, 62),)
@@ -39,46 +45,48 @@ def test_four_files_are_most_of_a_film_and_what_is_missing_is_said() -> None:
     ]
 
 
-def test_each_moment_has_one_source_and_the_longest_stretch_is_preferred() -> None:
+def test_longest_segment_is_the_source_of_each_moment() -> None:
     film = Coverage(
-        "/film.mp4", 30.0, (shared(0, 20, "/long", 100), shared(5, 10, "/quote"), shared(15, 30, "/next", 7))
+        "/film.mp4",
+        30.0,
+        (make_stretch(0, 20, "/long", 100), make_stretch(5, 10, "/quote"), make_stretch(15, 30, "/next", 7)),
     )
     pieces = [(piece.path, piece.start, piece.end, piece.other_start, piece.other_end) for piece in film.sources]
     assert pieces == [("/long", 0, 20, 100, 120), ("/next", 20, 30, 12, 22)]
 
 
 def test_the_best_source_is_unchanged_then_sharp_then_large_then_long() -> None:
-    whole = shared(0, 20, "/whole")
+    whole = make_stretch(0, 20, "/whole")
     stretches = (
         replace(whole, path="/mirrored", mirrored=True, sharpness=3.0),
         replace(whole, path="/blurred", sharpness=0.5, pixels=1920 * 1080),
         replace(whole, path="/small", sharpness=1.1, pixels=320 * 180),
-        replace(shared(5, 10, "/large"), sharpness=0.95, pixels=1280 * 720),
-        replace(shared(4, 12, "/longer"), sharpness=1.0, pixels=1280 * 720),
+        replace(make_stretch(5, 10, "/large"), sharpness=0.95, pixels=1280 * 720),
+        replace(make_stretch(4, 12, "/longer"), sharpness=1.0, pixels=1280 * 720),
     )
     chosen = [(piece.path, piece.start, piece.end) for piece in Coverage("/film.mp4", 20.0, stretches).sources]
     assert chosen == [("/small", 0, 4), ("/longer", 4, 12), ("/small", 12, 20)]
 
 
 def test_a_part_of_a_stretch_shown_backwards_is_at_the_other_end() -> None:
-    part = replace(shared(0, 10, "/a", 20), backwards=True).part(0, 4)
+    part = replace(make_stretch(0, 10, "/a", 20), backwards=True).part(0, 4)
     assert (part.other_start, part.other_end) == (26, 30)
 
 
-def test_short_gaps_are_closed_and_a_film_without_matches_is_only_here() -> None:
-    assert Coverage("/f", 10.0, (shared(0, 5, "/a"), shared(5.2, 10, "/b"))).elsewhere == ((0, 10),)
+def test_short_gaps_are_closed_and_a_film_without_matches_is_unique() -> None:
+    assert Coverage("/f", 10.0, (make_stretch(0, 5, "/a"), make_stretch(5.2, 10, "/b"))).elsewhere == ((0, 10),)
     alone = Coverage("/f", 10.0)
     assert (alone.share, alone.only_here, alone.fewest, alone.sources) == (0.0, ((0.0, 10.0),), (), ())
 
 
-def test_a_dictionary_has_what_is_derived() -> None:
-    values = Coverage("/f", 10.0, (shared(2, 8, "/a"),)).to_dict()
+def test_to_dict_includes_derived_values() -> None:
+    values = Coverage("/f", 10.0, (make_stretch(2, 8, "/a"),)).to_dict()
     assert values["only_here"] == [[0.0, 2], [8, 10.0]]
     assert values["share"] == pytest.approx(0.6)
     assert values["fewest"] == [{"path": "/a", "seconds": 6, "share": pytest.approx(0.6)}]
 
 
-def test_stretches_that_end_before_they_start_are_refused() -> None:
+def test_segments_that_end_before_they_start_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"a segment must not end before it starts, got \[3, 2\]"):
         SharedStretch(3, 2, "/a", 0, 1, 0.5)
     with pytest.raises(InvalidArgumentError, match=r"duration must be at least 0 s, got -1"):
@@ -87,8 +95,9 @@ def test_stretches_that_end_before_they_start_are_refused() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three sources of 8 s, and a compilation: 4 s of coffee from 2.0 on, 3 s of nothing known, 5 s of rocket from 1.5
-    on."""
+    """Three sources of 8 s, and a compilation: 4 s of coffee from 2.0 on, 3 s of new footage, 5 s of rocket from 1.5
+    on.
+    """
     made = tmp_path_factory.mktemp("compilation")
     frames = {name: list(pan(name, 80, **SIZE)) for name in ("coffee", "chelsea", "rocket", "brick")}
     for name in ("coffee", "chelsea", "rocket"):
@@ -106,7 +115,7 @@ def index(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[In
 
 
 @pytest.mark.thorough
-def test_the_sources_of_a_compilation_are_found_in_order_with_their_ends(index: Index, folder: Path) -> None:
+def test_sources_of_a_compilation_are_found_in_order_with_their_times(index: Index, folder: Path) -> None:
     steps: list[tuple[int, int]] = []
     found = index.coverage(folder / "compilation.mp4", on_progress=lambda done, total: steps.append((done, total)))
     pieces = [(Path(piece.path).stem, piece.start, piece.end, piece.other_start) for piece in found.sources]
@@ -119,14 +128,14 @@ def test_the_sources_of_a_compilation_are_found_in_order_with_their_ends(index: 
     assert steps[-1][0] == steps[-1][1]
 
 
-def test_a_film_is_covered_by_the_compilation_that_quotes_it(index: Index, folder: Path) -> None:
+def test_film_is_covered_by_the_compilation_that_excerpts_it(index: Index, folder: Path) -> None:
     found = index.coverage(folder / "rocket.mp4")
     (piece,) = found.stretches
     assert Path(piece.path).stem == "compilation"
     assert (piece.start, piece.end, piece.other_start) == pytest.approx((1.5, 6.5, 7.0), abs=0.21)
 
 
-def test_only_a_folder_counts_if_one_is_named(index: Index, folder: Path, tmp_path: Path) -> None:
+def test_coverage_can_be_limited_to_a_folder(index: Index, folder: Path, tmp_path: Path) -> None:
     assert index.coverage(folder / "rocket.mp4", within=tmp_path).stretches == ()
 
 

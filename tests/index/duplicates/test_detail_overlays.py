@@ -1,4 +1,4 @@
-"""Which of two copies has something over its picture."""
+"""Detection of overlays that only one of two copies has."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def pictures(count: int = 5) -> list[np.ndarray]:
 
 
 def with_logo(images: list[np.ndarray], *, frames: range | None = None) -> list[np.ndarray]:
-    """A checkered square of 40 pixels at the upper left."""
+    """Add a checkered square of 40 pixels at the upper left."""
     logo = np.indices((40, 40)).sum(0) // 5 % 2 * 255
     marked = [image.copy() for image in images]
     for place in range(len(images)) if frames is None else frames:
@@ -24,23 +24,23 @@ def with_logo(images: list[np.ndarray], *, frames: range | None = None) -> list[
 
 
 def side_with_overlay(first: list[np.ndarray], second: list[np.ndarray]) -> str | None:
-    """Which of both has something over its frames; None if neither has."""
+    """The copy that has an overlay, or None if neither has."""
     found = find_overlays(np.stack(first), np.stack(second))
     assert len(found) < 2
     return found[0].side if found else None
 
 
-def test_the_copy_with_the_logo_is_named_whichever_comes_first() -> None:
+def test_copy_with_the_logo_is_found_in_either_order() -> None:
     plain = pictures()
     assert side_with_overlay(with_logo(plain), plain) == "first"
     assert side_with_overlay(plain, with_logo(plain)) == "second"
 
 
-def test_equal_copies_have_none() -> None:
+def test_equal_copies_have_no_overlay() -> None:
     assert side_with_overlay(pictures(), pictures()) is None
 
 
-def test_changes_of_brightness_contrast_and_size_are_not_overlays() -> None:
+def test_changes_in_brightness_contrast_and_size_are_not_overlays() -> None:
     plain = pictures()
     darker = [(image * 0.6 + 20).astype(np.uint8) for image in plain]
     smaller = [image[::2, ::2].repeat(2, axis=0).repeat(2, axis=1) for image in plain]
@@ -49,13 +49,13 @@ def test_changes_of_brightness_contrast_and_size_are_not_overlays() -> None:
     assert side_with_overlay(with_logo(plain), darker) == "first"
 
 
-def test_a_logo_must_be_visible_in_most_pictures() -> None:
+def test_logo_must_be_visible_in_most_frames() -> None:
     plain = pictures(6)
     assert side_with_overlay(with_logo(plain, frames=range(2)), plain) is None
     assert side_with_overlay(with_logo(plain, frames=range(4)), plain) == "first"
 
 
-def test_different_pictures_are_not_overlays() -> None:
+def test_different_frames_are_not_overlays() -> None:
     other = photograph("astronaut")[:192, :256]
     assert side_with_overlay(pictures(), [other] * 5) is None
 
@@ -66,5 +66,5 @@ def test_edges_are_differences_to_the_right_and_below() -> None:
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 1)])
-def test_edges_of_a_plain_picture_are_zero(shape: tuple[int, int]) -> None:
+def test_edges_of_a_uniform_frame_are_zero(shape: tuple[int, int]) -> None:
     assert not measure_edges(np.full(shape, 7, np.float32)).any()

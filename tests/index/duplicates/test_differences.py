@@ -1,4 +1,4 @@
-"""Differences between copies: FFmpeg made exactly one edit, and exactly this edit is reported."""
+"""Differences between copies: a copy with exactly one FFmpeg edit is reported with exactly that difference."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def scene() -> tuple[NDArray[np.uint8], ...]:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Six seconds, a key frame each second."""
+    """Six seconds with a key frame every second."""
     path = tmp_path_factory.mktemp("source") / "source.mp4"
     return encode(path, scene(), rate=RATE, options={"crf": "18", "g": "10"})
 
 
-def filtered(path: Path, filters: str) -> Path:
-    """The scene through filters of FFmpeg, encoded again."""
+def apply_filters(path: Path, filters: str) -> Path:
+    """Encode the scene through FFmpeg filters."""
     return encode(path, _filter(filters), rate=RATE, options={"crf": "22"})
 
 
@@ -63,7 +63,7 @@ def _filter(filters: str) -> Iterator[NDArray[np.uint8]]:
 
 
 def differences(copy: Path, source: Path, *, speed: float = 1.0, mirrored: bool = False) -> tuple[Difference, ...]:
-    """The reported differences of a copy, given a match with ends and a speed as coarse as in a search."""
+    """Find the differences of a copy, given a match with the coarse times and speed of a search."""
     one, other = _file(copy), _file(source)
     start = 0.1
     end = one.record.duration - 0.1
@@ -98,17 +98,17 @@ def _file(path: Path) -> FileRecord:
         ("scale=240:240", ["other aspect ratio"], None),
     ],
 )
-def test_one_edit_gives_its_word_and_no_other(
+def test_single_edit_is_reported_as_a_single_difference(
     source: Path, tmp_path: Path, filters: str, kinds: list[str], amount: float | None
 ) -> None:
-    found = differences(filtered(tmp_path / "copy.mp4", filters), source)
+    found = differences(apply_filters(tmp_path / "copy.mp4", filters), source)
     assert [difference.kind for difference in found] == kinds
     if amount is not None:
         assert found[0].amount == pytest.approx(amount, rel=0.06)
 
 
-def striped(image: NDArray[np.uint8], left: int, top: int, width: int, height: int) -> NDArray[np.uint8]:
-    """An image overlaid with black and white stripes, like letters."""
+def add_stripes(image: NDArray[np.uint8], left: int, top: int, width: int, height: int) -> NDArray[np.uint8]:
+    """Overlay an image with black and white stripes that resemble letters."""
     laid = image.copy()
     laid[top : top + height, left : left + width] = 0
     laid[top + 4 : top + height - 4, left + 4 : left + width - 4 : 8] = 255
@@ -124,26 +124,26 @@ def striped(image: NDArray[np.uint8], left: int, top: int, width: int, height: i
         ((8, 8, 150, 20), "logo", "upper left"),
     ],
 )
-def test_what_is_laid_over_the_picture_is_named_with_its_place(
+def test_overlay_is_reported_with_its_position(
     source: Path, tmp_path: Path, box: tuple[int, int, int, int], kind: str, where: str
 ) -> None:
-    copy = encode(tmp_path / "copy.mp4", (striped(image, *box) for image in scene()), rate=RATE)
+    copy = encode(tmp_path / "copy.mp4", (add_stripes(image, *box) for image in scene()), rate=RATE)
     assert differences(copy, source) == (Difference(kind, where=where),)  # type: ignore[arg-type]
     (back,) = differences(source, copy)
     assert (back.kind, back.where) == (f"no {kind}", where)
 
 
 @pytest.mark.thorough
-def test_a_mirrored_crop_is_both_and_a_faster_copy_says_how_fast(source: Path, tmp_path: Path) -> None:
-    flipped = filtered(tmp_path / "flipped.mp4", "crop=256:192:40:20,hflip")
+def test_mirrored_crop_is_reported_as_both_and_a_faster_copy_with_its_speed(source: Path, tmp_path: Path) -> None:
+    flipped = apply_filters(tmp_path / "flipped.mp4", "crop=256:192:40:20,hflip")
     assert [difference.kind for difference in differences(flipped, source, mirrored=True)] == ["mirrored", "cropped"]
     faster = encode(tmp_path / "faster.mp4", scene()[::2], rate=RATE)
     (found,) = differences(faster, source, speed=2.05)
     assert (found.kind, found.amount) == ("speed", pytest.approx(2.0, abs=0.06))
 
 
-def test_a_faster_copy_is_none_that_lacks_its_end(source: Path, tmp_path: Path) -> None:
-    """Its match runs at the usual speed, because the frames are half a second apart."""
+def test_faster_copy_is_not_reported_as_trimmed(source: Path, tmp_path: Path) -> None:
+    """The speed of the match is 1, because sampled frames are half a second apart."""
     faster = encode(tmp_path / "faster.mp4", scene(), rate=12)
     found = differences(faster, source)
     assert [difference.kind for difference in found] == ["speed"]
@@ -151,8 +151,10 @@ def test_a_faster_copy_is_none_that_lacks_its_end(source: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("bars", [0, 24])
-def test_the_boxes_of_a_mirrored_match_say_where_it_is(source: Path, tmp_path: Path, bars: int) -> None:
-    """They are in the pictures as they are: not flipped, and bars included."""
+def test_box_of_a_mirrored_match_is_in_coordinates_of_the_unmirrored_frame(
+    source: Path, tmp_path: Path, bars: int
+) -> None:
+    """Boxes refer to the frames as stored: not flipped, and including bars."""
     pages = []
     for page, image in zip(map(np.array, pan("chelsea", FRAMES, **SIZE)), scene(), strict=True):
         page[96:216, 16:176] = image[::2, ::-2]
@@ -166,13 +168,13 @@ def test_the_boxes_of_a_mirrored_match_say_where_it_is(source: Path, tmp_path: P
     assert placed.placement.inside_box == pytest.approx((1 - box[2], box[1], 1 - box[0], box[3]), abs=0.02)
 
 
-def test_a_copy_that_runs_backwards_is_called_so(source: Path, tmp_path: Path) -> None:
+def test_reversed_copy_is_reported(source: Path, tmp_path: Path) -> None:
     copy = encode(tmp_path / "copy.mp4", scene()[::-1], rate=RATE)
     match = PairResult(0.9, True, (1.0, 1.0), (Segment(0.0, 6.0, 0.0, 6.0, 0.9, backwards=True),))
     assert find_differences(_file(copy), _file(source), match) == (Difference("backwards"),)
 
 
-def test_a_copy_without_its_start_says_which_seconds_of_the_other_it_shows(source: Path, tmp_path: Path) -> None:
+def test_trimmed_copy_is_reported_with_the_seconds_it_shows(source: Path, tmp_path: Path) -> None:
     late = encode(tmp_path / "late.mp4", scene()[20:], rate=RATE, options={"crf": "28"})
     segment = Segment(0.0, 3.9, 1.8, 5.7, 0.9)
     found = find_differences(_file(late), _file(source), PairResult(0.9, True, (1.0, 1.0), (segment,)))
@@ -191,15 +193,13 @@ def remux(source: Path, target: Path, share: float = 1.0) -> Path:
 
 
 @pytest.mark.parametrize("name", ["copy.mkv", "copy.ts"])
-def test_the_same_packets_in_another_container_are_the_same_picture(source: Path, tmp_path: Path, name: str) -> None:
+def test_same_packets_in_another_container_are_recognized(source: Path, tmp_path: Path, name: str) -> None:
     copy = remux(source, tmp_path / name)
     assert differences(copy, source) == (Difference("other container"),)
     assert differences(source, copy) == (Difference("other container"),)
 
 
-def test_the_same_packets_in_an_equal_container_are_the_same_picture_with_other_sound_or_tags(
-    source: Path, tmp_path: Path
-) -> None:
+def test_same_packets_in_the_same_container_differ_in_sound_or_tags(source: Path, tmp_path: Path) -> None:
     with av.open(str(source)) as given, av.open(str(tmp_path / "tagged.mp4"), "w") as made:
         made.metadata["title"] = "another title"
         stream = made.add_stream_from_template(given.streams.video[0])
@@ -210,7 +210,7 @@ def test_the_same_packets_in_an_equal_container_are_the_same_picture_with_other_
     assert differences(tmp_path / "tagged.mp4", source) == (Difference("other sound or tags"),)
 
 
-def test_a_cut_at_a_key_frame_differs_from_one_that_was_encoded_again(source: Path, tmp_path: Path) -> None:
+def test_lossless_trim_at_a_key_frame_is_distinguished_from_reencoding(source: Path, tmp_path: Path) -> None:
     cut = remux(source, tmp_path / "cut.mp4", share=0.5)
     found = compare_packets(cut, source)
     assert found is not None
@@ -221,7 +221,7 @@ def test_a_cut_at_a_key_frame_differs_from_one_that_was_encoded_again(source: Pa
 
 
 @pytest.mark.thorough
-def test_the_frames_of_a_video_are_read_once_for_all_its_copies(
+def test_frames_of_a_video_are_read_once_for_all_its_copies(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = []
@@ -233,19 +233,22 @@ def test_the_frames_of_a_video_are_read_once_for_all_its_copies(
     read_frames = placement.read_moments
     monkeypatch.setattr(placement, "read_moments", note)
     placement._read_around.cache_clear()
-    gray, small = filtered(tmp_path / "gray.mp4", "hue=s=0"), filtered(tmp_path / "small.mp4", "scale=160:120")
+    gray, small = (
+        apply_filters(tmp_path / "gray.mp4", "hue=s=0"),
+        apply_filters(tmp_path / "small.mp4", "scale=160:120"),
+    )
     kinds = [[difference.kind for difference in differences(copy, source)] for copy in (gray, small)]
     assert kinds == [["without color"], ["lower resolution"]]
     assert read == [gray, source, small]
 
 
 @pytest.mark.thorough
-def test_what_shows_something_else_is_given_no_words(source: Path, tmp_path: Path) -> None:
+def test_unrelated_video_has_no_differences(source: Path, tmp_path: Path) -> None:
     other = encode(tmp_path / "other.mp4", pan("brick", FRAMES, **SIZE), rate=RATE)
     assert differences(other, source) == ()
 
 
-def test_a_difference_is_checked() -> None:
+def test_invalid_differences_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"kind must be one of 'identical', .*, got 'blue'"):
         Difference("blue")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="amount must be positive and finite, got 0"):

@@ -1,4 +1,4 @@
-"""Duplicates of real files in a real index: the score they get, whole or part, mirrored, hard links, Ctrl-C."""
+"""Duplicates of real files in a real index: scores, copies and excerpts, mirroring, hard links, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RATE = 5
 
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A trimmed copy, a mirrored copy, an excerpt, a second name of a file, and an unrelated video."""
+    """A trimmed copy, a mirrored copy, an excerpt, a hard link, and an unrelated video."""
     folder = tmp_path_factory.mktemp("videos é")
     coffee, chelsea, rocket = (list(pan(name, 60, **SIZE)) for name in ("coffee", "chelsea", "rocket"))
     encode(folder / "coffee.mp4", coffee, rate=RATE)
@@ -69,7 +69,7 @@ def member(groups: list[DuplicateGroup], stem: str) -> DuplicateMember:
         pytest.param(("rocket", "rocket excerpt"), marks=pytest.mark.large),
     ],
 )
-def test_one_pair_has_one_score(index: Index, videos: Path, pair: tuple[str, str]) -> None:
+def test_all_functions_give_a_pair_the_same_score(index: Index, videos: Path, pair: tuple[str, str]) -> None:
     first, second = (videos / f"{name}.mp4" for name in pair)
     scores = {}
     for one, other in ((first, second), (second, first)):
@@ -79,13 +79,13 @@ def test_one_pair_has_one_score(index: Index, videos: Path, pair: tuple[str, str
     groups = index.duplicates(threshold=0.3, parts=True)
     scores["duplicates", ""] = min(member(groups, name).score for name in pair)
     assert min(scores.values()) >= 0.7, scores
-    # A search compares with what is stored, duplicates what is stored on both sides; the others read both files again.
+    # Search and duplicates use stored features for one or both files; match and compare read both files again.
     assert max(scores.values()) - min(scores.values()) <= 0.1, scores
     exact = [scores[name, stem] for name in ("match", "compare") for stem in (first.stem, second.stem)]
     assert max(exact) - min(exact) <= 1e-6
 
 
-def test_trimmed_and_mirrored_copies_are_groups_and_an_excerpt_is_not(index: Index) -> None:
+def test_trimmed_and_mirrored_copies_are_grouped_but_excerpts_are_not(index: Index) -> None:
     groups = index.duplicates()
     assert [stems(group) for group in groups] == [
         {"chelsea", "chelsea flipped"},
@@ -103,7 +103,7 @@ def test_trimmed_and_mirrored_copies_are_groups_and_an_excerpt_is_not(index: Ind
 
 
 @pytest.mark.thorough
-def test_groups_that_are_read_at_the_same_time_get_the_same_words(index: Index) -> None:
+def test_number_of_workers_does_not_change_the_differences(index: Index) -> None:
     found = []
     for workers in (1, 3):
         Comparisons(open_place(index.path)).save()
@@ -119,14 +119,14 @@ def test_groups_that_are_read_at_the_same_time_get_the_same_words(index: Index) 
 
 
 @pytest.mark.thorough
-def test_groups_are_told_while_pairs_are_compared_and_change_no_answer(
+def test_groups_are_reported_during_the_search_without_changing_the_result(
     index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored = Path(index.path) / Comparisons.FILE
     Comparisons(open_place(index.path)).save()
     alone = index.duplicates()
     compared = json.loads(stored.read_text(encoding="utf-8"))
-    # A look after every step, however long the last one took.
+    # Check for new groups after every step, however long the last check took.
     monkeypatch.setattr(find, "_FIRST_PREVIEW", 0.0)
     monkeypatch.setattr(find, "_MAX_PREVIEW_RATIO", float("inf"))
     Comparisons(open_place(index.path)).save()
@@ -136,14 +136,14 @@ def test_groups_are_told_while_pairs_are_compared_and_change_no_answer(
     assert json.loads(stored.read_text(encoding="utf-8")) == compared
     found = [each for each in told if isinstance(each, FoundGroup)]
     assert [each.sequence for each in found] == list(range(1, len(found) + 1))
-    # The flipped copy is found by stored features, before anything is read; nothing is promised yet.
+    # The flipped copy is found by its stored features before any file is read, so nothing is proven yet.
     first = found[0]
     assert first.group is not None
     assert not first.is_final
     assert told.index(first) < len(told) / 2
     assert {Path(each.path).stem for each in first.group.members} == {"chelsea", "chelsea flipped"}
     assert not any(each.is_proven for each in first.group.members)
-    # The last report for each number is the group found.
+    # The last report for each id is the final group.
     last = {each.id: each for each in found}
     assert all(each.is_final for each in last.values())
     assert sorted((each.group for each in last.values() if each.group), key=lambda group: group.best.path) == groups
@@ -160,7 +160,7 @@ def test_groups_are_told_while_pairs_are_compared_and_change_no_answer(
     }
 
 
-def test_an_excerpt_says_where_it_is_from(index: Index) -> None:
+def test_excerpt_has_the_times_it_was_taken_from(index: Index) -> None:
     groups = index.duplicates(parts=True)
     excerpt, film = member(groups, "rocket excerpt"), member(groups, "rocket")
     assert film.best
@@ -171,7 +171,7 @@ def test_an_excerpt_says_where_it_is_from(index: Index) -> None:
     assert excerpt.is_spare
 
 
-def test_an_excerpt_that_a_person_calls_a_copy_is_an_excerpt_and_is_not_planned_without_parts(
+def test_excerpt_confirmed_as_a_copy_stays_an_excerpt_and_is_planned_only_with_parts(
     videos: Path, tmp_path: Path
 ) -> None:
     film, excerpt = videos / "rocket.mp4", videos / "rocket excerpt.mp4"
@@ -185,7 +185,7 @@ def test_an_excerpt_that_a_person_calls_a_copy_is_an_excerpt_and_is_not_planned_
         (group,) = index.duplicates(parts=True)
         part = member([group], "rocket excerpt")
         assert (part.relation, part.doubt, part.is_spare) == ("excerpt", "", True)
-        # Frame 18 of five a second, to frame 40.
+        # Frames 18 to 40 at five frames per second.
         assert (part.start, part.end) == pytest.approx((3.6, 8.0), abs=0.11)
         assert [difference.kind for difference in part.differences] == ["trimmed", "re-encoded"]
 
@@ -198,7 +198,7 @@ def test_hard_links_count_as_one_file(index: Index) -> None:
     assert sum(len(group.members) for group in groups) == 4
 
 
-def test_missing_files_are_left_out_of_groups_of_duplicates(
+def test_missing_files_are_left_out_of_duplicates(
     videos: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.getLogger("vidkin"), "propagate", True)
@@ -214,7 +214,7 @@ def test_missing_files_are_left_out_of_groups_of_duplicates(
 
 
 @pytest.mark.thorough
-def test_ctrl_c_keeps_what_was_compared(videos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_keeps_finished_comparisons(videos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Index.open(tmp_path / "i", create=True) as index:
         index.add(videos, executor=SerialExecutor(index.worker_spec))
 
@@ -253,8 +253,11 @@ def test_ctrl_c_keeps_what_was_compared(videos: Path, tmp_path: Path, monkeypatc
 
 @pytest.fixture(scope="module")
 def shifted(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """Three copies that lack an end or a beginning: the trimmed one is compared finely with the coarse one, which is
-    sampled at the same moments, before the best is chosen, and with the best only afterwards."""
+    """Three copies without an end or a beginning.
+
+    Before the best copy is chosen, the trimmed one is compared finely with the coarse one, which is sampled at the same
+    times; it is compared finely with the best copy only afterward.
+    """
     folder = tmp_path_factory.mktemp("shifted")
     coffee = list(pan("coffee", 90, **SIZE))
     return [
@@ -265,11 +268,10 @@ def shifted(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.mark.thorough
-def test_a_second_run_reads_no_file(
+def test_second_run_reads_no_file(
     videos: Path, shifted: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also not for a crop, of which it was checked what part of the picture it lacks, nor where a pair was read more
-    finely after the best copy was chosen."""
+    """This includes a crop, whose missing area was checked, and a pair that was compared finely at the end."""
     crop = [frame[24:96, 32:128] for frame in pan("chelsea", 60, **SIZE)]
     files = [videos / "chelsea.mp4", encode(tmp_path / "c.mp4", crop, rate=RATE), *shifted]
     with Index.open(tmp_path / "i", create=True) as index:
@@ -324,7 +326,7 @@ def test_ignored_ends_are_left_out_of_the_comparison_but_not_of_the_proof(tmp_pa
 
 
 @pytest.mark.large
-def test_progress_rises_to_its_total(index: Index) -> None:
+def test_progress_reaches_the_total(index: Index) -> None:
     steps: list[tuple[int, int]] = []
     Comparisons(open_place(index.path)).save()
     index.duplicates(on_progress=lambda done, total: steps.append((done, total)))

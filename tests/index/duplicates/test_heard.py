@@ -1,4 +1,4 @@
-"""Groups of copies by sound: they are found and distinguished, but sound never makes a file removable."""
+"""Groups of copies by sound; sound alone never makes a file removable."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from vidkin.similarity import SOUND_RATE, SoundFeatures
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A video, a copy of it with its sound, one with another sound, and its sound over another picture."""
+    """A video, a copy with the same sound, one with different sound, and its sound over other frames."""
     folder = tmp_path_factory.mktemp("heard")
     one, other = tune(9, seed=1), tune(9, seed=2)
     write_sounds(folder / "rocket.mkv", [one], pictures="rocket")
@@ -49,13 +49,13 @@ def names_by(library: Path, by: By) -> list[set[str]]:
         ("both", {"rocket", "rocket copy"}),
     ],
 )
-def test_the_rule_decides_which_videos_are_a_group(library: Path, by: By, expected: set[str]) -> None:
+def test_rule_determines_which_videos_are_grouped(library: Path, by: By, expected: set[str]) -> None:
     assert names_by(library, by) == [expected]
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("by", ["sound", "either"])
-def test_a_sound_alone_makes_no_file_removable(library: Path, tmp_path: Path, by: By) -> None:
+def test_same_sound_alone_makes_no_file_removable(library: Path, tmp_path: Path, by: By) -> None:
     for name in ("rocket.mkv", "coffee with its sound.mkv"):
         shutil.copy(library / name, tmp_path / name)
     with Index.open(tmp_path / "library.vidkin", create=True) as index:
@@ -71,7 +71,7 @@ def test_a_sound_alone_makes_no_file_removable(library: Path, tmp_path: Path, by
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("by", ["sound", "either", "both"])
-def test_a_copy_by_the_picture_is_removable_whatever_the_rule(library: Path, tmp_path: Path, by: By) -> None:
+def test_copy_by_frames_is_removable_under_any_rule(library: Path, tmp_path: Path, by: By) -> None:
     shutil.copy(library / "rocket.mkv", tmp_path / "one.mkv")
     shutil.copy(library / "rocket copy.mkv", tmp_path / "two.mkv")
     with Index.open(tmp_path / "library.vidkin", create=True) as index:
@@ -81,7 +81,7 @@ def test_a_copy_by_the_picture_is_removable_whatever_the_rule(library: Path, tmp
         assert [member.is_spare for group in by_picture for member in group.members] == [False, True]
 
 
-def test_members_say_what_picture_and_sound_say(library: Path) -> None:
+def test_members_have_frame_and_sound_scores(library: Path) -> None:
     with Index.open(library / "library.vidkin") as index:
         (group,) = index.duplicates()
     said = {Path(member.path).stem: (member.picture, member.sound) for member in group.members if not member.best}
@@ -93,7 +93,7 @@ def test_members_say_what_picture_and_sound_say(library: Path) -> None:
     assert group.best.picture == max(picture or 0.0 for picture, _ in said.values())
 
 
-def test_scores_of_sound_are_kept_for_the_next_search(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sound_scores_are_stored_for_the_next_search(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Index.open(library / "library.vidkin") as index:
         first = index.duplicates()
 
@@ -105,7 +105,7 @@ def test_scores_of_sound_are_kept_for_the_next_search(library: Path, monkeypatch
         assert index.duplicates() == first
 
 
-def test_a_rule_that_asks_for_sound_needs_an_index_with_sound(library: Path, tmp_path: Path) -> None:
+def test_rule_that_uses_sound_needs_an_index_with_sound(library: Path, tmp_path: Path) -> None:
     shutil.copy(library / "quiet.mkv", tmp_path / "quiet.mkv")
     with Index.open(tmp_path / "library.vidkin", create=True) as index:
         index.use_sound(False)
@@ -118,9 +118,9 @@ def test_a_rule_that_asks_for_sound_needs_an_index_with_sound(library: Path, tmp
             index.duplicates(by="smell")  # type: ignore[arg-type]
 
 
-def test_what_is_looked_up_of_a_long_sound_is_half_a_minute_from_all_over_it_where_it_is_loud() -> None:
+def test_lookup_of_a_long_track_samples_half_a_minute_of_its_loud_parts() -> None:
     times = np.sort(np.random.default_rng(0).integers(0, 600 * 62, 12_000)).astype(np.int32)
-    times = times[(times < 62 * 100) | (times > 62 * 200)]  # a silent stretch
+    times = times[(times < 62 * 100) | (times > 62 * 200)]  # a silent segment
     sound = SoundFeatures(times, np.full(len(times), 60, np.uint8), np.ones(len(times), np.bool_), 600.0)
     asked = select_pieces(sound)
     seconds = asked.times / 62.5
@@ -131,7 +131,7 @@ def test_what_is_looked_up_of_a_long_sound_is_half_a_minute_from_all_over_it_whe
 
 
 def real_samples(path: Path, first: float, seconds: float) -> Samples:
-    """A stretch of the sound of a file, at 8 kHz."""
+    """Read a segment of the sound of a file at 8 kHz."""
     found = np.zeros(round((first + seconds) * SOUND_RATE), np.float32)
 
     def listen(place: int, part: Samples) -> None:
@@ -143,7 +143,7 @@ def real_samples(path: Path, first: float, seconds: float) -> Samples:
 
 
 def write_take(path: Path, camera: Path, first: float, sound: Samples, *, bit_rate: int = 400_000) -> None:
-    """Twelve seconds of a camera from this second on, with a sound."""
+    """Write twelve seconds of a camera recording, from this second on, with other sound."""
     with av.open(str(camera)) as source, av.open(str(path), "w") as target:
         video = target.add_stream("libx264", rate=10, options={"preset": "ultrafast", "threads": "1"})
         video.width, video.height, video.pix_fmt, video.bit_rate = 256, 144, "yuv420p", bit_rate
@@ -166,8 +166,8 @@ def write_take(path: Path, camera: Path, first: float, sound: Samples, *, bit_ra
 
 
 @pytest.mark.large
-def test_of_two_takes_of_a_real_camera_and_a_copy_of_one_only_a_copy_goes(shared_data: Path, tmp_path: Path) -> None:
-    """Two moments of a road, fifteen seconds apart, with the sounds of two films; and a copy of one of them."""
+def test_of_two_real_takes_and_a_copy_of_one_only_a_copy_is_removed(shared_data: Path, tmp_path: Path) -> None:
+    """The takes show a road at two times, fifteen seconds apart, with the sound of two films."""
     camera = shared_data / "videos" / "intel" / "car-detection.mp4"
     one = real_samples(shared_data / "odd" / "nasa_13013.mp4.audio.mp3", 0, 12)
     other = real_samples(shared_data / "shots" / "sintel_trailer.mp4", 28, 12)

@@ -1,4 +1,4 @@
-"""Which files of a group stay: the order of preference, and as few as hold everything."""
+"""Which files of a group stay: the order of preference, and as few files as contain everything."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def candidate(
 
 
 def order_of(*candidates: Candidate, prefer: Collection[str] = DEFAULT_ORDER) -> list[tuple[str, str]]:
-    """Name and reason of each candidate in their order, whatever the order that they are given in."""
+    """Name and reason of each candidate in order of preference; checks that the input order does not matter."""
     orders = {
         tuple((Path(one.file.record.path).name, why) for one, why in sort_by_preference(given, tuple(prefer)))
         for given in permutations(candidates)
@@ -69,7 +69,7 @@ def first_of(*candidates: Candidate, prefer: Collection[str] = DEFAULT_ORDER) ->
         ({"traits": Traits(25.0, streams=2)}, {}, "streams", "most subtitles and other tracks"),
         ({"traits": Traits(25.0, date="2020", camera="X")}, {}, "metadata", "most metadata"),
         ({"size": 1100}, {}, "bit-rate", "highest bit rate"),
-        ({"size": 1001}, {}, "size", "largest file"),  # bit rates that differ by a thousandth count as equal
+        ({"size": 1001}, {}, "size", "largest file"),  # bit rates within a thousandth count as equal
         ({"mtime_ns": 4}, {}, "age", "oldest"),
         ({"mtime_ns": 6}, {}, "newest", "newest"),
         ({"duration": 10.2}, {}, "longest", "longest"),
@@ -91,7 +91,7 @@ def test_every_column_has_a_reason() -> None:
         assert len(order_of(*files, prefer=(column,))) == 2
 
 
-def test_earlier_columns_outweigh_later_ones_and_can_be_put_first() -> None:
+def test_earlier_columns_outweigh_later_ones_and_can_be_moved_to_the_front() -> None:
     sharp = candidate("sharp.mp4", width=128, height=96)
     loud = candidate("loud.mp4", traits=Traits(25.0, channels=2), size=9000)
     assert order_of(sharp, loud) == [("sharp.mp4", "best frames"), ("loud.mp4", "first by name")]
@@ -111,13 +111,13 @@ def test_earlier_columns_outweigh_later_ones_and_can_be_put_first() -> None:
     ],
     ids=lambda edit: edit.kind,
 )
-def test_what_was_laid_over_or_around_the_frames_or_taken_from_them_comes_later(edit: Difference) -> None:
-    """However large the file is, if it has as many pixels; borders are no pixels of the scene."""
+def test_copies_with_overlays_borders_or_lost_colors_rank_lower(edit: Difference) -> None:
+    """A larger file does not compensate for the edit, and border pixels do not count as resolution."""
     plain, edited = candidate("plain.mp4"), candidate("edited.mp4", differences=(edit,), size=9000)
     assert first_of(plain, edited) == ("plain.mp4", "best frames")
 
 
-def test_overlays_and_lost_colors_outweigh_pixels_and_borders_do_not() -> None:
+def test_overlays_and_lost_colors_outweigh_resolution_but_borders_do_not() -> None:
     small = candidate("small.mp4")
     for edit in (Difference("caption", where="bottom"), Difference("without color")):
         assert first_of(small, candidate("large.mp4", differences=(edit,), width=640, height=480))[0] == "small.mp4"
@@ -125,13 +125,13 @@ def test_overlays_and_lost_colors_outweigh_pixels_and_borders_do_not() -> None:
     assert first_of(small, large)[0] == "large.mp4"
 
 
-def test_a_border_that_was_measured_a_little_too_small_makes_no_better_frames() -> None:
+def test_slightly_underestimated_border_does_not_improve_the_rank() -> None:
     plain = candidate("plain.mp4", width=320, height=240)
     boxed = candidate("boxed.mp4", differences=(Difference("bars added", 0.236),), width=320, height=316, size=9000)
     assert first_of(plain, boxed) == ("plain.mp4", "best frames")
 
 
-def test_a_slightly_different_rate_is_the_same_rate() -> None:
+def test_slightly_different_frame_rates_count_as_equal() -> None:
     film, television = (
         candidate("film.mp4", traits=Traits(24.0), size=2000),
         candidate("tv.mp4", traits=Traits(25.0)),
@@ -139,19 +139,19 @@ def test_a_slightly_different_rate_is_the_same_rate() -> None:
     assert first_of(film, television) == ("film.mp4", "highest bit rate")
 
 
-def test_bit_rates_of_two_codecs_are_not_compared() -> None:
+def test_bit_rates_of_different_codecs_are_not_compared() -> None:
     first, second = candidate("h264.mp4", size=1500), candidate("av1.mp4", codec="av1", mtime_ns=1)
     assert first_of(first, second, prefer=("bit-rate", "age")) == ("av1.mp4", "oldest")
     assert first_of(first, second, prefer=("bit-rate", "size")) == ("h264.mp4", "largest file")
 
 
-def test_equally_long_files_are_not_told_apart_by_their_length() -> None:
+def test_slightly_different_durations_count_as_equal() -> None:
     first, second = candidate("a.mp4", duration=10.0), candidate("b.mp4", duration=10.05, mtime_ns=9)
     assert first_of(first, second, prefer=("longest", "age")) == ("a.mp4", "oldest")
 
 
-def test_of_equal_files_the_one_with_hard_links_comes_first_and_then_the_name_decides() -> None:
-    """Removing a file with other names would free nothing."""
+def test_ties_are_broken_by_hard_links_and_then_by_name() -> None:
+    """Removing a file with hard links would free no space."""
     linked = candidate("c.mp4", links=("/another/name.mp4",))
     assert order_of(candidate("b.mp4"), linked, candidate("a.mp4")) == [
         ("c.mp4", "has hard links"),
@@ -160,11 +160,11 @@ def test_of_equal_files_the_one_with_hard_links_comes_first_and_then_the_name_de
     ]
 
 
-def test_folders_come_first_in_their_position_and_outside_last(tmp_path: Path) -> None:
+def test_files_in_preferred_folders_come_first_and_in_outside_folders_last(tmp_path: Path) -> None:
     (tmp_path / "masters").mkdir()
     masters = str(tmp_path / "masters")
     inside = candidate(f"{masters}/small.mp4", size=500)
-    beside = candidate(f"{masters} too/large.mp4")  # a name that begins as the folder's does is not in it
+    beside = candidate(f"{masters} too/large.mp4")  # a folder name with the same prefix is another folder
     assert first_of(inside, beside, prefer=check_preferences(masters)) == ("small.mp4", f"in {masters}")
     assert first_of(inside, beside, prefer=check_preferences(f"outside:{masters}")) == (
         "large.mp4",
@@ -176,7 +176,7 @@ def test_folders_come_first_in_their_position_and_outside_last(tmp_path: Path) -
     assert rank_by_folders(inside.file, DEFAULT_ORDER) == ()
 
 
-def test_preferences_are_completed_by_the_default_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_preferences_are_completed_with_the_default_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert check_preferences(()) == check_preferences("") == DEFAULT_ORDER
     assert check_preferences(" age , newest ") == ("age", "newest", *(one for one in DEFAULT_ORDER if one != "age"))
@@ -185,7 +185,7 @@ def test_preferences_are_completed_by_the_default_order(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("wrong", ["prettiest", "outside:/no/such/folder", "best", "picture,prettiest"])
-def test_what_is_neither_a_column_nor_a_folder_is_refused(wrong: str) -> None:
+def test_invalid_preferences_are_refused(wrong: str) -> None:
     name = wrong.split(",")[-1]
     with pytest.raises(
         InvalidArgumentError,
@@ -202,7 +202,7 @@ def staying(
     ranks: tuple[tuple[bool, ...], ...] = (),
     impossible: Collection[tuple[int, int]] = (),
 ) -> tuple[Choice, list[tuple[int, int]]]:
-    """The choice where these pairs hold, and the pairs that were asked for a proof."""
+    """Choose files, given which file contains which; return the choice and the pairs that were proven."""
     asked: list[tuple[int, int]] = []
 
     def holds(keeper: int, file: int) -> bool:
@@ -214,31 +214,31 @@ def staying(
     return choice, asked
 
 
-def test_the_first_one_that_holds_all_stays_alone_and_each_is_proven_once() -> None:
+def test_first_file_that_contains_all_stays_alone_and_each_pair_is_proven_once() -> None:
     choice, asked = staying(3, {(0, 1), (0, 2), (1, 2)})
     assert choice == Choice(0, {1: 0, 2: 0})
     assert asked == [(0, 1), (0, 2)]
 
 
-def test_what_is_known_without_decoding_is_not_proven() -> None:
-    """The second one lacks nothing of the others; the preferred one lacks their sound."""
+def test_pairs_decided_without_decoding_are_not_proven() -> None:
+    """File 1 lacks nothing of the others; the preferred file 0 lacks their sound."""
     choice, asked = staying(3, {(1, 0), (1, 2)}, impossible={(0, 1), (0, 2), (2, 1)})
     assert choice == Choice(1, {0: 1, 2: 1})
     assert asked == [(1, 0), (1, 2)]
 
 
-def test_where_none_holds_all_as_few_as_possible_stay() -> None:
-    """0 holds 2, and 1 holds 2 and 3: with 1, three become two."""
+def test_as_few_files_as_possible_stay_if_none_contains_all() -> None:
+    """File 0 contains 2, and file 1 contains 2 and 3: keeping 1 leaves two files of the first three."""
     choice, _ = staying(4, {(0, 2), (1, 2), (1, 3)}, impossible={(0, 1), (0, 3), (1, 0)})
     assert choice == Choice(1, {2: 1, 3: 1})
-    # One more that only the first one holds.
+    # Another file that only file 0 contains.
     choice, _ = staying(5, {(0, 4), (1, 2), (1, 3)}, impossible={(0, 1), (0, 2), (0, 3), (1, 0), (1, 4)})
     assert choice == Choice(1, {2: 1, 3: 1, 4: 0})
 
 
-def test_a_refuted_pair_is_not_asked_again_and_another_one_may_hold_it() -> None:
+def test_failed_proof_is_not_repeated_and_another_file_may_contain_it() -> None:
     choice, asked = staying(3, {(0, 1), (1, 2)})
-    # The second file is removed by then, so no file is left that holds the third.
+    # File 1 is removed by then, so no remaining file contains file 2.
     assert choice == Choice(0, {1: 0})
     assert asked[:2] == [(0, 1), (0, 2)]
     choice, asked = staying(3, {(1, 2)})
@@ -246,31 +246,31 @@ def test_a_refuted_pair_is_not_asked_again_and_another_one_may_hold_it() -> None
     assert (0, 1) in asked
 
 
-def test_no_file_goes_for_one_that_goes_itself() -> None:
-    """Two identical files are not removed for each other."""
+def test_file_is_never_removed_in_favor_of_a_removed_one() -> None:
+    """Two identical files are not both removed in favor of each other."""
     choice, _ = staying(2, {(0, 1), (1, 0)})
     assert choice == Choice(0, {1: 0})
 
 
-def test_what_is_held_by_nothing_stays() -> None:
+def test_files_contained_in_no_other_stay() -> None:
     assert staying(3, set())[0] == Choice(0, {})
     assert staying(3, set(), impossible=set(permutations(range(3), 2))) == (Choice(0, {}), [])
 
 
-def test_a_fixed_file_is_never_removed_and_may_hold_others() -> None:
+def test_fixed_file_is_never_removed_and_may_contain_others() -> None:
     everything = set(permutations(range(3), 2))
     assert staying(3, everything, fixed={2})[0] == Choice(2, {0: 2, 1: 2})
     assert staying(3, {(0, 1), (0, 2)}, fixed={2})[0] == Choice(0, {1: 0})
     assert staying(3, everything, fixed=range(3)) == (Choice(0, {}), [])
 
 
-def test_no_file_of_a_preferred_folder_goes_for_one_elsewhere() -> None:
+def test_files_in_a_preferred_folder_are_not_removed_for_files_elsewhere() -> None:
     everything = set(permutations(range(3), 2))
     choice, _ = staying(3, {(1, 0), (1, 2)}, ranks=((True,), (False,), (False,)))
     assert choice == Choice(1, {2: 1})
-    # Of equals each may go for the other.
+    # Files of equal rank may replace each other.
     assert staying(3, everything, ranks=((True,), (True,), (False,)))[0] == Choice(0, {1: 0, 2: 0})
-    # The first folder counts before the second.
+    # The first folder outweighs the second.
     choice, _ = staying(2, everything, ranks=((True, False), (False, True)))
     assert choice == Choice(0, {1: 0})
 
@@ -286,7 +286,7 @@ def groups(draw: st.DrawFn) -> tuple[int, set[tuple[int, int]], set[int], tuple[
 
 
 @given(groups())
-def test_every_file_that_goes_is_held_by_one_that_stays(
+def test_every_removed_file_is_contained_in_one_that_stays(
     group: tuple[int, set[tuple[int, int]], set[int], tuple[tuple[bool, ...], ...]],
 ) -> None:
     count, held, fixed, ranks = group
@@ -298,8 +298,8 @@ def test_every_file_that_goes_is_held_by_one_that_stays(
         assert keeper in stay
         assert (keeper, file) in held
         assert not ranks or ranks[keeper] >= ranks[file]
-    # Nothing more can be removed: a remaining file that is nobody's keeper is not contained in any other remaining file
-    # of equal or better rank.
+    # Nothing else can be removed: no remaining file, unless it is fixed or another file depends on it, is contained in
+    # a remaining file of equal or better rank.
     for file in stay - fixed - set(choice.removable.values()):
         for keeper in stay - {file}:
             assert (keeper, file) not in held or (ranks and ranks[keeper] < ranks[file])

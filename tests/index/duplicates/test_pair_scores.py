@@ -1,4 +1,4 @@
-"""Pairs scored by several processes: the groups of one process, and the same stored results."""
+"""Scoring pairs in several processes gives the groups and stored results of a single process."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ GROUPS = [["0", "longer"], ["1", "worse"]]
 
 @dataclass
 class Copies:
-    """Copies of two videos, and two others, in indexes of the same videos by their names."""
+    """Indexes by name, all of the same videos: copies of two videos, and two unrelated ones."""
 
     folder: Path
 
     def find(self, name: str, width: int = 0, **options: Any) -> tuple[Any, dict[str, Any], Noted]:
-        """Groups, stored results, and the mapper that ran the tasks, of a search without earlier results."""
+        """Search without stored results; return the groups, the stored results, and the mapper that ran the tasks."""
         stored = self.folder / name / Comparisons.FILE
         stored.unlink(missing_ok=True)
         with Index.open(self.folder / name, read_only=True) as index:
@@ -42,7 +42,7 @@ class Copies:
 
 
 def make_copies(folder: Path, extractor: str, stores: Mapping[str, str] = {"one": "disk"}) -> Copies:
-    # Nine seconds and more are stored with one frame a second, and read again with two.
+    # Videos of nine seconds or more are stored at one frame per second and read again at two.
     clips = [video(folder / "videos" / f"{seed}.mp4", seed=seed, frames=45) for seed in range(4)]
     clips.append(video(folder / "videos" / "longer.mp4", seed=0, frames=52))
     frames = list(pan(NAMES[1], 45, width=96, height=64, seed=1))
@@ -63,14 +63,14 @@ def names_of(groups: Any) -> list[list[str]]:
 
 
 @pytest.mark.thorough
-def test_several_processes_find_the_groups_of_one(copies: Copies) -> None:
+def test_several_processes_find_the_same_groups_as_one(copies: Copies) -> None:
     groups, stored, _ = copies.find("one")
     found, stored_then, mapper = copies.find("one", width=2)
     assert names_of(groups) == GROUPS
     assert found == groups
     assert stored_then == stored
     assert mapper.methods == {"compare", "describe"}
-    # Copies are compared where one of them is.
+    # Each pair is compared on the machine of one of its files.
     compared = [task for task in mapper.tasks if task.method == "compare"]
     assert all(task.home == task.arguments[0].id for task in compared)
 
@@ -80,24 +80,22 @@ def test_several_processes_find_the_groups_of_one(copies: Copies) -> None:
     [
         (PairResult(0.72, covered=(1.0, 1.0)), False, True),
         (PairResult(0.1, covered=(1.0, 1.0)), False, False),  # unrelated
-        (PairResult(0.72, True, (1.0, 1.0)), False, False),  # was read already
-        (PairResult(0.78, covered=(1.0, 0.4)), False, False),  # an excerpt, all of which is shown
-        (PairResult(0.78, covered=(0.75, 0.6)), False, True),  # how much of it is shown is open
-        (PairResult(0.78, covered=(1.0, 1.0)), False, False),  # no reading would part the two
-        (PairResult(0.72, covered=(1.0, 0.3)), False, False),  # no reading would make them copies as a whole
-        (PairResult(0.72, covered=(1.0, 0.3)), True, True),  # but one may show that it is an excerpt
+        (PairResult(0.72, True, (1.0, 1.0)), False, False),  # has been read already
+        (PairResult(0.78, covered=(1.0, 0.4)), False, False),  # an excerpt that is shown completely
+        (PairResult(0.78, covered=(0.75, 0.6)), False, True),  # the shown fraction is uncertain
+        (PairResult(0.78, covered=(1.0, 1.0)), False, False),  # no closer reading could separate the two
+        (PairResult(0.72, covered=(1.0, 0.3)), False, False),  # no closer reading could make them whole copies
+        (PairResult(0.72, covered=(1.0, 0.3)), True, True),  # but it could show that one is an excerpt
     ],
 )
-def test_a_pair_is_in_doubt_as_long_as_a_finer_reading_may_change_the_answer(
+def test_pair_is_in_doubt_as_long_as_a_closer_reading_could_change_the_result(
     result: PairResult, parts: bool, expected: bool
 ) -> None:
     assert is_in_doubt(result, parts) is expected
 
 
 @pytest.mark.thorough
-def test_pairs_in_doubt_are_read_again_wherever_they_are_compared(
-    copies: Copies, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doubtful_pairs_are_read_again_on_any_machine(copies: Copies, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("vidkin.index.duplicates.pair_scores._SURE_AS_STORED", 1.0)
     here, there = copies.find("one"), copies.find("one", width=2)
     assert there[:2] == here[:2]
@@ -107,11 +105,11 @@ def test_pairs_in_doubt_are_read_again_wherever_they_are_compared(
 
 
 @pytest.mark.large
-def test_several_processes_find_the_parts_of_one(copies: Copies) -> None:
+def test_several_processes_find_the_same_parts_as_one(copies: Copies) -> None:
     assert copies.find("one", width=3, parts=True)[:2] == copies.find("one", parts=True)[:2]
 
 
-# Tasks that a worker refuses.
+# Tasks that a worker refuses
 
 
 RECORDS = [
@@ -125,14 +123,14 @@ def job(fingerprint: str = "plain-1") -> PairJob:
 
 
 @pytest.mark.thorough
-def test_a_machine_without_the_file_refuses_instead_of_answering_otherwise(copies: Copies) -> None:
+def test_machine_without_the_file_reports_an_error_instead_of_another_result(copies: Copies) -> None:
     with Index.open(copies.folder / "one", read_only=True) as index:
         scores = job().start(index.place, index.store)
         with pytest.raises(ClusterError, match=r"cannot access /nowhere/a\.mp4; mount the folder at the same path"):
             scores.read(*RECORDS)
 
 
-def test_a_machine_with_another_extractor_refuses(copies: Copies) -> None:
+def test_machine_with_another_extractor_reports_an_error(copies: Copies) -> None:
     with (
         Index.open(copies.folder / "one", read_only=True) as index,
         pytest.raises(
@@ -143,13 +141,13 @@ def test_a_machine_with_another_extractor_refuses(copies: Copies) -> None:
         job("plain-2").start(index.place, index.store)
 
 
-def test_a_video_that_was_removed_meanwhile_has_no_answer(copies: Copies) -> None:
+def test_video_removed_in_the_meantime_has_no_result(copies: Copies) -> None:
     with Index.open(copies.folder / "one", read_only=True) as index:
         scores = job().start(index.place, index.store)
         assert scores.compare(index.videos()[0], [replace(RECORDS[0], id=10**6)], parts=False) is None
 
 
-def test_moments_that_only_resemble_what_a_stronger_segment_shows_are_no_part_of_a_copy() -> None:
+def test_moments_explained_by_a_stronger_segment_do_not_count() -> None:
     part, film = (
         FrameFeatures.of_whole(np.ones((count, 1, 4), np.float32), np.arange(float(count))) for count in (4, 16)
     )
@@ -166,7 +164,7 @@ def test_moments_that_only_resemble_what_a_stronger_segment_shows_are_no_part_of
 PROOF = Proof("/a.mp4", "/b.mp4", "hash of a", "hash of b")
 
 
-def test_what_is_known_of_a_group_can_be_sent_and_taken_back() -> None:
+def test_known_results_of_a_group_can_be_sent_and_merged_back() -> None:
     known = Comparisons()
     known.put("b", "a", PairResult(0.5, covered=(0.1, 0.9)))
     known.put("a", "c", PairResult(0.6))

@@ -24,7 +24,7 @@ SCORER = open_scorer("copies")
 
 
 class Counted(MemoryStore):
-    """A store that counts its searches for neighbors."""
+    """A store that counts nearest-neighbor searches."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,26 +35,25 @@ class Counted(MemoryStore):
         return super().nearest(vectors, limit)
 
 
-def of_scenes(generator: np.random.Generator, name: str) -> Entry:
-    """Six seconds, each a scene of its own."""
+def make_scenes(generator: np.random.Generator, name: str) -> Entry:
+    """Six seconds with six different scenes."""
     values = unit_vectors(generator.normal(size=(6, 1, 64))).astype(np.float16)
     features = FrameFeatures.of_whole(values, np.arange(6.0))
     windows = window_vectors(features)
     facts = {"duration": 6.0, "frames": 6, "windows": len(windows)}
-    # Type: ignore[arg-type].
     return Entry(VideoRecord(path=f"/{name}.mp4", size=1, mtime_ns=1, content_hash=name, **facts), features, windows)
 
 
-def test_of_videos_that_are_added_only_those_are_looked_up() -> None:
+def test_only_added_videos_are_looked_up() -> None:
     generator = np.random.default_rng(0)
     store = Counted()
-    old = [of_scenes(generator, f"old {number}") for number in range(20)]
+    old = [make_scenes(generator, f"old {number}") for number in range(20)]
     store.append_many(old)
     known = Comparisons()
     PairSearch(store, SCORER, known).run(store.videos())
     assert store.asked == 20
-    # One of ten is a copy of a video that is there.
-    new = [of_scenes(generator, f"new {number}") for number in range(9)]
+    # One of the ten new videos is a copy of an indexed one.
+    new = [make_scenes(generator, f"new {number}") for number in range(9)]
     copied = replace(old[7].record, path="/copy.mp4", content_hash="copy", id=-1)
     store.append_many([*new, Entry(copied, old[7].features, old[7].windows)])
     before = {pair[:2] for pair in known.pairs()}

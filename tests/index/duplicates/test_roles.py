@@ -1,5 +1,4 @@
-"""Files that stay in groups of real files, proven by decoding: content that exists only once is never planned for
-removal."""
+"""Which files of real groups stay, proven by decoding: content that exists only once is never planned for removal."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ def frames(name: str) -> list[Image]:
 
 
 def take(seed: int) -> list[Image]:
-    """Hands in front of a wall: always the same wall, with different movements for each seed."""
+    """Moving hands in front of the same wall; each seed gives different movements."""
     wall = photograph("brick")[:128, :192]
     generator = np.random.default_rng(seed)
     phases, turns = generator.uniform(0, 6, 4), generator.uniform(1, 4, 4)
@@ -43,7 +42,7 @@ def take(seed: int) -> list[Image]:
     return moments
 
 
-def captioned(image: Image) -> Image:
+def add_caption(image: Image) -> Image:
     picture = PILImage.fromarray(image)
     style = {"fill": (255, 255, 255), "stroke_width": 2, "stroke_fill": (0, 0, 0)}
     ImageDraw.Draw(picture).text((20, 98), "and then he said", font=ImageFont.load_default(18), **style)
@@ -56,7 +55,7 @@ def add_tracks(
     *,
     date: str = "",
 ) -> Path:
-    """Write a video again, its packets as they are, with sound tracks of these languages and a date."""
+    """Remux a video without re-encoding, adding sound tracks in the given languages and a date."""
     target = source.with_suffix(".mkv")
     with av.open(str(source)) as given, av.open(str(target), "w") as made:
         if date:
@@ -65,7 +64,7 @@ def add_tracks(
         streams = [made.add_stream("aac", rate=SOUND_RATE, layout="mono") for _ in tracks]
         for stream, (_, language) in zip(streams, tracks, strict=True):
             stream.metadata["language"] = language
-            stream.bit_rate = 12_000  # negligible compared with the frames
+            stream.bit_rate = 12_000  # negligible compared to the frames
         for packet in given.demux(video=0):
             if packet.dts is not None:
                 packet.stream = video
@@ -99,7 +98,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_tracks(dated, date="2020-01-02T03:04:05.000000Z")
     chelsea = frames("chelsea")
     encode(folder / "chelsea.mp4", chelsea, options=GOOD)
-    encode(folder / "chelsea, captioned.mp4", map(captioned, chelsea), options=BAD)
+    encode(folder / "chelsea, captioned.mp4", map(add_caption, chelsea), options=BAD)
     return folder
 
 
@@ -114,8 +113,8 @@ def member(groups: Sequence[DuplicateGroup], stem: str) -> DuplicateMember:
     return next(each for group in groups for each in group.members if Path(each.path).stem == stem)
 
 
-def planned(groups: Sequence[DuplicateGroup]) -> dict[str, str]:
-    """Stem of each file to remove -> stem of the file that stays for it."""
+def map_removals(groups: Sequence[DuplicateGroup]) -> dict[str, str]:
+    """Map the stem of each file to remove to the stem of the file that stays for it."""
     return {
         Path(file.path).stem: Path(group.keep.path).stem
         for group in plan_removal(groups).groups
@@ -124,16 +123,16 @@ def planned(groups: Sequence[DuplicateGroup]) -> dict[str, str]:
 
 
 @pytest.mark.thorough
-def test_without_a_proof_nothing_is_planned_whatever_the_scores(index: Index) -> None:
+def test_nothing_is_planned_without_a_proof_whatever_the_score(index: Index) -> None:
     groups = [group for group in index.duplicates() if not any(each.proof for each in group.members)]
     assert plan_removal(groups).groups == ()
 
 
-def test_only_what_another_file_holds_is_planned(index: Index) -> None:
-    """The only sound, the second language, the only date and the caption stay, and so do the best frames."""
+def test_only_files_contained_in_another_are_planned(index: Index) -> None:
+    """Files with the only sound, the second language, the only date or the caption stay, as do the best frames."""
     groups = index.duplicates(prove=True)
     assert len(groups) == 4
-    assert planned(groups) == {
+    assert map_removals(groups) == {
         "rocket, neither": "rocket, sound",
         "coffee, one language": "coffee, both languages",
     }
@@ -151,13 +150,13 @@ def test_only_what_another_file_holds_is_planned(index: Index) -> None:
     }
     for group in groups:
         for each in group.members:
-            assert each.best or each.is_proven == (Path(each.path).stem in planned(groups)) == (
+            assert each.best or each.is_proven == (Path(each.path).stem in map_removals(groups)) == (
                 each.kept_by is not None
             )
             assert each.best or each.is_proven or each.doubt
 
 
-def test_what_was_proven_is_not_proven_again(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proven_pairs_are_not_proven_again(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     groups = index.duplicates(prove=True)
 
     def refuse(prover: Prover, kept: str, removed: str, *rest: object, **options: object) -> None:
@@ -165,13 +164,13 @@ def test_what_was_proven_is_not_proven_again(index: Index, monkeypatch: pytest.M
 
     monkeypatch.setattr(Prover, "prove", refuse)
     assert index.duplicates(prove=True) == groups
-    # Known proofs count even if no proofs are requested.
-    assert planned(index.duplicates()) == planned(groups)
+    # Stored proofs count even if no new ones are requested.
+    assert map_removals(index.duplicates()) == map_removals(groups)
 
 
 @pytest.mark.large
-def test_a_file_that_changed_is_proven_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And not planned before the index knows it."""
+def test_changed_file_is_proven_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it is indexed again, it is not planned."""
     film = frames("coffee")
     encode(tmp_path / "film.mp4", film, options=GOOD)
     copy = encode(tmp_path / "copy.mp4", film, options=BAD)
@@ -186,25 +185,25 @@ def test_a_file_that_changed_is_proven_again(tmp_path: Path, monkeypatch: pytest
     with Index.open(tmp_path / "i", create=True) as index:
         index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
         groups = index.duplicates(prove=True)
-        assert planned(groups) == {"copy": "film"}
+        assert map_removals(groups) == {"copy": "film"}
         assert proven == [("film", "copy")]
-        encode(copy, map(captioned, film), options=BAD)
+        encode(copy, map(add_caption, film), options=BAD)
         (group,) = groups
         assert plan_removal([group], records=index.videos()).groups == ()
         assert plan_removal([group]).groups == ()
         index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
         proven.clear()
-        assert planned(index.duplicates(prove=True)) == {}
+        assert map_removals(index.duplicates(prove=True)) == {}
         assert ("film", "copy") in proven
 
 
 @pytest.mark.thorough
-def test_a_person_may_accept_what_is_missing_but_no_lost_footage(index: Index) -> None:
+def test_user_may_accept_lost_metadata_and_sound_but_not_lost_footage(index: Index) -> None:
     words = {"prove": True, "prefer": "bit-rate"}
     refused, accepted = index.duplicates(**words), index.duplicates(**words, accept=["metadata", "sound"])
     assert {finding.kind for finding in member(refused, "astronaut, dated").findings} == {"metadata"}
-    assert not {name for name in planned(refused) if "astronaut" in name}
-    assert planned(accepted) == {
+    assert not {name for name in map_removals(refused) if "astronaut" in name}
+    assert map_removals(accepted) == {
         "astronaut, dated": "astronaut",
         "rocket, neither": "rocket, best frames",
         "rocket, sound": "rocket, best frames",
@@ -216,18 +215,18 @@ def test_a_person_may_accept_what_is_missing_but_no_lost_footage(index: Index) -
     assert any("2020-01-02" in text for text in texts), texts
 
 
-def test_a_pair_that_somebody_called_copies_may_lose_what_differs_in_the_frames(index: Index, folder: Path) -> None:
+def test_pair_confirmed_as_copies_may_differ_in_the_frames(index: Index, folder: Path) -> None:
     pair = folder / "chelsea.mp4", folder / "chelsea, captioned.mp4"
     index.confirm(*pair)
     try:
-        assert planned(index.duplicates(prove=True))["chelsea, captioned"] == "chelsea"
+        assert map_removals(index.duplicates(prove=True))["chelsea, captioned"] == "chelsea"
     finally:
         index.forget_decision(*pair)
-    assert "chelsea, captioned" not in planned(index.duplicates(prove=True))
+    assert "chelsea, captioned" not in map_removals(index.duplicates(prove=True))
 
 
 @pytest.mark.thorough
-def test_the_choice_of_a_person_stays_whatever_holds_more(index: Index, folder: Path) -> None:
+def test_preferred_file_stays_even_if_another_contains_more(index: Index, folder: Path) -> None:
     chosen = folder / "rocket, neither.mp4"
     index.prefer(chosen)
     try:
@@ -236,11 +235,11 @@ def test_the_choice_of_a_person_stays_whatever_holds_more(index: Index, folder: 
         (index.path / "decisions.json").unlink()
     group = next(group for group in groups if group.best.path == str(chosen))
     assert group.reason == "your choice"
-    assert not {name for name in planned(groups) if "rocket" in name}
+    assert not {name for name in map_removals(groups) if "rocket" in name}
 
 
 @pytest.mark.thorough
-def test_new_files_go_for_the_library_and_never_the_other_way_round(tmp_path: Path, folder: Path) -> None:
+def test_new_files_are_removed_in_favor_of_the_library_but_never_the_reverse(tmp_path: Path, folder: Path) -> None:
     for name, source in (
         ("library/film.mp4", "rocket, neither.mp4"),
         ("new/better.mp4", "rocket, best frames.mp4"),
@@ -252,7 +251,7 @@ def test_new_files_go_for_the_library_and_never_the_other_way_round(tmp_path: Pa
         index.add(tmp_path, executor=SerialExecutor(index.worker_spec))
         (group,) = index.duplicates(prove=True, incoming=tmp_path / "new")
     assert (Path(group.best.path).stem, group.reason) == ("film", "in the library")
-    assert planned([group]) == {"same": "film"}
+    assert map_removals([group]) == {"same": "film"}
     better = member([group], "better")
     assert {finding.kind for finding in better.findings} == {"quality"}
     assert not better.is_spare
@@ -260,7 +259,7 @@ def test_new_files_go_for_the_library_and_never_the_other_way_round(tmp_path: Pa
 
 @pytest.fixture(scope="module")
 def dangers(tmp_path_factory: pytest.TempPathFactory) -> list[DuplicateGroup]:
-    """Pairs that look alike, or of which one shows less of the frame than the other; and edits that lose nothing."""
+    """Groups of similar takes, of copies that show less of the frame, and of lossless edits."""
     folder = tmp_path_factory.mktemp("dangers")
     for seed in (1, 2):
         encode(folder / f"take {seed}.mp4", take(seed), options=GOOD)
@@ -282,8 +281,8 @@ def dangers(tmp_path_factory: pytest.TempPathFactory) -> list[DuplicateGroup]:
 
 
 @pytest.mark.large
-def test_no_source_and_no_other_take_is_planned_and_edits_that_lose_nothing_are(dangers: list[DuplicateGroup]) -> None:
-    found = planned(dangers)
+def test_only_lossless_edits_are_planned(dangers: list[DuplicateGroup]) -> None:
+    found = map_removals(dangers)
     assert found == {
         "coffee, letterboxed": "coffee",
         "chelsea, mirrored": "chelsea",

@@ -1,4 +1,4 @@
-"""Copies between folders, of new files in a library, and in one folder: only these pairs are compared."""
+"""Duplicates between folders, between new files and a library, or within one folder: only these pairs are compared."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ SIZE = {"width": 160, "height": 120}
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A library with two copies of one film. New files: a worse copy of it, a better copy of another film, two copies
-    of a third."""
+    """A library with two copies of a film; new files are a worse copy of it, a better copy of another film, and two
+    copies of a third.
+    """
     root = tmp_path_factory.mktemp("fólders")
     for name in ("library/masters", "new"):
         (root / name).mkdir(parents=True)
@@ -55,7 +56,7 @@ def index(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Inde
 
 @pytest.fixture
 def forgotten(index: Index) -> Index:
-    """The index, with nothing compared yet."""
+    """The index without stored comparisons."""
     Comparisons(open_place(index.path)).save()
     return index
 
@@ -64,19 +65,19 @@ def names(group: DuplicateGroup, root: Path) -> set[str]:
     return {os.path.relpath(member.path, root) for member in group.members}
 
 
-def compared(index: Index, root: Path) -> set[frozenset[str]]:
-    """The pairs whose result is stored."""
+def compared_pairs(index: Index, root: Path) -> set[frozenset[str]]:
+    """The pairs with a stored result."""
     table = json.loads((index.path / Comparisons.FILE).read_text())
     paths = {video.content_hash: os.path.relpath(video.path, root) for video in index.videos()}
     return {frozenset(paths[table["contents"][place]] for place in row[:2]) for row in table["pairs"]}
 
 
-def test_without_folders_all_copies_are_groups(forgotten: Index, root: Path) -> None:
+def test_without_folders_all_copies_are_grouped(forgotten: Index, root: Path) -> None:
     assert [len(group.members) for group in forgotten.duplicates()] == [3, 2, 2]
 
 
 @pytest.mark.thorough
-def test_new_files_are_compared_with_the_library_alone_and_the_library_stays(forgotten: Index, root: Path) -> None:
+def test_new_files_are_compared_only_with_the_library_which_stays(forgotten: Index, root: Path) -> None:
     groups = forgotten.duplicates(incoming=root / "new", prove=True)
     assert sorted(map(len, (group.members for group in groups))) == [2, 3]
     coffee = next(group for group in groups if len(group.members) == 3)
@@ -91,16 +92,16 @@ def test_new_files_are_compared_with_the_library_alone_and_the_library_stays(for
     (planned,) = plan_removal(groups).groups
     assert [file.path for file in planned.remove] == [str(root / "new/coffee.mp4")]
     assert {file.why for file in planned.stay} == {"it is in the library"}
-    # In the library, only files in one group were compared, to choose the best one.
-    inside = {frozenset(pair) for pair in compared(forgotten, root) if len({name[:3] for name in pair}) == 1}
+    # Within the library, only files of the same group were compared, to choose the best one.
+    inside = {frozenset(pair) for pair in compared_pairs(forgotten, root) if len({name[:3] for name in pair}) == 1}
     assert inside <= {frozenset(("library/masters/coffee.mp4", "library/coffee again.mp4"))}
 
 
-def test_between_folders_a_copy_goes_only_for_one_of_another_folder(forgotten: Index, root: Path) -> None:
+def test_between_folders_a_copy_is_removed_only_for_one_in_another_folder(forgotten: Index, root: Path) -> None:
     across = [root / "library", root / "library/masters"]
     (group,) = forgotten.duplicates(across=across)
     assert names(group, root) == {"library/coffee again.mp4", "library/masters/coffee.mp4"}
-    assert all(len({name.count("/") for name in pair}) == 2 for pair in compared(forgotten, root))
+    assert all(len({name.count("/") for name in pair}) == 2 for pair in compared_pairs(forgotten, root))
     masters = str(root / "library/masters")
     groups = forgotten.duplicates(across=[root / "library", root / "new"], prefer=masters)
     coffee = next(group for group in groups if len(group.members) == 3)
@@ -111,11 +112,11 @@ def test_between_folders_a_copy_goes_only_for_one_of_another_folder(forgotten: I
     assert (again.stays, again.compared_with) == ("the kept file is on the same side", str(root / "new/coffee.mp4"))
 
 
-def test_a_folder_alone_is_as_an_index_of_that_folder(forgotten: Index, root: Path, tmp_path: Path) -> None:
+def test_one_folder_gives_the_groups_of_an_index_of_that_folder(forgotten: Index, root: Path, tmp_path: Path) -> None:
     groups = forgotten.duplicates(only=root / "library")
     assert [names(group, root) for group in groups] == [{"library/coffee again.mp4", "library/masters/coffee.mp4"}]
-    # Nothing outside of the folder was compared.
-    assert {name.split("/")[0] for pair in compared(forgotten, root) for name in pair} == {"library"}
+    # Nothing outside the folder was compared.
+    assert {name.split("/")[0] for pair in compared_pairs(forgotten, root) for name in pair} == {"library"}
     with Index.open(tmp_path / "library.vidkin", create=True) as alone:
         alone.add(root / "library", executor=SerialExecutor(alone.worker_spec))
         assert [names(group, root) for group in alone.duplicates()] == [names(group, root) for group in groups]
@@ -123,7 +124,7 @@ def test_a_folder_alone_is_as_an_index_of_that_folder(forgotten: Index, root: Pa
 
 
 @pytest.mark.thorough
-def test_what_a_scope_compared_counts_for_the_next_and_hides_nothing_from_it(
+def test_results_are_reused_by_other_scopes_and_hide_no_pairs(
     forgotten: Index, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def searched() -> list[int]:
@@ -135,7 +136,7 @@ def test_what_a_scope_compared_counts_for_the_next_and_hides_nothing_from_it(
         return calls
 
     assert searched()
-    assert searched() == []  # the second time nothing is left to look up
+    assert searched() == []  # no lookups are left the second time
     everything = forgotten.duplicates()
     assert [len(group.members) for group in everything] == [3, 2, 2]
     Comparisons(open_place(forgotten.path)).save()
@@ -145,7 +146,7 @@ def test_what_a_scope_compared_counts_for_the_next_and_hides_nothing_from_it(
     assert searched() == []  # all pairs are known
 
 
-def test_a_folder_that_cannot_be_a_scope_is_refused(
+def test_invalid_scope_folders_are_refused(
     index: Index, root: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for options, words in (
@@ -162,7 +163,7 @@ def test_a_folder_that_cannot_be_a_scope_is_refused(
     assert f"the index has no videos in {tmp_path}" in caplog.text
 
 
-# Which lookups are left to do.
+# Remaining lookups
 
 
 def file(path: str, *links: str, content: str = "") -> FileRecord:
@@ -173,8 +174,8 @@ def lookups(scope: Scope, files: list[FileRecord], everywhere: set[str], within:
     return Lookups(PairScope.of(scope, files), everywhere, within, "searched")
 
 
-def test_a_library_is_never_looked_up_for_a_few_new_files(tmp_path: Path) -> None:
-    """Ten new files cost ten lookups, the first time and when others come; one for a file that joins the library."""
+def test_library_is_never_looked_up_for_a_few_new_files(tmp_path: Path) -> None:
+    """New files are looked up once, and later only files that were added on either side."""
     scope = Scope.of(incoming=tmp_path)
     new = [file(f"{tmp_path}/{place}.mp4") for place in range(3)]
     library = [file(f"/library/{place}.mp4") for place in range(9)]
@@ -193,14 +194,14 @@ def test_a_library_is_never_looked_up_for_a_few_new_files(tmp_path: Path) -> Non
     joined = file(f"{tmp_path}/later.mp4")
     assert look_up([*new, joined, *library]) == [joined.record.path]
     assert look_up([*new, joined, *library, file("/library/later.mp4")]) == ["/library/later.mp4"]
-    # If many files joined the library, the new files are looked up instead.
+    # If many files are added to the library, the new files are looked up again instead.
     many = [file(f"/library/many {place}.mp4") for place in range(9)]
     assert look_up([*new, joined, *library, *many]) == [item.record.path for item in (*new, joined)]
-    # A file that moves from one side to the other has other pairs.
+    # A file that moves to the other side has different pairs.
     assert look_up([*new[1:], joined, *library, *many, file("/library/0 moved.mp4", content=new[0].record.path)])
 
 
-def test_a_file_is_on_the_sides_of_all_its_names(tmp_path: Path) -> None:
+def test_file_is_on_the_sides_of_all_its_names(tmp_path: Path) -> None:
     (tmp_path / "a/deep").mkdir(parents=True)
     (tmp_path / "b").mkdir()
     scope = Scope.of(across=[tmp_path / "a", tmp_path / "b", tmp_path / "a/deep"])

@@ -21,7 +21,7 @@ SIZE = {"width": 192, "height": 128}
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    """Three scenes with copies rotated clockwise by 90 and by 180 degrees, one mirrored, and one both."""
+    """Three scenes with copies rotated by 90 and 180 degrees, a mirrored copy, and one both rotated and mirrored."""
     folder = tmp_path_factory.mktemp("turned")
     for name in ("coffee", "chelsea", "rocket"):
         encode(folder / f"{name}.mp4", pan(name, 60, **SIZE), rate=RATE)
@@ -42,18 +42,18 @@ def groups(index: Index) -> list[DuplicateGroup]:
     return index.duplicates()
 
 
-def test_turned_copies_are_found_with_their_degrees(groups: list[DuplicateGroup]) -> None:
+def test_rotated_copies_are_found_with_their_angle(groups: list[DuplicateGroup]) -> None:
     found = [
         {Path(member.path).stem: (member.best, member.turned, member.mirrored) for member in group.members}
         for group in groups
     ]
     coffee = {"coffee": (True, 0, False), "coffee clockwise": (False, 270, False)}
-    # Rotation by 90 degrees followed by a flip is its own inverse.
+    # Rotating by 90 degrees and then flipping is its own inverse.
     rocket = {"rocket": (True, 0, False), "rocket clockwise and flipped": (False, 90, True)}
     for expected in (coffee, rocket):
         assert expected in found
         found.remove(expected)
-    # Which of two equal copies is kept is a matter of bytes; the flipped one is compared with that.
+    # The file size decides which of two equal copies is kept; the flipped one is compared with it.
     (chelsea,) = found
     assert set(chelsea) == {"chelsea", "chelsea upside down", "chelsea flipped"}
     turned = {chelsea[name][1] for name in ("chelsea", "chelsea upside down")}
@@ -62,7 +62,7 @@ def test_turned_copies_are_found_with_their_degrees(groups: list[DuplicateGroup]
     assert chelsea["chelsea flipped"] == (False, 180 if is_upside_down else 0, True)
 
 
-def test_the_turn_is_said_in_words_and_cells(groups: list[DuplicateGroup]) -> None:
+def test_rotation_is_reported_in_text_and_table_cells(groups: list[DuplicateGroup]) -> None:
     group = next(group for group in groups if "coffee" in group.best.path)
     (copy,) = (member for member in group.members if not member.best)
     assert f"turned {copy.turned} degrees" in describe_member(copy, group)
@@ -75,7 +75,7 @@ def test_the_turn_is_said_in_words_and_cells(groups: list[DuplicateGroup]) -> No
     assert copy.doubt == ""
 
 
-def test_what_was_turned_is_not_read_again(
+def test_rotated_copies_are_not_read_again(
     index: Index, groups: list[DuplicateGroup], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: object, **options: object) -> None:

@@ -1,4 +1,4 @@
-"""A writer that kills itself at a given step, or writes until it is killed; a process of test_session_kill.py."""
+"""A writer that kills itself at a given step, or writes until it is killed. Run by test_session_kill.py."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VIDEOS = 12
 
 
 def entry(number: int, *, version: int = 0) -> Entry:
-    """The expected content of video ``number``, by which a reader can check that it is complete."""
+    """Expected content of video ``number``, so that readers can check that it is complete."""
     frames = 3 + number
     generator = np.random.default_rng(1000 * version + number)
     values = generator.standard_normal((frames, 2, 8), np.float32)
@@ -45,7 +45,7 @@ def entry(number: int, *, version: int = 0) -> Entry:
 
 
 def write(store: VectorStore) -> None:
-    """Every kind of change: appends, a replacement, a removal, optimization, clearing away what these left."""
+    """Perform every kind of change: append, replace, remove, optimize, and clean up after an interrupted writer."""
     store.recover()
     for number in range(VIDEOS):
         wanted = entry(number)
@@ -61,7 +61,7 @@ def write(store: VectorStore) -> None:
 
 
 def kill_at(table: str, method: str, turn: int, when: str) -> None:
-    """Arrange for SIGKILL before or after the ``turn``-th call of a method of a part of the store."""
+    """Send SIGKILL to this process before or after call ``turn`` of a method of a part of the store."""
     owner = {"features": FeatureFiles, "videos": VideoTable, "windows": WindowFiles, "index": WindowIndex}[table]
     original: Callable[..., Any] = getattr(owner, method)
     calls = 0
@@ -80,17 +80,17 @@ def kill_at(table: str, method: str, turn: int, when: str) -> None:
 
 
 def main(location: str, table: str = "", method: str = "", turn: str = "0", when: str = "") -> None:
-    """With a step: work up to it. Without: append forever, and report it."""
+    """Write until the given step, or append forever and report the start on standard output."""
     if table:
         kill_at(table, method, int(turn), when)
-    # Small enough for every step to be taken.
+    # Thresholds low enough for every step to occur.
     disk_store._MAX_DEAD_ROWS, disk_store._MAX_DEAD_RATIO = 0, 0.0
     store = DiskStore(open_place(location), exact_below=10)
     if table:
         write(store)
         return
     store.recover()
-    # The first commit makes the files, which may take longer than the time until this is killed.
+    # The first commit creates the files, which may take longer than the time until this process is killed.
     store.append_many([entry(0)])
     sys.stdout.write("writing\n")
     sys.stdout.flush()

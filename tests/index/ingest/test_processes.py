@@ -1,4 +1,4 @@
-"""Workers that crash, hang or show a bug."""
+"""Worker processes that crash, hang or raise unexpected errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return write_videos(tmp_path_factory.mktemp("videos"), 3)
 
 
-def test_processes_give_the_same_results_as_one_process(videos: list[str], tmp_path: Path) -> None:
+def test_worker_processes_give_the_same_results_as_one_process(videos: list[str], tmp_path: Path) -> None:
     text = tmp_path / "text.mp4"
     text.write_text("hello")
     paths = [*videos, str(text)]
@@ -45,7 +45,7 @@ def test_processes_give_the_same_results_as_one_process(videos: list[str], tmp_p
         assert len(one.features.timestamps) == 4
         for name in ("values", "timestamps", "information"):
             assert np.array_equal(getattr(one.features, name), getattr(other.features, name))
-        # Progress adds up to the whole.
+        # Progress adds up to the total.
         assert sum(e.frames for e in events if isinstance(e, Advanced) and e.path == path) == 4
     assert here[str(text)] == there[str(text)]
     assert isinstance(there[str(text)], Unreadable)
@@ -62,7 +62,7 @@ def test_each_kind_of_worker_death_affects_one_file(videos: list[str], tmp_path:
         "exit": "decoder process exited with status 3",
         "killed": "decoder process was killed by signal SIGKILL, possibly for lack of memory",
     }
-    # Only a crash is the file's doing; a process that was killed from outside is not.
+    # Only a crash is attributed to the file, not an external signal.
     assert {what: getattr(outcomes[path], "temporary", None) for what, path in fatal.items()} == {
         "segfault": False,
         "exit": True,
@@ -111,7 +111,7 @@ def _open_with_a_channel_that_stalls(name: str, **options: object) -> object:
 
 
 def test_time_while_the_caller_is_busy_does_not_count_as_a_hang(tmp_path: Path) -> None:
-    """As when the machine sleeps: the caller and the worker stand still for longer than a hang may last."""
+    """Caller and worker both pause for longer than the hang timeout, as during system sleep."""
     path = str(video(tmp_path / "long.mp4", frames=400))
     before = set(_children(os.getpid()))
     run = ProcessExecutor(PLAIN, workers=1, hang_timeout=2.0).run([path])
@@ -177,11 +177,11 @@ def _open_in_a_way_that_kills(name: str, **_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_no_files_start_no_workers() -> None:
+def test_empty_input_starts_no_workers() -> None:
     assert list(ProcessExecutor(PLAIN, workers=4).run([])) == []
 
 
-def test_closing_early_ends_the_workers(videos: list[str]) -> None:
+def test_closing_early_stops_the_workers(videos: list[str]) -> None:
     before = set(_children(os.getpid()))
     run = ProcessExecutor(PLAIN, workers=1).run(videos)
     while not isinstance(next(run), Advanced):
@@ -192,7 +192,7 @@ def test_closing_early_ends_the_workers(videos: list[str]) -> None:
     assert not any(_alive(child) for child in children)
 
 
-def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
+def test_workers_exit_when_their_parent_is_killed(tmp_path: Path) -> None:
     hanging = str(color_video(tmp_path / "hang.mp4", "hang"))
     code = (
         "import sys\nfrom tests.index.helpers import FATAL\nfrom vidkin.index import ProcessExecutor\n"

@@ -1,4 +1,4 @@
-"""Which videos ``prune`` forgets, and when it refuses because their drive or share may not be connected."""
+"""Which videos ``prune`` removes, and when it refuses because a drive or share may not be connected."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = ("a.mp4", "b.mp4", "c.mp4", "sub/d.mp4")
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Four videos and an index of them, to be copied."""
+    """Four videos and an index of them; tests copy both."""
     root = tmp_path_factory.mktemp("made")
     for seed, name in enumerate(NAMES):
         video(root / "videos" / name, seed=seed, frames=5)
@@ -56,7 +56,7 @@ def names(report: IngestReport) -> list[str]:
 
 
 def empty(folder: Path) -> None:
-    """Leave a folder as an empty mount point."""
+    """Simulate an empty mount point."""
     shutil.rmtree(folder)
     folder.mkdir()
 
@@ -72,7 +72,7 @@ def test_videos_on_an_unmounted_share_are_kept(index: Index, videos: Path) -> No
         "deleted intentionally"
     )
     assert (report.removed, len(report.missing), len(index)) == ((), 4, 4)
-    # Connected again, pruning is quiet.
+    # When the share is connected again, nothing is refused.
     shutil.rmtree(videos)
     shutil.move(videos.parent / "unmounted", videos)
     assert (add(index, videos, prune=True).prune_refused, len(index)) == ("", 4)
@@ -105,14 +105,14 @@ def test_different_drive_at_the_same_mount_point_is_noticed(
 ) -> None:
     (videos / "a.mp4").unlink()
     monkeypatch.setattr(pruning, "identify_device", lambda path: Device("/mnt", "UUID=other"))
-    # Only folders that held videos are recorded, so a run without --prune in between changes nothing.
+    # Only folders that contain videos are recorded, so a run without --prune in between changes nothing.
     add(index, videos)
     report = add(index, videos, prune=True)
     assert report.prune_refused.startswith(f"nothing was pruned: {videos} is on another drive or share (UUID=other at")
     assert "1 video in the index was in it" in report.prune_refused
     assert (report.removed, len(index)) == ((), 4)
     assert names(add(index, videos, prune="anyway")) == ["a.mp4"]
-    # From now on this is the drive of the folder.
+    # From now on, this is the recorded drive of the folder.
     (videos / "b.mp4").unlink()
     assert names(add(index, videos, prune=True)) == ["b.mp4"]
 
@@ -128,7 +128,7 @@ def test_complete_library_copied_to_a_new_drive_is_accepted(
 
 def test_single_files_on_another_drive_are_kept(index: Index, videos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (videos / "a.mp4").unlink()
-    assert names(add(index, videos / "a.mp4", prune=True)) == ["a.mp4"]  # on the same drive it was deleted
+    assert names(add(index, videos / "a.mp4", prune=True)) == ["a.mp4"]  # on the same drive, so it was deleted
     (videos / "b.mp4").unlink()
     monkeypatch.setattr(pruning, "identify_device", lambda path: Device("/mnt"))
     report = add(index, videos / "b.mp4", prune=True)
@@ -191,13 +191,13 @@ def test_excluding_most_videos_needs_confirmation(index: Index, videos: Path) ->
     assert (len(report.excluded), len(index)) == (4, 4)
 
 
-def test_indexed_videos_in_bins_are_excluded(index: Index, videos: Path) -> None:
+def test_indexed_videos_in_trash_folders_count_as_excluded(index: Index, videos: Path) -> None:
     (videos / "sub").rename(videos / "#recycle")
     add(index, videos, include_bins=True)
     report = add(index, videos, include_bins=False)
     assert [item.path for item in report.excluded] == [str(videos / "#recycle/d.mp4")]
     assert names(add(index, videos, prune=True)) == ["d.mp4"]
-    # Named files are read.
+    # Files given by name are indexed.
     assert [item.path for item in add(index, videos / "#recycle").added] == [str(videos / "#recycle/d.mp4")]
 
 
@@ -224,7 +224,7 @@ def test_files_moved_away_by_a_plan_are_pruned_without_confirmation(index: Index
     assert len(index) == 4
 
 
-def test_damaged_device_list_is_reported_with_the_remedy(index: Index, videos: Path) -> None:
+def test_error_for_a_damaged_device_list_states_the_remedy(index: Index, videos: Path) -> None:
     for content in ("{", '{"devices": {"/v": {"mount": 3}}}', '{"devices": []}'):
         (index.path / "devices.json").write_text(content)
         with pytest.raises(CollectionDamagedError, match=r"devices\.json is damaged .*; delete it and run"):
@@ -236,7 +236,7 @@ def test_damaged_device_list_is_reported_with_the_remedy(index: Index, videos: P
     assert list(json.loads((index.path / "devices.json").read_text())["devices"]) == [str(videos)]
 
 
-def test_device_source_survives_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_id_survives_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uuids, mounts = tmp_path / "by-uuid", tmp_path / "mountinfo"
     uuids.mkdir()
     (uuids / "1234-ABCD").symlink_to("/dev/sdx1")
@@ -254,7 +254,7 @@ def test_device_source_survives_restarts(tmp_path: Path, monkeypatch: pytest.Mon
     assert identify_device("/mnt/my") == Device("/")
     assert identify_device("/mnt/usb/films") == Device("/mnt/usb", "UUID=1234-ABCD")
     assert identify_device("/mnt/crypt") == Device("/mnt/crypt", "/dev/mapper/crypt")
-    # A name of which nothing is known may be the same one.
+    # A device without an id may be the same one.
     assert not Device("/mnt/usb").differs_from(Device("/mnt/usb", "UUID=1"))
     assert Device("/mnt/usb", "UUID=2").differs_from(Device("/mnt/usb", "UUID=1"))
     assert Device("/").differs_from(Device("/mnt/usb"))

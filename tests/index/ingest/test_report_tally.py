@@ -1,4 +1,4 @@
-"""Outcomes are counted one by one, and each is reported to the progress bar."""
+"""Outcomes are counted one by one, and each one is reported to the progress bar."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_progress_counts_files_bytes_frames_and_seconds() -> None:
     assert [(step.done, step.total, step.frames, step.seconds_of_video) for step in told] == [
         (0, 3, 30, 2.5),
         (0, 3, 40, 3.5),
-        (1, 3, 40, 4.0),  # to the end of the video, after its last frame
+        (1, 3, 40, 4.0),  # up to the end of the video, which is after its last frame
     ]
     assert (told[-1].bytes, told[-1].outcome) == (100, FileOutcome("/a.mp4", "added"))
     assert (told[0].path, told[0].outcome) == ("/a.mp4", None)

@@ -1,4 +1,4 @@
-"""Which files are found."""
+"""Which files a scan finds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_folders_are_searched_for_videos(tmp_path: Path) -> None:
     assert (scanned.files[0].size, scanned.files[0].mtime_ns) == (1, (tmp_path / "a.MKV").stat().st_mtime_ns)
 
 
-def test_named_file_may_have_any_extension(tmp_path: Path) -> None:
+def test_file_given_by_name_may_have_any_extension(tmp_path: Path) -> None:
     touch(tmp_path / "clip.bin")
     touch(tmp_path / ".hidden.mp4")
     assert names(tmp_path, tmp_path / "clip.bin", tmp_path / ".hidden.mp4") == [".hidden.mp4", "clip.bin"]
@@ -55,7 +55,7 @@ def test_patterns_and_the_home_folder_are_expanded(tmp_path: Path, monkeypatch: 
     assert scan(["~/z*"]).problems == ((f"{tmp_path}/z*", "no file matches this pattern"),)
 
 
-def test_unusual_file_names_survive(tmp_path: Path) -> None:
+def test_unusual_file_names_are_preserved(tmp_path: Path) -> None:
     composed, decomposed = (unicodedata.normalize(form, "Müsli café.mp4") for form in ("NFC", "NFD"))
     undecodable = os.fsdecode(b"\xff\xfe bytes.mp4")
     for name in (composed, decomposed, "with  two spaces .mp4", "映画 🎬.mp4", "new\nline.mp4", undecodable):
@@ -136,7 +136,7 @@ def test_followed_folder_links_do_not_hide_real_folders(tmp_path: Path) -> None:
     followed = scan([videos], FolderRules(follow_links=True))
     assert [os.path.relpath(file.path, videos) for file in followed.files] == ["out/b.mp4", "real/a.mp4"]
     assert {os.path.basename(path) for path, _ in followed.skipped} == {"before", "loop"}
-    assert names(videos / "out") == ["b.mp4"]  # a link that is named is followed
+    assert names(videos / "out") == ["b.mp4"]  # a link given by name is followed
 
 
 def test_skipped_files_have_a_reason(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_skipped_files_have_a_reason(tmp_path: Path) -> None:
 
 
 def test_scan_ignores_index_folders(tmp_path: Path) -> None:
-    """The files of an index are not the user's videos, although its previews look like videos."""
+    """Files in an index are not the user's videos, although previews have video extensions."""
     touch(tmp_path / "films/a.mp4")
     touch(tmp_path / "films/collection.vidkin/collection.json")
     touch(tmp_path / "films/collection.vidkin/previews/b.mp4")
@@ -182,7 +182,7 @@ SYSTEM_FOLDERS = (
 )
 
 
-def test_bins_snapshots_and_previews_are_skipped_and_listed(tmp_path: Path) -> None:
+def test_trash_snapshots_and_previews_are_skipped_and_listed(tmp_path: Path) -> None:
     for name in ("a.mp4", "Recycled things/b.mp4", "recycle/c.mp4", "share/Trash/d.mp4", "resources/derivatives/e.mp4"):
         touch(tmp_path / name)
     for name in SYSTEM_FOLDERS:
@@ -199,7 +199,7 @@ def test_bins_snapshots_and_previews_are_skipped_and_listed(tmp_path: Path) -> N
     assert listed == set(SYSTEM_FOLDERS)
 
 
-def test_bins_snapshots_and_previews_are_scanned_on_request(tmp_path: Path) -> None:
+def test_trash_snapshots_and_previews_are_scanned_on_request(tmp_path: Path) -> None:
     for name in SYSTEM_FOLDERS:
         touch(tmp_path / name / "deeper/deleted.mp4")
     touch(tmp_path / ".cache/b.mp4")
@@ -214,7 +214,7 @@ def test_bins_snapshots_and_previews_are_scanned_on_request(tmp_path: Path) -> N
     assert excluded[".local/share/Trash"] == "excluded by Trash"
 
 
-def test_named_bin_is_scanned(tmp_path: Path) -> None:
+def test_trash_folder_given_by_name_is_scanned(tmp_path: Path) -> None:
     for name in ("#recycle", ".Trash-1000", ".zfs/snapshot"):
         touch(tmp_path / name / "x/a.mp4")
         touch(tmp_path / name / "@eaDir/preview.mp4")
@@ -223,7 +223,7 @@ def test_named_bin_is_scanned(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_file_with_the_name_of_a_bin_is_not_a_bin(tmp_path: Path) -> None:
+def test_file_named_like_a_trash_folder_is_scanned(tmp_path: Path) -> None:
     touch(tmp_path / ".Trash-1")
     assert scan([tmp_path]).skipped == ((str(tmp_path / ".Trash-1"), "hidden"),)
 
@@ -233,7 +233,7 @@ def test_pipe_in_a_folder_is_skipped(tmp_path: Path) -> None:
     assert scan([tmp_path]).skipped == ((str(tmp_path / "a.mp4"), "neither a regular file nor a folder"),)
 
 
-def test_named_files_are_included_despite_exclusions(tmp_path: Path) -> None:
+def test_files_given_by_name_are_included_despite_exclusions(tmp_path: Path) -> None:
     path = touch(tmp_path / "Trash/b.mp4")
     rules = FolderRules(exclude=("Trash", "*.mp4"))
     assert [file.path for file in scan([path], rules).files] == [str(path)]

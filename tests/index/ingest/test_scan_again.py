@@ -1,4 +1,4 @@
-"""A scan that reads only the folders in which something has changed is the scan of all folders."""
+"""Rescanning only the changed folders gives the result of a full scan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _write(path: Path, content: bytes = b"x") -> None:
 
 
 def _change(root: Path, random_: random.Random) -> set[str]:
-    """Change something; the folders whose entries have changed."""
+    """Make a random change; return the folders whose entries changed."""
     folders = [root, *(path for path in sorted(root.rglob("*")) if path.is_dir())]
     folder = random_.choice(folders)
     name = random_.choice(["a.mp4", "b.mkv", "c.skip.mp4", "d.txt", ".h.mp4", "e.jpg"])
@@ -66,7 +66,7 @@ def test_partial_rescan_equals_a_full_scan(tmp_path: Path, seed: int) -> None:
     found, used = scan([root], RULES), 0
     for _ in range(60):
         changed = _change(root, random_) | _change(root, random_)
-        # As messages of the system come: also of folders that the scan left out or that are gone by now.
+        # System notifications also name folders that the scan excluded or that no longer exist.
         changed = {path for path in changed if path in found.listed and os.path.isdir(path)}
         again = rescan(found, changed, RULES)
         whole = scan([root], RULES)

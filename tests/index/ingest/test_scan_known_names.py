@@ -1,4 +1,4 @@
-"""Files that are named through a link."""
+"""Files that are named through a symbolic link."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def test_real_path_of_a_file_indexed_by_a_link_is_recognized(folder: Path) -> No
     assert [file.path for file in named.files] == [str(folder / "link/a.mp4"), str(folder / "real/sub/b.mp4")]
 
 
-def test_paths_that_are_both_indexed_stay(folder: Path) -> None:
+def test_paths_that_are_both_indexed_are_kept(folder: Path) -> None:
     paths = [str(folder / "link/a.mp4"), str(folder / "real/a.mp4")]
     for path in paths:
         assert [file.path for file in use_indexed_paths(scan([path]), paths).files] == [path]
 
 
-def test_named_link_does_not_hide_a_named_folder(folder: Path) -> None:
+def test_link_given_by_name_does_not_hide_a_folder_given_by_name(folder: Path) -> None:
     files = scan([folder / "link", folder / "real"]).files
     assert [file.path for file in files] == [str(folder / "real/a.mp4"), str(folder / "real/sub/b.mp4")]
 
@@ -61,13 +61,13 @@ def test_link_to_a_folder_does_not_add_it_twice(tmp_path: Path) -> None:
     assert [record.path for record in index] == [str(tmp_path / "real/a.mp4")]
 
 
-def test_name_in_different_case_adds_no_file_twice_if_case_is_ignored(
+def test_name_in_different_case_adds_no_second_record_if_case_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known, again, other = tmp_path / "Film.mp4", tmp_path / "film.MP4", tmp_path / "FILM.mp4"
     for path in (known, again, other):
         path.write_bytes(b"x")
-    # Here they are files of their own.
+    # This file system is case-sensitive, so these are different files.
     assert [file.path for file in use_indexed_paths(scan([again]), [str(known)]).files] == [str(again)]
     monkeypatch.setattr(os.path, "samefile", lambda path, name: {path, name} == {str(known), str(again)})
     assert [file.path for file in use_indexed_paths(scan([again]), [str(known)]).files] == [str(known)]

@@ -1,4 +1,4 @@
-"""Updating a collection: which files are read, recognized and reported."""
+"""Updating an index: which files are read, recognized and reported."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from vidkin.similarity import FrameFeatures
 
 
 class Counting(SerialExecutor):
-    """Records the files that it reads, and can be made to stop."""
+    """Records the files that it reads, and can be interrupted."""
 
     def __init__(self, *, interrupt_after: int | None = None) -> None:
         super().__init__(PLAIN)
@@ -110,7 +110,7 @@ def test_damage_is_recorded_until_the_file_is_repaired(
 ) -> None:
     path = video(collection.folder / "d.ts", seed=3, frames=60)
     data = bytearray(path.read_bytes())
-    # The encoder's bytes differ from run to run, and the decoder may conceal damage to one stretch.
+    # The encoder output differs from run to run, and a decoder may conceal a single damaged range.
     for place in (3, 4, 5, 6, 7):
         start = len(data) * place // 10
         data[start : start + 2000] = np.random.default_rng(place).bytes(2000)
@@ -119,7 +119,7 @@ def test_damage_is_recorded_until_the_file_is_repaired(
     assert report.broken == ()
     causes = {os.path.basename(outcome.path): outcome.cause for outcome in report.added if outcome.cause}
     assert list(causes) == ["d.ts"]
-    # Where a time stamp was hit, the file also seems to be cut off.
+    # If a timestamp was damaged, the file also seems to be truncated.
     assert re.fullmatch(
         r"(the file is cut off: .*; )?the file is damaged: \d+ packets? skipped(, \d+ frames? with errors)?"
         r", first at \d\.\d s",
@@ -129,7 +129,7 @@ def test_damage_is_recorded_until_the_file_is_repaired(
     record = collection.store.find(str(path))
     assert record is not None
     assert (record.status, record.damage) == ("ok", causes["d.ts"])
-    # A copy lacks the same, and a file that was replaced by a whole one lacks nothing.
+    # A copy has the same damage; a file replaced by an intact one has none.
     shutil.copy(path, collection.folder / "e.ts")
     collection.add()
     copy = collection.store.find(str(collection.folder / "e.ts"))
@@ -143,7 +143,7 @@ def test_damage_is_recorded_until_the_file_is_repaired(
 
 
 def test_bytes_missing_in_the_middle_of_a_webm_are_recorded_as_damage(collection: Collection) -> None:
-    """Its demuxer skips the rest of the cluster, which holds the whole video, without an error."""
+    """The demuxer skips the rest of the cluster, here all of the video, without an error."""
     path = encode(collection.folder / "d.webm", pan("coffee", 40, width=96, height=64), codec="libvpx")
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2] + content[len(content) // 2 + 20 :])
@@ -157,7 +157,7 @@ def test_bytes_missing_in_the_middle_of_a_webm_are_recorded_as_damage(collection
 def test_file_that_changes_while_being_read_is_read_again(
     collection: Collection,
 ) -> None:
-    """Its content was known when it was found, and is another when it is read; a twin has the first content."""
+    """The content changes between hashing and reading; another file has the original content."""
     changing = collection.folder / "a.mp4"
     shutil.copy(changing, collection.folder / "z.mp4")
 
@@ -190,7 +190,7 @@ def test_second_run_reads_nothing(collection: Collection) -> None:
     assert report.seconds_of_video == pytest.approx(3 * 2.0)
     (record, *_) = collection.store.videos()
     assert (record.duration, record.width, record.height, record.codec) == (2.0, 96, 64, "h264")
-    # 2 s at the densest rate of 2 a second; the file has 5.
+    # Two seconds at the highest sampling rate of 2 fps; the file has 5 fps.
     assert (record.frames, record.sampling_rate, record.frame_rate) == (4, 2.0, 5.0)
     features = collection.store.read(record.id)
     assert features.values.shape == (4, 1, 4, 16)
@@ -219,7 +219,7 @@ def test_windows_of_added_videos_can_be_searched(collection: Collection) -> None
         assert neighbors.scores[:, 0].min() > 0.998
 
 
-def test_broken_files_are_reported_and_retried_only_if_useful(collection: Collection) -> None:
+def test_broken_files_are_reported_and_retried_only_when_useful(collection: Collection) -> None:
     bad = collection.folder / "bad.mp4"
     bad.write_text("no video at all")
     (collection.folder / "empty.mp4").write_bytes(b"")
@@ -311,7 +311,7 @@ def test_identical_files_have_two_records_but_are_read_once(collection: Collecti
     assert len(ids) == 3
     first, *others = collection.store.read_many(ids)
     assert all(np.array_equal(first.values, other.values) for other in others)
-    # Each stands on its own.
+    # Each record is independent.
     collection.store.remove(ids[:1])
     assert len(collection.store.read(ids[1])) == 4
 
@@ -357,7 +357,7 @@ def test_missing_files_are_removed_only_on_request(collection: Collection, tmp_p
     assert collection.add().removed == ()
     report = collection.add(prune=True)
     assert short(report.removed) == ["a.mp4"]
-    # Only below the scanned folders; a named file counts, too.
+    # Only below the scanned folders, or files given by name.
     assert len(collection.names()) == 3
     named = ingest(collection.store, scan([other]), Counting(), prune=True)
     assert short(named.removed) == ["d.mp4"]
@@ -423,7 +423,7 @@ def test_unexpected_exception_affects_one_file_and_logs_its_traceback(collection
     assert "A bug.mp4" in text
     assert "Traceback (most recent call last)" in text
     assert 'raise ZeroDivisionError("a bug in an extractor")' in text
-    # The program may be mended by then: the next call reads the file again.
+    # The extractor may be fixed by then, so the next call reads the file again.
     again = collection.add(errors_file=log)
     assert collection.read == ["A bug.mp4"]
     assert (short(again.added), again.broken) == (["A bug.mp4"], ())
@@ -478,7 +478,7 @@ def test_file_that_crashes_its_decoder_is_recorded_as_broken(collection: Collect
     assert again.broken[0].cause == report.broken[0].cause
 
 
-def test_deleting_the_index_during_a_run_ends_it_with_the_cause(originals: Path, tmp_path: Path) -> None:
+def test_deleting_the_index_during_a_run_stops_it_with_the_cause(originals: Path, tmp_path: Path) -> None:
     shutil.copytree(originals, tmp_path / "videos")
     collection = Collection(tmp_path / "videos", DiskStore(open_place(tmp_path / "store")))
     collection.add()
@@ -510,7 +510,7 @@ def test_vanished_or_unreadable_file_is_broken(collection: Collection, monkeypat
 @pytest.mark.parametrize("kind", ["nothing", "folder", "pipe"])
 @pytest.mark.parametrize("is_back_at_once", [True, False])
 def test_temporarily_missing_drive_breaks_no_file(collection: Collection, kind: str, is_back_at_once: bool) -> None:
-    """Each file is gone when it is opened, or something else has its name, and is there again unchanged."""
+    """When opened, each file is missing or replaced by something else; afterward it is back, unchanged."""
 
     def run(self: Counting, paths: Iterable[str]) -> Iterator[Event]:
         for path in paths:

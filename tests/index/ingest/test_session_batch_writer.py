@@ -1,4 +1,4 @@
-"""When changes of an index are written: by number, by size, or when they have waited for long enough."""
+"""When index changes are written: after a number of videos, an amount of data, or a delay."""
 
 from __future__ import annotations
 

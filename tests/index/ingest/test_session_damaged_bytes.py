@@ -1,4 +1,4 @@
-"""Files with bytes that were overwritten, cut out or cut off: each has an outcome, and none is a bug of ours."""
+"""Files with bytes overwritten, removed or truncated: each has an outcome, and none reveals a bug in vidkin."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MUTATIONS_A_FILE = 6
 
 
 def mutate(content: bytes, seed: int) -> bytes:
-    """Noise, zeros, a gap, or the end cut off, at a place that the seed chooses."""
+    """Write noise or zeros, remove bytes, or truncate the file, at a position that depends on the seed."""
     generator = np.random.default_rng(seed)
     size = len(content)
     start = int(generator.integers(0, size))
@@ -66,10 +66,10 @@ def test_every_damaged_file_has_an_outcome_and_none_is_a_bug(mutated: Path, tmp_
         assert outcome.cause
         assert "internal error" not in outcome.cause
         assert "decoder process" not in outcome.cause
-    # If the header states the length, a video that lacks more than a second at its end is never added without a report.
+    # If the header states the duration, a video missing more than a second at the end is always reported.
     for record in store.videos():
         if record.status == "ok" and record.codec in ("mpeg4", "vp8") and record.duration < 4.8:
             assert record.damage, record.path
-    # Nothing of this is forgotten or read again.
+    # All outcomes are stored, so no file is read again.
     again = ingest(store, scan([mutated]), ProcessExecutor(PLAIN, workers=1))
     assert (len(again.unchanged), len(again.broken)) == (len(report.added), len(report.broken))

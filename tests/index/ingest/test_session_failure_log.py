@@ -1,4 +1,4 @@
-"""Tracebacks are written to a file that cannot be redirected and cannot fill the disk."""
+"""Tracebacks are written to a file that cannot be redirected by a symbolic link and cannot fill the disk."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def test_entries_are_appended_and_the_cause_names_the_log(tmp_path: Path) -> Non
     assert text.index("'/a.mp4': bug\nTraceback one") < text.index("'/b.mp4': bug\nTraceback two")
 
 
-def test_name_that_is_not_valid_text_is_escaped(tmp_path: Path) -> None:
+def test_undecodable_name_is_escaped(tmp_path: Path) -> None:
     FailureLog(tmp_path / "errors.log").write(os.fsdecode(b"caf\xe9.mp4"), "bug", "trace \ud800")
     text = (tmp_path / "errors.log").read_text(encoding="utf-8")
     assert r"'caf\udce9.mp4': bug" in text
     assert r"trace \ud800" in text
 
 
-def test_log_beyond_the_size_limit_is_started_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_beyond_the_size_limit_is_restarted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(failure_log, "_MAX_BYTES", 50)
     log = FailureLog(tmp_path / "errors.log")
     for name in ("/a.mp4", "/b.mp4", "/c.mp4"):
@@ -47,7 +47,7 @@ def test_log_does_not_follow_symbolic_links(tmp_path: Path, caplog: pytest.LogCa
     assert "Traceback" in caplog.text
 
 
-def test_traceback_is_logged_without_a_file(caplog: pytest.LogCaptureFixture) -> None:
+def test_traceback_is_logged_to_the_logger_without_a_file(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.ERROR):
         assert FailureLog().write("/a.mp4", "bug", "Traceback") == "bug"
     assert "'/a.mp4': bug\nTraceback" in caplog.text

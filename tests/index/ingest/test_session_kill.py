@@ -1,5 +1,4 @@
-"""kill -9 at every step and at any moment: every video with a record is complete, and the next run finishes the
-work."""
+"""kill -9 at every step and at random times: recorded videos are complete, and the next run finishes the work."""
 
 from __future__ import annotations
 
@@ -49,7 +48,7 @@ STEPS = [
 
 
 def check(store: VectorStore) -> None:
-    """Every record is whole and there is one a path."""
+    """Every record is complete, and each path has one record."""
     records = store.videos()
     assert len({record.path for record in records}) == len(records)
     for record, features in zip(records, store.read_many([r.id for r in records]), strict=True):
@@ -67,7 +66,7 @@ def check(store: VectorStore) -> None:
 
 
 def check_without_remains(store: DiskStore) -> None:
-    """Nothing lies in files that belongs to no record."""
+    """No data remains that belongs to no record."""
     check(store)
     ids = sorted(record.id for record in store.videos())
     assert stored_ids(store) == ids
@@ -91,7 +90,7 @@ def test_index_survives_a_kill_at_each_step(step: tuple[str, str, int, str], tmp
     assert replaced.mtime_ns == 1
 
 
-def test_killed_at_any_moment(tmp_path: Path) -> None:
+def test_index_survives_a_kill_at_a_random_time(tmp_path: Path) -> None:
     location = tmp_path / "store"
     moments = random.Random(7)
     for _ in range(4):

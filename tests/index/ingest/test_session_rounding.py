@@ -1,4 +1,4 @@
-"""Descriptors are rounded once on the way from a worker to a score, and every station keeps these numbers."""
+"""Vectors are rounded exactly once between worker and score; all later steps keep the rounded values."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from vidkin.index.ingest.session import ingest
 from vidkin.media import Frames, read_frames
 from vidkin.similarity import FrameFeatures
 
-# Half precision has neither number.
+# Neither value can be represented in half precision.
 THREE_FOUR = np.array([0.6, 0.8, 0.0, 0.0], np.float32)
 ROUNDED = [0.60009765625, 0.7998046875, 0.0, 0.0]
 WHOLE = np.array([[0.0, 0.0, 1.0, 1.0]], np.float32)
 
 
 class InParts:
-    """The whole picture as (.6, .8, 0, 0) in every frame, and each part of it as (.8, .6, 0, 0)."""
+    """Describes the whole frame as (0.6, 0.8, 0, 0) and each part of it as (0.8, 0.6, 0, 0)."""
 
     name = "parts"
     fingerprint = "parts-1"
@@ -56,10 +56,13 @@ class InParts:
 
 
 class Exact(InParts):
-    """A unit vector for each frame, of 28 numbers in float32; a hash of the frame decides the signs of the last eight.
+    """Describes each frame by a float32 unit vector of 28 dimensions whose last eight signs come from a hash of the
+    frame.
 
-    Any two have a cosine of 12 / 28 or more. All numbers have the size 1 / sqrt(28), which half precision makes .00009
-    of itself smaller and bfloat16 .0025 larger: a rounding shows in every score, whatever pictures an encoder made.
+    Any two have a cosine of at least 12 / 28. All components have the magnitude 1 / sqrt(28), which half precision
+    reduces
+    by a factor of 0.00009 and bfloat16 increases by 0.0025, so that a rounding shows in every score, whatever the
+    encoder.
     """
 
     fingerprint = "exact-1"
@@ -90,7 +93,7 @@ def open_exact(name: str, **_: object) -> Exact:
 
 @pytest.fixture(scope="module")
 def videos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """An inset, which is a part of its own, and two others."""
+    """A video with an inset, which becomes a separate part, and two others."""
     folder = tmp_path_factory.mktemp("videos")
     frames = [frame.copy() for frame in pan("coffee", 10, width=96, height=64)]
     for frame, small in zip(frames, pan("rocket", 10, width=48, height=40, seed=2), strict=True):
@@ -101,13 +104,13 @@ def videos(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 @pytest.mark.process
 @pytest.mark.parametrize("kind", ["memory", "disk"])
 def test_store_returns_exactly_what_a_worker_sends(kind: str, videos: list[str], tmp_path: Path) -> None:
-    """Whole frames as the nearest numbers of half precision, parts as sevenths of their largest number."""
+    """Whole frames are rounded to half precision, parts to sevenths of their largest component."""
     executor = ProcessExecutor(WorkerSpec("parts", open_extractor=open_in_parts), workers=1)
     sent = outcomes_of(executor.run(videos[:1]))[videos[0]]
     assert isinstance(sent, Described)
     assert sent.features.values.dtype == np.float16
     assert np.unique(sent.features.values[:, 0, 0], axis=0).tolist() == [ROUNDED]
-    # .8 and .6 are 7 and 5.25 sevenths of .8: (7, 5, 0, 0), of the length 1 again.
+    # 0.8 and 0.6 are 7 and 5.25 sevenths of 0.8, which gives (7, 5, 0, 0), normalized again.
     part = (np.array([7.0, 5.0, 0.0, 0.0]) / 74**0.5).astype(np.float16)
     parts = sent.features.values[:, 1:, 0].reshape(-1, 4)
     assert np.unique(parts[parts.any(axis=1)], axis=0).tolist() == [part.tolist()]
@@ -119,7 +122,7 @@ def test_store_returns_exactly_what_a_worker_sends(kind: str, videos: list[str],
 
 @pytest.mark.process
 def test_scores_use_vectors_rounded_once(videos: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """(1 + cosine) / 2 of the nearest frames, in double precision, from vectors in half precision."""
+    """The score is (1 + cosine) / 2 of the closest frames, in double precision, from half-precision vectors."""
     register_extractor("exact", open_exact)
     with Index.open(tmp_path / "index", extractor="exact", create=True) as index:
         index.add(videos, executor=ProcessExecutor(WorkerSpec("exact", open_extractor=open_exact), workers=1))
@@ -132,14 +135,14 @@ def test_scores_use_vectors_rounded_once(videos: list[str], tmp_path: Path, monk
     assert scores[videos[0]] == 1.0
     for path in videos[1:]:
         assert scores[path] == pytest.approx(rounded[path], abs=3e-7)
-        # Without rounding it would be higher, and from vectors in bfloat16 on the way higher again.
+        # It would be higher without rounding, and higher still with bfloat16 as an intermediate format.
         assert scores[path] < score_of(vectors[videos[0]], vectors[path]) - 3e-6
         coarse = (in_eight_bits(vectors[each]).astype(np.float16) for each in (videos[0], path))
         assert scores[path] < score_of(*coarse) - 3e-5
 
 
 def in_eight_bits(values: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The nearest numbers of bfloat16."""
+    """Round to bfloat16."""
     bits = values.view(np.uint32)
     return ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
 

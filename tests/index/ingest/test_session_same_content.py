@@ -1,4 +1,4 @@
-"""Files that are the same, files that only look the same, and files replaced by something else."""
+"""Identical files, files that only look identical, and files replaced by something else."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_hash_of_a_large_video_covers_start_middle_and_end(tmp_path: Path) -> No
     assert all(len(text) == 32 for text in hashes)
     (tmp_path / "copy.mp4").write_bytes(content)
     assert digest(tmp_path / "copy.mp4") == hashes[0]
-    # Changes that this check misses are found by comparing bytes.
+    # Changes that the hash misses are found by comparing bytes.
     content[3 * MIB // 2] = 1
     (tmp_path / "other.mp4").write_bytes(content)
     assert digest(tmp_path / "other.mp4") == hashes[0]
@@ -58,7 +58,7 @@ def test_constant_rate_codecs_are_hashed_completely(tmp_path: Path, size: int) -
 
 
 def film(path: Path, seed: int, *, frames: int = 90) -> Path:
-    """Y4M of 3.5 MB, with a beginning, a middle and an end that do not depend on the seed."""
+    """Write 3.5 MB of Y4M whose start, middle and end do not depend on the seed."""
     width, height = 192, 128
     generator = np.random.default_rng(seed)
     head = f"YUV4MPEG2 W{width} H{height} F10:1 Ip A1:1 C420\n".encode()
@@ -106,7 +106,7 @@ def test_changed_file_is_distinguished_from_its_former_duplicate(tmp_path: Path)
     ]
     os.utime(tmp_path / "b.mp4", (1, 1))
     steps = list(Plan(records).steps(scan([tmp_path]).files))
-    assert [type(step) for step in steps] == [Keep, Keep]  # touched, but as it was
+    assert [type(step) for step in steps] == [Keep, Keep]  # touched, with unchanged content
     content[3 * MIB // 2] ^= 1
     (tmp_path / "b.mp4").write_bytes(content)
     (tmp_path / "moved.mp4").write_bytes(content)
@@ -118,7 +118,7 @@ def test_changed_file_is_distinguished_from_its_former_duplicate(tmp_path: Path)
 
 
 def sampled_alike(source: Path, target: Path) -> Path:
-    """A Matroska file with other frames in it than the source, and the same head, middle, tail and length."""
+    """Write a Matroska file with frames other than the source, but the same start, middle, end and length."""
     content = bytearray(source.read_bytes())
     size = len(content)
     for start, end in ((MIB, (size - MIB) // 2), ((size + MIB) // 2 + 1, size - MIB)):

@@ -1,4 +1,4 @@
-"""Videos removed by name stay out until they are named again."""
+"""Videos removed by name stay excluded until they are named again."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def test_removed_folder_covers_every_file_below_it() -> None:
     assert removed.holds("/films/a.mp4")
     assert removed.holds("/films/old")
     assert removed.holds("/films/old/deep/b.mp4")
-    # A name that only begins alike is another one.
+    # A name with the same prefix is a different path.
     assert not removed.holds("/films/older/b.mp4")
     assert not removed.holds("/films/b.mp4")
     assert not removed.holds("/films")
     assert RemovedPaths(frozenset({"/"})).holds("/anything")
 
 
-def test_naming_a_folder_again_keeps_removed_paths_below_it_out() -> None:
+def test_naming_a_folder_again_keeps_removed_paths_below_it_excluded() -> None:
     removed = RemovedPaths().with_paths(["/films", "/films/a.mp4"]).without(["/films", "/unknown"])
     assert removed.paths == {"/films/a.mp4"}
     assert removed.holds("/films/a.mp4")
@@ -41,7 +41,7 @@ def test_names_that_are_not_utf8_are_stored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"removed": "/a"}', '{"removed": [1]}', "[" * 100_000])
-def test_damaged_removal_list_error_says_what_to_do(content: str, tmp_path: Path) -> None:
+def test_error_for_a_damaged_removal_list_states_the_remedy(content: str, tmp_path: Path) -> None:
     (tmp_path / RemovedPaths.FILE).write_text(content)
     with pytest.raises(
         CollectionDamagedError, match=r"removed.json is damaged \(.*\); delete it, but note that `vidkin index`"
@@ -49,14 +49,14 @@ def test_damaged_removal_list_error_says_what_to_do(content: str, tmp_path: Path
         RemovedPaths.open(open_place(tmp_path))
 
 
-def stored(*paths: str) -> MemoryStore:
+def make_store(*paths: str) -> MemoryStore:
     store = MemoryStore()
     store.append_many([entry(path, seed=seed) for seed, path in enumerate(paths)])
     return store
 
 
 def test_removing_a_folder_removes_its_files(tmp_path: Path) -> None:
-    store = stored("/films/a.mp4", "/films/old/b.mp4", "/films/old/c.mp4", "/films/older.mp4")
+    store = make_store("/films/a.mp4", "/films/old/b.mp4", "/films/old/c.mp4", "/films/older.mp4")
     assert remove_records(open_place(tmp_path), store, ["/films/old", "/films/a.mp4"]) == 3
     assert [record.path for record in store.videos()] == ["/films/older.mp4"]
     assert RemovedPaths.open(open_place(tmp_path)).paths == {"/films/old", "/films/a.mp4"}
@@ -65,7 +65,7 @@ def test_removing_a_folder_removes_its_files(tmp_path: Path) -> None:
 def test_folder_in_different_case_is_removed_if_case_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = stored("/Films/a.mp4", "/Films/old/b.mp4", "/other/c.mp4")
+    store = make_store("/Films/a.mp4", "/Films/old/b.mp4", "/other/c.mp4")
     with pytest.raises(NotIndexedError, match="/films is not in the index"):
         remove_records(open_place(tmp_path), store, ["/films"])
     monkeypatch.setattr(os.path, "samefile", lambda path, other: path.casefold() == other.casefold())
@@ -79,14 +79,14 @@ def test_folder_in_different_case_is_removed_if_case_is_ignored(
 
 
 def test_file_named_twice_is_removed_once(tmp_path: Path) -> None:
-    store = stored("/films/a.mp4", "/films/b.mp4")
+    store = make_store("/films/a.mp4", "/films/b.mp4")
     assert remove_records(open_place(tmp_path), store, ["/films/a.mp4", "/films/../films/a.mp4", "/films"]) == 2
     assert store.videos() == []
     assert RemovedPaths.open(open_place(tmp_path)).paths == {"/films/a.mp4", "/films"}
 
 
 def test_unknown_name_removes_nothing(tmp_path: Path) -> None:
-    store = stored("/films/a.mp4")
+    store = make_store("/films/a.mp4")
     with pytest.raises(NotIndexedError, match=r"/films/z.mp4"):
         remove_records(open_place(tmp_path), store, ["/films/a.mp4", "/films/z.mp4"])
     assert len(store.videos()) == 1
@@ -116,12 +116,12 @@ def test_scan_reports_removed_files_as_skipped(films: Path) -> None:
 
 def test_files_named_or_indexed_again_are_kept(films: Path) -> None:
     removed = RemovedPaths(frozenset({str(films / "old")}))
-    # One file by its name, or a folder inside of the removed one.
+    # A single file, or a folder inside the removed one.
     both = drop_removed(scan([films, films / "old" / "b.mp4"]), removed, lambda path: False)
     assert names(both, films) == ["a.mp4", "old/b.mp4"]
     inside = drop_removed(scan([films / "old"]), removed, lambda path: False)
     assert names(inside, films) == ["old/b.mp4", "old/c.mp4"]
-    # A file that another name brought back, such as a copy that took its path.
+    # A file that was indexed again in another way, such as a copy that took its path.
     known = drop_removed(scan([films]), removed, lambda path: path.endswith("c.mp4"))
     assert names(known, films) == ["a.mp4", "old/c.mp4"]
     everything = scan([films])

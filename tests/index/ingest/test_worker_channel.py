@@ -1,4 +1,4 @@
-"""Messages that come in parts, and an other side that is gone."""
+"""Messages that arrive in parts, and a closed connection."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from vidkin.index.ingest.worker import Channel
 
 
-def framed(message: object) -> bytes:
+def frame_message(message: object) -> bytes:
     content = pickle.dumps(message)
     return struct.pack("!Q", len(content)) + content
 
 
 def test_messages_arrive_in_order_and_one_at_a_time() -> None:
     ours, theirs = Channel.pair()
-    theirs.sendall(framed("one") + framed([2]) + framed(None))
+    theirs.sendall(frame_message("one") + frame_message([2]) + frame_message(None))
     assert ours.receive_part() == ["one"]
     assert ours.receive() == [2]
     assert ours.receive_part() == [None]
@@ -29,10 +29,10 @@ def test_messages_arrive_in_order_and_one_at_a_time() -> None:
 
 def test_message_may_arrive_in_parts() -> None:
     ours, theirs = Channel.pair()
-    for byte in framed({"name": "x"})[:-1]:
+    for byte in frame_message({"name": "x"})[:-1]:
         theirs.sendall(bytes([byte]))
         assert ours.receive_part() == []
-    theirs.sendall(framed({"name": "x"})[-1:])
+    theirs.sendall(frame_message({"name": "x"})[-1:])
     assert ours.receive_part() == [{"name": "x"}]
     ours.close()
     theirs.close()
@@ -52,7 +52,7 @@ def test_message_larger_than_the_buffer_is_delivered() -> None:
 
 def test_channel_raises_if_the_other_side_closed() -> None:
     ours, theirs = Channel.pair()
-    theirs.sendall(framed("half of it")[:-3])
+    theirs.sendall(frame_message("half of it")[:-3])
     theirs.close()
     with pytest.raises(EOFError):
         ours.receive_part()

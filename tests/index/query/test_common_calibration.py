@@ -14,9 +14,9 @@ from vidkin.media import Frames
 from vidkin.similarity import FrameFeatures
 
 
-def test_the_default_extractor_is_calibrated_by_its_own_cohort(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_extractor_is_calibrated_on_its_own_cohort(monkeypatch: pytest.MonkeyPatch) -> None:
     extractor = open_extractor("vidkin")
-    monkeypatch.setattr(type(extractor), "extract", None)  # nothing is described
+    monkeypatch.setattr(type(extractor), "extract", None)  # no frames are described
     background = Calibration.of_extractor(extractor).background
     assert background.shape == (1000, 1, 256)
     np.testing.assert_allclose(np.linalg.norm(background, axis=-1), 1, atol=1e-3)
@@ -26,7 +26,7 @@ def test_the_default_extractor_is_calibrated_by_its_own_cohort(monkeypatch: pyte
 
 def test_other_networks_are_calibrated_on_photographs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "other.onnx"
-    # The same network with a description, which makes it another file.
+    # The same network with a description, which changes its file and digest.
     shipped = files("vidkin.features") / "data" / "frame_encoder.onnx"
     other.write_bytes(shipped.read_bytes() + b"\x32\x05other")
     extractor = open_extractor("vidkin", weights=other)

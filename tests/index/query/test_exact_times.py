@@ -1,4 +1,4 @@
-"""Matches of real encoded files get times exact to the frame."""
+"""Matches of real encoded files are refined to frame accuracy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Frame = NDArray[np.uint8]
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve seconds of a camera that wanders."""
+    """Twelve seconds of a moving camera."""
     return encode(tmp_path_factory.mktemp("exact") / "film.mp4", frames(), rate=RATE)
 
 
@@ -31,7 +31,7 @@ def frames() -> Iterator[Frame]:
     return pan("coffee", 12 * RATE)
 
 
-def mirrored(frame: Frame) -> Frame:
+def mirror(frame: Frame) -> Frame:
     return np.ascontiguousarray(frame[:, ::-1])
 
 
@@ -47,11 +47,11 @@ def logo(frame: Frame) -> Frame:
     ("edit", "begin", "speed", "flipped"),
     [
         (None, 50, Fraction(1), False),
-        (mirrored, 25, Fraction(1), True),
+        (mirror, 25, Fraction(1), True),
         (logo, 0, Fraction(5, 4), False),
     ],
 )
-def test_inexact_time_is_corrected_to_half_a_frame(
+def test_inexact_time_is_refined_to_half_a_frame(
     film: Path,
     tmp_path: Path,
     wrong: float,
@@ -72,10 +72,10 @@ def test_inexact_time_is_corrected_to_half_a_frame(
 
 
 @pytest.mark.parametrize(("true", "said"), [(1.0, 1.25), (1.25, 1.17), (0.8, 0.86), (0.96, 1.0)])
-def test_unusual_speed_gives_way_to_a_common_one(film: Path, tmp_path: Path, true: float, said: float) -> None:
+def test_unusual_speed_is_replaced_by_a_common_one(film: Path, tmp_path: Path, true: float, said: float) -> None:
     pictures = list(frames())[50 : 50 + round(3 * RATE * true)]
     copy = encode(tmp_path / "copy.mp4", pictures, rate=Fraction(RATE * Fraction(str(true))))
-    # Right in the middle of three seconds, at 2 s + 1.5 s of the film at this speed.
+    # The rough line is correct at 1.5 s, the middle of the copy.
     start = 2 + 1.5 * true - 1.4 * said
     exact = refine_segment(copy, film, Segment(0.1, 2.9, start, start + 2.8 * said, 0.9, said))
     assert exact.speed == pytest.approx(true, abs=0.004)
@@ -86,7 +86,7 @@ def test_unusual_speed_gives_way_to_a_common_one(film: Path, tmp_path: Path, tru
 def test_excerpt_between_two_cuts_ends_at_the_cuts(film: Path, tmp_path: Path) -> None:
     pictures = [*pan("rocket", 40), *list(frames())[100:175], *pan("rocket", 60)]
     copy = encode(tmp_path / "copy.mp4", pictures, rate=RATE)
-    # Frames 100 to 174, four to seven seconds of the film, are 1.6 to 4.6 s of the copy.
+    # Frames 100 to 174 are seconds 4 to 7 of the film and 1.6 to 4.6 of the copy.
     for off in ((-0.9, 1.1), (0.7, -0.4)):
         start, end = 1.6 + off[0], 4.6 + off[1]
         exact = refine_segment(copy, film, Segment(start, end, start + 2.4, end + 2.4, 0.9))
@@ -121,18 +121,18 @@ def test_still_or_unrelated_footage_leaves_the_segment_unchanged(film: Path, tmp
     damaged = tmp_path / "broken.mp4"
     damaged.write_bytes(b"no video" * 99)
     rough = replace(moment, query_end=2.0, target_end=3.0)
-    assert refine_segment(damaged, film, rough) == rough  # the players report the problem
+    assert refine_segment(damaged, film, rough) == rough  # the callers report missing files
 
 
 def picture(width: int, height: int) -> Frames:
     return Frames(np.zeros((1, height, width, 3), np.uint8), np.zeros(1))
 
 
-def test_different_aspect_ratios_are_also_compared_at_the_center() -> None:
+def test_frames_with_different_aspect_ratios_are_also_compared_at_the_center() -> None:
     whole = (0.0, 0.0, 1.0, 1.0)
     wide, square = picture(160, 90), picture(90, 90)
     pairs = _box_pairs(wide, square, Segment(0, 1, 0, 1, 1.0))
-    # A square without 7/32 at the top and bottom is 16:9; a 16:9 frame without 7/32 at both sides is a square.
+    # A square cropped by 7/32 at the top and bottom is 16:9; a 16:9 frame cropped by 7/32 on both sides is a square.
     assert pairs[0] == (whole, whole)
     assert pairs[1] == (whole, pytest.approx((0.0, 7 / 32, 1.0, 25 / 32)))
     assert pairs[2] == (pytest.approx((7 / 32, 0.0, 25 / 32, 1.0)), whole)
@@ -154,10 +154,10 @@ def test_center_of_a_box_takes_the_given_aspect_ratio(wider: float, middle: tupl
 
 
 @pytest.mark.thorough
-def test_copy_cropped_for_another_screen_is_located_to_half_a_frame(film: Path, tmp_path: Path) -> None:
-    # A third is cut off above and below.
+def test_copy_cropped_for_another_aspect_ratio_is_located_to_half_a_frame(film: Path, tmp_path: Path) -> None:
+    # A third of the height is cropped at the top and bottom.
     pictures = [frame[len(frame) // 6 : -(len(frame) // 6)] for frame in list(frames())[50:125]]
     copy = encode(tmp_path / "copy.mp4", pictures, rate=RATE)
     exact = refine_segment(copy, film, Segment(0.1, 2.9, 2.2, 5.0, 0.9))
     assert exact.target_start - exact.query_start == pytest.approx(2.0, abs=0.5 / RATE)
-    assert exact.target_box == (0.0, 0.0, 1.0, 1.0)  # the pose of the segment, which was found by views
+    assert exact.target_box == (0.0, 0.0, 1.0, 1.0)  # the pose of the segment, which was estimated from views

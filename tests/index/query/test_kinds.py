@@ -1,4 +1,4 @@
-"""An index made with a trained model ranks by kind."""
+"""An index built with a trained model ranks by kind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def kinds(tmp_path_factory: pytest.TempPathFactory) -> Kinds:
 
 @pytest.fixture(scope="module")
 def collection(kinds: Kinds, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The gallery, indexed by worker processes, which find the model by its folder."""
+    """The gallery, indexed by worker processes, which load the model from its folder."""
     folder = tmp_path_factory.mktemp("collection") / "c.vidkin"
     with Index.open(folder, extractor=str(kinds.model), create=True) as index:
         report = index.add(kinds.gallery, workers=2)
@@ -34,7 +34,7 @@ def collection(kinds: Kinds, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_every_video_is_ranked_the_same_before_the_same_kind_before_the_rest(kinds: Kinds, collection: Path) -> None:
+def test_identical_video_ranks_first_then_the_same_kind_then_the_rest(kinds: Kinds, collection: Path) -> None:
     with Index.open(collection) as index:
         for query in sorted(kinds.queries.rglob("*.mp4")):
             matches = index.search(query)
@@ -74,7 +74,7 @@ def test_indexed_file_finds_itself_first(kinds: Kinds, collection: Path) -> None
         assert index.match(path, path).score == pytest.approx(1.0, abs=1e-3)
 
 
-def test_manifest_names_the_model_it_was_made_with(kinds: Kinds, collection: Path) -> None:
+def test_manifest_names_the_model_of_the_index(kinds: Kinds, collection: Path) -> None:
     table = json.loads((collection / "collection.json").read_text())
     assert table["measure"] == "kinds"
     assert table["extractor"] == f"model:{kinds.model}"
@@ -89,13 +89,13 @@ def test_manifest_names_the_model_it_was_made_with(kinds: Kinds, collection: Pat
             index.duplicates()
 
 
-def test_index_of_kinds_has_no_common_and_no_background_frames(collection: Path) -> None:
+def test_index_of_kinds_has_no_background_calibration(collection: Path) -> None:
     with Index.open(collection) as index:
         features = index.store.read(index.videos()[0].id)
         assert features.baselines.tolist() == [[0.0]]
 
 
-def test_moved_model_can_be_given_again(kinds: Kinds, collection: Path, tmp_path: Path) -> None:
+def test_path_of_a_moved_model_can_be_given_again(kinds: Kinds, collection: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(collection, tmp_path / "c.vidkin")
     moved = shutil.copytree(kinds.model, tmp_path / "moved")
     manifest = json.loads((copy / "collection.json").read_text())
@@ -132,7 +132,7 @@ def test_relative_model_folder_is_found_from_any_working_directory(
 
 
 def test_model_with_a_rate_finds_a_moment_in_a_long_video(kinds: Kinds, tmp_path: Path) -> None:
-    """Clips of .8 s: a clip out of the middle of a long video scores as high as the video itself."""
+    """With clips of 0.8 s, a clip from the middle of a long video scores as high as the video itself."""
     model = save_model(
         build_model(EncoderConfig(kind="clip", size=32, width=0.5, hidden=16, lstm=8, frames=4, rate=5.0)),
         tmp_path / "model",
@@ -142,13 +142,13 @@ def test_model_with_a_rate_finds_a_moment_in_a_long_video(kinds: Kinds, tmp_path
     with Index.open(tmp_path / "c.vidkin", extractor=str(model), create=True) as index:
         spec = WorkerSpec(index.manifest.extractor)
         index.add(tmp_path / "videos", executor=SerialExecutor(spec))
-        assert [record.frames for record in index.videos()] == [20, 20]  # one clip a second of 20 s
+        assert [record.frames for record in index.videos()] == [20, 20]  # one clip per second for 20 s
         best = index.search(long, start=8.0, end=8.8)[0]
         assert best.path == str(long)
         assert best.score == pytest.approx(1.0, abs=2e-3)
 
 
-def test_old_manifest_means_copies_and_an_unknown_scorer_is_damage(collection: Path, tmp_path: Path) -> None:
+def test_old_manifest_defaults_to_copies_and_an_unknown_scorer_is_damage(collection: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(collection, tmp_path / "c.vidkin")
     manifest = json.loads((copy / "collection.json").read_text())
     del manifest["measure"]

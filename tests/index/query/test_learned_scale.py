@@ -1,4 +1,4 @@
-"""The scale of a trained comparator is measured on the videos of the index."""
+"""The score scale of a trained comparator is calibrated on the videos of the index."""
 
 from __future__ import annotations
 
@@ -23,13 +23,16 @@ from vidkin.similarity import FrameFeatures
 if TYPE_CHECKING:
     from vidkin.index import Manifest
 
-# Photographs are diverse, so on their scale unrelated videos would score at most .1.
+# Photographs are diverse, so the highest score of unrelated ones is low: 0.1.
 OF_PHOTOGRAPHS = LearnedScorer(ChamferComparator(), (0.0, 0.1), identity="chamfer")
 
 
 def one_camera(count: int, *, shared: float = 0.6, copies: int = 0) -> MemoryStore:
-    """Videos of 20 s whose frames have the cosine ``shared`` with frames of the other videos; the last ones copy the
-    first. The baseline is this cosine, as for unrelated frames of one camera.
+    """Videos of 20 s whose frames have the cosine ``shared`` with frames of the other videos.
+
+    The last ``copies`` videos repeat the first ones. The baseline is near this cosine, as for unrelated recordings of
+    one
+    camera.
     """
     generator = np.random.default_rng(4)
     background = units(generator.standard_normal((1, 64)))
@@ -56,7 +59,7 @@ def test_unrelated_videos_of_one_camera_score_below_a_fifth_on_the_scale_of_thei
     store = one_camera(14)
     first, second = store.read_many([record.id for record in store.videos()[:2]])
     (believed,) = OF_PHOTOGRAPHS.score(first, [second])
-    # Chamfer takes the best of 20 frames: some .65, on the way from .1 to 1 about .6.
+    # Chamfer similarity takes the best of 20 frames, about 0.65, which is 0.6 of the way from 0.1 to 1.
     assert 0.6 < believed.score < 0.75
     scale = measure_scale(store, OF_PHOTOGRAPHS)
     assert (scale.videos, scale.pairs, scale.total) == (14, 14 * 13 // 2, 14)
@@ -74,7 +77,7 @@ def test_copies_in_the_index_do_not_raise_the_scale() -> None:
     assert with_copies.high == pytest.approx(plain.high, abs=0.02)
 
 
-def test_scale_needs_enough_videos_and_the_weights_it_was_measured_with() -> None:
+def test_scale_needs_enough_videos_and_the_weights_it_was_calibrated_with() -> None:
     scale = measure_scale(one_camera(14), OF_PHOTOGRAPHS)
     other = LearnedScorer(ChamferComparator(), (0.0, 0.1), identity="other weights")
     assert scale.applied(other) is other
@@ -84,7 +87,7 @@ def test_scale_needs_enough_videos_and_the_weights_it_was_measured_with() -> Non
     assert [few.is_outgrown(total) for total in (5, 7, 8)] == [False, False, True]
 
 
-def test_saved_scale_is_loaded_and_a_damaged_one_is_reported(tmp_path: Path) -> None:
+def test_scale_round_trips_and_a_damaged_one_is_reported(tmp_path: Path) -> None:
     place = open_place(tmp_path)
     assert LearnedScale.open(place) is None
     scale = measure_scale(one_camera(12), OF_PHOTOGRAPHS)
@@ -98,7 +101,7 @@ def test_saved_scale_is_loaded_and_a_damaged_one_is_reported(tmp_path: Path) -> 
 
 class TestDuplicates:
     def parts(self, folder: Path) -> SearchParts:
-        """Parts of an index for searches, with a comparator as the scorer."""
+        """Search components of an index whose scorer is a comparator."""
         return SearchParts(
             open_place(folder),
             cast("Manifest", SimpleNamespace(measure="learned", reviewed=False)),
@@ -106,7 +109,7 @@ class TestDuplicates:
             lambda: pytest.fail("the scale is read without opening the model"),
         )
 
-    def test_fail_if_an_unrelated_pair_reaches_the_threshold(self, tmp_path: Path) -> None:
+    def test_fails_if_an_unrelated_pair_reaches_the_threshold(self, tmp_path: Path) -> None:
         scale = measure_scale(one_camera(12), OF_PHOTOGRAPHS)
         replace(scale, highest=0.74).save(open_place(tmp_path))
         parts = self.parts(tmp_path)
@@ -118,7 +121,7 @@ class TestDuplicates:
             parts.check_scale(0.7)
         parts.check_scale(0.75)
 
-    def test_fail_with_the_number_of_videos_if_there_are_too_few(self, tmp_path: Path) -> None:
+    def test_fails_with_the_number_of_videos_if_there_are_too_few(self, tmp_path: Path) -> None:
         measure_scale(one_camera(5), OF_PHOTOGRAPHS).save(open_place(tmp_path))
         with pytest.raises(
             CollectionMismatchError,
@@ -126,6 +129,6 @@ class TestDuplicates:
         ):
             self.parts(tmp_path).check_scale(0.7)
 
-    def test_fail_if_nothing_was_measured(self, tmp_path: Path) -> None:
+    def test_fails_without_a_calibrated_scale(self, tmp_path: Path) -> None:
         with pytest.raises(CollectionMismatchError, match=r"not been calibrated on this index.*; run `vidkin index`"):
             self.parts(tmp_path).check_scale(0.7)

@@ -1,4 +1,4 @@
-"""Two files are compared without an index."""
+"""Comparing two files without an index."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.videos import encode, pan
 
 @pytest.fixture(scope="module")
 def halves(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Six seconds, and the same six seconds next to other footage."""
+    """A six-second video, and the same six seconds next to other footage."""
     folder = tmp_path_factory.mktemp("halves")
     own, other = list(pan("coffee", 60, width=160, height=120)), pan("rocket", 60, width=160, height=120)
     beside = [np.concatenate([two, one], axis=1)[::2, ::2] for one, two in zip(own, other, strict=True)]
@@ -30,13 +30,13 @@ def test_half_of_a_split_screen_is_found_in_its_box(halves: tuple[Path, Path], e
 
 
 @pytest.mark.thorough
-def test_area_left_uncovered_by_an_overlay_is_found(tmp_path: Path) -> None:
+def test_area_not_covered_by_an_overlay_is_found(tmp_path: Path) -> None:
     own, other = (list(pan(name, 80, width=192, height=128)) for name in ("coffee", "rocket"))
     hidden = [np.concatenate([one[:, :77], two[:, :115]], axis=1) for one, two in zip(own, other, strict=True)]
     clip, covered = encode(tmp_path / "clip.mp4", own, rate=10), encode(tmp_path / "covered.mp4", hidden, rate=10)
     comparison = vidkin.compare(clip, covered)
     assert comparison.score > 0.7
-    # Other footage hides the right 60 %, so the left part counts.
+    # Other footage covers the right 60 %, so only the left part matches.
     left, _, right, _ = comparison.segments[0].query_box
     assert left == 0.0
     assert right == pytest.approx(0.6, abs=0.01)

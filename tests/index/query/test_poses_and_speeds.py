@@ -1,4 +1,4 @@
-"""Rotated, mirrored, faster, slower and backward copies are found and reported, on real encoded files."""
+"""Rotated, mirrored, faster, slower and reversed copies are found and reported, on real encoded files."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from vidkin.index import refine_segment
 
 RATE = 10
 Frame = NDArray[np.uint8]
-# Quarter turns clockwise, then whether it is flipped.
+# Number of clockwise quarter turns, and whether the frame is then flipped.
 POSES = [(quarters, flipped) for flipped in (False, True) for quarters in range(4)]
 
 
 def film(*names: str, seconds: int = 5) -> list[Frame]:
-    """Shots of a camera over these photographs, each as long."""
+    """Shots of equal length of a camera moving over these photographs."""
     return [frame for name in names for frame in pan(name, seconds * RATE, width=192, height=128)]
 
 
@@ -30,8 +30,8 @@ def own() -> list[Frame]:
     return film("coffee", "astronaut")
 
 
-def posed(frame: Frame, quarters: int, flipped: bool) -> Frame:
-    """Rotated clockwise, then mirrored left to right."""
+def rotate_and_flip(frame: Frame, quarters: int, flipped: bool) -> Frame:
+    """Rotate frames clockwise, then mirror them horizontally."""
     image = np.rot90(frame, -quarters)
     return np.ascontiguousarray(image[:, ::-1] if flipped else image)
 
@@ -46,7 +46,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("poses")
     for quarters, flipped in POSES:
         encode(
-            path / f"{name_of(quarters, flipped)}.mp4", [posed(frame, quarters, flipped) for frame in own()], rate=RATE
+            path / f"{name_of(quarters, flipped)}.mp4",
+            [rotate_and_flip(frame, quarters, flipped) for frame in own()],
+            rate=RATE,
         )
     for name in ("rocket", "chelsea"):
         encode(path / f"{name}.mp4", film(name, seconds=10), rate=RATE)
@@ -61,7 +63,7 @@ def index(folder: Path) -> Iterator[vidkin.Index]:
 
 
 @pytest.mark.parametrize("query", POSES[::3])
-def test_search_finds_and_reports_mirrored_and_turned_copies(
+def test_search_finds_and_reports_mirrored_and_rotated_copies(
     index: vidkin.Index, folder: Path, query: tuple[int, bool]
 ) -> None:
     matches = {Path(match.path).stem: match for match in index.search(folder / f"{name_of(*query)}.mp4", limit=20)}
@@ -70,8 +72,8 @@ def test_search_finds_and_reports_mirrored_and_turned_copies(
     assert min(matches[name].score for name in said) > 0.7
     corner = np.arange(6).reshape(2, 3)
     for pose in POSES:
-        brought = posed(posed(corner, *query), *said[name_of(*pose)])
-        np.testing.assert_array_equal(brought, posed(corner, *pose))
+        brought = rotate_and_flip(rotate_and_flip(corner, *query), *said[name_of(*pose)])
+        np.testing.assert_array_equal(brought, rotate_and_flip(corner, *pose))
         segment = matches[name_of(*pose)].segments[0]
         assert not segment.backwards
         assert (segment.query_start, segment.query_end) == pytest.approx((0, 10), abs=0.6)
@@ -96,7 +98,7 @@ def test_two_files_are_compared_in_both_directions(folder: Path) -> None:
 
 
 @pytest.mark.thorough
-def test_turned_copy_gets_exact_times(folder: Path) -> None:
+def test_rotated_copy_gets_exact_times(folder: Path) -> None:
     segment, *_ = vidkin.compare(folder / "0 plain.mp4", folder / "270 plain.mp4").segments
     wrong = replace(segment, target_start=segment.target_start + 0.4, target_end=segment.target_end + 0.4)
     refined = refine_segment(folder / "0 plain.mp4", folder / "270 plain.mp4", wrong)
@@ -104,8 +106,8 @@ def test_turned_copy_gets_exact_times(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("edit", ["plain", pytest.param("mirrored", marks=pytest.mark.thorough)])
-def test_backward_footage_is_found_and_reported(index: vidkin.Index, folder: Path, tmp_path: Path, edit: str) -> None:
-    frames = [posed(frame, 0, edit == "mirrored") for frame in own()][20:80]
+def test_reversed_footage_is_found_and_reported(index: vidkin.Index, folder: Path, tmp_path: Path, edit: str) -> None:
+    frames = [rotate_and_flip(frame, 0, edit == "mirrored") for frame in own()][20:80]
     copy = encode(tmp_path / "backwards.mp4", frames[::-1], rate=RATE)
     matches = {Path(match.path).stem: match for match in index.search(copy, limit=20)}
     first = matches["0 plain"]
@@ -124,7 +126,7 @@ def test_backward_footage_is_found_and_reported(index: vidkin.Index, folder: Pat
 
 @pytest.fixture(scope="module")
 def shots() -> list[Frame]:
-    """Forty seconds in shots of five."""
+    """Forty seconds of five-second shots."""
     return [
         frame
         for seed in (0, 1)
@@ -141,7 +143,7 @@ def whole(shots: list[Frame], tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "speed", [Fraction(5, 4), pytest.param(Fraction(4, 5), marks=pytest.mark.thorough), Fraction(1)]
 )
-def test_speed_of_an_unaltered_stretch_is_reported(
+def test_speed_of_an_unedited_segment_is_reported(
     shots: list[Frame], whole: Path, tmp_path: Path, speed: Fraction
 ) -> None:
     copy = encode(tmp_path / "copy.mp4", shots[50:350], rate=RATE * speed)
@@ -155,7 +157,7 @@ def test_speed_of_an_unaltered_stretch_is_reported(
 
 
 @pytest.mark.parametrize("speed", [Fraction(21, 20), pytest.param(Fraction(26, 25), marks=pytest.mark.thorough)])
-def test_small_change_of_speed_is_reported_when_files_are_read_again(
+def test_small_change_in_speed_is_reported_when_files_are_read_again(
     shots: list[Frame], whole: Path, tmp_path: Path, speed: Fraction
 ) -> None:
     copy = encode(tmp_path / "copy.mp4", shots[50:350], rate=RATE * speed)
@@ -169,7 +171,7 @@ def test_small_change_of_speed_is_reported_when_files_are_read_again(
 
 @pytest.mark.large
 def test_excerpt_of_a_long_film_is_found_at_its_time(tmp_path: Path) -> None:
-    """Fifteen minutes at a frame a second, of which a clip shows forty seconds."""
+    """Fifteen minutes at one frame per second, of which a clip shows forty seconds."""
     frames = [
         frame
         for seed in range(23)

@@ -1,4 +1,4 @@
-"""Images as queries find the right video and the moment at which it shows them."""
+"""Images as queries find the right video and the time at which it shows them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vidkin.index import Index, SerialExecutor, VideoRecord
 from vidkin.index.query.query import Readings
 from vidkin.similarity import FrameFeatures
 
-# A camera that moves so fast that frames a second apart have little in common: every 8th frame, ten a second.
+# At ten frames per second, the camera moves so fast that frames a second apart have little in common (every 8th frame).
 FAST = 8
 SECONDS = 5
 
@@ -39,14 +39,14 @@ def fast(name: str) -> list[NDArray[np.uint8]]:
 
 
 def still(path: Path, name: str, number: int) -> Path:
-    """One of the frames of a fast video as an image."""
+    """Write a frame of a fast video as an image."""
     Image.fromarray(fast(name)[number]).save(path)
     return path
 
 
 @pytest.mark.parametrize("number", [3, *(pytest.param(number, marks=pytest.mark.thorough) for number in (13, 27)), 44])
 @pytest.mark.parametrize("name", ["coffee", "chelsea"])
-def test_still_between_two_stored_frames_is_found_at_its_moment(
+def test_still_between_two_stored_frames_is_found_at_its_time(
     index: Index, tmp_path: Path, name: str, number: int
 ) -> None:
     first, *others = index.search(still(tmp_path / "still.png", name, number))
@@ -94,10 +94,10 @@ def test_deleted_video_is_compared_by_its_stored_features(tmp_path: Path) -> Non
     assert first.segments[0].target_start <= 3.0 <= first.segments[0].target_end
 
 
-def test_best_moment_is_read_again_even_if_a_stored_frame_is_the_image(
+def test_surroundings_of_the_best_frame_are_read_even_if_a_stored_frame_equals_the_image(
     index: Index, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the camera hardly moves, two frames a second apart both match the image, whose moment is between them."""
+    """If the camera hardly moves, two frames a second apart both match an image whose time is between them."""
     read: list[tuple[str, float, float]] = []
     stretch = Readings.stretch
 

@@ -1,4 +1,4 @@
-"""A query file is read once, and the parts of a search are loaded once."""
+"""A query file is read once, and the components of a search are loaded once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vidkin.index.query import query as parts
 
 @pytest.fixture
 def clip(tmp_path: Path) -> Path:
-    """The only other video in the index."""
+    """The only video in the index."""
     path = encode(tmp_path / "clip.mp4", pan("coffee", 30, width=160, height=120), rate=10)
     with Index.open(tmp_path / "i", create=True) as index:
         index.add(path, executor=SerialExecutor(index.worker_spec))
@@ -43,7 +43,7 @@ def test_query_deleted_after_it_was_read_is_still_searched(
     assert not query.exists()
 
 
-def test_parts_of_a_search_are_loaded_once(clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_search_components_are_loaded_once(clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loads: Counter[str] = Counter()
 
     def count(owner: Any, name: str) -> None:
@@ -61,6 +61,6 @@ def test_parts_of_a_search_are_loaded_once(clip: Path, tmp_path: Path, monkeypat
     once = {"Calibration.open": 1, "vidkin.index.query.query.open_scorer": 1, "av.open": 1}
     with Index.open(tmp_path / "i") as index:
         first = index.search(clip)
-        assert loads == once  # the file is probed and decoded in one
+        assert loads == once  # the file is opened once for probing and decoding
         assert index.search(clip) == first
         assert loads == {**once, "av.open": 2}

@@ -1,4 +1,4 @@
-"""Images and frames in memory as queries."""
+"""Images and in-memory frames as queries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
 
 
 def clip() -> NDArray[np.uint8]:
-    """Seconds 2 to 5 of ``coffee.mp4``, ten frames a second."""
+    """Seconds 2 to 5 of ``coffee.mp4`` at ten frames per second."""
     return np.stack(list(pan("coffee", 50, width=160, height=120))[20:])
 
 
@@ -40,13 +40,13 @@ def test_array_of_frames_is_searched_as_a_clip(index: Index) -> None:
     segment = first.segments[0]
     assert (segment.query_start, segment.query_end) == pytest.approx((0.0, 3.0), abs=0.3)
     assert (segment.target_start, segment.target_end) == pytest.approx((2.0, 5.0), abs=0.3)
-    times = 7.0 + np.arange(30) / 10  # times count from the first frame
+    times = 7.0 + np.arange(30) / 10  # times start at the first frame
     frames = index.search(Frames(clip(), times))[0]
     assert (frames.score, frames.segments) == (first.score, first.segments)
 
 
 @pytest.mark.parametrize("kind", ["array", "picture"])
-def test_image_finds_its_moment(index: Index, kind: str) -> None:
+def test_image_is_found_at_its_time(index: Index, kind: str) -> None:
     picture = clip()[12]
     first = index.search(picture if kind == "array" else Image.fromarray(picture).convert("RGBA"))[0]
     assert Path(first.path).name == "coffee.mp4"
@@ -99,7 +99,7 @@ def test_image_is_embedded(index: Index) -> None:
     assert vidkin.embed(Image.fromarray(clip()[0])).values == pytest.approx(features.values)
 
 
-def test_invalid_stretches_are_refused() -> None:
+def test_invalid_time_ranges_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="end must be after start"):
         vidkin.embed(clip(), frame_rate=10, start=2, end=1)
     with pytest.raises(MediaError, match="beyond the end"):

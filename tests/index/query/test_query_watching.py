@@ -44,13 +44,13 @@ def test_slow_work_is_not_a_hang() -> None:
             beat("decoding")
             time.sleep(0.3)
         beat("describing")
-        time.sleep(1.5)  # an extractor may take longer
+        time.sleep(1.5)  # an extractor is allowed more time
         return "done"
 
     assert run_watched(work, hang_timeout=1.0) == "done"
 
 
-def test_silence_is_a_hang_and_the_thread_ends_at_its_next_beat() -> None:
+def test_silence_is_a_hang_and_the_thread_ends_at_its_next_heartbeat() -> None:
     waking = threading.Event()
     ended = threading.Event()
 
@@ -88,8 +88,8 @@ def test_query_with_a_hanging_decoder_is_an_error(tmp_path: Path, monkeypatch: p
     assert caught.value.temporary
 
 
-# Python handles signals only between two of its own steps. A decoder that loops is one step; an extractor makes many,
-# and must not be stopped in the middle of one.
+# Python handles signals only between bytecode instructions. A looping decoder is a single call that never returns to
+# Python; an extractor makes many calls, and must not be stopped in the middle of one.
 BLOCKED = """
 import hashlib, sys
 import numpy as np
@@ -129,7 +129,7 @@ def test_ctrl_c_ends_a_search_inside_an_uninterruptible_call(work: str, tmp_path
         began = time.monotonic()
         os.kill(search.pid, signal.SIGINT)
         _, errors = search.communicate(timeout=30)
-    # Takes less than a second on an idle machine; the call itself takes minutes.
+    # Stopping takes less than a second on an idle machine, the uninterruptible call minutes.
     assert time.monotonic() - began < 10
     assert search.returncode == 130
     assert "Interrupted" in errors

@@ -1,4 +1,4 @@
-"""Sound as independent evidence: stored with the features, reported with the frame score."""
+"""Sound as independent evidence: stored with the features and reported with the frame score."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vidkin.index.query.sound import score_by
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two videos with one tune, one of them with another, and a silent one; and an index of them."""
+    """An index of two videos, copies and variants of them with other sound, and a silent video."""
     folder = tmp_path_factory.mktemp("sounds")
     one, other = tune(8, seed=1), tune(8, seed=2)
     write_sounds(folder / "rocket.mp4", [one], pictures="rocket")
@@ -29,22 +29,22 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def by_name(index: Index, query: Path, **options: str) -> dict[str, tuple[float | None, float | None, float]]:
-    """Picture, sound and score of each match."""
+    """Frame score, sound score and score of each match."""
     found = index.search(query, **options)  # type: ignore[arg-type]
     return {Path(match.path).name: (match.picture, match.sound, match.score) for match in found}
 
 
-def test_search_reports_both_scores(library: Path) -> None:
+def test_search_reports_frame_and_sound_scores(library: Path) -> None:
     with Index.open(library / "library.vidkin") as index:
         found = by_name(index, library / "rocket.mp4")
     assert found["rocket.mp4"] == (1.0, pytest.approx(1.0, abs=0.01), 1.0)
-    # The score is the score of the frames, whatever the sound.
+    # By default, the score is the frame score, whatever the sound.
     assert all(score == picture for picture, _, score in found.values())
 
 
 @pytest.mark.thorough
 def test_search_by_frames_reads_no_sound(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The scores are the same; sound is not used."""
+    """Scores are the same as with sound."""
 
     def refuse(*given: object, **options: object) -> None:
         raise AssertionError("the sound of the query is read")
@@ -61,7 +61,7 @@ def test_search_by_frames_reads_no_sound(library: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("by", "expected"), [("sound", 1.0), ("either", 1.0), ("both", 0.0)])
-def test_rule_decides_about_the_same_sound_over_other_frames(library: Path, by: str, expected: float) -> None:
+def test_rule_determines_the_score_of_the_same_sound_over_other_frames(library: Path, by: str, expected: float) -> None:
     with Index.open(library / "library.vidkin") as index:
         found = by_name(index, library / "rocket.mp4", by=by)
     if by == "both":
@@ -93,7 +93,7 @@ def test_song_is_found_by_its_sound(library: Path, tmp_path: Path) -> None:
         assert all(match.picture is None and match.sound == match.score for match in found)
         segment = found[0].sound_segments[0]
         assert segment.target_start - segment.query_start == pytest.approx(2.0, abs=0.05)
-        # A stretch of it.
+        # A segment of the song.
         part = index.search(song, start=1.0, end=3.5)
         assert part[0].score > 0.7
 
@@ -161,7 +161,7 @@ def test_damaged_landmarks_are_detected_removed_and_rebuilt(library: Path, tmp_p
     with Index.open(tmp_path / "library.vidkin") as index:
         with pytest.raises(CollectionDamagedError, match="its checksum is wrong"):
             SoundFiles(index.place).read(file.name.removesuffix(".landmarks"))
-        # Damaged sound is ignored, and the picture score is unchanged.
+        # Damaged sound is ignored, and the frame score is unchanged.
         assert index.search(tmp_path / "rocket.mp4")[0].score == 1.0
     (part,) = repair(open_place(tmp_path / "library.vidkin"))
     assert part.part == str(tmp_path / "rocket.mp4")
@@ -209,14 +209,14 @@ def test_recordings_of_one_event_are_aligned_to_a_fiftieth_of_a_second(tmp_path:
     assert find_offset(first, other).offset is None
 
 
-def test_rules_take_the_higher_the_lower_or_one_score() -> None:
+def test_rules_return_the_higher_the_lower_or_one_of_the_scores() -> None:
     assert [score_by(rule, 0.3, 0.9) for rule in ("picture", "sound", "either", "both")] == [0.3, 0.9, 0.9, 0.3]
     assert [score_by(rule, 0.3, None) for rule in ("picture", "sound", "either", "both")] == [0.3, 0.0, 0.3, 0.0]
 
 
 @pytest.mark.thorough
 def test_sound_distinguishes_two_takes_that_look_alike(tmp_path: Path) -> None:
-    """Still cards look the same; different sound shows that the videos are not copies."""
+    """Static title cards look the same, but different sound shows that the videos are not copies."""
     for name, seed in (("one.mkv", 1), ("two.mkv", 2)):
         write_sounds(tmp_path / name, [tune(8, seed=seed)], pictures="rocket", is_still=True)
     write_sounds(tmp_path / "three.mkv", [tune(8, seed=1)], pictures="rocket", is_still=True, bit_rate=48_000)
@@ -231,7 +231,7 @@ def test_sound_distinguishes_two_takes_that_look_alike(tmp_path: Path) -> None:
 
 @pytest.mark.large
 def test_two_songs_over_one_still_are_never_planned_as_duplicates(tmp_path: Path) -> None:
-    """As on a channel that shows the cover of an album: the frames are the same bytes."""
+    """For example, a channel may show the same album cover, encoded to the same bytes, for every song."""
     for name, seed in (("one.mkv", 1), ("two.mkv", 2)):
         write_sounds(tmp_path / name, [tune(8, seed=seed)], pictures="rocket", is_still=True)
     shutil.copy(tmp_path / "one.mkv", tmp_path / "same.mkv")

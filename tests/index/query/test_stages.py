@@ -1,4 +1,4 @@
-"""Search, common frames, duplicates, recall and decisions on a store in memory."""
+"""Search, common frames, duplicates, recall and decisions on an in-memory store."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def frames(count: int, seed: int) -> Vectors:
 
 
 def add(store: MemoryStore, name: str, values: Vectors, part: Vectors | None = None, **record: object) -> int:
-    """A video of the whole picture, and of a part of it."""
+    """Add a video described by its whole frames, and optionally by a part of them."""
     views = np.stack([values] if part is None else [values, part], axis=1).astype(np.float16)
     boxes = np.array([(0.0, 0.0, 1.0, 1.0), (0.5, 0.5, 1.0, 1.0)])[: views.shape[1]]
     stored = FrameFeatures(
@@ -87,7 +87,7 @@ def search(store: MemoryStore, asked: FrameFeatures, **options: float) -> list[M
     return find_matches(store, asked, SCORER, **options)  # type: ignore[arg-type]
 
 
-def test_features_are_read_once_while_there_is_room(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_features_are_cached_up_to_the_size_limit(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     read_many = store.read_many
 
@@ -104,7 +104,7 @@ def test_features_are_read_once_while_there_is_room(store: MemoryStore, monkeypa
     assert [len(features) for features in first] == [10, 11, 12]
     again = held.read(store, [ids[2], ids[0]])
     assert (again[0] is first[2], again[1] is first[0], asked) == (True, True, ids)
-    # The ones asked for longest ago make room; a video that takes all of it is not kept.
+    # The least recently used features are evicted; features that would fill the whole cache are not cached.
     others = [record.id for record in store.videos()][3:6]
     held.read(store, others)
     asked.clear()
@@ -135,7 +135,7 @@ def test_video_finds_only_itself(store: MemoryStore) -> None:
         assert matches[0].video_id == record.id
 
 
-def test_copies_come_in_the_order_of_their_scores(store: MemoryStore) -> None:
+def test_copies_are_ordered_by_score(store: MemoryStore) -> None:
     source = frames(16, 100)
     wanted = add(store, "source", source)
     for name, noise in (("near", 0.04), ("far", 0.09)):
@@ -161,7 +161,7 @@ def test_limit_only_truncates_the_list(store: MemoryStore) -> None:
         assert search(store, asked, limit=limit) == every[:limit]
 
 
-def test_numbers_out_of_range_are_refused(store: MemoryStore) -> None:
+def test_out_of_range_arguments_are_refused(store: MemoryStore) -> None:
     asked = query(store, 1)
     with pytest.raises(InvalidArgumentError, match="limit and candidates must be at least 1, got 0 and 100"):
         search(store, asked, limit=0)
@@ -183,7 +183,7 @@ def test_duplicates_are_grouped_with_the_best_copy_first(store: MemoryStore) -> 
     groups = duplicates(store, Decisions(), on_progress=lambda done, total: steps.append((done, total)))
     assert [[Path(m.path).stem for m in group.members] for group in groups] == [["large", "large twin", "small"]]
     assert Path(groups[0].best.path).stem == "large"
-    assert steps[-1] == (115, 115)  # 15 videos and a group
+    assert steps[-1] == (115, 115)  # 15 videos in total, 4 of them in one group
     with pytest.raises(InvalidArgumentError, match="threshold must be above 0 and at most 1, got 0"):
         duplicates(store, Decisions(), threshold=0)
 
@@ -215,7 +215,7 @@ def test_recall_is_measured_against_exhaustive_search(store: MemoryStore) -> Non
         add(store, f"copy {seed}", frames(10 + seed, seed))
     report = measure_recall(store, SCORER, queries=18, limit=5)
     assert (report.queries, report.relevant, report.found, report.recall) == (18, 12, 12, 1.0)
-    # A first stage that may return only the query itself finds nothing.
+    # A first stage that can return only the query itself finds nothing.
     none = measure_recall(store, SCORER, queries=18, limit=1)
     assert none.found <= none.relevant
     with pytest.raises(InvalidArgumentError, match="queries and limit must be at least 1, got 0 and 100"):
@@ -227,7 +227,7 @@ def test_all_pairs_of_copies_are_compared_and_an_excerpt_is_not_a_copy(store: Me
     for number in range(8):
         noise = 0.01 * np.random.default_rng(number).standard_normal((16, 4, 64), np.float32)
         add(store, f"copy {number}", units(source + noise))
-    # The last six of twelve seconds are from the copies: an excerpt, which is not a whole copy.
+    # The last six of its twelve seconds are from the copies, so it is an excerpt and not a whole copy.
     add(store, "excerpt", np.concatenate([frames(6, 101), source[:6]]))
     pairs = PairSearch(store, SCORER, Comparisons())
     pairs.run(store.videos())

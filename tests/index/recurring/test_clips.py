@@ -1,4 +1,4 @@
-"""Small pictures around ends: all frames of their seconds, read once."""
+"""Small frames around the ends of segments: all frames of the surrounding seconds, read once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vidkin.errors import MediaError
 from vidkin.index import VideoRecord
 from vidkin.index.recurring.ends import REACH, Clips
 
-RATE, LENGTH = 25, 20  # frames a second, seconds
+RATE, LENGTH = 25, 20  # frames per second; seconds
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> VideoRecord:
 
 
 @pytest.mark.parametrize(("time", "middle"), [(0.2, 0), (4.7, 4), (5.2, 6), (19.5, 20), (24.0, 20)])
-def test_a_clip_has_all_frames_around_a_time(record: VideoRecord, time: float, middle: int) -> None:
+def test_clip_has_all_frames_around_a_time(record: VideoRecord, time: float, middle: int) -> None:
     clip = Clips().around(record, time)
     first, last = max(0.0, middle - REACH), min(float(LENGTH), middle + REACH)
     frames = np.arange(np.ceil(first * RATE), np.ceil(last * RATE)) / RATE
@@ -31,12 +31,12 @@ def test_a_clip_has_all_frames_around_a_time(record: VideoRecord, time: float, m
     assert (clip.is_first, clip.is_last) == (middle == 0, middle == LENGTH)
 
 
-def test_what_was_read_is_held(record: VideoRecord) -> None:
+def test_clips_are_cached(record: VideoRecord) -> None:
     clips = Clips()
     assert clips.around(record, 5.2) is clips.around(record, 6.8)
 
 
-def test_a_file_that_is_gone_is_reported_where_it_is_looked_at(record: VideoRecord, tmp_path: Path) -> None:
+def test_missing_file_raises_an_error(record: VideoRecord, tmp_path: Path) -> None:
     gone = VideoRecord(path=str(tmp_path / "gone.mp4"), size=1, mtime_ns=1, content_hash="", duration=9.0)
     with pytest.raises(MediaError, match="gone"):
         Clips().around(gone, 3.0)

@@ -1,4 +1,4 @@
-"""Files next to videos: vidkin's own files are replaced, other files never."""
+"""Files next to videos: vidkin replaces only files that it wrote."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def index(tmp_path: Path) -> Index:
     return Index.open(tmp_path / "c.vidkin", create=True)
 
 
-def test_a_file_of_ours_is_replaced_and_one_that_was_changed_is_left(tmp_path: Path, index: Index) -> None:
+def test_file_written_by_vidkin_is_replaced_unless_it_was_edited(tmp_path: Path, index: Index) -> None:
     file = tmp_path / "film.edl"
     (first,) = write_companions({str(file): "1\t2\t3\n"}, index.place)
     assert (first.written, file.read_text()) == (True, "1\t2\t3\n")
@@ -31,7 +31,7 @@ def test_a_file_of_ours_is_replaced_and_one_that_was_changed_is_left(tmp_path: P
     assert file.read_text() == "mine"
 
 
-def test_files_of_others_links_and_folders_are_left(tmp_path: Path, index: Index) -> None:
+def test_foreign_files_links_and_folders_are_not_replaced(tmp_path: Path, index: Index) -> None:
     (tmp_path / "theirs.edl").write_text("0 1 0")
     (tmp_path / "folder.edl").mkdir()
     (tmp_path / "link.edl").symlink_to(tmp_path / "theirs.edl")
@@ -43,24 +43,24 @@ def test_files_of_others_links_and_folders_are_left(tmp_path: Path, index: Index
     assert write_companions({str(tmp_path / "no folder" / "a.edl"): ""}, index.place)[0].cause.startswith("cannot be")
 
 
-def test_without_an_index_nothing_is_replaced_but_the_same(tmp_path: Path) -> None:
+def test_without_an_index_only_identical_files_are_replaced(tmp_path: Path) -> None:
     file = tmp_path / "film.edl"
     assert write_companions({str(file): "1"})[0].written
     assert write_companions({str(file): "1"})[0].written
     assert not write_companions({str(file): "2"})[0].written
 
 
-def test_a_damaged_record_is_an_error_before_anything_is_written(tmp_path: Path, index: Index) -> None:
+def test_damaged_record_is_an_error_before_anything_is_written(tmp_path: Path, index: Index) -> None:
     (index.path / "companions.json").write_text("[1")
     with pytest.raises(CollectionDamagedError, match=r"companions\.json is damaged"):
         write_companions({str(tmp_path / "film.edl"): "1"}, index.place)
     assert not (tmp_path / "film.edl").exists()
 
 
-def test_a_kill_between_any_two_operations_leaves_a_file_that_the_same_call_replaces(
+def test_kill_between_any_two_operations_leaves_files_that_the_same_call_replaces(
     tmp_path: Path, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The record is written first: the file that is still the old one stays ours."""
+    """The record is written first, so a file with the old content is still recognized."""
     files = [tmp_path / "a.edl", tmp_path / "b.edl"]
     old, new = ({str(file): text for file in files} for text in ("1\t2\t3\n", "1\t5\t3\n"))
     write_companions(old, index.place)
@@ -82,7 +82,7 @@ def test_a_kill_between_any_two_operations_leaves_a_file_that_the_same_call_repl
         assert [file.read_text() for file in files] == ["1\t5\t3\n"] * 2
 
 
-def test_a_disk_that_refuses_leaves_the_file_and_no_other(
+def test_disk_error_leaves_the_file_and_no_temporary_file(
     tmp_path: Path, index: Index, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "videos" / "a.edl"
@@ -102,7 +102,7 @@ def test_a_disk_that_refuses_leaves_the_file_and_no_other(
 
 
 @pytest.mark.parametrize("there_was_one", [False, True])
-def test_a_file_that_somebody_puts_there_in_the_meantime_is_left(
+def test_file_written_by_another_program_in_the_meantime_is_kept(
     tmp_path: Path, index: Index, there_was_one: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "film.edl"
@@ -120,7 +120,7 @@ def test_a_file_that_somebody_puts_there_in_the_meantime_is_left(
     assert file.read_text() == "theirs"
 
 
-def test_a_name_that_is_not_utf_8_is_remembered(tmp_path: Path, index: Index) -> None:
+def test_undecodable_name_is_recorded(tmp_path: Path, index: Index) -> None:
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\n=1.edl")
     for text in ("1", "2", "3"):
         assert write_companions({path: text}, index.place)[0].written

@@ -1,4 +1,4 @@
-"""The user's decisions about groups override the groups found, and affect scores."""
+"""The user's decisions about groups override the groups found, but do not affect scores."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def test_decided_ends_replace_found_ones_and_other_files_stay() -> None:
         ("/e3.mp4", 5, 35),
     ]
     assert (group.name, group.is_confirmed, group.occurrences[0].score) == ("Song", True, 0.9)
-    # The longest is 32 s now; the others lack two.
+    # The longest occurrence is 32 s now; the others are two seconds shorter.
     assert [one.shorter for one in group.occurrences] == [0.0, 2.0, 2.0]
-    # A bumper in the opening is another group.
+    # The bumper inside the opening is a separate group.
     assert other == BUMPER
 
 
-def test_what_does_not_belong_is_left_out_and_what_is_rejected_is_gone() -> None:
+def test_excluded_occurrences_are_left_out_and_rejected_groups_are_removed() -> None:
     said = decision(DecidedStretch("a", 10, 40), DecidedStretch("b", 20, 50), DecidedStretch("c", 5, 35, belongs=False))
     (group,) = apply_decisions([GROUP], [said], PATHS, 3)
     assert group.paths == ("/e1.mp4", "/e2.mp4")
@@ -58,7 +58,7 @@ def test_what_does_not_belong_is_left_out_and_what_is_rejected_is_gone() -> None
     assert apply_decisions([GROUP, BUMPER], [rejected], PATHS, 3) == [BUMPER]
 
 
-def test_a_decided_group_that_is_not_found_any_more_stays_as_long_as_two_files_do() -> None:
+def test_confirmed_group_that_is_no_longer_found_stays_while_two_of_its_files_exist() -> None:
     said = decision(DecidedStretch("a", 10, 40), DecidedStretch("b", 20, 50))
     (group,) = apply_decisions([], [said], PATHS, 3)
     assert group.paths == ("/e1.mp4", "/e2.mp4")
@@ -67,7 +67,7 @@ def test_a_decided_group_that_is_not_found_any_more_stays_as_long_as_two_files_d
 
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
-    """Two episodes that have nothing in common but their opening."""
+    """Two episodes that have only their opening in common."""
     (tmp_path / "season").mkdir()
     first = [*shots(("astronaut", 0, 60)), *shots(*OPENING), *shots(("chelsea", 0, 45))]
     encode(tmp_path / "season" / "e1.mp4", first, rate=RATE)
@@ -82,7 +82,7 @@ def index(tmp_path: Path) -> Path:
 
 
 @pytest.mark.thorough
-def test_a_score_depends_on_no_decision_and_on_no_other_video(index: Path) -> None:
+def test_score_depends_on_no_decision_and_no_other_video(index: Path) -> None:
     season = index.parent / "season"
     first, second = str(season / "e1.mp4"), str(season / "e2.mp4")
 
@@ -92,7 +92,7 @@ def test_a_score_depends_on_no_decision_and_on_no_other_video(index: Path) -> No
 
     with Index.open(index) as opened:
         before = score(opened)
-        assert before > 0.3  # of the opening that both have
+        assert before > 0.3  # the opening that both videos share
         (group,) = opened.recurring()
         opened.confirm_recurring(replace(group, name="Song"))
         assert score(opened) == before
@@ -113,7 +113,7 @@ def test_a_score_depends_on_no_decision_and_on_no_other_video(index: Path) -> No
             opened.forget_recurring(confirmed)
 
 
-def test_decisions_on_pairs_and_on_groups_keep_each_other(index: Path) -> None:
+def test_decisions_on_pairs_and_on_groups_do_not_overwrite_each_other(index: Path) -> None:
     first, second = (index.parent / "season" / name for name in ("e1.mp4", "e2.mp4"))
     with Index.open(index) as opened:
         (group,) = opened.recurring()
@@ -128,7 +128,7 @@ def test_decisions_on_pairs_and_on_groups_keep_each_other(index: Path) -> None:
 
 
 @pytest.mark.parametrize("row", ['{"verdict": "maybe"}', '{"verdict": "recurs", "name": "", "kind": "opening"}'])
-def test_damaged_decisions_are_an_error_and_stay(tmp_path: Path, row: str) -> None:
+def test_damaged_decisions_are_an_error_and_left_unchanged(tmp_path: Path, row: str) -> None:
     place = open_place(tmp_path)
     content = f'{{"decisions": [], "recurring": [{row}]}}'
     (tmp_path / Decisions.FILE).write_text(content)

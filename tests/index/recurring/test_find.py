@@ -1,4 +1,4 @@
-"""Recurring segments of a real season in a real index: openings exact to the frame, traps, copies, stored results."""
+"""Recurring segments of a real season: frame-accurate openings, look-alikes, copies and stored results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from vidkin.media import read_frames
 from vidkin.similarity import SoundFeatures
 
 
-def open_filled(path: Path, folder: Path) -> Index:
+def create_index(path: Path, folder: Path) -> Index:
     index = Index.open(path, create=True)
     index.add(folder, executor=SerialExecutor(index.worker_spec))
     return index
@@ -41,7 +41,7 @@ def season(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def index(season: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    with open_filled(tmp_path_factory.mktemp("index") / "c.vidkin", season) as opened:
+    with create_index(tmp_path_factory.mktemp("index") / "c.vidkin", season) as opened:
         yield opened
 
 
@@ -49,9 +49,9 @@ def places(group: RecurringGroup) -> dict[str, tuple[float, float]]:
     return {Path(one.path).name: (one.start, one.end) for one in group.occurrences}
 
 
-def test_two_episodes_show_their_opening_to_the_frame(index: Index) -> None:
+def test_opening_of_two_episodes_is_found_to_the_frame(index: Index) -> None:
     groups = index.recurring()
-    assert "1 result<" in groups._repr_html_()  # a notebook shows it
+    assert "1 result<" in groups._repr_html_()  # notebook display
     (group,) = groups
     assert (group.kind, group.files) == ("opening", 2)
     found = places(group)
@@ -65,14 +65,14 @@ def refuse(*_: object) -> None:
     raise AssertionError("what was found is remembered")
 
 
-def test_a_second_call_reads_no_video(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_second_call_reads_no_video(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
     first = index.recurring()
     monkeypatch.setattr(find, "try_fit", refuse)
     monkeypatch.setattr(stretches, "find_stretches", refuse)
     assert index.recurring() == first
 
 
-def test_what_is_compared_and_fitted_elsewhere_is_what_one_process_finds(index: Index) -> None:
+def test_comparing_and_fitting_on_other_machines_gives_the_same_result(index: Index) -> None:
     options: list[dict[str, Any]] = [{}, {"inside": True, "shortest": 2.0}]
     here = [index.recurring(remember=False, **each) for each in options]
     index._mapper = mapper = Noted(index)
@@ -103,21 +103,21 @@ def test_arguments_are_checked(index: Index, tmp_path: Path) -> None:
         index.recurring(tmp_path)
 
 
-def test_one_video_has_nothing_to_share(index: Index, season: Path) -> None:
+def test_single_video_has_no_recurring_segments(index: Index, season: Path) -> None:
     assert index.recurring(season / "e1.mp4", remember=False) == []
 
 
-def test_a_still_card_black_and_a_repeated_take_make_no_group(tmp_path: Path) -> None:
+def test_title_card_black_and_repeated_take_make_no_group(tmp_path: Path) -> None:
     folder = tmp_path / "videos"
     folder.mkdir()
     encode(folder / "a.mp4", [*shots(("coffee", 0, 40)), *still(50), *black(40)], rate=RATE)
     encode(folder / "b.mp4", [*black(40), *still(50), *shots(("rocket", 0, 40))], rate=RATE)
-    with open_filled(tmp_path / "c.vidkin", folder) as index:
+    with create_index(tmp_path / "c.vidkin", folder) as index:
         assert index.recurring() == []
 
 
-def watched(count: int, seed: int) -> list[Image]:
-    """A camera that stands still, and a bright ball that crosses its picture along another path each time."""
+def make_static_scene(count: int, seed: int) -> list[Image]:
+    """A static camera, and a bright ball that takes a different path each time."""
     random = np.random.default_rng(seed)
     room = shots(("brick", 2, 1))[0]
     down, across = np.ogrid[: room.shape[0], : room.shape[1]]
@@ -132,34 +132,40 @@ def watched(count: int, seed: int) -> list[Image]:
 
 
 @pytest.mark.thorough
-def test_a_camera_that_stands_still_shows_nothing_again(tmp_path: Path) -> None:
-    """Other times of one camera, and files that are wholly one card, are neither copies nor a group; the same recording
-    with fewer bits is a copy."""
+def test_static_camera_does_not_recur(tmp_path: Path) -> None:
+    """Recordings of one camera at other times, and files that show only one card, are neither copies nor a group.
+
+    The same recording at a lower bit rate is a copy.
+    """
     folder = tmp_path / "videos"
     folder.mkdir()
     for name, images, quality in (
         *(("card 1", still(60), 20), ("card 2", still(80), 34)),
-        *(("noon", watched(90, 1), 20), ("noon again", watched(90, 1), 32), ("night", watched(90, 2), 20)),
         *(
-            ("film", [*shots(("coffee", 0, 30)), *watched(40, 3), *shots(("grass", 0, 20))], 20),
-            ("other film", [*shots(("rocket", 1, 25)), *watched(40, 4), *shots(("astronaut", 0, 20))], 20),
+            ("noon", make_static_scene(90, 1), 20),
+            ("noon again", make_static_scene(90, 1), 32),
+            ("night", make_static_scene(90, 2), 20),
+        ),
+        *(
+            ("film", [*shots(("coffee", 0, 30)), *make_static_scene(40, 3), *shots(("grass", 0, 20))], 20),
+            ("other film", [*shots(("rocket", 1, 25)), *make_static_scene(40, 4), *shots(("astronaut", 0, 20))], 20),
         ),
     ):
         encode(folder / f"{name}.mp4", images, rate=RATE, options={"crf": str(quality)})
-    with open_filled(tmp_path / "c.vidkin", folder) as index:
+    with create_index(tmp_path / "c.vidkin", folder) as index:
         (group,) = index.recurring()
         assert (group.kind, set(places(group))) == ("copy", {"noon.mp4", "noon again.mp4"})
 
 
-def test_a_new_episode_is_compared_once_and_removed_files_are_left_out(
+def test_new_episode_is_compared_once_and_removed_files_are_left_out(
     season: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "season"
     shutil.copytree(season, folder)
-    with open_filled(tmp_path / "c.vidkin", folder) as index:
+    with create_index(tmp_path / "c.vidkin", folder) as index:
         index.recurring()
         encode(folder / "e3.mp4", [*shots(("grass", 2, 33)), *shots(*OPENING), *shots(("brick", 4, 60))], rate=RATE)
-        # The same file again, under another name.
+        # The same content under another name.
         shutil.copy(folder / "e1.mp4", folder / "e1 copy.mp4")
         index.add(folder, executor=SerialExecutor(index.worker_spec))
         compared = []
@@ -188,7 +194,7 @@ def test_both_versions_of_an_episode_have_the_opening(season: Path, tmp_path: Pa
     for name, first in (("e1", 10), ("e2", 0)):
         images = read_frames(folder / f"{name}.mp4", rate=None).images[first:]
         encode(folder / f"{name} small.mp4", list(images), rate=RATE, options={"crf": "30"})
-    with open_filled(tmp_path / "c.vidkin", folder) as index:
+    with create_index(tmp_path / "c.vidkin", folder) as index:
         opening, *copies = index.recurring()
         assert index.recurring(least=3) == copies  # versions of one episode count once
     assert places(opening) == {
@@ -201,13 +207,13 @@ def test_both_versions_of_an_episode_have_the_opening(season: Path, tmp_path: Pa
 
 
 @pytest.mark.thorough
-def test_a_shortened_opening_belongs_to_the_group_and_says_how_much_is_missing(tmp_path: Path) -> None:
+def test_shortened_opening_is_part_of_the_group_and_reports_the_missing_duration(tmp_path: Path) -> None:
     folder = tmp_path / "videos"
     folder.mkdir()
     encode(folder / "1.mp4", [*shots(("astronaut", 0, 30), *OPENING), *shots(("chelsea", 0, 60))], rate=RATE)
     encode(folder / "2.mp4", [*shots(("brick", 1, 20), *OPENING), *shots(("grass", 0, 70))], rate=RATE)
     encode(folder / "3.mp4", [*shots(("chelsea", 8, 40), *OPENING[:2]), *shots(("astronaut", 6, 60))], rate=RATE)
-    with open_filled(tmp_path / "c.vidkin", folder) as index:
+    with create_index(tmp_path / "c.vidkin", folder) as index:
         (group,) = index.recurring()
     assert places(group) == {
         "1.mp4": pytest.approx((3.0, 9.5)),
@@ -217,12 +223,12 @@ def test_a_shortened_opening_belongs_to_the_group_and_says_how_much_is_missing(t
     assert [one.shorter for one in group.occurrences] == [0.0, 0.0, pytest.approx(1.5)]
 
 
-def test_what_a_recording_shows_twice_is_found_inside_of_it(tmp_path: Path) -> None:
+def test_segment_repeated_within_one_recording_is_found(tmp_path: Path) -> None:
     bumper = shots(("coffee", 0, 25), ("rocket", 0, 15))
     parts = [*shots(("astronaut", 0, 50)), *bumper, *shots(("chelsea", 0, 60)), *bumper, *shots(("brick", 0, 30))]
     (tmp_path / "videos").mkdir()
     encode(tmp_path / "videos" / "long.mp4", parts, rate=RATE)
-    with open_filled(tmp_path / "c.vidkin", tmp_path / "videos") as index:
+    with create_index(tmp_path / "c.vidkin", tmp_path / "videos") as index:
         assert index.recurring() == []
         (group,) = index.recurring(inside=True)
     times = [time for one in group.occurrences for time in (one.start, one.end)]
@@ -230,7 +236,7 @@ def test_what_a_recording_shows_twice_is_found_inside_of_it(tmp_path: Path) -> N
     assert (group.kind, group.files) == ("inside", 1)
 
 
-def test_an_interrupted_search_goes_on_where_it_was(index: Index, tmp_path: Path) -> None:
+def test_interrupted_search_is_resumed(index: Index, tmp_path: Path) -> None:
     expected = index.recurring()
     (index.path / Findings.FILE).unlink()
 
@@ -246,14 +252,14 @@ def test_an_interrupted_search_goes_on_where_it_was(index: Index, tmp_path: Path
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b'{"state": 1}', b"\xff", b"[" * 100_000])
-def test_damaged_findings_are_made_again(tmp_path: Path, content: bytes) -> None:
+def test_damaged_findings_are_discarded(tmp_path: Path, content: bytes) -> None:
     (tmp_path / Findings.FILE).write_bytes(content)
     findings = Findings.open(open_place(tmp_path), "state")
     assert (list(findings.pairs()), findings.searched) == ([], [])
 
 
 @pytest.mark.parametrize("number", ["-1", "1e999", '"x"', "null", "9"])
-def test_findings_with_impossible_times_are_made_again(tmp_path: Path, number: str) -> None:
+def test_findings_with_impossible_times_are_discarded(tmp_path: Path, number: str) -> None:
     row = f"[[[{number}, 8, 1, 3, 0.9, 0.5], [1, 3, 1, 3, 0.9, 1]]]"
     table = (
         f'{{"state": "s {find._REVISION}", "contents": ["a"], "searched": [], "searched_inside": [], "pairs": [[0, 0, '
@@ -262,21 +268,21 @@ def test_findings_with_impossible_times_are_made_again(tmp_path: Path, number: s
     assert list(Findings.open(open_place(tmp_path), "s").pairs()) == []
 
 
-def test_sets_of_compared_videos_grow_together(tmp_path: Path) -> None:
+def test_sets_of_compared_videos_are_merged(tmp_path: Path) -> None:
     findings = Findings()
     findings.begin("ab").update("ab")
     findings.begin("cd").update("cd")
-    # Of a, c and d, only c and d were compared with each other: a is new there.
+    # Among a, c and d, only c and d have been compared with each other, so a is new.
     assert findings.begin("acd") == {"c", "d"}
 
 
-def test_options_count_places_inside_and_files_otherwise() -> None:
+def test_minimum_counts_occurrences_within_a_file_and_files_otherwise() -> None:
     assert RecurringOptions(inside=True).least == 2
 
 
 @pytest.mark.thorough
-def test_an_occurrence_with_other_sound_than_most_is_said_to_have_it(tmp_path: Path) -> None:
-    """The same 8 s of a tune in two files, another tune in the third; nothing is said of a stretch of 3 s."""
+def test_occurrence_with_other_sound_than_the_majority_is_marked(tmp_path: Path) -> None:
+    """Two files share the same 8 s of a tune, and the third has another tune; segments of 3 s are too short to tell."""
     same, other = tune(8, seed=1), tune(8, seed=2)
     tracks = {
         str(number): describe_sound(write_sounds(tmp_path / f"{number}.m4a", [np.concatenate([before, part])]))

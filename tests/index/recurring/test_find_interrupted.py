@@ -1,4 +1,4 @@
-"""Pairs that ``vidkin recurring`` had compared before Ctrl-C are not compared again."""
+"""Pairs that ``vidkin recurring`` compared before Ctrl-C are not compared again."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from vidkin.index import Index, SerialExecutor
 
 
 @pytest.mark.slow
-def test_recurring_goes_on_where_ctrl_c_ended_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recurring_resumes_after_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "season"
     folder.mkdir()
-    # One key frame each: the ends of the opening, a minute from the start, take a moment to be read.
+    # Each file has one key frame, so reading the ends of the opening, a minute from the start, takes a moment.
     for name, before in (("e1.mp4", "astronaut"), ("e2.mp4", "brick")):
         frames = shots((before, 0, 600), *OPENING, ("chelsea" if name == "e1.mp4" else "grass", 0, 80))
         encode(folder / name, frames, rate=RATE, options={"g": "10000"})

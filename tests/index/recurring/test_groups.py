@@ -1,4 +1,4 @@
-"""Groups of links: which links belong together, their kind, and missing parts of occurrences."""
+"""Groups built from links: which links belong together, the kind of a group, and missing parts of occurrences."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def spans(group: RecurringGroup) -> list[tuple[str, float, float]]:
 LENGTHS = {f"e{number}": 1000.0 for number in (1, 2, 3, 10)}
 
 
-def test_links_of_three_files_are_one_opening_in_the_order_of_their_numbers() -> None:
+def test_links_of_three_files_form_one_opening_in_natural_order() -> None:
     links = [link("e10", 50, "e2", 80, 30), link("e1", 20, "e2", 80, 30)]
     (group,) = build_groups(links, LENGTHS)
     assert spans(group) == [("e1", 20, 50), ("e2", 80, 110), ("e10", 50, 80)]
     assert (group.kind, group.files, group.duration) == ("opening", 4, 30)
 
 
-def test_kinds_follow_from_the_places() -> None:
+def test_kinds_depend_on_the_positions_in_the_files() -> None:
     links = [
         *(link("e1", 20, other, 20, 30) for other in ("e2", "e3")),
         *(link("e1", 900, other, 950, 40) for other in ("e2", "e3")),
@@ -41,33 +41,36 @@ def test_kinds_follow_from_the_places() -> None:
     assert [group.kind for group in build_groups(links, LENGTHS)] == ["opening", "closing", "inside"]
 
 
-def test_an_opening_of_which_one_shot_is_shown_again_is_one() -> None:
+def test_opening_of_which_one_shot_is_shown_again_stays_one_group() -> None:
     links = [*(link("e1", 20, other, 20, 30) for other in ("e2", "e3")), link("e1", 25, "e3", 700, 4)]
     opening, shot = build_groups([*links, link("e1", 25, "e2", 25, 4)], LENGTHS)
     assert (opening.kind, len(opening.occurrences), opening.duration) == ("opening", 3, 30)
     assert spans(shot) == [("e1", 25, 29), ("e2", 25, 29), ("e3", 700, 704)]
 
 
-def test_a_part_of_a_group_does_not_become_a_group_of_its_own() -> None:
+def test_part_of_a_group_does_not_form_another_group() -> None:
     links = [link("e1", 20, "e2", 40, 30), link("e1", 22, "e2", 42, 5)]
     assert [group.duration for group in build_groups(links, LENGTHS)] == [30]
 
 
-def test_what_shows_other_titles_than_most_is_said_to() -> None:
+def test_occurrence_with_other_titles_than_the_majority_is_marked() -> None:
     links = [
         link("e1", 20, "e2", 20, 30),
         link("e1", 20, "e3", 20, 30, covered=0.1),
         link("e2", 20, "e3", 20, 30, covered=0.1),
-        link("e1", 20, "e3", 20, 4),  # a shot of it without the title is weaker evidence than the whole
+        link("e1", 20, "e3", 20, 4),  # a shot without the title is weaker evidence than the whole segment
     ]
     (group,) = build_groups(links, LENGTHS)
     assert [one.titled for one in group.occurrences] == [False, False, True]
     (group,) = build_groups([link("e3", 20, "e1", 20, 30, covered=0.1)], LENGTHS)
-    assert [one.titled for one in group.occurrences] == [False, True]  # of two the later one differs from the first
+    assert [one.titled for one in group.occurrences] == [
+        False,
+        True,
+    ]  # of two occurrences, the later one is said to differ
 
 
-def test_the_speed_of_a_part_with_ends_in_fades_is_that_of_its_pictures() -> None:
-    """10.3 and 10.4 s long: ends that are off by .3 s hide that one runs at 24 instead of 25 frames per second."""
+def test_speed_is_measured_on_frames_if_the_ends_are_in_fades() -> None:
+    """The occurrences last 10.3 and 10.45 s; inexact ends hide that one runs at 24 instead of 25 frames per second."""
     both = FittedStretch(20, 30.3, 20, 30.45, 0.9, 1.0, 0.0, 25 / 24)
     (group,) = build_groups([SharedByFiles("e1", "e2", both)], LENGTHS)
     assert [one.speed for one in group.occurrences] == [1.0, 0.96]
@@ -75,18 +78,18 @@ def test_the_speed_of_a_part_with_ends_in_fades_is_that_of_its_pictures() -> Non
     assert group.occurrences[1].speed == pytest.approx(10.3 / 10.45, abs=1e-3)
 
 
-def test_two_parts_that_overlap_at_the_same_moments_of_both_files_are_one() -> None:
+def test_overlapping_parts_with_the_same_offset_are_merged() -> None:
     links = [link("e1", 20, "e2", 40, 30), link("e1", 46, "e2", 66, 24)]
     (group,) = build_groups(links, LENGTHS)
     assert spans(group) == [("e1", 20, 70), ("e2", 40, 90)]
 
 
-def test_two_parts_that_overlap_at_other_moments_are_two() -> None:
+def test_overlapping_parts_with_different_offsets_are_not_merged() -> None:
     links = [link("e1", 20, "e2", 40, 30), link("e1", 46, "e2", 466, 24)]
     assert [group.duration for group in build_groups(links, LENGTHS)] == [30, 24]
 
 
-def test_pieces_of_an_earlier_file_at_the_begin_are_its_recap() -> None:
+def test_excerpts_of_an_earlier_file_at_the_start_are_its_recap() -> None:
     links = [
         link("e2", 1, "e1", 300, 4),
         link("e2", 5, "e1", 700, 4),
@@ -99,14 +102,14 @@ def test_pieces_of_an_earlier_file_at_the_begin_are_its_recap() -> None:
     assert [one.source for one in recap.occurrences] == [False, True, True, True]
 
 
-def test_in_two_files_the_longest_early_stretch_is_the_opening_beside_a_recap() -> None:
+def test_in_two_files_with_a_recap_the_longest_early_segment_is_the_opening() -> None:
     links = [link("e2", 1, "e1", 10, 4), link("e2", 5, "e1", 700, 4), link("e2", 9, "e1", 60, 30)]
     opening, recap = build_groups(links, {"e1": 1000.0, "e2": 1000.0})
     assert spans(opening) == [("e1", 60, 90), ("e2", 9, 39)]
     assert spans(recap)[0] == ("e2", 1, 9)
 
 
-def test_a_middle_left_out_is_one_occurrence_that_says_how_much() -> None:
+def test_omitted_middle_is_one_occurrence_with_the_missing_duration() -> None:
     links = [link("e1", 10, "e2", 50, 20), link("e1", 45, "e2", 70, 20)]
     (group,) = build_groups(links, {"e1": 1000.0, "e2": 1000.0})
     assert spans(group) == [("e1", 10, 65), ("e2", 50, 90)]
@@ -115,34 +118,34 @@ def test_a_middle_left_out_is_one_occurrence_that_says_how_much() -> None:
     assert describe_difference(group.occurrences[1]) == "0:15.0 shorter, different edit (0:15.0 cut from the middle)"
 
 
-def test_a_middle_left_out_is_known_beside_files_that_have_all_of_it() -> None:
-    """20 s and 20 s of 55 s, shown by e2 without the 15 s between them, and by e3 at 24 in place of 25 frames."""
+def test_omitted_middle_is_recognized_next_to_complete_occurrences() -> None:
+    """e2 omits the 15 s between the first and last 20 s; e3 shows all 55 s, at 24 instead of 25 fps."""
     parts = [link("e1", 10, "e2", 50, 20), link("e1", 45, "e2", 70, 20)]
     (group,) = build_groups([link("e1", 10, "e3", 100, 55, speed=25 / 24), *parts], LENGTHS)
     assert spans(group)[:2] == [("e1", 10, 65), ("e2", 50, 90)]
     assert [one.without_middle for one in group.occurrences] == [0.0, 15.0, 0.0]
 
 
-def test_an_end_left_out_is_no_other_cut() -> None:
+def test_omitted_end_is_not_another_cut() -> None:
     links = [link("e1", 10, "e2", 50, 30), link("e1", 10, "e3", 80, 20), link("e2", 50, "e3", 80, 20)]
     (group,) = build_groups(links, LENGTHS)
     assert [one.shorter for one in group.occurrences] == [0.0, 0.0, 10.0]
     assert [one.without_middle for one in group.occurrences] == [0.0, 0.0, 0.0]
 
 
-def test_film_at_another_speed_does_not_count_as_shorter() -> None:
+def test_other_speed_does_not_count_as_shorter() -> None:
     (group,) = build_groups([link("e1", 0, "e2", 0, 24, speed=25 / 24)], LENGTHS)
     assert [one.speed for one in group.occurrences] == [1.0, 0.96]
     assert [one.shorter for one in group.occurrences] == [0.0, 0.0]
 
 
-def test_one_file_that_shows_something_again_is_a_group_inside() -> None:
+def test_segment_repeated_within_one_file_is_a_group_inside() -> None:
     (group,) = build_groups([link("e1", 10, "e1", 500, 8), link("e1", 500, "e1", 800, 8)], {"e1": 1000.0})
     assert [span[1] for span in spans(group)] == [10, 500, 800]
     assert group.kind == "inside"
 
 
-def test_names_are_sorted_as_people_count() -> None:
+def test_names_are_sorted_in_natural_order() -> None:
     assert sorted(["s1e10", "s1e9", "S1E2"], key=natural_order) == ["S1E2", "s1e9", "s1e10"]
 
 
@@ -155,9 +158,11 @@ def test_values_are_checked() -> None:
         RecurringGroup((Occurrence("a", 0.0, 3.0, 1.0),) * 2, "intro", 2)  # type: ignore[arg-type]
 
 
-def test_an_opening_of_footage_of_another_folder_is_no_recap_of_it() -> None:
-    """Three episodes in one folder, and in another, whose name comes first, the film from which their opening has two
-    shots, among films that have nothing to do with it."""
+def test_opening_with_footage_from_another_folder_is_not_a_recap() -> None:
+    """Three episodes in one folder have an opening with two shots of a film in another folder, which sorts first.
+
+    The other films of that folder are unrelated.
+    """
     lengths = {f"series/e{number}": 1000.0 for number in (1, 2, 3)} | {
         f"films/f{number}": 500.0 for number in range(20)
     }
@@ -168,12 +173,12 @@ def test_an_opening_of_footage_of_another_folder_is_no_recap_of_it() -> None:
     groups = build_groups(links, lengths)
     (opening,) = [group for group in groups if group.kind == "opening"]
     assert spans(opening) == [(path, start, start + 30) for path, start in at.items()]
-    # Its shots are groups for themselves, and no openings.
+    # The two shots form their own groups, which are not openings.
     assert [(group.kind, group.duration, len(group.occurrences)) for group in groups[1:]] == [("inside", 4, 4)] * 2
 
 
-def test_how_many_episodes_share_an_opening_is_counted_in_their_folder() -> None:
-    """All three files have it, at times as different as in a recap; other folders have twenty files."""
+def test_episodes_that_share_an_opening_are_counted_per_folder() -> None:
+    """All three files have it, at times as different as those of a recap; another folder has twenty files."""
     lengths = {f"series/e{number}": 1000.0 for number in (1, 2, 3)} | {
         f"films/f{number}": 500.0 for number in range(20)
     }

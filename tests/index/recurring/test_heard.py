@@ -1,4 +1,4 @@
-"""Recurring segments by sound: a song that opens several files with different pictures."""
+"""Recurring segments by sound: a song at the start of several files with different frames."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vidkin.rendering import clock, describe_group
 
 @pytest.fixture(scope="module")
 def season(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three files that have nothing in common but a song of eight seconds."""
+    """Three files that have only a song of eight seconds in common."""
     folder = tmp_path_factory.mktemp("season")
     write_song_season(folder)
     with Index.open(folder / "library.vidkin", create=True) as index:
@@ -31,7 +31,7 @@ def find(season: Path, by: By, **options: bool) -> list[RecurringGroup]:
 
 
 @pytest.mark.parametrize("by", ["sound", "either"])
-def test_a_song_over_other_pictures_recurs_by_its_sound(season: Path, by: By) -> None:
+def test_song_over_different_frames_recurs_by_its_sound(season: Path, by: By) -> None:
     (group,) = find(season, by)
     found = {Path(one.path).stem: one for one in group.occurrences}
     assert set(found) == set(SONG_FILES)
@@ -45,18 +45,18 @@ def test_a_song_over_other_pictures_recurs_by_its_sound(season: Path, by: By) ->
 
 
 @pytest.mark.parametrize("by", ["picture", "both"])
-def test_a_song_over_other_pictures_does_not_recur_by_the_picture(season: Path, by: By) -> None:
+def test_song_over_different_frames_does_not_recur_by_frames(season: Path, by: By) -> None:
     assert find(season, by) == []
 
 
-def test_a_rule_of_recurring_is_checked(season: Path) -> None:
+def test_invalid_rules_are_refused(season: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="by must be picture, sound, either or both, got 'smell'"):
         find(season, "smell")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match="with inside, by must be 'picture', got 'sound'"):
         find(season, "sound", inside=True)
 
 
-def test_a_group_says_what_shows_it_and_one_that_the_pictures_show_is_not_told_twice(season: Path) -> None:
+def test_group_states_the_evidence_that_it_was_found_by(season: Path) -> None:
     (group,) = find(season, "either")
     assert (group.found_by, group.kind) == ("sound", "opening")
     assert describe_group(0, group) == f"A: opening, {clock(group.duration)} long, in 3 of 3 files, matched by sound"
@@ -65,7 +65,7 @@ def test_a_group_says_what_shows_it_and_one_that_the_pictures_show_is_not_told_t
         replace(group, found_by="smell")  # type: ignore[arg-type]
 
 
-def test_verdicts_on_what_is_heard_are_kept_apart_from_those_on_what_is_seen(season: Path, tmp_path: Path) -> None:
+def test_decisions_about_sound_and_frames_are_separate(season: Path, tmp_path: Path) -> None:
     shutil.copytree(season / "library.vidkin", tmp_path / "library.vidkin")
     with Index.open(tmp_path / "library.vidkin") as index:
         (group,) = index.recurring(by="sound")
@@ -74,7 +74,7 @@ def test_verdicts_on_what_is_heard_are_kept_apart_from_those_on_what_is_seen(sea
         (rejected,) = index.rejected_recurring()
         assert (rejected.found_by, len(rejected.occurrences)) == ("sound", 3)
         index.forget_recurring(rejected)
-        # The user's ends and name; the scores by picture and by sound stay.
+        # The name and start come from the user, the scores from the search.
         first, *others = group.occurrences
         index.confirm_recurring(
             replace(group, name="Song", occurrences=(replace(first, start=first.start + 1), *others))
@@ -83,13 +83,13 @@ def test_verdicts_on_what_is_heard_are_kept_apart_from_those_on_what_is_seen(sea
         assert (confirmed.name, confirmed.is_confirmed, confirmed.found_by) == ("Song", True, "sound")
         assert confirmed.occurrences[0].start == pytest.approx(first.start + 1, abs=1e-6)
         assert confirmed.occurrences[0].sound == first.sound
-        # The pictures have nothing in common: they show no group.
+        # The frames have nothing in common and form no group.
         assert index.recurring(by="picture") == index.recurring(by="both") == []
 
 
 @pytest.mark.thorough
-def test_a_jingle_of_four_seconds_recurs_with_its_ends_within_a_seventh_of_a_second(tmp_path: Path) -> None:
-    """In the middle of files that show something else, twice in one of them."""
+def test_jingle_of_four_seconds_is_found_to_a_seventh_of_a_second(tmp_path: Path) -> None:
+    """It is in the middle of files that show different footage, twice in one of them."""
     jingle = tune(4, seed=50)
     places = {"one": [3.0], "two": [6.5], "three": [1.25, 9.0]}
     for number, (name, begins) in enumerate(places.items()):

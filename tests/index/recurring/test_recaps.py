@@ -1,4 +1,4 @@
-"""Shots of a recap that stored features miss are found next to known shots, and not elsewhere."""
+"""Shots of a recap that are missed by stored features are found next to known shots, and nowhere else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST, KNOWN = ("coffee", 1, 22), ("rocket", 2, 45)
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
-    """Of two episodes: the second begins with two shots of the first, which stand at 7.3 and 15.5 s there."""
+    """An index of two episodes; the second begins with two shots of the first, where they are at 7.3 and 15.5 s."""
     folder = tmp_path_factory.mktemp("recap")
     (folder / "season").mkdir()
     earlier = shots(("astronaut", 0, 73), FIRST, ("astronaut", 3, 60), KNOWN, ("chelsea", 0, 30))
@@ -27,7 +27,7 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Index]:
         yield opened
 
 
-def test_a_recap_of_short_shots_is_known_whole(index: Index) -> None:
+def test_recap_of_short_shots_is_found_completely(index: Index) -> None:
     (recap,) = index.recurring(remember=False)
     shown = recap.occurrences[0]
     assert (recap.kind, Path(shown.path).name) == ("recap", "e2.mp4")

@@ -1,4 +1,4 @@
-"""Exact nearest windows against sorting all of them, block by block."""
+"""Exact nearest-neighbor search in blocks equals sorting all windows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def random_matrix(count: int, dimension: int = 5, seed: int = 0) -> WindowMatrix
     return WindowMatrix(vectors, numbers + 100, numbers)
 
 
-def test_windows_of_videos_are_joined_in_the_order_of_their_ids() -> None:
+def test_windows_of_videos_are_concatenated_in_id_order() -> None:
     matrix = WindowMatrix.of_videos(
         {7: windows([1.0, 0]), 3: windows([0.0, 1], [1.0, 1]), 5: np.zeros((0, 2), np.float16)}
     )
@@ -78,7 +78,7 @@ def test_equal_windows_keep_their_order() -> None:
     assert nearest.windows[1].tolist() == [50] * 8 + [0]
 
 
-def test_only_known_windows_are_searched() -> None:
+def test_only_windows_of_existing_videos_are_searched() -> None:
     matrix = random_matrix(10)
     known = np.arange(10) % 2 == 0
     fewer = matrix.of_known(known)

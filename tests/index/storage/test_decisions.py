@@ -1,4 +1,4 @@
-"""Verdicts on pairs of contents: of one pair there is one, whatever the order of its files."""
+"""Each pair of contents has one verdict, whatever the order of its files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_invalid_decisions_raise_errors() -> None:
         '{"decisions": [{"first": 1, "second": "bb", "verdict": "match"}]}',
     ],
 )
-def test_damaged_label_file_is_named_and_left_unchanged(tmp_path: Path, text: str) -> None:
+def test_damaged_decisions_file_is_named_and_left_unchanged(tmp_path: Path, text: str) -> None:
     (tmp_path / "decisions.json").write_text(text, encoding="utf-8")
     with pytest.raises(CollectionDamagedError, match=r"decisions\.json is damaged .*; correct it, restore it"):
         Decisions.open(open_place(tmp_path))
@@ -70,12 +70,12 @@ def test_decisions_are_listed_with_all_files_of_their_contents(store: MemoryStor
     decide_pair(open_place(tmp_path), store, "/films/b.mp4", "/films/a.mp4", "match", wait=0)
     both = ("/films/a twin.mp4", "/films/a.mp4")
     assert list_decisions(open_place(tmp_path), store) == [Decision(both, ("/films/b.mp4",), "match")]
-    # The verdict is about the content, so any of its names will do.
+    # The verdict applies to the content, so any file with that content will do.
     forget_pair(open_place(tmp_path), store, "/films/a twin.mp4", "/films/b.mp4", wait=0)
     assert list_decisions(open_place(tmp_path), store) == []
 
 
-def test_only_one_known_file_on_each_side_is_accepted(store: MemoryStore, tmp_path: Path) -> None:
+def test_decision_needs_one_known_file_on_each_side(store: MemoryStore, tmp_path: Path) -> None:
     with pytest.raises(CollectionError, match="/films is a folder with 4 videos; specify a single file"):
         decide_pair(open_place(tmp_path), store, "/films", "/films/a.mp4", "match", wait=0)
     with pytest.raises(NotIndexedError, match=r"unknown\.mp4 changed while it was being read; index it again"):
@@ -89,7 +89,7 @@ def test_preferred_copy_replaces_earlier_preferences(store: MemoryStore, tmp_pat
     prefer_copy(open_place(tmp_path), store, "/films/a twin.mp4", ["/films/b.mp4"], wait=0)
     decisions = Decisions.open(open_place(tmp_path))
     assert decisions.preferred == {"11": "/films/a twin.mp4"}
-    # Both twins have the preferred content, one is the preferred file.
+    # Both copies have the preferred content, but only one is the preferred file.
     twin, other = (store.find(f"/films/{name}.mp4") for name in ("a twin", "a"))
     assert twin is not None
     assert other is not None

@@ -1,4 +1,4 @@
-"""Records by the names that people type."""
+"""Records are found by paths as people type them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_lookup_finds_a_file_or_all_files_below_a_folder() -> None:
     assert paths(store, "/films/a.mp4") == ["/films/a.mp4"]
     assert paths(store, "/films") == paths(store, "/films/") == ["/films/a.mp4", "/films/old/b.mp4"]
     assert paths(store, "/films/old/../a.mp4") == ["/films/a.mp4"]
-    # A folder whose name has the same beginning is not a parent folder.
+    # A folder whose name has the same prefix is not a parent folder.
     assert paths(store, "/films-2") == ["/films-2/c.mp4"]
 
 
@@ -55,7 +55,7 @@ def test_composed_and_decomposed_accents_match(stored: str, typed: str) -> None:
     assert has_record(store, typed)
 
 
-def test_unknown_path_is_named(tmp_path: Path) -> None:
+def test_unknown_path_is_named_in_the_error(tmp_path: Path) -> None:
     store = store_of("/films/a.mp4")
     missing = os.path.join(str(tmp_path), "b.mp4")
     assert not has_record(store, missing)

@@ -1,4 +1,4 @@
-"""Files of features: parts of the picture in half bytes, thumbnails, and damage."""
+"""Feature files: frame parts with four bits per value, thumbnails, and damage."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def path_of(folder: Path, video: int) -> Path:
 def test_parts_are_quantized_to_integers_up_to_seven() -> None:
     values = np.array([[0.6, 0.8, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0], [-0.5, 0.5, 0.5, 0.5]])
     numbers = round_parts(values)
-    # .6 is 5.25 sevenths of .8.
+    # 0.6 is 5.25 sevenths of 0.8.
     assert numbers.tolist() == [[5, 7, 0, 0], [0, 0, 0, 0], [-7, 7, 7, 7]]
     back = restore_parts(numbers)
     assert back[0].tolist() == pytest.approx([5 / 74**0.5, 7 / 74**0.5, 0, 0], abs=1e-3)
     assert np.array_equal(round_parts(back), numbers)
 
 
-def test_parts_take_half_a_byte_per_value(tmp_path: Path, features: FrameFeatures) -> None:
+def test_parts_use_half_a_byte_per_value(tmp_path: Path, features: FrameFeatures) -> None:
     files = FeatureFiles(open_place(tmp_path))
     files.write(1, features)
     parts = load_file(path_of(tmp_path, 1))["parts"]
@@ -71,9 +71,7 @@ def test_bad_sectors_are_detected(tmp_path: Path, features: FrameFeatures, byte:
 
 @pytest.mark.parametrize("name", ["thumbnails", "part_thumbnails"])
 @pytest.mark.parametrize("change", ["fewer", "one for all", "flat", "signed", "float", "missing"])
-def test_other_thumbnails_than_were_written_are_damage(
-    tmp_path: Path, features: FrameFeatures, name: str, change: str
-) -> None:
+def test_modified_thumbnails_are_damage(tmp_path: Path, features: FrameFeatures, name: str, change: str) -> None:
     files = FeatureFiles(open_place(tmp_path))
     files.write(1, features)
     path = path_of(tmp_path, 1)

@@ -1,4 +1,4 @@
-"""Errors of the system are reported as vidkin's errors; bugs are not."""
+"""System errors are converted to vidkin errors; bugs are not."""
 
 from __future__ import annotations
 
@@ -133,11 +133,11 @@ def test_folder_in_different_case_contains_a_path_if_case_is_ignored(
     folders = NamedFolders([str(asked)])
     assert folders.holding(f"{asked}/a.mp4") == str(asked)
     assert folders.holding(f"{asked}er/a.mp4") is None
-    # Here they are folders of their own.
+    # This file system is case-sensitive, so these are different folders.
     assert NamedFolders([str(asked)]).holding(f"{films}/old/a.mp4") is None
     monkeypatch.setattr(os.path, "samefile", lambda path, other: path.casefold() == other.casefold())
     assert folders.holding(f"{films}/old/a.mp4") == str(films)
     assert folders.holding(f"{films}er/a.mp4") is None
     assert NamedFolders(["/"]).holding("/a.mp4") == "/"
-    # Of nested ones the outermost, whose rules look at more folders.
+    # Of nested folders, the outermost is used, because its rules cover more folders.
     assert NamedFolders([f"{asked}/old", str(asked)]).holding(f"{asked}/old/a.mp4") == str(asked)

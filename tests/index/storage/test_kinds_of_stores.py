@@ -1,4 +1,4 @@
-"""The store of an index is found by the name in its manifest; a stand-in for other packages brings a kind."""
+"""The store of an index is opened by the name in its manifest; a stand-in package provides another kind of store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vidkin.index import DiskStore, Index, Manifest, open_place, repair
 
 
 def with_manifest(folder: Path, **values: object) -> None:
-    """Change the manifest of an index as nothing of ours would."""
+    """Change the manifest of an index in a way that vidkin never would."""
     path = folder / "collection.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
 
@@ -46,7 +46,7 @@ def test_different_store_is_refused(tmp_path: Path) -> None:
         Index.open(tmp_path, store="stand-in")
 
 
-def test_missing_store_package_is_named(tmp_path: Path) -> None:
+def test_missing_store_package_is_named_in_the_error(tmp_path: Path) -> None:
     made = tmp_path / "made"
     with pytest.raises(MissingPartError, match=r"made: an index with store shards:4 needs the package vidkin-scale"):
         Index.open(made, extractor="classical", create=True, store="shards:4")
@@ -57,7 +57,7 @@ def test_missing_store_package_is_named(tmp_path: Path) -> None:
         Index.open(made)
 
 
-def test_unknown_stores_and_addresses_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_stores_and_addresses_are_rejected_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
     for name, message in (
         ("tape", "'tape' is not a store; choose from disk, stand-in"),

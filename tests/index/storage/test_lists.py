@@ -1,4 +1,4 @@
-"""Lists of videos that people keep in an index."""
+"""User lists of videos in an index."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_number_of_lists_and_videos_is_limited(tmp_path: Path, monkeypatch: pyte
         '{"lists": [{"name": "a", "videos": []}, {"name": "a", "videos": []}]}',
     ],
 )
-def test_damaged_list_file_is_named_and_kept(tmp_path: Path, text: str) -> None:
+def test_damaged_list_file_is_named_in_the_error_and_kept(tmp_path: Path, text: str) -> None:
     (tmp_path / "lists.json").write_text(text)
     with pytest.raises(CollectionDamagedError, match=r"lists.json is damaged .*; correct it, restore it"):
         change_saved_list(open_place(tmp_path), "a", add=["11"])

@@ -1,4 +1,4 @@
-"""The manifest of a collection."""
+"""The manifest of an index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns exclude files and folders by the documented rules of `--exclude`."""
+"""Patterns exclude files and folders according to the documented rules of `--exclude`."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def test_pattern_excludes_matching_files(pattern: str, path: str, is_folder: boo
 @pytest.mark.parametrize(
     ("pattern", "path", "is_folder"),
     [
-        ("proxy", CLIP, False),  # the whole name, not a part of it
-        ("Trash/", "/films/Trash", False),  # a file of that name
-        ("*PROXY*", CLIP, False),  # upper and lower case differ
-        ("04/trip*", CLIP, False),  # not a part of a folder's name
-        ("/2024/*", CLIP, False),  # from the root on
+        ("proxy", CLIP, False),  # the whole name, not just a part of it
+        ("Trash/", "/films/Trash", False),  # a file with that name
+        ("*PROXY*", CLIP, False),  # case matters
+        ("04/trip*", CLIP, False),  # not a part of a folder name
+        ("/2024/*", CLIP, False),  # anchored at the root
     ],
 )
 def test_pattern_keeps_other_files(pattern: str, path: str, is_folder: bool) -> None:
@@ -58,11 +58,11 @@ def test_file_in_an_excluded_folder_is_excluded() -> None:
     rules = FolderRules(("cache/",))
     assert rules.excludes_below("/films/cache/deep/a.mp4", "/films")
     assert not rules.excludes_below("/films/deep/a.mp4", "/films")
-    # A folder that was named itself is scanned, whatever its name is.
+    # A scanned folder itself is never excluded, whatever its name.
     assert not rules.excludes_below("/films/cache/a.mp4", "/films/cache")
 
 
-def test_file_in_a_bin_is_excluded_unless_bins_are_included() -> None:
+def test_file_in_a_trash_folder_is_excluded_unless_these_are_included() -> None:
     assert FolderRules().excludes_below("/films/#recycle/2024/a.mp4", "/films")
     assert FolderRules().excludes_below("/films/.zfs/snapshot/monday/a.mp4", "/films")
     assert not FolderRules().excludes_below("/films/#recycle/2024/a.mp4", "/films/#recycle")

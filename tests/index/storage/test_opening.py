@@ -1,4 +1,4 @@
-"""Which place a path or an address names."""
+"""Which place a path or an address refers to."""
 
 from __future__ import annotations
 

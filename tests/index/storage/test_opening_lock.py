@@ -1,4 +1,4 @@
-"""One writer at a time."""
+"""Only one writer at a time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def holder(folder: Path, seconds: float) -> subprocess.Popen[str]:
 
 
 @pytest.mark.kill
-def test_second_writer_is_refused_and_the_first_named(tmp_path: Path) -> None:
+def test_second_writer_is_refused_and_the_first_is_named(tmp_path: Path) -> None:
     with holder(tmp_path, 60) as other:
         started = time.monotonic()
         with (
@@ -72,7 +72,7 @@ def test_waiting_for_the_lock_times_out(tmp_path: Path) -> None:
 
 
 def test_writers_get_the_lock_in_order_of_arrival(tmp_path: Path) -> None:
-    """One who writes again and again does not keep the others from writing."""
+    """A process that writes repeatedly does not starve the others."""
     order: list[str] = []
 
     def write(name: str) -> None:
@@ -85,7 +85,6 @@ def test_writers_get_the_lock_in_order_of_arrival(tmp_path: Path) -> None:
             threads.append(threading.Thread(target=write, args=[name]))
             threads[-1].start()
             places = len(threads)
-            # Type: ignore[misc].
             _wait_for(lambda places=places: len(list(tmp_path.glob("writer.queue/[!.]*"))) == places)
     for _ in range(3):
         write("again")

@@ -14,7 +14,7 @@ from vidkin.index.storage import opening
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[Location]:
-    """Records all arguments of :func:`open_place` during a test."""
+    """Record the arguments of all calls of :func:`open_place` during a test."""
     calls: list[Location] = []
     original = opening.open_place
 

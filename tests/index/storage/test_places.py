@@ -1,4 +1,4 @@
-"""The files of a place. Packages with places of their own run these tests with another fixture ``place``."""
+"""File operations of a place. Packages with their own places run these tests with another ``place`` fixture."""
 
 from __future__ import annotations
 

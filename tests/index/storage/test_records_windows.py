@@ -1,4 +1,4 @@
-"""Sampling and windows, by hand."""
+"""Sampling and windows match hand-computed values."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_sampling_rate_must_be_positive() -> None:
         sampling_rate(10, 0.0)
 
 
-def made(angles: list[float], *, step: float = 1.0, information: list[float] | None = None) -> FrameFeatures:
-    """Frames with one region, whose vector is a direction in the plane at this many degrees."""
+def make_features(angles: list[float], *, step: float = 1.0, information: list[float] | None = None) -> FrameFeatures:
+    """Frames with one region, described by two-dimensional unit vectors at these angles in degrees."""
     turns = np.array(angles) * math.pi / 180
     count = len(angles)
     return FrameFeatures.of_whole(
@@ -58,32 +58,32 @@ def spans(features: FrameFeatures) -> list[tuple[int, int]]:
 
 
 def test_only_similar_frames_merge_into_a_window() -> None:
-    # 20 degrees apart: cosine .94, merged. From their mean at 10 to 90 degrees: cosine .17, a new window.
-    assert spans(made([0, 20, 90])) == [(0, 1), (2, 2)]
-    vectors = window_vectors(made([0, 20, 90]))
+    # 20 degrees apart, cosine 0.94: merged. From their mean at 10 to 90 degrees, cosine 0.17: a new window.
+    assert spans(make_features([0, 20, 90])) == [(0, 1), (2, 2)]
+    vectors = window_vectors(make_features([0, 20, 90]))
     assert vectors[0].tolist() == pytest.approx([math.cos(math.pi / 18), math.sin(math.pi / 18)], abs=1e-3)
     assert np.linalg.norm(vectors, axis=-1).tolist() == pytest.approx([1.0, 1.0], abs=1e-3)
 
 
-def test_slow_change_starts_a_new_window_when_it_leaves_the_mean() -> None:
-    # The mean of 0 and 20 degrees is at 10: 40 is 30 off (cosine .87) and opens a window, though only 20 from 20.
-    assert spans(made([0, 20, 40, 60, 80])) == [(0, 1), (2, 3), (4, 4)]
+def test_slow_change_starts_a_new_window_when_it_drifts_from_the_mean() -> None:
+    # The mean of 0 and 20 degrees is 10. 40 is 30 degrees away (cosine 0.87) and opens a window, although 20 is closer.
+    assert spans(make_features([0, 20, 40, 60, 80])) == [(0, 1), (2, 3), (4, 4)]
 
 
 def test_windows_are_at_most_ten_seconds_long() -> None:
-    assert spans(made([0] * 25)) == [(0, 9), (10, 19), (20, 24)]
-    assert spans(made([0] * 4, step=6.0)) == [(0, 0), (1, 1), (2, 2), (3, 3)]
+    assert spans(make_features([0] * 25)) == [(0, 9), (10, 19), (20, 24)]
+    assert spans(make_features([0] * 4, step=6.0)) == [(0, 0), (1, 1), (2, 2), (3, 3)]
 
 
 def test_frames_without_information_end_a_window() -> None:
-    assert spans(made([0, 0, 0], information=[1, 0.005, 1])) == [(0, 0), (2, 2)]
-    assert spans(made([0, 0], information=[0, 0])) == []
-    assert window_vectors(made([0, 0], information=[0, 0])).shape == (0, 2)
+    assert spans(make_features([0, 0, 0], information=[1, 0.005, 1])) == [(0, 0), (2, 2)]
+    assert spans(make_features([0, 0], information=[0, 0])) == []
+    assert window_vectors(make_features([0, 0], information=[0, 0])).shape == (0, 2)
 
 
 def test_windows_of_no_frames_and_of_one_frame() -> None:
-    assert spans(made([])) == []
-    assert spans(made([30])) == [(0, 0)]
+    assert spans(make_features([])) == []
+    assert spans(make_features([30])) == [(0, 0)]
 
 
 def test_frame_with_only_zero_regions_has_no_window() -> None:
@@ -95,8 +95,8 @@ def test_frame_with_only_zero_regions_has_no_window() -> None:
 
 
 @pytest.mark.parametrize("base", [0.3, 1.0, 3.0, 10.0])
-def test_query_samples_include_the_stored_moments(base: float) -> None:
-    """Else the same pair gets another score in a search than in the other direction."""
+def test_query_samples_include_the_times_of_stored_frames(base: float) -> None:
+    """Otherwise, a pair would get a different score in the other direction."""
     for duration in (0.5, 1.9, 3.7, 5.2, 7.9, 8.1, 21.0, 29.5, 44.0, 61.0, 89.0, 400.0):
         ratio = query_rate(duration, base) / sampling_rate(duration, base)
         assert ratio == pytest.approx(round(ratio))

@@ -1,4 +1,4 @@
-"""The table of sounds grows by new tracks, and gives the same results as a table built in one step."""
+"""The sound table grows by adding tracks, and gives the same results as a table built in one step."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def sound_of(number: int, *, count: int = 400) -> SoundFeatures:
 
 
 def name_of(number: int) -> str:
-    """A hash that is independent of the order of files."""
+    """A content hash whose order differs from that of the files."""
     return f"{(number * 7919) % 9973:064x}"
 
 
 def fill(folder: Path, numbers: Sequence[int]) -> SoundFiles:
-    """Landmarks of these files, not in a table yet; every fifth has no sound, every seventh two tracks."""
+    """Write landmarks that are not in a table yet; every fifth file has no sound, every seventh has two tracks."""
     folder.mkdir(exist_ok=True)
     files = SoundFiles(LocalPlace(folder))
     for number in numbers:
@@ -43,7 +43,7 @@ def fill(folder: Path, numbers: Sequence[int]) -> SoundFiles:
 
 
 def answers(folder: Path, numbers: Sequence[int]) -> list[dict[str, SoundScore]]:
-    """Results of a search for a stretch of each of these sounds."""
+    """Results of a search for a segment of each of these sounds."""
     search = SoundSearch(LocalPlace(folder))
     return [search.find([sound_of(number).between(4, 14)]) for number in numbers]
 
@@ -60,7 +60,7 @@ def part_files(folder: Path) -> list[Path]:
 
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Merge parts from a few tracks on, instead of from thousands."""
+    """Merge parts at a few tracks instead of thousands."""
     monkeypatch.setattr(sound_files, "_MIN_PAIRS", 2_000)
     monkeypatch.setattr(sound_files, "_FILES_PER_PART", 16)
 
@@ -78,7 +78,7 @@ def test_incrementally_built_sound_table_equals_one_built_at_once(tmp_path: Path
     fill(tmp_path / "whole", numbers).update(map(name_of, numbers))
     one, other = table_of(tmp_path / "grown"), table_of(tmp_path / "whole")
     assert (one.tracks, one.read, one.heard) == (other.tracks, other.read, other.heard)
-    assert len(one.tracks) == 18 + 3  # every fifth is silent, and of 0, 7 and 21 there are two
+    assert len(one.tracks) == 18 + 3  # every fifth file is silent, and files 0, 7 and 21 have two tracks
     assert np.array_equal(one.pairs.starts, other.pairs.starts)
     found = answers(tmp_path / "grown", numbers)
     assert found == answers(tmp_path / "whole", numbers)
@@ -103,7 +103,7 @@ def test_adding_a_file_writes_a_small_part_and_keeps_the_large_one(tmp_path: Pat
     assert [part.read for part in table_of(tmp_path).parts][1] == (name_of(20),)
 
 
-def test_joined_parts_equal_a_part_of_all_their_tracks() -> None:
+def test_merged_part_equals_a_part_built_from_all_tracks() -> None:
     def part_of(numbers: Sequence[int]) -> sound_files.TablePart:
         return sound_files.TablePart(
             PairTable.of([sound_of(number) for number in numbers]),
@@ -125,7 +125,7 @@ def test_removed_files_are_omitted_and_found_again_after_their_return(tmp_path: 
     fill(tmp_path / "without", [0, 1, 2, 4, 5, 6, 7]).update(name_of(number) for number in range(8) if number != 3)
     assert answers(tmp_path, range(8)) == answers(tmp_path / "without", range(8))
     assert name_of(3) not in table_of(tmp_path).heard
-    # The part keeps it until more of it is left out than needed; nothing was described for it to come back.
+    # The part keeps removed tracks until they outnumber the rest, so the file can return without being described again.
     assert name_of(3) in table_of(tmp_path).parts[0].read
     fill(tmp_path, [3])
     files.update(map(name_of, range(8)))
@@ -137,7 +137,7 @@ def test_removed_files_are_omitted_and_found_again_after_their_return(tmp_path: 
 
 @pytest.mark.thorough
 def test_killed_writer_leaves_the_sound_table_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between its part and the file that names it: the part is deleted by the next update."""
+    """The writer is killed after writing a part, before the list of parts; the next update deletes that part."""
     files = fill(tmp_path, range(4))
     files.update(map(name_of, range(4)))
     before = answers(tmp_path, range(6))
@@ -168,7 +168,7 @@ def test_reader_during_a_replacement_gets_the_new_table(tmp_path: Path, monkeypa
 
     def replaced(place: LocalPlace, name: str) -> memoryview | None:
         calls.append(name)
-        if len(calls) == 2:  # the file that names the parts was read, the part was not
+        if len(calls) == 2:  # the list of parts was read, the part was not
             fill(tmp_path, [4, 5])
             files.update(map(name_of, range(6)))
         return read(place, name)
@@ -191,7 +191,7 @@ def test_reopening_a_table_does_not_reread_its_parts(tmp_path: Path) -> None:
 
 
 def write_atomically(folder: Path, numbers: Sequence[int]) -> None:
-    """The table as earlier versions wrote it: one file, with whatever steps between tracks."""
+    """Write the table in the format of earlier versions: one file, with gaps between tracks."""
     tracks = [(name_of(number), 0, sound_of(number)) for number in numbers]
     table = PairTable.of([track for _, _, track in tracks])
     moved = table.positions + np.searchsorted(table.starts[1:-1], table.positions, side="right").astype(np.uint32) * 5
@@ -253,7 +253,7 @@ def test_table_of_another_version_is_rebuilt_and_such_a_part_is_damage(
     assert table_of(tmp_path / "other").read == {name_of(0), name_of(1)}
 
 
-def test_parts_that_exceed_32_bits_are_not_joined() -> None:
+def test_parts_that_would_exceed_32_bits_are_not_merged() -> None:
     part = sound_files.TablePart(PairTable.of([sound_of(1)]), ((name_of(1), 0),), (name_of(1),))
     far = sound_files.TablePart(
         PairTable(part.pairs.offsets, part.pairs.positions, np.array([0, (1 << 32) - 100])), part.tracks, part.read

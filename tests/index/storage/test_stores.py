@@ -1,4 +1,4 @@
-"""One contract, two stores. Packages with stores of their own run these tests with another fixture ``store``."""
+"""One contract for all stores. Packages with their own stores run these tests with another ``store`` fixture."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def same(a: FrameFeatures, b: FrameFeatures) -> bool:
 
 
 def stored_ids(store: DiskStore) -> list[int]:
-    """Ids of all videos of which there are features or windows."""
+    """Ids of all videos that have features or windows."""
     return sorted(store._features.sizes().keys() | store._windows.counts().keys())
 
 
@@ -149,7 +149,7 @@ def test_several_views_are_read_back_with_their_boxes(store: VectorStore) -> Non
     stored = store.append(record("/a.mp4", frames=3, windows=1), views, unit([1.0, 0, 0, 0]))
     back = store.read(stored.id)
     assert np.array_equal(back.whole, values[:, 0].astype(np.float16))
-    # Parts are kept in half a byte a value: whole numbers up to 7, made unit vectors again.
+    # Parts are stored with half a byte per value, as integers up to 7, and normalized when read.
     size = np.abs(values[:, 1].astype(np.float16).astype(np.float32)).max(-1, keepdims=True) / 7
     numbers = (values[:, 1].astype(np.float16).astype(np.float32) / size).round()
     np.testing.assert_allclose(back.values[:, 1].astype(np.float32), units(numbers), atol=1e-3, rtol=0)
@@ -196,7 +196,7 @@ def test_parts_of_odd_length_are_read_back(store: VectorStore) -> None:
 def test_thumbnails_are_read_back(store: VectorStore) -> None:
     generator = np.random.default_rng(5)
     values = units(generator.standard_normal((3, 3, 1, 8), np.float32))
-    # The second view is in the last frame only, the third one in none.
+    # The second view exists only in the last frame, the third one in none.
     values[:2, 1], values[:, 2] = 0, 0
     boxes = np.array([[0, 0, 1, 1], [0.25, 0, 0.75, 1], [0, 0, 0, 0]], np.float32)[None].repeat(3, axis=0)
     thumbnails = generator.integers(0, 256, (3, 3, 8, 8), np.uint8)
@@ -257,7 +257,7 @@ def test_unknown_ids_are_refused_or_ignored(store: VectorStore) -> None:
             ask(77)
 
 
-def test_names_that_are_not_valid_text_survive(store: VectorStore) -> None:
+def test_undecodable_names_are_preserved(store: VectorStore) -> None:
     odd = "/films/\udcff\udcfe naïve 映画.mp4"
     store.append(record(odd, status="broken", cause=f"cannot read {odd}"))
     found = store.find(odd)
@@ -374,7 +374,7 @@ def test_features_survive_many_commits_and_optimization(store: VectorStore) -> N
     assert store.window_count() == 150
 
 
-# Operations that only a store on disk supports.
+# Operations that only a store on disk supports
 
 
 def test_reopened_store_has_all_videos(disk: Callable[..., DiskStore]) -> None:
@@ -406,7 +406,7 @@ def test_reader_keeps_its_snapshot_until_refresh(disk: Callable[..., DiskStore])
 
 
 def remove_and_copy(store: DiskStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the first video, and copy the windows of the others into files without its rows."""
+    """Remove the first video, and copy the windows of the others to files without its rows."""
     monkeypatch.setattr("vidkin.index.storage.store._MAX_DEAD_ROWS", 0)
     monkeypatch.setattr("vidkin.index.storage.store._MAX_DEAD_RATIO", 0.1)
     store.remove([store.videos()[0].id])
@@ -431,7 +431,7 @@ def test_windows_of_removed_videos_are_dropped_when_copying(
         assert store.window_count() == 7
     assert sorted(path.name for path in (tmp_path / "store").glob("windows-*")) == ["windows-2.vectors"]
     assert (tmp_path / "store" / "windows-2.vectors").stat().st_size == 7 * 4 * 2
-    # A reader of the earlier files finds that they are gone, and looks again.
+    # A reader of the old files finds that they are gone, and reopens.
     assert reader.count() == 3
     assert len(reader.read_windows(writer.videos()[1].id)) == 5
     assert reader.count() == 2
@@ -506,7 +506,7 @@ def test_feature_files_are_readable_by_other_accounts(disk: Callable[..., DiskSt
     assert int(path.stem) == a.id
     content = load_file(path)
     assert sorted(content) == ["baseline", "information", "timestamps", "values"]
-    assert content["values"].shape == (3, 2, 4)  # no axis for the views, because there is only one
+    assert content["values"].shape == (3, 2, 4)  # no axis for views, because there is only one
     assert np.array_equal(content["values"], store.read(a.id).whole)
 
 
@@ -529,7 +529,7 @@ def test_approximate_index_agrees_with_exact_search(disk: Callable[..., DiskStor
     exact = store.nearest(queries, 10)
     store.optimize()
     assert is_indexed(store)
-    # Codes are some thousandths off, so which of two nearly equal windows is the tenth may differ.
+    # Quantized scores differ by some thousandths, so the tenth of nearly equal windows may differ.
     close = store.nearest(queries, 15)
     hits = [len(set(zip(*a, strict=True)) & set(zip(*b, strict=True))) for a, b in _pairs(exact, close)]
     assert sum(hits) / 200 > 0.95

@@ -1,4 +1,4 @@
-"""Batches, checks and slow implementations for the tests of losses on embeddings."""
+"""Batches, assertions and slow reference implementations for tests of embedding losses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-# Degenerate batches that sampling does not always prevent; labels are (category, subcategory).
+# Degenerate batches that sampling does not always avoid; labels are (category, subcategory).
 UNEQUAL = torch.tensor(
     [[0, 0], [1, 2], [0, 1], [0, 0], [2, 3], [0, 1], [1, 4], [0, 0], [1, 2], [2, 3], [0, 1], [1, 4], [0, 5]]
 )
@@ -22,7 +22,7 @@ DEGENERATE = {
 
 
 def anchor_batch() -> tuple[Tensor, Tensor, Tensor]:
-    """x[i, j] = sin(.7 i + 1.3 j + .1 i j), 12 x 8 (not yet normalized), fine labels i // 3, coarse fine // 2."""
+    """Embeddings x[i, j] = sin(0.7 i + 1.3 j + 0.1 i j), 12 x 8 (not normalized), with labels i // 3 and i // 6."""
     i, j = torch.arange(12.0)[:, None], torch.arange(8.0)[None, :]
     fine = torch.arange(12) // 3
     return torch.sin(0.7 * i + 1.3 * j + 0.1 * i * j), fine, fine // 2
@@ -55,7 +55,7 @@ def same(first: Tensor, second: Tensor) -> bool:
 
 
 class Slow:
-    """The items of a batch one by one, with or without a reference set."""
+    """Enumerates the tuples of a batch item by item, with or without a reference set."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Losses over all quadlets of a batch against enumeration."""
+"""Losses over all quadlets of a batch match enumeration."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from vidkin.metric.losses import all_quadlets as radial_sums
 LossFunction = Callable[..., Tensor]
 
 
-def listed(tuple_loss: LossFunction, *batch: Tensor, self_offset: int | None = None) -> Tensor:
+def enumerate_loss(tuple_loss: LossFunction, *batch: Tensor, self_offset: int | None = None) -> Tensor:
     """Mean of a tuple loss over all enumerated quadlets."""
     slow = Slow(*batch, self_offset=self_offset)
     quadlets = slow.quadlets()
@@ -60,14 +60,14 @@ FAST = [pytest.param(case.values[0], id=case.id) for case in CASES]
 @pytest.mark.parametrize("seed", range(3))
 def test_loss_equals_the_mean_over_enumerated_quadlets(fast: LossFunction, tuple_loss: LossFunction, seed: int) -> None:
     x = points(len(UNEQUAL), seed=seed)
-    expected = value_and_gradient(lambda leaf: listed(tuple_loss, leaf, UNEQUAL), x)
+    expected = value_and_gradient(lambda leaf: enumerate_loss(tuple_loss, leaf, UNEQUAL), x)
     assert expected[0] > 0
     assert_same(value_and_gradient(lambda leaf: fast(leaf, UNEQUAL), x), expected)
 
 
 @pytest.mark.parametrize(("fast", "tuple_loss"), CASES)
 @pytest.mark.parametrize("offset", [None, 2])
-def test_a_reference_set_replaces_the_batch(fast: LossFunction, tuple_loss: LossFunction, offset: int | None) -> None:
+def test_reference_set_replaces_the_batch(fast: LossFunction, tuple_loss: LossFunction, offset: int | None) -> None:
     bank = points(len(UNEQUAL), seed=7)
     x, y = (points(6, seed=8), UNEQUAL[3:9]) if offset is None else (bank[2:8], UNEQUAL[2:8])
     for leaf_is_bank in (False, True):
@@ -76,7 +76,7 @@ def test_a_reference_set_replaces_the_batch(fast: LossFunction, tuple_loss: Loss
             return (x, y, leaf, UNEQUAL) if to_bank else (leaf, y, bank, UNEQUAL)
 
         start = bank if leaf_is_bank else x
-        expected = value_and_gradient(lambda leaf: listed(tuple_loss, *batch(leaf), self_offset=offset), start)
+        expected = value_and_gradient(lambda leaf: enumerate_loss(tuple_loss, *batch(leaf), self_offset=offset), start)
         assert_same(value_and_gradient(lambda leaf: fast(*batch(leaf), self_offset=offset), start), expected)
 
 
@@ -84,11 +84,11 @@ def test_a_reference_set_replaces_the_batch(fast: LossFunction, tuple_loss: Loss
 def test_labels_can_have_three_levels(fast: LossFunction, tuple_loss: LossFunction) -> None:
     labels = torch.cat([UNEQUAL, torch.arange(len(UNEQUAL))[:, None] % 2], dim=1)
     x = points(len(UNEQUAL), seed=4)
-    expected = value_and_gradient(lambda leaf: listed(tuple_loss, leaf, labels), x)
+    expected = value_and_gradient(lambda leaf: enumerate_loss(tuple_loss, leaf, labels), x)
     assert_same(value_and_gradient(lambda leaf: fast(leaf, labels), x), expected)
 
 
-def test_blocks_do_not_change_the_radial_sums(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_block_size_does_not_change_the_radial_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     x = points(len(UNEQUAL))
     whole = value_and_gradient(lambda leaf: losses.all_quadlets_radial_loss(leaf, UNEQUAL), x)
     monkeypatch.setattr(radial_sums, "BLOCK_ELEMENTS", 3 * len(UNEQUAL))
@@ -99,8 +99,8 @@ def test_blocks_do_not_change_the_radial_sums(monkeypatch: pytest.MonkeyPatch) -
 def test_sum_is_the_mean_times_the_number_of_quadlets(loss: LossFunction) -> None:
     x = points(len(UNEQUAL))
     count = len(Slow(x, UNEQUAL).quadlets())
-    # Category 0: 3 + 3 items with 2 positives, 4 intermediates, 6 negatives each; category 1: 2 + 2 with 1, 2, 9;
-    # the single item of a subcategory and the category of one subcategory have none.
+    # Category 0: 3 + 3 items with 2 positives, 4 intermediates and 6 negatives each; category 1: 2 + 2 items with 1, 2
+    # and 9. The item without a positive and those of the category with one subcategory have no quadlets.
     assert count == 6 * (2 * 4 * 6) + 4 * (1 * 2 * 9) == 360
     torch.testing.assert_close(loss(x, UNEQUAL, reduction="sum"), count * loss(x, UNEQUAL))
 
@@ -160,7 +160,7 @@ def test_float32_agrees_with_float64_for_large_batches() -> None:
         torch.testing.assert_close(gradient.double(), exact_gradient, rtol=1e-3, atol=1e-6)
 
 
-def test_modules_compute_their_form() -> None:
+def test_module_computes_the_loss_of_its_form() -> None:
     x = points(len(UNEQUAL))
     torch.testing.assert_close(losses.AllQuadletsLoss(g1=1.0)(x, UNEQUAL), losses.all_quadlets_loss(x, UNEQUAL, g1=1.0))
     torch.testing.assert_close(

@@ -19,9 +19,9 @@ def tuples(count: int, seed: int = 0) -> list[Tensor]:
     return list(points(4 * count, 4, seed).view(4, count, 4).unbind(0))
 
 
-def test_triplet_form_by_hand() -> None:
+def test_triplet_form_matches_hand_computed_values() -> None:
     a, p, n = line(0.0, 2.0, 1.5)
-    # alpha 45: 4 - 4 * 1 * .25 = 3; alpha with tan^2 = 3 (60 degrees): 4 - 12 * .25 = 1
+    # alpha = 45 degrees: 4 - 4 * 1 * 0.25 = 3; tan^2 alpha = 3 (60 degrees): 4 - 12 * 0.25 = 1.
     assert losses.AngularLoss()(a, p, n).item() == pytest.approx(3.0, abs=1e-6)
     assert losses.AngularLoss(60.0)(a, p, n).item() == pytest.approx(1.0, abs=1e-5)
     assert losses.AngularLoss(45.0)(a, p, *line(2.5)).item() == 0.0
@@ -42,13 +42,13 @@ def test_quadlet_form_is_the_sum_of_three_triplets() -> None:
 def test_smaller_angles_require_farther_negatives() -> None:
     a, p, n = line(0.0, 1.0, 1.7)
     values = [losses.AngularLoss(alpha)(a, p, n).item() for alpha in (20.0, 25.0, 45.0)]
-    # ||n - middle|| = 1.2 against 1 / (2 tan alpha) = 1.37, 1.07, .5
+    # ||n - middle|| = 1.2, compared to 1 / (2 tan alpha) = 1.37, 1.07, 0.5.
     assert values[0] > 0.0
     assert values[1:] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("form", ["triplet", "quadlet"])
-def test_gradients_of_regular_and_degenerate_batches(form: str) -> None:
+def test_gradients_are_correct_for_regular_and_degenerate_batches(form: str) -> None:
     loss = losses.AngularLoss(form=form)  # type: ignore[arg-type]
     count = 3 if form == "triplet" else 4
     batch = [member.requires_grad_() for member in tuples(5, seed=1)[:count]]

@@ -89,8 +89,8 @@ def test_smooth_ap_approaches_the_exact_risk() -> None:
     assert smooth_ap_loss(scores, relevance, tau=1e-6).item() == pytest.approx(exact_risk(scores, relevance))
 
 
-def test_smooth_ap_by_hand() -> None:
-    # The positive ties with the one negative: rank 1 among positives, 1.5 overall.
+def test_smooth_ap_matches_a_hand_computed_value() -> None:
+    # The positive ties with the only negative: rank 1 among positives, 1.5 overall.
     scores = torch.tensor([[0.3, 0.3]])
     assert smooth_ap_loss(scores, torch.tensor([[1, 0]])).item() == pytest.approx(1 / 3)
 
@@ -113,8 +113,8 @@ def test_smooth_ap_equals_the_official_code(tau: float, value: float, gradient: 
     assert found == pytest.approx((value, gradient), rel=1e-4)
 
 
-def test_smooth_ap_equals_the_package_where_its_grouping_is_right() -> None:
-    # As many classes as members per class, in order: the only layout that the package groups correctly.
+def test_smooth_ap_equals_the_package_for_layouts_it_groups_correctly() -> None:
+    # The package groups items correctly only if they are in order, with as many classes as members per class.
     embeddings = normalize(torch.randn(16, 8, generator=torch.Generator().manual_seed(0)), dim=1)
     labels = torch.arange(16) // 4
     expected = PackageSmoothAPLoss(0.01)(embeddings, labels)
@@ -122,8 +122,8 @@ def test_smooth_ap_equals_the_package_where_its_grouping_is_right() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_smooth_ap_differs_from_the_package_where_its_grouping_is_wrong() -> None:
-    # With four classes of three, the package takes four consecutive rows for a class.
+def test_smooth_ap_differs_from_the_package_for_other_layouts() -> None:
+    # With four classes of three, the package treats four consecutive rows as a class.
     embeddings, labels = anchor_embeddings().float(), torch.arange(12) // 3
     package = PackageSmoothAPLoss(0.01)(embeddings, labels).item()
     found = SmoothAPLoss(0.01, include_self=True)(embeddings @ embeddings.T, anchor_relevance()).item()
@@ -159,7 +159,7 @@ def test_sup_ap_is_an_upper_bound_on_the_exact_risk(seed: int) -> None:
     assert sup_ap_loss(scores, relevance).item() >= exact_risk(scores, relevance)
 
 
-def test_upper_step_by_hand() -> None:
+def test_upper_step_matches_hand_computed_values() -> None:
     x = torch.tensor([-10.0, 0.0, 1e-9, 0.05, 0.06], dtype=torch.float64)
     end = 1 / (1 + math.exp(-5)) + 0.5
     expected = torch.tensor([0.0, 0.5, 1.0, end, end + 1.0], dtype=torch.float64)
@@ -180,7 +180,7 @@ def test_options_out_of_range_are_rejected() -> None:
         smooth_ap_loss(*random_case(), max_positives=2)
 
 
-def test_a_bound_on_the_positives_does_not_change_the_loss() -> None:
+def test_bound_on_the_number_of_positives_does_not_change_the_loss() -> None:
     scores, relevance = random_case()
     for bound in (3, 5, 100):
         torch.testing.assert_close(

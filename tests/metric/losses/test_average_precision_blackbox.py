@@ -40,7 +40,7 @@ def test_gradient_equals_a_plain_loop(lambda_: float) -> None:
         among = ranks_of({j: row[j] for j in positives})
         moved = dict(row)
         for i in positives:
-            # d loss / d (rank / length) of one positive of one of the queries
+            # d loss / d (rank / length) of one positive of one of the queries.
             slope = (among[i] / length) / (ranks[i] / length) ** 2 / len(positives) / len(queries)
             moved[i] += lambda_ * slope
         after = ranks_of(moved)
@@ -70,14 +70,14 @@ def test_gradient_descent_lowers_the_risk() -> None:
 
 
 def test_margin_requires_a_gap() -> None:
-    # In order, but closer than the margin, so the order counts as wrong.
+    # The order is correct, but the gap is smaller than the margin, so it counts as wrong.
     scores = torch.tensor([[0.50, 0.45]], requires_grad=True)
     relevance = torch.tensor([[1, 0]])
     assert blackbox_ap_loss(scores, relevance).item() == 0.0
     value = blackbox_ap_loss(scores, relevance, margin=0.1)
     assert value.item() == pytest.approx(0.5)
     (gradient,) = torch.autograd.grad(value, scores)
-    # A step of lambda swaps the two: (1 - 2) / 2 / 4 for the positive.
+    # A step of lambda swaps the two items: (1 - 2) / 2 / 4 for the positive.
     torch.testing.assert_close(gradient, torch.tensor([[-0.125, 0.125]]))
 
 

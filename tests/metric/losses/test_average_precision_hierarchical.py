@@ -9,13 +9,13 @@ from tests.metric.losses.test_average_precision import naive_upper_step
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.losses import HierarchicalAPLoss, hierarchical_ap_loss, sup_ap_loss
 
-# (category, subcategory) of nine items, shuffled and of unequal size; one is alone in its category.
+# (category, subcategory) of nine shuffled items in groups of unequal size; one is alone in its category.
 CATEGORIES = torch.tensor([0, 1, 0, 1, 1, 0, 2, 0, 1])
 SUBCATEGORIES = torch.tensor([0, 2, 1, 2, 3, 0, 4, 1, 2])
 
 
 def graded_relevance() -> Tensor:
-    """1 for the same subcategory, 1/2 for the same category, else 0."""
+    """Relevance: 1 for the same subcategory, 1/2 for the same category, otherwise 0."""
     same_category = CATEGORIES.unsqueeze(1) == CATEGORIES.unsqueeze(0)
     same_subcategory = SUBCATEGORIES.unsqueeze(1) == SUBCATEGORIES.unsqueeze(0)
     return 0.5 * same_category.double() + 0.5 * same_subcategory.double()
@@ -83,13 +83,13 @@ def test_only_ratios_of_the_relevance_matter() -> None:
     torch.testing.assert_close(hierarchical_ap_loss(scores, relevance), hierarchical_ap_loss(scores, 2 * relevance))
 
 
-def test_loss_by_hand() -> None:
-    # Correct order with wide gaps: every rank is exact and H-AP is 1.
+def test_loss_matches_hand_computed_values() -> None:
+    # Correct order with wide gaps: every rank is exact, and H-AP is 1.
     ordered = torch.tensor([[0.9, 0.5, 0.1]], dtype=torch.float64)
     relevance = torch.tensor([[1.0, 0.5, 0.0]])
     assert hierarchical_ap_loss(ordered, relevance).item() == pytest.approx(0.0, abs=1e-12)
-    # Subcategory and category exchanged, the wrong one ahead by delta exactly: the step is s = 1.4933, so
-    # rank 1 + s with hierarchical rank 1 + 1/2 for the first, rank 1 with 1/2 for the second; sum of r 3/2.
+    # Items of subcategory and category are swapped, with a gap of exactly delta, so the step is s = 1.4933: the first
+    # has rank 1 + s and hierarchical rank 1 + 1/2, the second rank 1 and 1/2; the relevance sums to 3/2.
     step = 1 / (1 + torch.exp(torch.tensor(-5.0, dtype=torch.float64))).item() + 0.5
     swapped = torch.tensor([[0.5, 0.55, 0.1]], dtype=torch.float64)
     expected = 1 - (1.5 / (1 + step) + 0.5) / 1.5

@@ -1,4 +1,4 @@
-"""Distances and reductions, on points whose distances are whole numbers."""
+"""Distances and reductions, on points with integer distances."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vidkin.metric.losses.base import (
     weighted_mean,
 )
 
-# Corners of a rectangle of 3 by 4, whose diagonal is 5.
+# Corners of a 3 x 4 rectangle, whose diagonal is 5.
 CORNERS = torch.tensor([[0.0, 0.0], [3.0, 0.0], [3.0, 4.0], [0.0, 4.0]])
 SQUARED = [[0, 9, 25, 16], [9, 0, 16, 25], [25, 16, 0, 9], [16, 25, 9, 0]]
 
@@ -29,7 +29,7 @@ def test_distances_of_a_rectangle() -> None:
 
 
 def test_distances_far_from_the_origin_are_accurate() -> None:
-    # The squares are 10^12: their difference has no digit of 9, 16 and 25 left in single precision.
+    # The squared coordinates are 10^12: in single precision, their differences would lose 9, 16 and 25 completely.
     far = CORNERS + 1e6
     assert torch.allclose(squared_distances(far, far), squared_distances(CORNERS, CORNERS), atol=1e-3)
 
@@ -54,7 +54,7 @@ def test_an_unknown_distance_is_rejected() -> None:
         pairwise_distances(CORNERS, CORNERS, "cosine")  # type: ignore[arg-type]
 
 
-def test_reductions_by_hand() -> None:
+def test_reductions_match_hand_computed_values() -> None:
     values = torch.tensor([1.0, 2.0, 6.0])
     assert reduce(values, "mean") == 3.0
     assert reduce(values, "sum") == 9.0
@@ -63,11 +63,11 @@ def test_reductions_by_hand() -> None:
     assert reduce_queries(values, counted, "mean") == 3.5
     assert reduce_queries(values, counted, "sum") == 7.0
     assert reduce_queries(values, counted, "none").tolist() == [1.0, 0.0, 6.0]
-    # Sums over 1, 0 and 5 terms: 9 over 6 of them.
+    # The queries have 1, 0 and 5 terms with a sum of 9, which gives 9 / 6.
     assert weighted_mean(values, torch.tensor([1, 0, 5]), "mean") == 1.5
 
 
-def test_the_mean_of_no_values_is_zero_with_a_gradient() -> None:
+def test_mean_of_no_values_is_zero_with_a_gradient() -> None:
     empty = torch.zeros(0, requires_grad=True)
     for value in (
         reduce(empty, "mean"),

@@ -1,4 +1,4 @@
-"""Loss modules: options taken from the loss function, their checks and their repr."""
+"""Loss modules take their options, checks and repr from the loss function."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Power(Loss):
 
     @options_of(power)
     def __init__(self) -> None:
-        """Options as in `power`."""
+        """Same options as `power`."""
 
     def forward(self, values: Tensor) -> Tensor:
         return self.compute(values, **self.options)
@@ -70,7 +70,7 @@ def test_a_loss_is_a_regular_module() -> None:
     assert repr(copy.deepcopy(loss)) == repr(pickle.loads(pickle.dumps(loss))) == repr(loss)
 
 
-def test_a_loss_takes_only_the_options_of_its_function() -> None:
+def test_module_accepts_only_the_options_of_its_function() -> None:
     assert str(inspect.signature(Power)).startswith("(exponent: 'Positive' = 2.0, offset: 'NotNegative | None'")
     with pytest.raises(TypeError, match="unexpected keyword argument 'self_offset'"):
         Power(self_offset=0)
@@ -89,5 +89,5 @@ def test_a_checked_function_checks_single_and_joint_options() -> None:
         checked_power(torch.ones(2), 0)
     with pytest.raises(InvalidArgumentError, match=r"^exponent must be at least scale, got 2\.0 and 3\.0$"):
         checked_power(torch.ones(2), scale=3.0)
-    # Not checked here, since the module checks on construction.
+    # The options are checked when the module is constructed, not here.
     assert power(torch.ones(2), 0).item() == 2.0

@@ -1,4 +1,4 @@
-"""Center loss and triplet-center loss: values by hand and movement of the centers."""
+"""Center loss and triplet-center loss match hand-computed values, and centers move as published."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vidkin.metric import losses
 LABELS = torch.tensor([2, 0, 2, 1, 0, 2])
 
 
-def test_center_loss_by_hand() -> None:
+def test_center_loss_matches_a_hand_computed_value() -> None:
     x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
     centers = torch.tensor([[0.0, 0.0], [0.0, 1.0]])
     # 1/2 (1) + 1/2 (1)
@@ -29,7 +29,7 @@ def test_centers_move_by_the_published_rule() -> None:
     x = torch.tensor([[3.0], [6.0], [1.0]])
     centers = torch.tensor([[0.0], [1.0], [5.0]])
     moved = losses.moved_centers(centers, x, torch.tensor([0, 0, 1]), alpha=0.5)
-    # class 0: 0 - .5 * ((0-3) + (0-6)) / 3 = 1.5; class 1: equals its only item; class 2 is not in the batch
+    # Class 0: 0 - 0.5 * ((0 - 3) + (0 - 6)) / 3 = 1.5; class 1 equals its only item; class 2 is not in the batch.
     torch.testing.assert_close(moved, torch.tensor([[1.5], [1.0], [5.0]]))
 
 
@@ -37,9 +37,9 @@ def test_centers_move_after_the_loss_and_only_in_training() -> None:
     loss = losses.CenterLoss(3, 5)
     x = points(6, dtype=torch.float32).requires_grad_()
     value = loss(x, LABELS)
-    assert value.item() == pytest.approx(3.0)  # unit vectors against centers at 0: 1/2 each
+    assert value.item() == pytest.approx(3.0)  # unit vectors with centers at 0: 1/2 each
     value.backward()
-    torch.testing.assert_close(x.grad, x.detach())  # x - c with the centers before the move
+    torch.testing.assert_close(x.grad, x.detach())  # x - c with the centers before they move
     sums = torch.zeros(3, 5).index_add_(0, LABELS, x.detach())
     counts = torch.tensor([2.0, 1.0, 3.0])[:, None]
     torch.testing.assert_close(loss.centers, 0.5 * sums / (1 + counts))
@@ -61,15 +61,15 @@ def test_centers_converge_to_the_class_means() -> None:
     torch.testing.assert_close(loss.centers, means)
 
 
-def test_triplet_center_by_hand() -> None:
+def test_triplet_center_loss_matches_hand_computed_values() -> None:
     x = torch.tensor([[0.0], [2.0]])
     centers = torch.tensor([[1.0], [4.0], [2.5]])
     labels = torch.tensor([0, 1])
-    # D is squared: (1 + 1 - 6.25)+ = 0 and (4 + 1 - .25)+, both against class 2, which is not in the batch
+    # D is squared: (1 + 1 - 6.25)+ = 0 and (4 + 1 - 0.25)+, both relative to class 2, which is not in the batch.
     each = losses.triplet_center_loss(x, labels, centers, reduction="none")
     torch.testing.assert_close(each, torch.tensor([0.0, 4.75]))
     assert losses.triplet_center_loss(x, labels, centers, reduction="sum").item() == pytest.approx(4.75)
-    # Half of it: (.5 + 1 - 3.125)+ = 0 and (2 + 1 - .125)+
+    # With half distances: (0.5 + 1 - 3.125)+ = 0 and (2 + 1 - 0.125)+.
     each = losses.triplet_center_loss(x, labels, centers, distance="half", reduction="none")
     torch.testing.assert_close(each, torch.tensor([0.0, 2.875]))
 
@@ -139,7 +139,7 @@ def test_degenerate_batches_have_a_finite_loss() -> None:
     lonely = torch.ones(2, 4, requires_grad=True)
     value = losses.TripletCenterLoss(1, 4)(lonely, torch.zeros(2, dtype=torch.long))
     value.backward()
-    assert value.item() == 0.0  # one class has no other center
+    assert value.item() == 0.0  # a single class has no other center
     assert torch.equal(lonely.grad, torch.zeros(2, 4))  # type: ignore[arg-type]
     on_centers = torch.zeros(3, 4, requires_grad=True)
     losses.triplet_center_loss(on_centers, torch.tensor([0, 1, 1]), torch.zeros(2, 4)).backward()
@@ -161,7 +161,8 @@ def test_bf16_autocast_keeps_full_precision() -> None:
 
 @pytest.mark.data
 def test_reductions_agree_with_the_reference_packages(shared_data: Path) -> None:
-    # The centers of that measurement are not recorded, but its three definitions are one sum over 12 items.
+    # The centers of the reference measurement were not stored, but its three definitions are sums over the same 12
+    # items.
     frozen = json.loads((shared_data / "anchors" / "loss_fixtures.json").read_text())
     total = frozen["centre loss Taha TF 0.5*sum||x-c||^2"]
     x, y = points(12), torch.arange(12) // 3

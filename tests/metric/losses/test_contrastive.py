@@ -60,7 +60,7 @@ def test_info_nce_gradient_equals_finite_differences(denominator: str) -> None:
     assert_gradcheck(lambda s: info_nce_loss(s, relevance, tau=0.5, denominator=denominator), scores)  # type: ignore[arg-type]
 
 
-def test_info_nce_of_the_worked_example() -> None:
+def test_info_nce_matches_the_worked_example() -> None:
     scores, relevance = example()
     assert InfoNCELoss(0.03)(scores, relevance).item() == pytest.approx(0.04526002, abs=1e-7)
 
@@ -89,7 +89,7 @@ def test_info_nce_on_unequal_classes_matches_package_losses_up_to_weights() -> N
     embeddings = normalize(torch.randn(9, 5, generator=torch.Generator().manual_seed(0)), dim=1)
     labels = torch.tensor(LABELS)
     scores, relevance = embeddings @ embeddings.T, same_label(labels)
-    # SupCon averages over queries as here; NT-Xent over pairs, which weighs a query by its positives.
+    # SupCon averages over queries, as we do; NT-Xent averages over pairs, which weights queries by their positives.
     torch.testing.assert_close(
         info_nce_loss(scores, relevance, tau=0.1, denominator="all"), SupConLoss(0.1)(embeddings, labels)
     )
@@ -100,7 +100,7 @@ def test_info_nce_on_unequal_classes_matches_package_losses_up_to_weights() -> N
 
 
 def test_info_nce_stays_finite_where_exponentials_overflow() -> None:
-    # e^(1 / .001) is beyond double precision; the difference 1.9 / .001 is not.
+    # e^(1 / 0.001) overflows in double precision; the difference 1.9 / 0.001 does not.
     scores = torch.tensor([[-0.9, 1.0]], requires_grad=True)
     loss = info_nce_loss(scores, torch.tensor([[1, 0]]), tau=0.001)
     assert loss.item() == pytest.approx(1900.0)
@@ -109,16 +109,16 @@ def test_info_nce_stays_finite_where_exponentials_overflow() -> None:
 
 
 @pytest.mark.parametrize("denominator", ["negatives", "all"])
-def test_info_nce_without_negatives(denominator: str) -> None:
+def test_info_nce_without_negatives_is_bounded(denominator: str) -> None:
     scores = torch.tensor([[0.3, 0.3]], requires_grad=True)
     loss = info_nce_loss(scores, torch.ones(1, 2), denominator=denominator)  # type: ignore[arg-type]
     (gradient,) = torch.autograd.grad(loss, scores)
-    # No rival, no cost; against each other two equal positives cost log 2.
+    # A single positive costs nothing; two equal positives compete with each other and cost log 2.
     assert loss.item() == pytest.approx(0.0 if denominator == "negatives" else math.log(2))
     torch.testing.assert_close(gradient, torch.zeros(1, 2))
 
 
-def test_self_hard_negative_of_the_worked_example() -> None:
+def test_self_hard_negative_matches_the_worked_example() -> None:
     scores, relevance = example()
     hardest = hard_negative_loss(scores, relevance).item()
     assert hardest == pytest.approx(-(math.log(0.4) + 2 * math.log(0.25) + math.log(0.7)) / 4)
@@ -156,8 +156,8 @@ def test_floor_bounds_the_logarithms() -> None:
     assert gradient[0].abs().sum() == 0
 
 
-def test_self_offset_selects_the_own_column() -> None:
-    # Two queries that are references 2 and 3 of four.
+def test_self_offset_selects_the_column_of_the_query() -> None:
+    # The two queries are references 2 and 3 of four.
     scores = torch.tensor([[0.1, 0.2, 0.5, 0.3], [0.4, 0.1, 0.2, 0.25]])
     relevance = torch.tensor([[0, 0, 1, 0], [0, 0, 0, 1]])
     found = self_similarity_loss(scores, relevance, self_offset=2, reduction="none")

@@ -1,4 +1,4 @@
-"""Properties common to all losses on embeddings: no synchronization with the device, precision and repr."""
+"""Properties of all embedding losses: no device synchronization, precision and repr."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests.metric.losses.cases import UNEQUAL, points
 from vidkin.metric import losses
 
-# Operations that wait for a result from the device.
+# Operations that copy a result from the device.
 BLOCKING_OPERATIONS = {
     torch.ops.aten._local_scalar_dense.default,
     torch.ops.aten.nonzero.default,
@@ -74,7 +74,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], int, Tensor | None]] = {
 
 
 class FailOnWait(TorchDispatchMode):
-    """Fails on the first operation that makes Python wait for a result."""
+    """Fails on the first operation that makes Python wait for the device."""
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -106,7 +106,7 @@ def test_forward_and_backward_do_not_wait_for_the_device(name: str) -> None:
 def test_waiting_for_the_device_is_detected() -> None:
     with FailOnWait(), pytest.raises(AssertionError, match="waits for the device"):
         torch.ones(2).sum().item()
-    # The radial form lists its triplets, which its docstring documents.
+    # The radial form enumerates its triplets on the host, as its docstring says.
     radial = losses.AllQuadletsLoss("radial")
     with FailOnWait(), pytest.raises(AssertionError, match="nonzero"):
         radial(points(len(UNEQUAL)), UNEQUAL)

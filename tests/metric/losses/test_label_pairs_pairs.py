@@ -1,4 +1,4 @@
-"""Masks of positives and negatives against plain loops, and checks of shapes."""
+"""Masks of positives and negatives match plain loops; shapes are checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vidkin.metric.losses.label_pairs import label_levels, resolve_pairs
 def loops(
     labels: list[list[int]], others: list[list[int]], offset: int | None
 ) -> tuple[list[list[bool]], list[list[bool]], list[list[bool]]]:
-    """(positives, negatives, same category) of every query and reference, written down."""
+    """(positives, negatives, same category) of every query and reference, computed in loops."""
     positives, negatives, categories = [], [], []
     for i, one in enumerate(labels):
         positives.append([one == other and (offset is None or j != i + offset) for j, other in enumerate(others)])
@@ -43,7 +43,7 @@ def test_masks_equal_plain_loops(seed: int, levels: int) -> None:
         assert pairs.within == (reference is None)
 
 
-def test_labels_of_one_level_need_no_second_dimension() -> None:
+def test_labels_with_one_level_need_no_second_dimension() -> None:
     labels = torch.tensor([4, 4, 7])
     assert torch.equal(label_levels(labels, 3, "labels"), labels[:, None])
     flat, deep = (resolve_pairs(torch.eye(3), given, None, None, None) for given in (labels, labels[:, None]))
@@ -96,14 +96,14 @@ def test_errors_name_the_mismatched_argument(changes: dict[str, object], message
         resolve_pairs(**arguments)  # type: ignore[arg-type]
 
 
-def test_a_module_passes_all_arguments_to_its_function() -> None:
-    """The queries are references 1 and 2, so each has the other as its only positive and reference 0 as a negative."""
+def test_module_passes_all_arguments_to_its_function() -> None:
+    """The queries are references 1 and 2, so each is the only positive of the other, and reference 0 is a negative."""
     vectors = torch.tensor([[0.0], [3.0]])
     references = torch.tensor([[1.0], [0.0], [3.0]])
     arguments = (vectors, torch.tensor([5, 5]), references, torch.tensor([6, 5, 5]))
     loss = BatchHardTripletLoss(margin=2.0, reduction="none")(*arguments, self_offset=1)
-    # Squared distances: positive 9 for both; negative 1 and 4.
+    # Squared distances: 9 to the positive for both queries; 1 and 4 to the negative.
     assert loss.tolist() == [2 + 9 - 1, 2 + 9 - 4]
     assert torch.equal(loss, batch_hard_triplet_loss(*arguments, self_offset=1, margin=2.0, reduction="none"))
-    # Without the offset each query also finds itself at distance 0; the farthest positive is unchanged.
+    # Without the offset, each query also finds itself at distance 0; the farthest positive is the same.
     assert torch.equal(loss, BatchHardTripletLoss(margin=2.0, reduction="none")(*arguments))

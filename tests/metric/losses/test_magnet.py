@@ -1,4 +1,4 @@
-"""Magnet loss against a slow implementation, which also covers a well-known port with a squared variance."""
+"""Magnet loss matches a slow implementation, which can also reproduce a public port with a squared variance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vidkin.metric import losses
 
 CLASSES = torch.tensor([0, 1, 0, 0, 2, 1, 0, 2, 1, 0])
 CLUSTERS = torch.tensor([5, 0, 5, 1, 3, 0, 1, 3, 2, 5])
-# Value and gradient norm of a public port that divides by 2 s^4 (four clusters of three; its classes).
+# Value and gradient norm of a public port that divides by 2 s^4 (four clusters of three items, its classes).
 PORT = {
     "Magnet vithursant m=4 d=3 alpha=1 (classes=clusters)": (
         0.7595443725585938,
@@ -63,9 +63,9 @@ def test_loss_equals_a_slow_implementation(seed: int, alpha: float) -> None:
     assert_same(without, expected)
 
 
-def test_cluster_numbers_may_repeat_between_classes() -> None:
+def test_cluster_ids_may_repeat_between_classes() -> None:
     x = points(10)
-    local = torch.tensor([0, 0, 0, 1, 0, 0, 1, 0, 1, 0])  # CLUSTERS, counted from 0 within each class
+    local = torch.tensor([0, 0, 0, 1, 0, 0, 1, 0, 1, 0])  # CLUSTERS, numbered from 0 within each class
     torch.testing.assert_close(losses.magnet_loss(x, CLASSES, CLUSTERS), losses.magnet_loss(x, CLASSES, local))
 
 
@@ -92,10 +92,10 @@ def test_recorded_values_equal_the_measurement(shared_data: Path) -> None:
         assert frozen[gradient_name] == pytest.approx(gradient_norm, abs=1e-6)
 
 
-def test_loss_by_hand() -> None:
+def test_loss_matches_hand_computed_values() -> None:
     x = torch.tensor([[0.0], [2.0], [5.0], [7.0]], dtype=torch.float64)
-    # means 1 and 6, own distances 1, s^2 = 4/3, so 1 / (2 s^2) = 3/8; to the other mean 36, 16, 16, 36:
-    # (3/8 + alpha - 3/8 * 36)+ and (3/8 + alpha - 6)+
+    # The means are 1 and 6, own distances 1 and s^2 = 4/3, so 1 / (2 s^2) = 3/8; squared distances to the other mean
+    # are 36, 16, 16 and 36: (3/8 + alpha - 3/8 * 36)+ and (3/8 + alpha - 6)+.
     labels = torch.tensor([0, 0, 1, 1])
     each = losses.magnet_loss(x, labels, alpha=10.0, reduction="none")
     torch.testing.assert_close(each, torch.tensor([0.0, 4.375, 4.375, 0.0], dtype=torch.float64))
@@ -105,7 +105,7 @@ def test_loss_by_hand() -> None:
 def test_a_reference_set_replaces_the_batch() -> None:
     bank = points(10, seed=1)
     x = points(4, seed=2)
-    labels = torch.tensor([0, 1, 2, 9])  # class 9 has no cluster in the bank
+    labels = torch.tensor([0, 1, 2, 9])  # class 9 has no cluster in the memory bank
     loss = losses.MagnetLoss(reduction="none")
     each = loss(x, labels, None, bank, CLASSES)
     assert each[3].item() == 0.0
@@ -116,7 +116,7 @@ def test_a_reference_set_replaces_the_batch() -> None:
         others = [math.exp(-float(distances[k, j] * scale)) for j in range(3) if j != k]
         expected = max(0.0, float(distances[k, k] * scale) + 1.0 + math.log(sum(others)))
         assert each[k].item() == pytest.approx(expected)
-    # With the batch as reference set, the loss is that of the batch.
+    # With the batch as the reference set, the loss equals that without one.
     beside = losses.magnet_loss(bank, CLASSES, CLUSTERS, bank, CLASSES, CLUSTERS)
     torch.testing.assert_close(beside, losses.magnet_loss(bank, CLASSES, CLUSTERS))
 

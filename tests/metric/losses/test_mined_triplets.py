@@ -1,4 +1,4 @@
-"""Batch-hard, semi-hard and batch-all triplets against slow implementations, in every kind of batch."""
+"""Batch-hard, semi-hard and batch-all triplet losses match slow implementations for all kinds of batches."""
 
 from __future__ import annotations
 
@@ -195,19 +195,19 @@ def test_modules_apply_their_reduction(module: torch.nn.Module) -> None:
     assert 0 < float(module(x, UNEQUAL)) < float(total)
 
 
-def test_batch_all_by_hand() -> None:
+def test_batch_all_matches_a_hand_computed_value() -> None:
     x = torch.tensor([[0.0], [1.0], [1.5], [3.0]])
     labels = torch.tensor([0, 0, 1, 1])
-    # squared distances: 01:1 02:2.25 03:9 12:.25 13:4 23:2.25; margin 2:
-    # anchor 0: 2+1-2.25=.75; anchor 1: 2+1-.25=2.75; anchor 2: 2+2.25-2.25=2, 2+2.25-.25=4;
-    # anchor 3: 2+2.25-4=.25; the three others are below 0
+    # Squared distances 01: 1, 02: 2.25, 03: 9, 12: 0.25, 13: 4, 23: 2.25, with margin 2. Anchor 0: 2 + 1 - 2.25 = 0.75;
+    # anchor 1: 2 + 1 - 0.25 = 2.75; anchor 2: 2 + 2.25 - 2.25 = 2 and 2 + 2.25 - 0.25 = 4; anchor 3: 2 + 2.25 - 4 =
+    # 0.25; the other three are negative.
     loss = losses.BatchAllTripletLoss(2.0, reduction="sum")
     assert loss(x, labels).item() == pytest.approx(0.75 + 2.75 + 2 + 4 + 0.25)
     assert losses.BatchAllTripletLoss(2.0)(x, labels).item() == pytest.approx(9.75 / 5)
     assert losses.BatchAllTripletLoss(2.0, average="all")(x, labels).item() == pytest.approx(9.75 / 8)
 
 
-def test_semi_hard_priority_by_hand() -> None:
+def test_semi_hard_negatives_are_chosen_in_order_of_priority() -> None:
     labels = torch.tensor([0, 0, 1, 2])
     only_first = partial(losses.semi_hard_triplet_loss, margin=0.5, distance="euclidean", reduction="none")
 
@@ -215,12 +215,12 @@ def test_semi_hard_priority_by_hand() -> None:
         return float(only_first(torch.tensor(positions)[:, None], labels)[0])
 
     assert loss_of_first(0.0, 1.0, -1.2, 0.9) == pytest.approx(0.3)  # semi-hard at 1.2
-    assert loss_of_first(0.0, 1.0, -1.6, 0.9) == 0.0  # none within the margin: easy at 1.6, before hard at .9
-    assert loss_of_first(0.0, 1.0, -0.4, 0.9) == pytest.approx(0.6)  # all nearer: the farthest of them
+    assert loss_of_first(0.0, 1.0, -1.6, 0.9) == 0.0  # none within the margin: easy at 1.6 rather than hard at 0.9
+    assert loss_of_first(0.0, 1.0, -0.4, 0.9) == pytest.approx(0.6)  # all are closer: the farthest of them
 
 
 def test_ties_at_the_threshold_are_counted_consistently() -> None:
-    # Many equal distances: thresholds equal distances exactly, where one-sided counting would be off by a distance.
+    # With many equal distances, thresholds coincide with distances, where inconsistent comparisons would change counts.
     x = torch.eye(12)
     labels = torch.arange(12) // 3
     for margin in (0.0, 0.2):
@@ -260,7 +260,7 @@ def test_values_equal_those_of_the_reference_package(name: str) -> None:
     loss, value, gradient_norm = ANCHORS[name]
     x, fine, _ = anchor_batch()
     unit = F.normalize(x, dim=1)
-    # The package normalizes its (unit) input internally, so its gradient passes through the normalization.
+    # The package normalizes its (already normalized) input, so its gradient includes the normalization.
     ours = value_and_gradient(lambda leaf: loss(F.normalize(leaf, dim=1), fine), unit)
     assert ours[0] == pytest.approx(value, abs=1e-6)
     if gradient_norm is not None:

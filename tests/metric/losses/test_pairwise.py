@@ -28,7 +28,7 @@ from vidkin.metric.losses import (
 
 
 def minus_distances(x: Tensor) -> Tensor:
-    """Minus the Euclidean distances of all pairs of unit vectors."""
+    """Negative Euclidean distances of all pairs of unit vectors."""
     unit = normalize(x, dim=1)
     off = 1 - torch.eye(len(x), dtype=x.dtype)
     return -((unit.unsqueeze(1) - unit.unsqueeze(0)).square().sum(2) + (1 - off)).sqrt() * off
@@ -76,8 +76,8 @@ def test_contrastive_equals_a_plain_loop(near: float, far: float, active: bool) 
     )
 
 
-def test_contrastive_by_hand() -> None:
-    # Positives .8 and .4 miss 1 by .2 and .6; negatives .3 and -.5 pass 0 by .3 and 0.
+def test_contrastive_loss_matches_hand_computed_values() -> None:
+    # The positives 0.8 and 0.4 are 0.2 and 0.6 below 1; the negatives 0.3 and -0.5 exceed 0 by 0.3 and 0.
     scores = torch.tensor([[0.8, 0.4, 0.3, -0.5]])
     relevance = torch.tensor([[1, 1, 0, 0]])
     assert contrastive_loss(scores, relevance).item() == pytest.approx(0.4 + 0.15)
@@ -104,8 +104,8 @@ def test_triplet_equals_a_plain_loop(mining: str, margin: float) -> None:
     )
 
 
-def test_triplet_by_hand() -> None:
-    # .2 + .6 - .5 = .3 and .2 + .1 - .5 < 0: mean .15, hardest .3.
+def test_triplet_loss_matches_hand_computed_values() -> None:
+    # 0.2 + 0.6 - 0.5 = 0.3 and 0.2 + 0.1 - 0.5 < 0: the mean is 0.15, the hardest 0.3.
     scores, relevance = torch.tensor([[0.5, 0.6, 0.1]]), torch.tensor([[1, 0, 0]])
     assert score_triplet_loss(scores, relevance).item() == pytest.approx(0.15)
     assert score_triplet_loss(scores, relevance, mining="hard").item() == pytest.approx(0.3)
@@ -161,7 +161,7 @@ def test_circle_equals_both_public_implementations(
     assert found == pytest.approx(query, rel=1e-5)
     once = torch.where(torch.ones(12, 12).triu(1) > 0, anchor_relevance(), -1.0)
     found = anchor_value_and_gradient(lambda x: CircleLoss(margin, gamma, form="global")(x @ x.T, once))
-    # The recorded values are in single precision, with exponents up to 600.
+    # The stored values were computed in single precision, with exponents up to 600.
     assert found == pytest.approx(whole, rel=3e-5)
 
 
@@ -174,7 +174,7 @@ def test_circle_equals_the_package_on_unequal_classes() -> None:
 
 
 def test_circle_gradient_treats_the_weights_as_constants() -> None:
-    # One pair of each kind: d loss / d s_n = gamma a_n sigmoid(logit), with a_n taken as a constant.
+    # One pair of each kind: d loss / d s_n = gamma a_n sigmoid(logit), where a_n is treated as a constant.
     scores = torch.tensor([[0.4, 0.6]], dtype=torch.float64, requires_grad=True)
     circle_loss(scores, torch.tensor([[1, 0]]), margin=0.25, gamma=2.0).backward()
     near, far = -2 * 0.85 * (0.4 - 0.75), 2 * 0.85 * (0.6 - 0.25)

@@ -56,7 +56,7 @@ def naive_frames(
     rate: float = 0.35,
     include_self: bool = False,
 ) -> Tensor:
-    """The published form: all differences [B, B, T, T, T] of all pairs of videos, then a selection."""
+    """The published form: the differences of all pairs of videos, [B, B, T, T, T], followed by a selection."""
     targets = frame_scores.shape[3]
     size = max(1, round(rate * targets))
     top = torch.zeros_like(reference_scores).scatter(3, reference_scores.topk(size, dim=3).indices, 1.0)
@@ -99,15 +99,15 @@ def test_step_is_convex_with_a_continuous_slope() -> None:
     x = torch.linspace(-0.1, 0.1, 2001, dtype=torch.float64, requires_grad=True)
     (slope,) = torch.autograd.grad(quad_linear_step(x, delta=0.05).sum(), x)
     assert (slope.diff() >= -1e-9).all()
-    assert slope.diff().max() < 0.1  # steps of 1e-4 under a second derivative of 2 / delta^2 = 800
+    assert slope.diff().max() < 0.1  # steps of 1e-4 with a second derivative of 2 / delta^2 = 800
     assert slope[-1].item() == pytest.approx(2 / 0.05)
 
 
-def test_loss_of_the_worked_example() -> None:
+def test_loss_matches_the_worked_example() -> None:
     scores, relevance = example()
     assert QuadLinearAPLoss(0.05, 0.1, include_self=True)(scores, relevance).item() == 0.0
     value = QuadLinearAPLoss(0.1, 1.0, include_self=True)(scores, relevance).item()
-    # Of eight positives one has a negative within delta: x = (1 - .05 / .1)^2 / (1 + 1), risk 1 / 9.
+    # One of eight positives has a negative within delta: x = (1 - 0.05 / 0.1)^2 / (1 + 1), which gives a risk of 1 / 9.
     assert value == pytest.approx(1 / 72, abs=1e-12)
     assert value == pytest.approx(0.01388890, abs=2e-8)
 
@@ -118,12 +118,12 @@ def test_docstring_example_is_correct() -> None:
     assert found.failed == 0
 
 
-def test_loss_without_self_pairs_by_hand() -> None:
+def test_loss_without_self_pairs_matches_a_hand_computed_value() -> None:
     # One positive at 0.5 and one negative at 0.6: x = 2 * 0.1 / 0.1 + 1 = 3, risk = 3 / 4.
     scores = torch.tensor([[1.0, 0.5, 0.6]])
     relevance = torch.tensor([[1, 1, 0]])
     assert quad_linear_ap_loss(scores, relevance, delta=0.1, rho=1.0, self_offset=0).item() == pytest.approx(0.75)
-    # With itself in the list: the own pair has risk 0, the other x = 3 / (1 + 1), risk 3 / 5; their mean is 0.3.
+    # With the self-pair: its own risk is 0, the other x = 3 / (1 + 1) gives 3 / 5, and the mean is 0.3.
     kept = quad_linear_ap_loss(scores, relevance, delta=0.1, rho=1.0, include_self=True)
     assert kept.item() == pytest.approx(0.3)
 
@@ -193,8 +193,8 @@ def test_frame_loss_in_blocks_equals_the_five_dimensional_form(monkeypatch: pyte
     )
 
 
-def test_frame_loss_by_hand() -> None:
-    # The frozen model orders the three target frames 0, 1, 2: frame 0 is positive, frame 2 negative.
+def test_frame_loss_matches_a_hand_computed_value() -> None:
+    # The frozen model ranks the three target frames 0, 1, 2: frame 0 is positive, frame 2 negative.
     labels = torch.tensor([0.9, 0.5, 0.1]).view(1, 1, 1, 3)
     scores = torch.tensor([0.2, 9.0, 0.3]).view(1, 1, 1, 3).requires_grad_()
     relevance = torch.ones(1, 1)
@@ -267,11 +267,12 @@ def test_frame_memory_is_bounded_by_the_selected_pairs(monkeypatch: pytest.Monke
     monkeypatch.setattr(quad_linear, "list_risk", spy)
     scores, labels, relevance = frame_case()
     frame_quad_linear_ap_loss(scores, labels, relevance)
-    # Groups of 3, 2 and 1 videos: at most 2 others each, so 6 x 2 pairs of 7 query frames and not 6 x 6.
+    # In groups of 3, 2 and 1 videos, each has at most 2 others, so there are 6 x 2 pairs of 7 query frames instead of 6
+    # x 6.
     assert seen == [6 * 2 * 7]
 
 
-def test_frame_loss_with_a_bound_does_not_wait_for_the_device() -> None:
+def test_frame_loss_with_a_bound_does_not_synchronize_with_the_device() -> None:
     scores = torch.rand(6, 6, 7, 7, device="meta", requires_grad=True)
     labels, relevance = torch.rand(6, 6, 7, 7, device="meta"), torch.ones(6, 6, device="meta")
     masks = torch.ones(6, 7, dtype=torch.bool, device="meta")

@@ -1,4 +1,4 @@
-"""Losses on triplets and quadlets: values by hand, closed-form gradients, the theorem of the radial loss."""
+"""Losses on triplets and quadlets: hand-computed values, closed-form gradients, and the theorem of the radial loss."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ def line(*positions: float) -> list[Tensor]:
     return [torch.tensor([[x, 0.0]]) for x in positions]
 
 
-def test_triplet_by_hand() -> None:
+def test_triplet_loss_matches_hand_computed_values() -> None:
     q, p, n = line(0.0, 1.0, 2.0)
-    # .7 + 1 - 4 < 0; with margin 5 it is 5 + 1 - 4 = 2.
+    # 0.7 + 1 - 4 < 0; with a margin of 5 it is 5 + 1 - 4 = 2.
     assert losses.TripletLoss()(q, p, n).item() == 0.0
     assert losses.TripletLoss(margin=5.0)(q, p, n).item() == 2.0
 
 
-def test_quadlet_by_hand() -> None:
+def test_quadlet_loss_matches_a_hand_computed_value() -> None:
     q, p, i, n = line(0.0, 0.5, -0.6, 0.9)
-    # d(q,p)=.25 d(q,i)=.36 d(q,n)=.81 d(p,i)=1.21 d(p,n)=.16:
-    # L1 = .7+.25-.81 = .14, L2 = .3+.25-.36 = .19, L3 = .5+1.21-.16 = 1.55
+    # d(q,p) = 0.25, d(q,i) = 0.36, d(q,n) = 0.81, d(p,i) = 1.21, d(p,n) = 0.16: L1 = 0.7 + 0.25 - 0.81 = 0.14, L2 = 0.3
+    # + 0.25 - 0.36 = 0.19, L3 = 0.5 + 1.21 - 0.16 = 1.55.
     assert losses.QuadletLoss()(q, p, i, n).item() == pytest.approx(0.14 + 0.19 + 1.55, abs=1e-6)
 
 
-def test_radial_by_hand() -> None:
+def test_radial_loss_matches_hand_computed_values() -> None:
     q, p, i, n = line(0.0, 0.0, 3.0, 2.0)
-    # X = 1, R = 2 at i: (3 * 2)^2 - 1 = 35; triplet .3 + 0 - 9 < 0.
+    # X = 1, and R = 2 is attained at i: (3 * 2)^2 - 1 = 35; the triplet term is 0.3 + 0 - 9 < 0.
     assert losses.RadialLoss()(q, p, i, n).item() == 35.0
     assert losses.RadialLoss(margin=10.0)(q, p, i, n).item() == 36.0
-    assert losses.RadialLoss()(q, p, i, *line(7.5)).item() == 0.0  # 6.5 >= 6 from X
+    assert losses.RadialLoss()(q, p, i, *line(7.5)).item() == 0.0  # the distance 6.5 from X exceeds 6
 
 
 @pytest.mark.parametrize("loss", QUADLET_LOSSES, ids=repr)
-def test_reductions(loss: torch.nn.Module) -> None:
+def test_reductions_give_mean_sum_and_values(loss: torch.nn.Module) -> None:
     batch = quadlets(7)
     each = type(loss)(**{**settings_of(loss), "reduction": "none"})(*batch)
     assert each.shape == (7,)
@@ -79,7 +79,7 @@ def test_detached_radius_has_the_published_value_and_no_gradient_through_it() ->
     q, p, i, n = (member.requires_grad_() for member in quadlets(5, seed=1))
     published, stopped = losses.RadialLoss(), losses.RadialLoss(detach_radius=True)
     torch.testing.assert_close(published(q, p, i, n), stopped(q, p, i, n))
-    # With a detached radius, the gradient at q comes from -||n - X||^2, where it is 2/3 (n - X), and the triplet term.
+    # With a detached radius, the gradient at q is 2/3 (n - X) from -||n - X||^2, plus that of the triplet term.
     each = losses.radial_loss(q, p, i, n, margin=0.0, detach_radius=True, reduction="none")
     (gradient,) = torch.autograd.grad(each.sum(), q)
     active = (each.detach() > 0)[:, None]
@@ -89,7 +89,7 @@ def test_detached_radius_has_the_published_value_and_no_gradient_through_it() ->
     torch.testing.assert_close(gradient, expected.detach())
 
 
-def test_radial_closed_form_of_the_supplement() -> None:
+def test_radial_gradient_matches_the_closed_form_of_the_supplement() -> None:
     q, p, i, n = (member.requires_grad_() for member in quadlets(1, 6, seed=2))
     i = (3.0 * i).detach().requires_grad_()  # far out, so that R is attained at i
     value = losses.radial_loss(q, p, i, n, margin=0.0)
@@ -109,9 +109,9 @@ def test_radial_closed_form_of_the_supplement() -> None:
 
 def test_gradient_of_the_radial_triplet_term() -> None:
     q, p, i, _ = (member.requires_grad_() for member in quadlets(1, seed=4))
-    far = torch.full_like(q, 50.0)  # no radial part
+    far = torch.full_like(q, 50.0)  # the radial term is zero
     gradients = torch.autograd.grad(losses.radial_loss(q, p, i, far, margin=9.0), [q, p, i])
-    # eq. 9-11 of the supplement; its eq. 17 would have q - i without the factor 2.
+    # Equations 9 to 11 of the supplement; its equation 17 would have q - i without the factor 2.
     for gradient, closed in zip(gradients, (2 * (i - p), 2 * (p - q), 2 * (q - i)), strict=True):
         torch.testing.assert_close(gradient, closed)
 
@@ -158,7 +158,7 @@ def test_zero_radial_loss_implies_the_order(
         p = q.clone()
     center = (q + p + i) / 3
     radius = max(float((point - center).norm()) for point in (q, p, i))
-    if kind == "opposite":  # the negative straight behind the point that attains R
+    if kind == "opposite":  # the negative is directly behind the point that attains R
         toward = max((q, p, i), key=lambda point: float((point - center).norm())) - center
     n = center + F.normalize(toward, dim=0) * radius * c * (1 + 1e-9 + slack)
     batch = [point[None] for point in (q, p, i, n)]
@@ -169,33 +169,33 @@ def test_zero_radial_loss_implies_the_order(
     def d(a: Tensor, b: Tensor) -> float:
         return float((a - b).norm())
 
-    # At least (c - 1) R away, and no two points of the sphere are farther apart than 2 R: strict above c = 3.
+    # The negative is at least (c - 1) R away, and points of the sphere are at most 2 R apart: strict above c = 3.
     tolerance = 1e-9 * radius if c * (1 + slack) < 3.001 else -5e-4 * radius
     assert max(d(q, p), d(q, i)) <= d(q, n) + tolerance
     assert d(p, i) <= d(p, n) + tolerance
 
 
-def test_the_order_is_not_strict_at_c_of_three() -> None:
+def test_order_is_not_strict_at_c_of_three() -> None:
     q, p, i, n = line(0.0, 1.0, -1.0, 3.0)
-    # X = 0, R = 1, n at 3 R: the loss is 0, yet d(p, i) = d(p, n) = 2 (the paper claims a strict relation).
+    # X = 0, R = 1, n at 3 R: the loss is 0, but d(p, i) = d(p, n) = 2 (the paper claims a strict inequality).
     assert losses.radial_loss(q, p, i, n, margin=0.0).item() == 0.0
     assert (p - i).norm() == (p - n).norm()
 
 
 def test_zero_radial_loss_does_not_imply_the_order_below_three() -> None:
     q, p, i, n = line(0.0, 1.0, -1.0, 2.0)
-    # X = 0, R = 1, n at 2 R: no loss at c = 2, but d(p, n) = 1 < d(p, i) = 2.
+    # X = 0, R = 1, n at 2 R: the loss is 0 at c = 2, but d(p, n) = 1 < d(p, i) = 2.
     assert losses.radial_loss(q, p, i, n, c=2.0, margin=0.0).item() == 0.0
     assert (p - n).norm() < (p - i).norm()
     assert losses.radial_loss(q, p, i, n, c=3.0, margin=0.0).item() == 5.0
 
 
-def test_a_cluster_of_equal_points_has_zero_gradient_through_its_radius() -> None:
+def test_cluster_of_equal_points_has_zero_gradient_through_its_radius() -> None:
     point = points(1)
     batch = [point.clone().requires_grad_() for _ in range(4)]
     loss = losses.RadialLoss()(*batch)
     loss.backward()
-    assert loss.item() == pytest.approx(0.3)  # only the margin of the triplet term is left
+    assert loss.item() == pytest.approx(0.3)  # only the margin of the triplet term remains
     for member in batch:
         torch.testing.assert_close(member.grad, torch.zeros_like(point))
 

@@ -1,4 +1,4 @@
-"""Quadruplet-1 and Quadruplet-2: values by hand, and adaptive margins."""
+"""Quadruplet-1 and Quadruplet-2 losses: hand-computed values and adaptive margins."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def tuples(count: int, seed: int = 0) -> list[Tensor]:
     return list(points(4 * count, 4, seed).view(4, count, 4).unbind(0))
 
 
-def test_quadrupletwise_by_hand() -> None:
+def test_quadrupletwise_loss_matches_hand_computed_values() -> None:
     q, p, i, n = line(0.0, 0.5, 1.0, 2.0)
-    # D(q,p)=.25 D(q,i)=1 D(q,n)=4 D(p,i)=.25 D(p,n)=2.25:
-    # (q,p|q,i): 1+.25-1 = .25; (q,i|q,n): 1+1-4 < 0; (p,i|p,n): 1+.25-2.25 < 0
+    # D(q,p) = 0.25, D(q,i) = 1, D(q,n) = 4, D(p,i) = 0.25, D(p,n) = 2.25: (q,p|q,i): 1 + 0.25 - 1 = 0.25; (q,i|q,n): 1
+    # + 1 - 4 < 0; (p,i|p,n): 1 + 0.25 - 2.25 < 0.
     assert losses.QuadrupletwiseLoss()(q, p, i, n).item() == 0.25
     assert losses.QuadrupletwiseLoss(delta=0.0)(q, p, i, n).item() == 0.0
-    # delta 4: 3.25 + 1 + 2
+    # With delta 4: 3.25 + 1 + 2.
     assert losses.QuadrupletwiseLoss(delta=4.0)(q, p, i, n).item() == 6.25
 
 
@@ -48,14 +48,14 @@ def test_equality_is_the_sum_of_two_inequalities_with_delta_zero() -> None:
     assert near.item() == 0.5  # |1 - 4| - 2.5
 
 
-def test_quadruplet_with_fixed_margins_by_hand() -> None:
+def test_quadruplet_loss_with_fixed_margins_matches_a_hand_computed_value() -> None:
     a, p, n1, n2 = line(0.0, 1.0, 1.2, 2.0)
-    # d(a,p)=1 d(a,n1)=1.44 d(n1,n2)=.64: (1-1.44+.7) + (1-.64+.35) = .26 + .71
+    # d(a,p) = 1, d(a,n1) = 1.44, d(n1,n2) = 0.64: (1 - 1.44 + 0.7) + (1 - 0.64 + 0.35) = 0.26 + 0.71.
     loss = losses.QuadrupletLoss(margins=(0.7, 0.35))(a, p, n1, n2)
     assert loss.item() == pytest.approx(0.97, abs=1e-6)
 
 
-def test_adaptive_margins_by_hand() -> None:
+def test_adaptive_margins_match_hand_computed_values() -> None:
     a, p, n1, n2 = line(0.0, 1.0, 2.0, 4.0)
     # mu_p = 1, mu_n = (4 + 4) / 2 = 4
     first, second = losses.adaptive_margins(a, p, n1, n2)
@@ -101,7 +101,7 @@ def test_gradient_passes_gradcheck(loss: torch.nn.Module) -> None:
 
 
 @pytest.mark.parametrize("loss", [losses.QuadrupletwiseLoss(), losses.QuadrupletLoss()], ids=repr)
-def test_empty_degenerate_and_half_precision_batches(loss: torch.nn.Module) -> None:
+def test_empty_degenerate_and_half_precision_batches_have_a_finite_loss(loss: torch.nn.Module) -> None:
     empty = [torch.zeros(0, 3, requires_grad=True) for _ in range(4)]
     loss(*empty).backward()
     assert empty[0].grad is not None

@@ -113,15 +113,16 @@ def test_fast_ap_equals_pytorch_metric_learning() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_loss_by_hand() -> None:
-    # Centers 1, 0, -1. The negative sits on 1, the positive half on 0 and half on -1: 1/2 1/2 / (3/2) + 1/2 1/2.
+def test_loss_matches_a_hand_computed_value() -> None:
+    # The bin centers are 1, 0 and -1. The negative is at 1, the positive half at 0 and half at -1: 1/2 1/2 / (3/2) +
+    # 1/2 1/2.
     scores = torch.tensor([[-0.5, 1.0]])
     value = fast_ap_loss(scores, torch.tensor([[1, 0]]), bins=2).item()
     assert value == pytest.approx(1 - (0.25 / 1.5 + 0.5 * 1.0 / 2.0))
 
 
-def test_tie_aware_form_averages_over_the_orders_of_ties() -> None:
-    # One positive and one negative at the same center: AP is 1 or 1/2; the integral form gives ln 2.
+def test_tie_aware_form_averages_over_orders_of_ties() -> None:
+    # For a positive and a negative at the same center, AP is 1 or 1/2; the integral form gives ln 2.
     scores = torch.zeros(1, 2, dtype=torch.float64)
     value = quantized_ap_loss(scores, torch.tensor([[1, 0]]), bins=3, tie_aware=True).item()
     assert value == pytest.approx(1 - math.log(3) / 2)
@@ -137,8 +138,8 @@ def test_scores_beyond_the_range_are_clipped() -> None:
     assert gradient[0, 1:].abs().sum() == 0
 
 
-def test_a_single_item_at_a_center_keeps_the_gradient_bounded() -> None:
-    # A mass of 1 + 1e-7 at the first center is where the ratio of the tie-aware form jumps.
+def test_single_item_at_a_center_keeps_the_gradient_bounded() -> None:
+    # With a mass of 1 + 1e-7 at the first center, the ratio of the tie-aware form is discontinuous.
     scores = torch.tensor([[1.0, 0.9000001, -1.0]], requires_grad=True)
     quantized_ap_loss(scores, torch.tensor([[1, 1, 0]]), bins=21, tie_aware=True).backward()
     assert scores.grad is not None

@@ -41,8 +41,8 @@ def test_errors_equal_a_plain_loop() -> None:
     assert_gradcheck(lambda s: mse_loss(s, relevance), scores)
 
 
-def test_errors_by_hand() -> None:
-    # Errors -.2, .5; the third pair is ignored.
+def test_errors_match_hand_computed_values() -> None:
+    # The errors are -0.2 and 0.5; the third pair is ignored.
     scores, relevance = torch.tensor([[0.8, 0.5, 0.9]]), torch.tensor([[1, 0, -1]])
     assert mae_loss(scores, relevance).item() == pytest.approx(0.35)
     assert mse_loss(scores, relevance).item() == pytest.approx((0.04 + 0.25) / 2)
@@ -55,7 +55,7 @@ def test_graded_relevance_is_the_target_score() -> None:
     assert mae_loss(scores, torch.tensor([[0.5, 0.2]])).item() == 0.0
 
 
-def test_regularizer_by_hand() -> None:
+def test_regularizer_matches_hand_computed_values() -> None:
     scores = torch.tensor([-1.5, -1.0, 0.0, 1.0, 1.25], requires_grad=True)
     loss = SimilarityRegularizer()(scores)
     assert loss.item() == pytest.approx(0.75)
@@ -68,7 +68,7 @@ def test_regularizer_by_hand() -> None:
 
 
 def test_regularizer_equals_the_public_code() -> None:
-    # The recorded value is for the range [-.5, .5].
+    # The stored value is for the range [-0.5, 0.5].
     loss = SimilarityRegularizer(-0.5, 0.5)
     value, _ = anchor_value_and_gradient(lambda x: loss(x @ x.T))
     assert value == pytest.approx(11.534564971923828, rel=1e-6)

@@ -1,4 +1,4 @@
-"""Properties common to all losses on (scores, relevance), tested on each loss."""
+"""Properties of all losses on (scores, relevance), tested for each loss."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PER_QUERY = {
     for name, loss in ALL.items()
     if name not in ("contrastive", "active", "global circle", "mae", "mse", "self hard negative")
 }
-# Losses that ignore the similarity of a query with itself.
+# Losses that ignore the score of a query with itself.
 WITHOUT_SELF = {name: loss for name, loss in ALL.items() if name != "self hard negative"}
 
 
@@ -81,7 +81,7 @@ def value_and_gradient(loss: LossOnScores, scores: Tensor, relevance: Tensor, **
 
 
 def unit_case(seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Scores in (0, 1), which suit every loss, with graded or binary relevance."""
+    """Scores in (0, 1), the range valid for every loss, with graded or binary relevance."""
     scores, relevance = random_case(seed)
     return 0.05 + 0.9 * (scores + 1) / 2, relevance
 
@@ -163,7 +163,7 @@ def test_infinite_scores_of_ignored_pairs_have_no_effect(loss: LossOnScores) -> 
 
 @every(ALL)
 def test_gathered_rows_have_the_same_loss_as_in_one_process(loss: LossOnScores) -> None:
-    """A rank with queries 3..5 of 9 computes the same values for them as a single process."""
+    """A process with queries 3 to 5 of 9 computes the same values for them as a single process."""
     scores, relevance = unit_case()
     part = type(loss).__call__(loss, scores[3:6], relevance[3:6], self_offset=3)
     alone = scores.clone()
@@ -173,7 +173,7 @@ def test_gathered_rows_have_the_same_loss_as_in_one_process(loss: LossOnScores) 
 
 
 @every(PER_QUERY)
-def test_reductions_agree(loss: LossOnScores) -> None:
+def test_reductions_are_consistent(loss: LossOnScores) -> None:
     scores, relevance = unit_case()
     rows = {}
     for reduction in ("none", "sum", "mean"):
@@ -249,7 +249,7 @@ def test_mismatched_arguments_are_rejected(loss: LossOnScores) -> None:
 
 
 @every(WITHOUT_SELF)
-def test_a_query_is_in_its_own_list_only_with_include_self(loss: LossOnScores) -> None:
+def test_query_is_in_its_own_list_only_with_include_self(loss: LossOnScores) -> None:
     scores, relevance = unit_case()
     low, high = scores.clone().fill_diagonal_(0.1), scores.clone().fill_diagonal_(0.9)
     torch.testing.assert_close(loss(low, relevance), loss(high, relevance))
@@ -298,7 +298,7 @@ def test_blocks_bound_the_size_of_temporaries(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_queries_can_be_scored_against_a_memory_bank() -> None:
-    """Every loss that ignores self-pairs accepts queries against a bank without them."""
+    """Every loss that ignores self-pairs accepts queries and a memory bank without them."""
     generator = torch.Generator().manual_seed(0)
     scores = torch.rand(4, 30, generator=generator)
     relevance = (torch.rand(4, 30, generator=generator) < 0.2).float()
@@ -322,7 +322,7 @@ def test_no_tensor_is_larger_than_the_scores(loss: LossOnScores, monkeypatch: py
 
 @every(ALL)
 def test_losses_do_not_synchronize_with_the_device(loss: LossOnScores, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Meta tensors make any read of a value fail: counting positives reads one, a bound on them does not."""
+    """Meta tensors make any read of a value fail: counting positives reads one, a bound on their number does not."""
     scores = torch.rand(2000, 2000, device="meta", requires_grad=True)
     relevance = torch.ones(2000, 2000, device="meta")
     if hasattr(loss, "max_positives") and getattr(loss, "mining", "all") == "all":

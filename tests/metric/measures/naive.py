@@ -1,4 +1,4 @@
-"""Naive implementations of the measures, in plain Python, for one query at a time."""
+"""Naive implementations of the measures in plain Python, for one query at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 
 def fixture_scores() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Scores [12, 12], relevance and valid of the frozen fixture that public reference systems were run on."""
+    """Scores [12, 12], relevance and valid pairs of the frozen fixture evaluated with public reference systems."""
     i, j = torch.arange(12.0).unsqueeze(1), torch.arange(8.0).unsqueeze(0)
     x = torch.nn.functional.normalize(torch.sin(0.7 * i + 1.3 * j + 0.1 * i * j), dim=1)
     fine = torch.arange(12) // 3
@@ -22,7 +22,7 @@ def fixture_scores() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 def random_case(
     seed: int, queries: int = 7, gallery: int = 13, grades: int = 3, distinct: int = 5
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Scores with many ties, relevance and valid pairs."""
+    """Random scores with many ties, relevance, and valid pairs."""
     generator = torch.Generator().manual_seed(seed)
     scores = torch.randint(distinct, (queries, gallery), generator=generator).float() / distinct
     relevance = torch.randint(grades, (queries, gallery), generator=generator)
@@ -33,7 +33,7 @@ def random_case(
 def ranked_lists(
     scores: torch.Tensor, relevance: torch.Tensor, valid: torch.Tensor | None = None
 ) -> list[list[tuple[float, int]]]:
-    """Per query (score, relevance) in falling order of score, equal scores in the order of the columns."""
+    """(score, relevance) of each query in descending order of score; ties stay in column order."""
     lists = []
     for row in range(len(scores)):
         pairs = [
@@ -46,7 +46,7 @@ def ranked_lists(
 
 
 def over_orders(ranked: list[tuple[float, int]], measure: Callable[[list[int]], float]) -> float:
-    """Mean of a measure over every order of items of equal score."""
+    """Mean of a measure over all orders of tied items."""
     runs = [[grade for _, grade in run] for _, run in itertools.groupby(ranked, key=lambda pair: pair[0])]
     orders = itertools.product(*(itertools.permutations(run) for run in runs))
     values = [measure([grade for run in order for grade in run]) for order in orders]

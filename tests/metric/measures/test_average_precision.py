@@ -1,4 +1,4 @@
-"""Average precision against values by hand, a naive implementation, every order of ties, and published values."""
+"""Average precision: hand-computed values, a naive implementation, all orders of ties, and published values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = torch.tensor
         ([0, 1, 0, 1], (1 / 2 + 2 / 4) / 2),
     ],
 )
-def test_average_precision_of_short_lists_by_hand(relevance: list[int], expected: float) -> None:
+def test_average_precision_of_short_lists_matches_hand_computed_values(relevance: list[int], expected: float) -> None:
     scores = T([[0.9, 0.8, 0.7, 0.6]])
     assert average_precision(scores, T([relevance])).item() == pytest.approx(expected)
     assert average_precision(scores[0], T(relevance)).shape == ()
@@ -52,7 +52,7 @@ def test_queries_without_positives_are_skipped_and_counted() -> None:
     assert average_precision(scores, relevance).isnan().tolist() == [False, True, False]
 
 
-def test_no_positives_at_all_give_nan_and_a_count_of_zero() -> None:
+def test_missing_positives_give_nan_and_a_count_of_zero() -> None:
     mean = mean_average_precision(torch.rand(3, 4), torch.zeros(3, 4, dtype=torch.long))
     assert math.isnan(mean)
     assert (mean.count, mean.skipped) == (0, 3)
@@ -109,7 +109,7 @@ def test_expected_ties_equal_the_mean_over_every_order(seed: int) -> None:
 
 
 def test_micro_average_precision_ranks_all_pairs_in_one_list() -> None:
-    # Ranked: .9 yes, .8 no, .7 yes, .2 no -> (1 + 2/3) / 2, while each query by itself is perfect.
+    # Ranked: 0.9 yes, 0.8 no, 0.7 yes, 0.2 no -> (1 + 2/3) / 2, although each query on its own is perfect.
     scores, relevance = T([[0.9, 0.8], [0.7, 0.2]]), T([[1, 0], [1, 0]])
     assert micro_average_precision(scores, relevance) == pytest.approx((1 + 2 / 3) / 2)
     assert mean_average_precision(scores, relevance) == 1.0
@@ -134,7 +134,7 @@ def test_permutations_and_monotone_maps_do_not_change_the_values(data: st.DataOb
     scores = T([ranks]).double()
     order = T(data.draw(st.permutations(range(length))))
     value = average_precision(scores, relevance)
-    # Without ties, neither the order of the gallery nor an increasing map of the scores matters, under both tie rules.
+    # Without ties, both tie rules ignore the gallery order and monotone transformations of the scores.
     assert torch.allclose(value, average_precision(scores[:, order], relevance[:, order]), equal_nan=True)
     assert torch.allclose(value, average_precision(torch.exp(scores / 3), relevance), equal_nan=True)
     assert torch.allclose(value, average_precision(scores, relevance, ties="expected"), equal_nan=True)
@@ -235,7 +235,7 @@ def test_fivr_5k_values_match_its_evaluator(
 
 
 def _fivr_5k(shared_data: Path, kinds: tuple[str, ...]) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Scores [50, 5000] of the anchor's recipe: a hash in [0, 1) plus a bonus for the kind of the pair."""
+    """Scores [50, 5000] of the reference recipe: a hash in [0, 1) plus a bonus for the kind of the pair."""
     folder = shared_data / "annotations" / "fivr"
     labels = json.loads((folder / "annotation.json").read_text())
     queries, database = (

@@ -28,7 +28,7 @@ from vidkin.metric.measures import (
         pytest.param([12, 7], [10], 2, (1, 1, 0), id="one truth counts once"),
         pytest.param([9, 11], [10], 1, (1, 1, 0), id="a tie counts once"),
         pytest.param([10], [9, 11], 1, (1, 0, 1), id="one detection counts once"),
-        # Truth 10 matches 10, its nearest, although matching 9 would have left 10 for truth 12.
+        # Truth 10 is matched to its nearest detection, 10, although matching it to 9 would have left 10 for truth 12.
         pytest.param([10, 9], [10, 12], 2, (1, 1, 1), id="nearest first, not most matches"),
         pytest.param([35], [(30, 40)], 0, (1, 0, 0), id="inside a transition"),
         pytest.param([31, 39], [(30, 40)], 0, (1, 1, 0), id="a transition counts once"),
@@ -54,13 +54,13 @@ def test_nearest_rule_counts_matches(
 @pytest.mark.parametrize(
     ("predicted", "truth", "tolerance", "counts"),
     [
-        # With tolerance 2 the cut at frame 10 is the interval [8.5, 10.5].
+        # With a tolerance of 2, the cut at frame 10 is the interval [8.5, 10.5].
         pytest.param([10], [12], 2, (1, 0, 0), id="two off"),
         pytest.param([10], [13], 2, (0, 1, 1), id="three off"),
         pytest.param([10], [10], 0, (1, 0, 0), id="exact"),
         pytest.param([10], [11], 0, (0, 1, 1), id="one off, no tolerance"),
         pytest.param([35], [(30, 40)], 2, (1, 0, 0), id="inside a transition"),
-        # [28.5, 41.5] against [42.5, 44.5] and [40.5, 42.5].
+        # The transition is [28.5, 41.5], the detections are [42.5, 44.5] and [40.5, 42.5].
         pytest.param([44], [(30, 40)], 2, (0, 1, 1), id="beyond a transition"),
         pytest.param([42], [(30, 40)], 2, (1, 0, 0), id="two beyond a transition"),
         pytest.param([33, 37], [(30, 40)], 2, (1, 1, 0), id="a transition counts once"),
@@ -75,7 +75,7 @@ def test_overlap_rule_counts_matches(
 
 
 def naive_nearest(predicted: list[int], truth: list[int], tolerance: int) -> int:
-    """Take the nearest pair out of two lists until none is near enough."""
+    """Repeatedly match the nearest pair of two lists until none is within the tolerance."""
     left, right, matched = list(predicted), list(truth), 0
     while left and right:
         distance, t, p = min((abs(p - t), t, p) for p in left for t in right)
@@ -98,7 +98,7 @@ def test_hard_cuts_equal_the_naive_implementation(seed: int) -> None:
     assert scores == DetectionScores(matched, 15 - matched, 12 - matched)
 
 
-def test_precision_recall_and_pooled_counts() -> None:
+def test_precision_recall_and_pooled_counts_match_hand_computed_values() -> None:
     first, second = DetectionScores(3, 1, 0), DetectionScores(0, 0, 2)
     assert (first.precision, first.recall) == (0.75, 1.0)
     assert first.f1 == pytest.approx(6 / 7)
@@ -147,7 +147,7 @@ def test_scores_of_two_hundred_labeled_videos(shared_data: Path) -> None:
 
 
 def shots_of_probabilities(cut: np.ndarray) -> list[tuple[int, int]]:
-    """Shots as the anchor's network reads them: one ends with the first frame that is called a cut."""
+    """Convert probabilities to shots like the reference network: shots end at the first frame above the threshold."""
     shots, start = [], 0
     for frame in range(len(cut)):
         before = frame > 0 and bool(cut[frame - 1])

@@ -1,4 +1,4 @@
-"""NDCG against values by hand, a naive implementation and every order of ties."""
+"""NDCG: hand-computed values, a naive implementation and all orders of ties."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from vidkin.metric.measures import CountedMean, Gain, ndcg
 T = torch.tensor
 
 
-def test_ndcg_of_three_items_by_hand() -> None:
-    # Ranked grades 1, 2, 0. Gains 1, 3, 0 against the best order 3, 1, 0; discounts 1 and log2(3).
+def test_ndcg_of_three_items_matches_a_hand_computed_value() -> None:
+    # Ranked grades 1, 2, 0 have gains 1, 3, 0; the best order has 3, 1, 0; discounts are 1 and log2(3).
     scores, relevance = T([[0.9, 0.5, 0.1]]), T([[1, 2, 0]])
     log = math.log2(3)
     assert ndcg(scores, relevance) == pytest.approx((1 + 3 / log) / (3 + 1 / log))

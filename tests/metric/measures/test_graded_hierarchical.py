@@ -1,4 +1,4 @@
-"""H-AP and ASI against values by hand, a naive implementation and a public implementation."""
+"""H-AP and ASI: hand-computed values, a naive and a public implementation."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from vidkin.metric.measures import average_precision, average_set_intersection, 
 T = torch.tensor
 
 
-def test_hierarchical_ap_by_hand() -> None:
-    # Ranked grades 1, 0, 2; rel = 1/2 and 1. H-rank of the last = min(1, 1/2) + 1.
+def test_hierarchical_ap_matches_a_hand_computed_value() -> None:
+    # Ranked grades 1, 0, 2 with rel = 1/2 and 1. H-rank of the last item = min(1, 1/2) + 1.
     scores, relevance = T([[0.9, 0.5, 0.1]]), T([[1, 0, 2]])
     expected = (0.5 / 1 + 1.5 / 3) / 1.5
     assert hierarchical_average_precision(scores, relevance) == pytest.approx(expected)
     assert hierarchical_average_precision(scores, relevance, weights="level") == pytest.approx(expected)
 
 
-def test_set_intersection_by_hand() -> None:
-    # Ranked 1, 0, 2, best 2, 1, 0: SI(1) = 0, SI(2) = 1/2 (the 1), SI(3) = 1.
+def test_set_intersection_matches_a_hand_computed_value() -> None:
+    # Ranked 1, 0, 2, best order 2, 1, 0: SI(1) = 0, SI(2) = 1/2 (the 1), SI(3) = 1.
     scores, relevance = T([[0.9, 0.5, 0.1]]), T([[1, 0, 2]])
     assert average_set_intersection(scores, relevance) == pytest.approx((0 + 1 / 2) / 2)
     assert average_set_intersection(scores, relevance, depth="gallery") == pytest.approx((0 + 1 / 2 + 1) / 3)
@@ -80,7 +80,7 @@ def test_the_best_order_scores_one_and_queries_without_positives_are_skipped() -
 def test_values_equal_those_of_a_public_implementation() -> None:
     scores, relevance, valid = naive.fixture_scores()
     assert average_set_intersection(scores, relevance, valid=valid) == pytest.approx(0.5688889026641846, abs=1e-6)
-    # The reference counts the query itself among its class; without it the value is that of the paper's text.
+    # The reference counts the query as a member of its class; without it, the value matches the text of the paper.
     reference = hierarchical_average_precision(scores, relevance, include_query=True, valid=valid)
     assert reference == pytest.approx(0.6249011754989624, abs=1e-6)
     assert hierarchical_average_precision(scores, relevance, valid=valid) == pytest.approx(0.6349, abs=1e-4)

@@ -14,8 +14,8 @@ from vidkin.metric.measures import accuracy, accuracy_per_class, normalized_mutu
 T = torch.tensor
 
 
-def test_mutual_information_by_hand() -> None:
-    # Clusters halve each of two labels: I = 0. Clusters refine the labels: I = H(L) = log 2, H(C) = log 4.
+def test_mutual_information_matches_hand_computed_values() -> None:
+    # If clusters halve each of two labels, I = 0. If they refine the labels, I = H(L) = log 2 and H(C) = log 4.
     assert normalized_mutual_information(T([0, 1, 0, 1]), T([0, 0, 1, 1])) == pytest.approx(0.0)
     assert normalized_mutual_information(T([0, 1, 2, 3]), T([0, 0, 1, 1])) == pytest.approx(
         math.log(2) / math.sqrt(math.log(4) * math.log(2))
@@ -23,7 +23,7 @@ def test_mutual_information_by_hand() -> None:
     assert normalized_mutual_information(T([7, 7, 3, 3]), T([0, 0, 1, 1])) == pytest.approx(1.0)
 
 
-def test_partitions_of_a_single_part_score_zero_or_one() -> None:
+def test_partitions_with_a_single_part_score_zero_or_one() -> None:
     assert normalized_mutual_information(T([5, 5]), T([1, 1])) == 1.0
     assert normalized_mutual_information(T([5, 5]), T([1, 2])) == 0.0
     assert normalized_mutual_information(T([5, 6]), T([1, 1])) == 0.0

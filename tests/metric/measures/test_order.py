@@ -1,4 +1,4 @@
-"""Quadlet and triplet precision: exact values against enumeration, drawn values against the exact value."""
+"""Quadlet and triplet precision: exact values match enumeration, sampled values estimate the exact ones."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from vidkin.metric.measures import graded_relevance, quadlet_precision, triplet_
 T = torch.tensor
 
 
-def test_precision_of_one_query_by_hand() -> None:
-    # p = .9 and .4, i = .6, n = .5 and .1: of 4 quadlets (.9, .6, .5) and (.9, .6, .1) are in order.
+def test_precision_of_one_query_matches_hand_computed_values() -> None:
+    # p = 0.9 and 0.4, i = 0.6, n = 0.5 and 0.1: of 4 quadlets, (0.9, 0.6, 0.5) and (0.9, 0.6, 0.1) are in order.
     scores, relevance = T([[0.9, 0.4, 0.6, 0.5, 0.1]]), T([[2, 2, 1, 0, 0]])
     value = quadlet_precision(scores, relevance)
     assert (value, value.count, value.skipped) == (0.5, 4, 0)  # type: ignore[union-attr]
-    # (p, n): 3 of 4 right, each once per intermediate; (i, n): 2 of 2 right, each once per positive.
+    # (p, n): 3 of 4 correct, counted once per intermediate; (i, n): 2 of 2 correct, counted once per positive.
     assert triplet_precision(scores, relevance) == pytest.approx((3 * 1 + 2 * 2) / 8)
     assert triplet_precision(scores, relevance, weighting="triplets") == pytest.approx(5 / 6)
 
@@ -33,7 +33,7 @@ def test_ties_are_not_in_order() -> None:
     assert quadlet_precision(scores, relevance, samples=10) == 0.0
 
 
-def pooled(parts: list[list[bool]]) -> tuple[float, int]:
+def pool(parts: list[list[bool]]) -> tuple[float, int]:
     together = [right for part in parts for right in part]
     return sum(together) / len(together), len(together)
 
@@ -48,7 +48,7 @@ def test_exact_counts_equal_the_list_of_all_quadlets(seed: int) -> None:
         (naive.quadlet_triplets, triplet_precision(scores, relevance, valid=valid)),
         (naive.distinct_triplets, triplet_precision(scores, relevance, valid=valid, weighting="triplets")),
     ):
-        expected, count = pooled([twin(*column) for column in columns])
+        expected, count = pool([twin(*column) for column in columns])
         assert (value, value.count) == (pytest.approx(expected), count)  # type: ignore[union-attr]
     single = quadlet_precision(scores, relevance, valid=valid, reduction="none")
     assert isinstance(single, torch.Tensor)
@@ -73,9 +73,9 @@ def test_the_order_of_the_gallery_does_not_matter(pairs: list[tuple[int, int]], 
     assert turned == pytest.approx(float(value), nan_ok=True)
 
 
-def test_a_draw_is_seeded_and_estimates_the_exact_value() -> None:
+def test_sample_is_seeded_and_estimates_the_exact_value() -> None:
     generator = torch.Generator().manual_seed(3)
-    # Query 0 has 10 quadlets, query 1 has 576: a draw that chose queries evenly would be far off.
+    # Query 0 has 10 quadlets and query 1 has 576, so sampling queries uniformly would be far off.
     relevance = torch.zeros(2, 30, dtype=torch.long)
     relevance[0, :1], relevance[0, 1:2] = 2, 1
     relevance[1, :8], relevance[1, 8:20] = 2, 1
@@ -88,7 +88,7 @@ def test_a_draw_is_seeded_and_estimates_the_exact_value() -> None:
     assert exact.count == 10 + 8 * 12 * 6  # type: ignore[union-attr]
     drawn = quadlet_precision(scores, relevance, valid=valid, samples=15_000, seed=1)
     triplets = triplet_precision(scores, relevance, valid=valid, samples=15_000, seed=1)
-    # Five standard deviations of a share of 15,000 draws are at most .0205.
+    # Five standard deviations of a fraction of 15,000 samples are at most 0.0205.
     assert abs(drawn - exact) < 0.0205
     assert abs(triplets - exact_triplets) < 0.0205
     assert (drawn.count, triplets.count) == (15_000, 30_000)  # type: ignore[union-attr]
@@ -98,7 +98,7 @@ def test_a_draw_is_seeded_and_estimates_the_exact_value() -> None:
     assert drawn != quadlet_precision(scores, relevance, valid=valid, samples=15_000, seed=2)
 
 
-def test_no_quadlets_give_nan() -> None:
+def test_precision_without_quadlets_is_nan() -> None:
     scores = torch.rand(2, 4)
     for relevance in (torch.zeros(2, 4), torch.ones(2, 4), torch.full((2, 4), 2.0)):
         for samples in (None, 5):
@@ -127,7 +127,7 @@ def test_labels_of_one_level_give_binary_relevance() -> None:
         graded_relevance(T([3, 4]), T([[3, 3], [4, 4]]))
 
 
-def test_arguments_that_do_not_go_together_are_refused() -> None:
+def test_incompatible_arguments_are_refused() -> None:
     scores, relevance = torch.rand(2, 4), torch.ones(2, 4)
     with pytest.raises(InvalidArgumentError, match="samples must be at least 1, got 0"):
         quadlet_precision(scores, relevance, samples=0)

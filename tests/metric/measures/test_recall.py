@@ -16,7 +16,7 @@ T = torch.tensor
 SCORES = T([[0.9, 0.8, 0.7, 0.6, 0.5]])
 
 
-def test_measures_of_one_list_by_hand() -> None:
+def test_measures_of_one_list_match_hand_computed_values() -> None:
     relevance = T([[0, 1, 0, 1, 1]])
     assert recall_at_k(SCORES, relevance, 1) == 0.0
     assert recall_at_k(SCORES, relevance, 2) == 1.0

@@ -23,15 +23,15 @@ def boxes(*rows: tuple[float, float, float, float]) -> torch.Tensor:
     return torch.tensor(rows)
 
 
-def test_precision_and_recall_of_one_box_by_hand() -> None:
-    # The predicted box covers half of the true one on both axes and lies inside it.
+def test_precision_and_recall_of_one_box_match_hand_computed_values() -> None:
+    # The predicted box is inside the true one and covers half of it on both axes.
     found, truth = boxes((0, 100, 5, 105)), boxes((0, 100, 10, 110))
     assert segment_precision_recall(found, truth) == pytest.approx((1.0, 1 / 4))
     assert segment_precision_recall(truth, found) == pytest.approx((1 / 4, 1.0))
     assert segment_f_score([found], [truth]) == pytest.approx(2 * (1 / 4) / (1 + 1 / 4))
 
 
-def test_pieces_of_one_copy_are_as_good_as_the_whole() -> None:
+def test_pieces_of_a_copy_are_as_good_as_the_whole() -> None:
     truth = boxes((0, 100, 10, 110))
     pieces = boxes((0, 100, 4, 104), (4, 104, 10, 110))
     assert segment_precision_recall(pieces, truth) == pytest.approx((1.0, 1.0))
@@ -45,10 +45,10 @@ def test_boxes_that_overlap_on_one_axis_only_are_wrong() -> None:
     assert segment_f_score([boxes((0, 0, 10, 10))], [boxes((0, 50, 10, 60))]) == 0.0
 
 
-def test_a_half_covered_prediction_has_half_the_precision() -> None:
+def test_half_covered_prediction_has_half_the_precision() -> None:
     found = boxes((0, 0, 10, 10), (20, 20, 30, 30))
     truth = boxes((0, 0, 10, 10))
-    # On each axis the truth covers 10 of 20 predicted seconds.
+    # On each axis, the truth covers 10 of 20 predicted seconds.
     assert segment_precision_recall(found, truth) == pytest.approx((1 / 4, 1.0))
 
 
@@ -62,7 +62,7 @@ def test_micro_average_leaves_out_pairs_without_a_denominator() -> None:
     assert micro == SegmentScores(1 / 2, 1 / 2)
     assert micro.f_score == 1 / 2
     assert segment_scores(predicted, truth, average="macro") == SegmentScores(3 / 4, 3 / 4)
-    # Groups (1st), (the rest): precision (1 + 2/3) / 2.
+    # Pairs in groups (first), (the rest): precision (1 + 2/3) / 2.
     grouped = segment_scores(predicted, truth, average="macro", groups=["a", "b", "b", "b"])
     assert grouped == SegmentScores(pytest.approx(5 / 6), pytest.approx(5 / 6))  # type: ignore[arg-type]
     assert math.isnan(segment_f_score([NONE], [NONE]))
@@ -70,8 +70,8 @@ def test_micro_average_leaves_out_pairs_without_a_denominator() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_equals_counting_seconds(seed: int) -> None:
-    """On whole seconds the covered length is the number of cells of each box that a box it meets covers."""
+def test_measures_equal_counting_seconds(seed: int) -> None:
+    """With integer times, the covered length of a box is the number of its cells covered by intersecting boxes."""
     generator = torch.Generator().manual_seed(seed)
 
     def some(count: int) -> torch.Tensor:
@@ -112,7 +112,7 @@ def test_invalid_input_is_rejected() -> None:
         segment_scores([box], [box], average="pair")  # type: ignore[arg-type]
 
 
-def test_segment_average_precision_by_hand() -> None:
+def test_segment_average_precision_matches_hand_computed_values() -> None:
     truth = [
         torch.tensor([[0.0, 0.0, 10.0, 10.0]]),
         torch.tensor([[0.0, 0.0, 10.0, 10.0]]),
@@ -121,15 +121,15 @@ def test_segment_average_precision_by_hand() -> None:
     exact, half = torch.tensor([[0.0, 0.0, 10.0, 10.0]]), torch.tensor([[0.0, 0.0, 5.0, 5.0]])
     sure, less, least = torch.tensor([0.9]), torch.tensor([0.5]), torch.tensor([0.1])
     nothing, none = torch.zeros(0, 4), torch.zeros(0)
-    # All of the first pair, then half of the second: recall 1/2 and 3/4, both at precision 1.
+    # All of the first pair, then half of the second: recall is 1/2 and 3/4, both at a precision of 1.
     assert segment_average_precision([exact, half, nothing], [sure, less, none], truth) == pytest.approx(0.75)
-    # With a wrong box in between, the second step has 15 correct of 20 seconds.
+    # With a wrong box in between, 15 of 20 seconds are correct at the second step.
     found = segment_average_precision([exact, half, half], [sure, least, less], truth)
     assert found == pytest.approx(0.5 + 0.25 * 15 / 20)
-    # Equal scores are one step.
+    # Equal scores form a single step.
     together = segment_average_precision([exact, half, half], [sure, sure, sure], truth)
     assert together == pytest.approx(0.75 * 15 / 20)
-    # Footage found twice counts once; a box that overlaps no true box on both axes is wrong.
+    # Footage found twice counts once; a box is wrong if it overlaps no true box on both axes.
     twice = segment_average_precision([torch.cat([exact, exact])], [torch.tensor([0.9, 0.8])], truth[:1])
     assert twice == pytest.approx(1.0)
     beside = torch.tensor([[0.0, 20.0, 10.0, 30.0]])

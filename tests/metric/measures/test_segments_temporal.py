@@ -1,4 +1,4 @@
-"""Average precision of spotted moments."""
+"""Average precision of event spotting."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from vidkin.metric.measures import temporal_average_precision
 T = torch.tensor
 
 
-def test_average_precision_of_one_video_by_hand() -> None:
-    # In order of confidence: 10.4 takes 10 (right), 50 (false), 21 takes 20 (right): (1/1 + 2/3) / 2.
+def test_average_precision_of_one_video_matches_a_hand_computed_value() -> None:
+    # In order of confidence: 10.4 matches 10 (correct), 50 is false, 21 matches 20 (correct): (1/1 + 2/3) / 2.
     times, confidences, truth = T([50.0, 10.4, 21.0]), T([0.8, 0.9, 0.7]), T([10.0, 20.0])
     assert temporal_average_precision(times, confidences, truth, tolerance=2.0) == pytest.approx((1 + 2 / 3) / 2)
-    # The tolerance is the full width: with 1 s, 21 is too far.
+    # The tolerance is the full width of the window: with 1 s, 21 is too far away.
     assert temporal_average_precision(times, confidences, truth, tolerance=1.0) == pytest.approx(1 / 2)
     assert temporal_average_precision(times, confidences, truth, tolerance=[1.0, 2.0]) == pytest.approx(
         (1 / 2 + (1 + 2 / 3) / 2) / 2
@@ -25,7 +25,7 @@ def test_average_precision_of_one_video_by_hand() -> None:
 
 
 def test_an_event_is_matched_once_and_the_nearest_first() -> None:
-    # 11.2 takes 12 (nearer than 10), which leaves 10 for 10.9 and nothing for 11.1.
+    # 11.2 matches 12 (nearer than 10), which leaves 10 for 10.9 and nothing for 11.1.
     times, confidences = T([11.2, 10.9, 11.1]), T([0.9, 0.8, 0.7])
     value = temporal_average_precision(times, confidences, T([10.0, 12.0]), tolerance=4.0)
     assert value == pytest.approx((1 + 2 / 2) / 2)
@@ -39,8 +39,8 @@ def test_events_of_another_video_do_not_count() -> None:
     assert value == pytest.approx(1 / 2)
 
 
-def test_eleven_point_interpolation_by_hand() -> None:
-    # Two events; right, false, right: precision 1, 1/2, 2/3. Recall 0..0.5 sees 1, recall .6..1 sees 2/3.
+def test_eleven_point_interpolation_matches_a_hand_computed_value() -> None:
+    # Two events; correct, false, correct: precision 1, 1/2, 2/3. Recall levels 0 to 0.5 get 1, 0.6 to 1 get 2/3.
     times, confidences, truth = T([50.0, 10.4, 21.0]), T([0.8, 0.9, 0.7]), T([10.0, 20.0])
     value = temporal_average_precision(times, confidences, truth, tolerance=2.0, interpolation="eleven-point")
     assert value == pytest.approx((6 * 1 + 5 * 2 / 3) / 11)
@@ -48,7 +48,7 @@ def test_eleven_point_interpolation_by_hand() -> None:
     assert one == pytest.approx(6 / 11)
 
 
-def test_no_predictions_or_no_events() -> None:
+def test_missing_predictions_or_events_are_handled() -> None:
     nothing = T([], dtype=torch.float32)
     assert math.isnan(temporal_average_precision(T([1.0]), T([0.5]), nothing, tolerance=1.0))
     assert temporal_average_precision(nothing, nothing, T([1.0]), tolerance=1.0) == 0.0

@@ -1,4 +1,4 @@
-"""Accumulators: equal to the functions for any size of blocks, and bounded in memory."""
+"""Accumulators give the results of the functions for any block size, with bounded memory."""
 
 from __future__ import annotations
 
@@ -125,8 +125,8 @@ print(peak() - start)
 
 @pytest.mark.process
 def test_peak_memory_is_bounded_by_a_block() -> None:
-    """8 million pairs pass through: 33 MB of scores alone, over 200 MB when they are ranked at once."""
-    # glibc would keep freed blocks; this returns every tensor of 64 KiB and up at once, so that the peak is true.
+    """The scores of the 8 million pairs alone take 33 MB, and ranking all at once over 200 MB."""
+    # glibc would keep freed blocks; this threshold returns tensors of 64 KiB or more at once, so the peak is accurate.
     environment = {**os.environ, "MALLOC_MMAP_THRESHOLD_": "65536"}
     done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, env=environment)
     assert float(done.stdout) < 16

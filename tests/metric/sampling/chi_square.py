@@ -1,4 +1,4 @@
-"""A bound for counts that should follow given chances."""
+"""An assertion that sample counts follow given probabilities."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Hashable, Iterable, Mapping
 
 
 def assert_follows(drawn: Iterable[Hashable], chances: Mapping[Hashable, float]) -> None:
-    """Every outcome is possible, and chi square stays within five standard deviations of its mean.
+    """Assert that all outcomes occur and chi-square is within five standard deviations of its mean.
 
-    Chi square of df degrees has mean df and variance 2 df; five deviations happen by chance less than once
-    in a thousand even for few degrees, and the seeds are fixed.
+    With df degrees of freedom, chi-square has mean df and variance 2 df. Even for few degrees of freedom, five standard
+    deviations are exceeded by chance less than once in a thousand times, and the seeds are fixed.
     """
     counts = Counter(drawn)
     assert set(counts) <= set(chances), sorted(set(counts) - set(chances), key=str)[:5]

@@ -1,4 +1,4 @@
-"""Balanced batches: sizes, even class frequencies, coverage, epochs and ranks."""
+"""Balanced batches: sizes, uniform class frequencies, coverage, epochs and ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vidkin.metric.sampling import BalancedBatchSampler
 LONG_TAIL = torch.tensor([0] + [1] * 2 + [2] * 3 + [3] * 7 + [4] * 20)
 
 
-def test_a_batch_has_p_classes_and_k_items_of_each() -> None:
+def test_batch_has_p_classes_and_k_items_of_each() -> None:
     sampler = BalancedBatchSampler(LONG_TAIL, sizes=(3, 4), seed=1)
     assert sampler.batch_size == 12
     for batch in sampler:
@@ -31,7 +31,7 @@ def test_a_batch_has_p_classes_and_k_items_of_each() -> None:
 
 def test_an_epoch_covers_every_item_in_as_few_batches_as_possible() -> None:
     sampler = BalancedBatchSampler(LONG_TAIL, sizes=(3, 4), seed=1)
-    # 20 items in 5 visits of 4; each class comes up 3 times in 5 batches: 25/3 -> 9 batches.
+    # 20 items need 5 visits of 4; each class is visited 3 times in 5 batches: 25/3 -> 9 batches.
     assert len(sampler) == 9
     for epoch in range(5):
         sampler.set_epoch(epoch)

@@ -1,4 +1,4 @@
-"""Blocks of equal labels, and draws from their ranges, against counts by hand."""
+"""Blocks of equal labels and samples from their ranges match hand-computed counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling.blocks import LabelBlocks
 
-# Items 0..6; category 1 has subcategories 5 (items 1, 4) and 6 (item 3), category 0 has 2 (0, 2, 5) and 3 (6).
+# Items 0 to 6; category 1 has subcategories 5 (items 1, 4) and 6 (item 3), category 0 has 2 (0, 2, 5) and 3 (6).
 LABELS = torch.tensor([[0, 2], [1, 5], [0, 2], [1, 6], [1, 5], [0, 2], [0, 3]])
 
 
@@ -25,7 +25,7 @@ def count_items(positions: torch.Tensor) -> Counter[int]:
     return Counter(LabelBlocks.of(LABELS).order[positions].tolist())
 
 
-def test_parts_of_a_quadlet_come_from_their_ranges() -> None:
+def test_members_of_a_quadlet_come_from_their_ranges() -> None:
     blocks, generator = LabelBlocks.of(LABELS), torch.Generator().manual_seed(0)
     query = torch.full((3000,), 1)  # item 2
     positives = count_items(blocks.sample_positives(query, generator))
@@ -38,12 +38,12 @@ def test_parts_of_a_quadlet_come_from_their_ranges() -> None:
     assert set(count_items(blocks.sample_outside(query, generator, blocks.subcategory))) == {1, 3, 4, 6}
 
 
-def test_eligible_queries_are_drawn_evenly_or_by_their_number_of_tuples() -> None:
+def test_eligible_queries_are_sampled_uniformly_or_by_their_number_of_tuples() -> None:
     blocks, generator = LabelBlocks.of(LABELS), torch.Generator().manual_seed(0)
     by_query = count_items(blocks.sample_queries(5000, generator, "queries", "skip", quadlets=True))
     assert set(by_query) == {0, 2, 5, 1, 4}  # items 3 and 6 are alone in their subcategories
     assert all(abs(count - 1000) < 120 for count in by_query.values())
-    # Of item 0: 2 positives, 3 negatives, 1 intermediate: 6 quadlets; of item 1: 1, 4 and 1: 4.
+    # Item 0 has 2 positives, 3 negatives and 1 intermediate, so 6 quadlets; item 1 has 1, 4 and 1, so 4.
     by_tuple = count_items(blocks.sample_queries(5200, generator, "tuples", "skip", quadlets=True))
     expected = {0: 1200, 2: 1200, 5: 1200, 1: 800, 4: 800}
     assert all(abs(by_tuple[item] - count) < 130 for item, count in expected.items())

@@ -1,4 +1,4 @@
-"""Online triplets: the reservoir's chances, the acceptance rules, the stream."""
+"""Online triplets: reservoir probabilities, acceptance rules, and the stream of triplets."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.metric.sampling.chi_square import assert_follows
 from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling import OnlineTripletSampler
 
-# Two categories of 4 and 3 items; two levels of labels.
+# Two categories of 4 and 3 items; labels have two levels.
 LABELS = torch.tensor([[0, 0], [0, 0], [0, 1], [0, 1], [1, 0], [1, 0], [1, 1]])
 CATEGORIES = LABELS[:, 0]
 
 
-def test_a_full_buffer_keeps_items_by_their_weight() -> None:
-    """With room for 2 of 4 items the pair {a, b} stays with chance w_a/W w_b/(W-w_a) + w_b/W w_a/(W-w_b)."""
+def test_full_buffer_keeps_items_with_probabilities_given_by_their_weights() -> None:
+    """With room for 2 of 4 items, {a, b} stays with probability w_a/W w_b/(W-w_a) + w_b/W w_a/(W-w_b)."""
     weight = torch.tensor([1.0, 2.0, 3.0, 6.0])
     generator = torch.Generator().manual_seed(0)
     kept = []
@@ -63,7 +63,7 @@ def test_labels_matrix_and_callable_give_the_same_triplets() -> None:
 
 @pytest.mark.large
 def test_triplets_follow_the_acceptance_rules() -> None:
-    """With everything in the buffers a triplet's chance is the product of its acceptances, as written."""
+    """If the buffers hold all items, the probability of a triplet is the product of its acceptance probabilities."""
     relevance = torch.rand(7, 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     sampler = OnlineTripletSampler(CATEGORIES, relevance, threshold=0.1, in_class=0.5, scale=0.5, seed=0)
     for item in range(7):
@@ -79,7 +79,7 @@ def test_triplets_follow_the_acceptance_rules() -> None:
         if category[p] != category[q] or relevance[q, p] - relevance[q, n] < 0.1:
             continue
         own = category.count(category[q])
-        # The category of the query uniformly, then query and positive uniformly from its buffer.
+        # The category of the query is sampled uniformly, then query and positive uniformly from its buffer.
         chance = 0.5 / own / own * accepted(q, p) * 0.5
         chance *= accepted(q, n) / own if category[n] == category[q] else 1 / (7 - own)
         if chance > 0:
@@ -114,7 +114,7 @@ def test_sample_returns_triplets_of_the_category_or_none() -> None:
     # With a single category, negatives can only come from that category.
     alone = OnlineTripletSampler(CATEGORIES, LABELS, in_class=0.0, tries=200, seed=0)
     assert list(alone.stream(range(4))) == []
-    # No pair reaches this margin, so all tries fail.
+    # No pair reaches this margin, so all attempts fail.
     strict = OnlineTripletSampler(CATEGORIES, LABELS, threshold=3, tries=20, seed=0)
     assert list(strict.stream(range(7))) == []
 

@@ -1,4 +1,4 @@
-"""Quadlets and triplets drawn from labels: all eligible tuples, with even chances, and no others."""
+"""Sampling of quadlets and triplets from labels: all eligible tuples, uniformly, and no others."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from vidkin.metric.sampling import (
     sample_triplets,
 )
 
-# Shuffled on purpose, and subcategory 0 occurs in both categories. Sizes: (0,0) 3, (0,1) 2, (1,0) 2, (1,5) 2.
+# Deliberately shuffled, with subcategory 0 in both categories. Sizes: (0,0) 3, (0,1) 2, (1,0) 2, (1,5) 2.
 LABELS = torch.tensor([[1, 5], [0, 0], [0, 1], [1, 0], [0, 0], [0, 1], [1, 5], [0, 0], [1, 0]])
 
 
 def all_quadlets(labels: torch.Tensor) -> list[tuple[int, int, int, int]]:
-    """Every quadlet, by trying all combinations."""
+    """All quadlets, found by trying all combinations."""
     rows = labels.tolist()
     return [
         (q, p, i, n)
@@ -42,7 +42,7 @@ def test_quadlets_are_equally_likely() -> None:
     assert_follows(as_tuples(drawn), dict.fromkeys(all_quadlets(LABELS), 1.0))
 
 
-def test_queries_are_equally_likely_and_so_are_the_quadlets_of_a_query() -> None:
+def test_queries_and_the_quadlets_of_a_query_are_equally_likely() -> None:
     drawn = sample_quadlets(LABELS, 20_000, seed=1)
     quadlets = all_quadlets(LABELS)
     per_query = Counter(quadlet[0] for quadlet in quadlets)
@@ -52,7 +52,7 @@ def test_queries_are_equally_likely_and_so_are_the_quadlets_of_a_query() -> None
 
 
 @pytest.mark.parametrize("uniform", ["queries", "tuples"])
-def test_triplets_of_one_level_follow_their_chances(uniform: str) -> None:
+def test_triplets_with_one_level_have_the_expected_probabilities(uniform: str) -> None:
     labels = torch.tensor([4, 9, 4, 9, 9, 2, 2])
     rows = labels.tolist()
     triplets = [(q, p, n) for q, p, n in itertools.permutations(range(7), 3) if rows[q] == rows[p] != rows[n]]
@@ -69,7 +69,7 @@ def test_triplets_of_two_levels_take_negatives_from_any_other_subcategory() -> N
     assert {rows[n][0] == rows[q][0] for q, _, n in drawn} == {True, False}
 
 
-def test_a_seed_repeats_its_draws_and_a_generator_continues() -> None:
+def test_seed_reproduces_samples_and_a_generator_continues() -> None:
     first = sample_quadlets(LABELS, 50, seed=7).stacked()
     assert torch.equal(first, sample_quadlets(LABELS, 50, seed=7).stacked())
     assert not torch.equal(first, sample_quadlets(LABELS, 50, seed=8).stacked())
@@ -103,8 +103,8 @@ def test_error_names_labels_that_allow_no_quadlet(labels: list[list[int]], messa
         sample_quadlets(torch.tensor(labels), 1, seed=0)
 
 
-def test_skipped_items_are_never_queries_but_can_be_other_parts() -> None:
-    # (0,3) has one item: no positive. Category 1 has one subcategory: no intermediate.
+def test_skipped_items_are_never_queries_but_can_be_other_members() -> None:
+    # (0,3) has one item, so no positive. Category 1 has one subcategory, so no intermediates.
     labels = torch.tensor([[0, 0], [0, 0], [0, 3], [1, 0], [1, 0]])
     drawn = sample_quadlets(labels, 2000, seed=0, ineligible="skip")
     assert_follows(as_tuples(drawn), dict.fromkeys(all_quadlets(labels), 1.0))
@@ -137,7 +137,7 @@ def test_arguments_are_checked() -> None:
         Triplets(torch.tensor([1]), torch.tensor([1, 2]), torch.tensor([1]))
 
 
-def test_hardest_quadlet_equals_that_of_a_full_search() -> None:
+def test_hardest_quadlet_equals_that_of_an_exhaustive_search() -> None:
     similarity = torch.rand(9, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     quadlets = all_quadlets(LABELS)
     drawn = as_tuples(sample_hard_quadlets(LABELS, similarity, 200, seed=0))
@@ -149,19 +149,19 @@ def test_hardest_quadlet_equals_that_of_a_full_search() -> None:
         assert n == max({quadlet[3] for quadlet in own}, key=lambda item: similarity[q, item].item())
 
 
-def test_the_hardest_items_are_equally_likely() -> None:
+def test_hardest_items_are_equally_likely() -> None:
     similarity = torch.rand(9, 9, generator=torch.Generator().manual_seed(0))
     drawn = sample_hard_quadlets(LABELS, similarity, 9000, seed=0, hardest=2)
     negatives = [n for q, _, _, n in as_tuples(drawn) if q == 1]
     outside = [item for item in range(9) if LABELS[item, 0] != LABELS[1, 0]]
     hardest = sorted(outside, key=lambda item: -similarity[1, item].item())[:2]
     assert_follows(negatives, dict.fromkeys(hardest, 1.0))
-    # More than the number of items means all of them, so quadlets are uniform.
+    # A k above the number of items means all of them, so quadlets are uniform.
     everything = sample_hard_quadlets(LABELS, similarity, 20_000, seed=0, hardest=99, uniform="tuples")
     assert_follows(as_tuples(everything), dict.fromkeys(all_quadlets(LABELS), 1.0))
 
 
-def test_similarity_callable_gives_the_same_as_the_matrix() -> None:
+def test_similarity_callable_gives_the_same_result_as_the_matrix() -> None:
     similarity = torch.rand(9, 9, generator=torch.Generator().manual_seed(1))
     asked: list[int] = []
 
@@ -184,7 +184,7 @@ def test_similarity_of_the_wrong_shape_is_rejected() -> None:
 
 
 @pytest.mark.parametrize("hard", [False, True])
-def test_epochs_have_the_given_batches_and_repeat_under_a_seed(hard: bool) -> None:
+def test_epochs_have_the_given_number_of_batches_and_are_reproducible(hard: bool) -> None:
     similarity = torch.rand(9, 9) if hard else None
 
     def epoch(number: int, rank: int = 0) -> list[tuple[int, ...]]:
@@ -201,7 +201,7 @@ def test_epochs_have_the_given_batches_and_repeat_under_a_seed(hard: bool) -> No
     assert epoch(0) != epoch(0, rank=1)
 
 
-def test_sampler_rejects_bad_labels_on_construction() -> None:
+def test_sampler_rejects_invalid_labels_on_construction() -> None:
     with pytest.raises(InvalidArgumentError, match="all items have the same category"):
         QuadletSampler(LABELS[:1], batch_size=1, batches=1)
     with pytest.raises(InvalidArgumentError, match="batch_size must be at least 1, got 0"):

@@ -1,4 +1,4 @@
-"""Mined triplets over several batches."""
+"""Semi-hard triplets mined from several batches."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def line_distances(*coordinates: float) -> torch.Tensor:
     return (points[:, None] - points[None, :]).abs()
 
 
-def test_triplets_of_points_on_a_line_by_hand() -> None:
-    # Class 0 at 0 and 3, class 1 at 1, 4 and 9. For (0 -> 3) the negatives lie at 1, 4, 9: 4 is the nearest
-    # beyond 3. For (3 -> 0) they lie at distance 2, 1, 6: the one at 9.
+def test_triplets_of_points_on_a_line_match_hand_computed_ones() -> None:
+    # Class 0 is at 0 and 3, class 1 at 1, 4 and 9. For (0 -> 3), the negatives are at distances 1, 4 and 9: 4 is the
+    # nearest one beyond 3. For (3 -> 0), they are at distances 2, 1 and 6: the one at 9.
     triplets = nearest_semi_hard_triplets(line_distances(0, 3, 1, 4, 9), torch.tensor([0, 0, 1, 1, 1]))
     rows = [tuple(row) for row in triplets.stacked().tolist()]
     assert rows[:2] == [(0, 1, 3), (1, 0, 4)]
-    # 1 -> 4 (3): negatives at distance 1 and 2 are both nearer, so the farthest, 3 at distance 2.
+    # (1 -> 4) has distance 3: the negatives at distances 1 and 2 are both nearer, so the farthest, at 3, is used.
     assert rows[2] == (2, 3, 1)
     dropped = nearest_semi_hard_triplets(line_distances(0, 3, 1, 4, 9), torch.tensor([0, 0, 1, 1, 1]), without="drop")
     assert (2, 3, 1) not in [tuple(row) for row in dropped.stacked().tolist()]
@@ -60,13 +60,13 @@ def test_labels_without_pairs_or_negatives_give_no_triplets(labels: list[int]) -
 
 
 def test_an_equal_distance_is_not_farther() -> None:
-    # All points coincide: no negative is farther than the positive, so the farthest is used.
+    # All points coincide: no negative is farther than the positive, so the farthest one is used.
     triplets = nearest_semi_hard_triplets(torch.zeros(4, 4), torch.tensor([0, 0, 1, 1]))
     assert len(triplets) == 4
     assert len(nearest_semi_hard_triplets(torch.zeros(4, 4), torch.tensor([0, 0, 1, 1]), without="drop")) == 0
 
 
-def test_procedure_keeps_a_third_of_a_batch_of_triplets() -> None:
+def test_mining_keeps_a_third_of_a_batch_of_triplets() -> None:
     generator = torch.Generator().manual_seed(0)
     labels = torch.randint(6, (500,), generator=generator)
     points = torch.randn(500, 4, generator=generator, requires_grad=True)
@@ -92,7 +92,7 @@ def test_procedure_keeps_a_third_of_a_batch_of_triplets() -> None:
     assert not torch.equal(other.stacked(), triplets.stacked())
 
 
-def test_a_small_set_of_items_is_used_whole() -> None:
+def test_small_set_of_items_is_used_completely() -> None:
     triplets = sample_semi_hard_triplets(
         torch.tensor([0, 0, 1]), lambda indices: indices[:, None].float(), batch_size=3, batches=9, seed=0
     )

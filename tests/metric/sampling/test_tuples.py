@@ -1,4 +1,4 @@
-"""Tuples: parts as rows, and checks of their lengths and types."""
+"""Tuples: members as rows, and checks of their lengths and types."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_rows_are_tuples() -> None:
 
 
 @pytest.mark.parametrize("wrong", [torch.tensor([1]), torch.tensor([1.0, 2.0]), torch.tensor([[1, 2]]), ONE.int()])
-def test_parts_of_different_length_or_type_are_rejected(wrong: torch.Tensor) -> None:
+def test_members_of_different_length_or_type_are_rejected(wrong: torch.Tensor) -> None:
     with pytest.raises(InvalidArgumentError, match=r"the parts must be \[B\] int64 of the same length, got \[\[2\]"):
         Triplets(ONE, TWO, wrong)
     with pytest.raises(InvalidArgumentError, match=r"the parts must be \[B\] int64 of the same length"):

@@ -1,4 +1,4 @@
-"""Random numbers below limits, separate generators for epochs and processes, and checks of labels."""
+"""Random integers below limits, independent generators for epochs and processes, and checks of labels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vidkin.errors import InvalidArgumentError
 from vidkin.metric.sampling.tuples import check_labels, epoch_generator, generator_of, uniform_below
 
 
-def test_draws_stay_below_their_limits() -> None:
+def test_random_integers_stay_below_their_limits() -> None:
     limits = torch.tensor([1, 2, 3, 2**52])
     for seed in range(50):
         values = uniform_below(limits, torch.Generator().manual_seed(seed))
@@ -18,7 +18,7 @@ def test_draws_stay_below_their_limits() -> None:
     assert all(abs(count - 1000) < 120 for count in thirds)
 
 
-def test_epochs_and_processes_draw_different_numbers() -> None:
+def test_epochs_and_processes_get_different_random_numbers() -> None:
     firsts = {
         torch.rand(1, generator=epoch_generator(seed, epoch, rank)).item()
         for seed in range(3)

@@ -1,9 +1,10 @@
-"""Make Python look like Windows to vidkin's own code, and to nothing else: put this folder on PYTHONPATH.
+"""Make Python look like Windows to vidkin's own code only; used by putting this folder on PYTHONPATH.
 
-What only POSIX has is missing from the modules that a module of vidkin imports (``os``, ``signal``, ``socket``, ...),
-modules of POSIX cannot be imported, ``sys.platform`` says Windows, sockets are not inherited but shared, and a file
-that this process has open is not renamed, replaced or removed. The standard library and other packages, which have
-been run on Windows by others, see the system as it is. Child processes are started with the same folder on their path.
+Modules imported by vidkin (``os``, ``signal``, ``socket``, ...) lack the names that only POSIX has, POSIX modules
+cannot
+be imported, ``sys.platform`` is that of Windows, sockets are shared instead of inherited, and files that this process
+has open cannot be renamed, replaced or removed. The standard library and other packages, which others have tested on
+Windows, see the real system. Child processes inherit PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ _REAL_IMPORT = builtins.__import__
 
 
 class _Seen(ModuleType):
-    """A module as vidkin sees it: another one, without some names and with others instead."""
+    """A module as vidkin sees it: a proxy without some names and with replacements for others."""
 
     def __init__(self, real: ModuleType, missing: list[str], instead: dict[str, Any]) -> None:
         super().__init__(real.__name__)
@@ -84,12 +85,12 @@ def _get_context(method: str | None = None) -> Any:
     return multiprocessing.get_context("spawn")
 
 
-# As on Windows, a socket reaches another process through bytes that say where it is.
+# As on Windows, a socket is passed to another process as bytes that identify it.
 
 
 class _Socket(socket.socket):
     def share(self, process: int) -> bytes:
-        """Wait on a thread for the process to come and fetch a copy."""
+        """Wait in a thread for the other process to connect and receive a copy."""
         address = f"\0vidkin-{os.getpid()}-{process}-{self.fileno()}"
         copy, listener = self.dup(), socket.socket(socket.AF_UNIX)
         listener.bind(address)
@@ -138,7 +139,7 @@ def _import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = 
         top = name.partition(".")[0]
         if top in _POSIX_MODULES:
             raise ModuleNotFoundError(f"No module named {top!r} on Windows", name=top)
-        # `import os.path` gives os, `from os.path import join` the path.
+        # `import os.path` gives os, `from os.path import join` gives the path module.
         if top in _SEEN and (name == top or not fromlist):
             _REAL_IMPORT(name, globals, locals, fromlist, level)
             return _SEEN[top]
@@ -148,7 +149,7 @@ def _import(name: str, globals: Any = None, locals: Any = None, fromlist: Any = 
 builtins.__import__ = _import
 
 
-# Windows neither renames nor removes an open file, and replaces none. Whoever asks: what a library does for us counts.
+# Windows cannot rename, replace or remove an open file. The check applies to all callers, because libraries act for us.
 
 
 def _opened() -> set[tuple[int, int]]:
@@ -157,14 +158,14 @@ def _opened() -> set[tuple[int, int]]:
         try:
             state = os.stat(f"/proc/self/fd/{descriptor}")
         except OSError:
-            continue  # that of the listing
+            continue  # the descriptor of the listing itself
         found.add((state.st_dev, state.st_ino))
     return found
 
 
 def _refusing(operation: Any, checked: int) -> Any:
     def operate(*paths: Any, **settings: Any) -> Any:
-        # Descriptors instead of folders' names are used where POSIX offers them, on Windows nowhere.
+        # Arguments such as dir_fd are used only on POSIX.
         if not any(value is not None for value in settings.values()):
             opened = _opened()
             for path in paths[:checked]:

@@ -1,4 +1,4 @@
-"""A command and an option; the module is light, what it names need not be."""
+"""A command and an option; this module is quick to import, the function behind the command need not be."""
 
 import re
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""Make Python find none of the packages that only learning and drawing need: put this folder on PYTHONPATH."""
+"""Hide the packages needed only for training and plots; used by putting this folder on PYTHONPATH."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def _find(name: str, *places: Any, **settings: Any) -> ModuleSpec | None:
     return None if name.partition(".")[0] in _MISSING else _find_spec(name, *places, **settings)
 
 
-# Not a function, which would become a method where pytest keeps it in a class.
+# Not a function, which would become a method when pytest stores it in a class.
 PathFinder.find_spec = partial(_find)  # type: ignore[method-assign, assignment]

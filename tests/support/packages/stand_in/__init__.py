@@ -1,7 +1,7 @@
-"""What another package can bring to vidkin, as small as it can be: one entry of every group of entry points.
+"""Minimal stand-in for other packages, with one entry in every group of entry points.
 
-Tests of the product see this package instead of those in research/ and scale/, so its detectors answer to names of
-published ones.
+Tests of vidkin see this package instead of those in research/ and scale/, so its detectors have names of published
+ones.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from vidkin.shots import Curve, DetectedCut, DetectedCuts, RgbFrame
 
 
 def say_it(word: str) -> None:
-    """Say what was asked."""
+    """Echo the word."""
     typer.echo(word)
 
 
 class Difference:
-    """A cut where the mean color difference of neighboring frames rises and is above a threshold."""
+    """Reports a cut where the mean color difference of neighboring frames rises above a threshold."""
 
     short_side: int | None = None
 
@@ -68,7 +68,7 @@ class Nothing:
 
 
 def open_levels(name: str, *, weights: Any, whitening: Any, device: str) -> Any:
-    """The colors of a picture on a grid of 4 x 4."""
+    """Open an extractor that returns the colors of a frame on a 4 x 4 grid."""
     from vidkin.features import features_of_views
 
     class Levels:
@@ -91,26 +91,26 @@ def open_levels(name: str, *, weights: Any, whitening: Any, device: str) -> Any:
 
 
 def read_stand_in(source: Any, *, validation: float = 0.0) -> Any:
-    """A labeled collection in folders of classes."""
+    """Read a labeled collection from folders of classes."""
     from vidkin.datasets import read_classes
 
     return read_classes(source)
 
 
 def all_alike(name: str, images: Any, categories: Any) -> Any:
-    """Relevance 1 for images of one category."""
+    """Relevance of 1 for images of the same category."""
     return (categories[:, None] == categories[None]).float()
 
 
 def open_stand_in(scheme: str, root: str) -> Any:
-    """A folder by an address: ``standin://tmp/films`` is ``/tmp/films``."""
+    """Open a local folder by address: ``standin://tmp/films`` is ``/tmp/films``."""
     from vidkin.index import LocalPlace
 
     return LocalPlace(Path("/", root))
 
 
 class StandInCluster:
-    """A cluster whose only machine is this one; notes what it was asked for."""
+    """A cluster that consists of this machine; records the calls it receives."""
 
     asked: ClassVar[list[str]] = []
 
@@ -129,7 +129,7 @@ class StandInCluster:
 
 
 class StandInSearch:
-    """Searches and compares in this process, as other machines would."""
+    """Searches and compares in this process, simulating other machines."""
 
     width = 2
 
@@ -156,12 +156,12 @@ class StandInSearch:
 
 
 def train_nothing(labels: Any, recipe: Any = None, *, output: Any, resume: bool, on_progress: Any = None) -> Any:
-    """The training of a shot detector that is done at once: what it was asked for."""
+    """A trainer of shot detectors that returns its arguments."""
     return [labels, recipe, output, resume]
 
 
 def __getattr__(name: str) -> Any:
-    # Made on first use: their modules are heavy.
+    # Created on first use, because the modules are slow to import.
     if name == "STORE":
         from vidkin.index import DiskStore, StoreKind
 
