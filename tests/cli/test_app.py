@@ -130,7 +130,7 @@ def test_the_summaries_are_the_first_sentences_of_the_commands() -> None:
 
 def test_commands_come_with_other_packages() -> None:
     """An entry point of the group ``vidkin.commands``; vidkin-research is hidden from these tests."""
-    assert re.search(r"stand-in +Say what was asked\.", run("--help").out)
+    assert re.search(r"stand-in +Echo the word\.", run("--help").out)
     assert run("stand-in", "hello").out == "hello\n"
 
 

@@ -44,9 +44,9 @@ def test_a_section_gives_defaults_and_options_win(config: Path, tmp_path: Path) 
     assert outcome.err == "2 more shots not shown.\n"
     usage = " ".join(run("shots", "--help").out.split())
     assert "[default: shotdetect]" in usage
-    assert "Drop shots shorter than this. [default: 2.2; x>=0]" in usage
+    assert "join them to a neighbor. [default: 2.2; x>=0]" in usage.replace("merge- short", "merge-short")
     config.write_text("")
-    assert "Drop shots shorter than this. [default: (none); x>=0]" in " ".join(run("shots", "--help").out.split())
+    assert "join them to a neighbor. [default: (none); x>=0]" in " ".join(run("shots", "--help").out.split())
 
 
 def test_defaults_of_a_person_and_what_is_typed_comes_first(library: Library, config: Path) -> None:

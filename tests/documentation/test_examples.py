@@ -103,4 +103,4 @@ def test_doctor_lists_plugins_with_their_package_and_those_that_fail_to_load(ins
     entries = installed / "examples-1.0.dist-info" / "entry_points.txt"
     entries.write_text("[vidkin.shot_formats]\nbroken = nowhere:FORMAT\n")
     broken = {one.name: one for one in inspect_machine()}["registered shot formats"]
-    assert (broken.state, broken.detail.partition(":")[0]) == ("broken", "broken of examples 1.0 cannot be loaded")
+    assert (broken.state, broken.detail.partition(":")[0]) == ("broken", "broken from examples 1.0 cannot be loaded")

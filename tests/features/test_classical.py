@@ -109,5 +109,5 @@ def test_custom_whitening_changes_the_fingerprint(tmp_path: Path, extractor: Cla
 def test_whitening_of_other_descriptors_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.safetensors"
     Whitening.fit([np.random.default_rng(0).normal(size=(100, 8))], dimension=4).save(path)
-    with pytest.raises(InvalidArgumentError, match="length 8, the classical extractor makes 201"):
+    with pytest.raises(InvalidArgumentError, match="length 8, but the classical extractor has 201"):
         ClassicalExtractor(path)

@@ -252,5 +252,5 @@ def test_manifest_lost_during_a_run_is_reported(tmp_path: Path) -> None:
     def delete(*_: object) -> None:
         (tmp_path / "i.vidkin" / "collection.json").unlink(missing_ok=True)
 
-    with pytest.raises(CollectionError, match="was deleted or moved while videos were added"):
+    with pytest.raises(CollectionError, match="was deleted or moved while videos were being added"):
         index.add([tmp_path / "a.mp4"], workers=1, on_progress=delete)

@@ -203,7 +203,7 @@ class TestRecipe:
         for comment in (
             "# Number of strong views of each window",
             "# k_s of the TopK-Chamfer similarity over regions",
-            "# Limits of",
+            "# Range of",
         ):
             assert comment in shown
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vidkin._base.arguments import check_arguments
 from vidkin._base.files import create_folder, safe_name
 from vidkin._base.values import check_not_negative
 from vidkin.errors import MediaError
@@ -63,6 +64,7 @@ def _recurring_parts(
             yield path, parts
 
 
+@check_arguments
 def skip_lists(
     groups: Sequence[RecurringGroup],
     lengths: Mapping[str, float],

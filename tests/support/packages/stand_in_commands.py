@@ -8,7 +8,7 @@ import typer
 from vidkin.cli.commands import LazyCommand
 from vidkin.cli.extra_options import ExtraOption
 
-COMMAND = LazyCommand("stand_in:say_it", "Say what was asked.")
+COMMAND = LazyCommand("stand_in:say_it", "Echo the word.")
 
 OPTION = ExtraOption(
     sets="cluster",
