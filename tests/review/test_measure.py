@@ -120,6 +120,7 @@ def test_pairs_are_suggested_until_all_are_judged(path: Path) -> None:
     with Index.open(path, read_only=True) as index:
         first = suggest_pairs(index, Labels(), limit=12)
         assert first == suggest_pairs(index, Labels(), limit=12)
+        assert [pair.similarity for pair in first] == sorted((pair.similarity for pair in first), reverse=True)
         names = [(pair.first.content_hash, pair.second.content_hash) for pair in first]
         assert len(set(names)) == 12
         assert {judge(*pair) for pair in names} == {"same", "same kind", "different"}

@@ -303,7 +303,7 @@ class SuggestedPair(Result):
 
 @check_arguments
 def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[SuggestedPair]:
-    """Suggest unjudged pairs, both similar and dissimilar, so that all kinds of verdicts occur.
+    """Suggest unjudged pairs, both similar and dissimilar, so that all kinds of verdicts occur; most similar first.
 
     The seed is the number of verdicts, so that the same pairs are suggested until one is judged.
 
@@ -339,7 +339,7 @@ def suggest_pairs(index: Index, labels: Labels, *, limit: int = 10) -> list[Sugg
             suggestions.append(SuggestedPair(first, second, float(similarity[position, other])))
         if len(suggestions) == limit:
             break
-    return suggestions
+    return sorted(suggestions, key=lambda pair: -pair.similarity)
 
 
 def _records_by_content(index: Index) -> dict[str, VideoRecord]:
