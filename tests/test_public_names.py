@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from pkgutil import walk_packages
+from pkgutil import iter_modules, walk_packages
 
 import pytest
 
@@ -34,4 +34,7 @@ def test_every_package_lists_its_public_names() -> None:
     assert len(public) > 15
     for package in public:
         assert set(package.__all__) <= set(dir(package)), package.__name__
+        # Importing a module of that name would replace what the package exports.
+        modules = {found.name for found in iter_modules(package.__path__) if not found.ispkg}
+        assert not modules & set(package.__all__), package.__name__
     assert [name for name in dir(vidkin) if name.startswith("_") and name != "__version__"] == []

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from vidkin.media.sound import iter_sound
     from vidkin.media.sources import Source, open_source, source_name
     from vidkin.media.split_at_keys import split_video
-    from vidkin.media.split_exactly import Span, split_exactly
+    from vidkin.media.split_by_frame import Span, split_exactly
     from vidkin.media.steady import steady_frames
 else:
     __getattr__ = lazy_names(__name__)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from av.container import InputContainer, OutputContainer
     from av.packet import Packet
 
-    from vidkin.media.split_exactly import Span
+    from vidkin.media.split_by_frame import Span
 
 _logger = logging.getLogger(__name__)
 

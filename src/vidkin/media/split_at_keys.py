@@ -71,8 +71,8 @@ def split_video(
             the first piece.
         names: For each part, the name of a piece that begins with it, without extension; None for an unwanted part,
             which is left out as far as key frames allow. Default: ``<name>-001``, ``<name>-002``, ...
-        stream: Index of the video stream, as in `vidkin.media.split_exactly`.
-        time_code: Time code of the first frame, as in `vidkin.media.split_exactly`.
+        stream: Index of the video stream, as in `vidkin.media.split_by_frame`.
+        time_code: Time code of the first frame, as in `vidkin.media.split_by_frame`.
 
     Raises:
         InvalidArgumentError: ``starts`` is empty or does not increase from 0 s, or the number of names differs from the

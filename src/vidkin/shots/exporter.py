@@ -284,7 +284,7 @@ def split_shots(
     template: NameTemplate | None = None,
     on_progress: Callable[[float, float | None], None] | None = None,
 ) -> SplitReport:
-    """Write every shot as a frame-accurate file; see `vidkin.media.split_exactly`.
+    """Write every shot as a frame-accurate file; see `vidkin.media.split_by_frame`.
 
     ``parts`` of the pieces are indices into ``detection.shots``. Without shots, there are no pieces.
     """
