@@ -29,10 +29,10 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parent / "results"
 TABLE = HERE / "results.toml"
 PAGE = RESULTS / "README.md"
-# Markers of the part of the page that this script writes.
+# Markers around the part of the page that this script writes.
 START, END = "<!-- results.toml -->\n", "<!-- end -->\n"
 QUICK_MINUTES = 60
-# Placeholders of commands that stand for a folder of the measurement data.
+# Placeholders in commands, and the paths in the measurement data that they stand for.
 FOLDERS = {
     "videos": "videos", "edited": "shots", "labelled": "labelled", "photos": "photos", "fruit": "labelled/fruit",
     "weights": "weights/mobilenetv2_100.same.safetensors", "data": "",

@@ -160,7 +160,7 @@ class Media:
     work: Path
 
     def index_of(self, environment: Environment) -> Path:
-        """Path of the index of the clips that an environment created."""
+        """Path of the clip index created by an environment."""
         return self.work / f"{environment.name}.vidkin"
 
 
@@ -200,7 +200,7 @@ def run(command: Sequence[str]) -> Run:
 
 
 def variables() -> dict[str, str]:
-    """Default environment variables of a user, in which Python writes bytecode files."""
+    """Return the environment variables without the one that keeps Python from writing bytecode files."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
@@ -395,7 +395,7 @@ def decode_sampled(path: Path) -> None:
 
 
 def elapsed(begun: float, before: os.times_result) -> Run:
-    """CPU time used by all child processes of this process since then."""
+    """Return the wall time since ``begun`` and the CPU time that all child processes have used since ``before``."""
     after = os.times()
     used = after.children_user + after.children_system - before.children_user - before.children_system
     return Run(time.perf_counter() - begun, used)

@@ -82,7 +82,7 @@ def test_channels_last_and_integer_inputs_are_supported(tmp_path: Path) -> None:
 
 def test_map_output_is_pooled_to_nine_regions_or_their_mean(tmp_path: Path) -> None:
     path = write_onnx(tmp_path / "map.onnx", [("Relu", "images", "map", {})], (1, 3, 33, 33))
-    # Red on the left, green on the right.
+    # The image is red on the left and green on the right.
     image = np.zeros((1, 33, 33, 3), dtype=np.uint8)
     image[:, :, :11, 0] = 255
     image[:, :, 22:, 1] = 255
@@ -200,7 +200,7 @@ def test_non_finite_outputs_are_refused_or_treated_as_empty(tmp_path: Path) -> N
         ("mean", "settings must have the form name=value&name=value, got 'mean'"),
     ],
 )
-def test_invalid_onnx_settings_are_rejected_by_name(settings: str, message: str, tmp_path: Path) -> None:
+def test_error_names_the_invalid_onnx_setting(settings: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         open_onnx(mean_colors(tmp_path / "colors.onnx"), settings)
 

@@ -109,7 +109,7 @@ def test_sampling_equals_decoding_everything(odd: Path, name: str, rate: float) 
 
 
 def color(image: np.ndarray, y: float, x: float) -> list[int]:
-    """Color at these fractions of height and width, rounded to multiples of 51."""
+    """Return the color at these fractions of height and width, rounded to multiples of 51."""
     pixel = image[int(y * image.shape[0]), int(x * image.shape[1])]
     return [int(value) for value in np.rint(pixel / 51) * 51]
 
@@ -125,7 +125,7 @@ def test_bars_of_the_test_image_have_their_colors(odd: Path, name: str) -> None:
     assert bars == [[255, 0, 0], [0, 255, 0], [255, 255, 0], [0, 0, 255], [255, 0, 255], [0, 255, 255]]
 
 
-def test_hdr_is_mapped_and_keeps_its_hues(odd: Path) -> None:
+def test_hdr_is_tone_mapped_and_keeps_its_hues(odd: Path) -> None:
     image = read_frames(odd / "bt2020_10bit.mp4").images[0].astype(int)
     for index, channels in enumerate([[0], [1], [0, 1], [2], [0, 2], [1, 2]]):
         pixel = image[int(0.95 * image.shape[0]), int((index + 0.5) / 6 * image.shape[1])]

@@ -64,7 +64,7 @@ def test_file_sizes_have_decimal_units(size: int, text: str) -> None:
 
 
 @given(st.integers(min_value=0, max_value=2**53 - 1))
-def test_file_size_is_rounded_to_its_last_digit(size: int) -> None:
+def test_file_size_is_rounded_to_one_decimal(size: int) -> None:
     amount, unit = file_size(size).split()
     scale = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}[unit]
     assert float(amount) < 1000 or unit == "TB"

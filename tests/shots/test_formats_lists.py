@@ -18,7 +18,7 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_one_line_per_shot(tmp_path: Path) -> None:
+def test_shots_csv_has_one_row_per_shot(tmp_path: Path) -> None:
     write_shots_csv([detection(), detection('other, "film".mp4', rate=25.0, critical=False)], tmp_path / "shots.csv")
     found = rows(tmp_path / "shots.csv")
     assert [row["file"] for row in found] == ["film.mp4"] * 3 + ['other, "film".mp4'] * 3
@@ -55,7 +55,7 @@ def test_control_characters_in_names_are_replaced(tmp_path: Path) -> None:
     assert rows(tmp_path / "shots.csv")[0]["file"] == "a\ufffd[2J.mp4"
 
 
-def test_one_line_per_frame_with_the_curve(tmp_path: Path) -> None:
+def test_stats_csv_has_one_row_per_frame(tmp_path: Path) -> None:
     write_stats_csv(detection(), tmp_path / "stats.csv")
     found = rows(tmp_path / "stats.csv")
     assert len(found) == 60

@@ -1,4 +1,4 @@
-"""Pages that are opened, clicked and refreshed while work is under way: one follower of each job, and nothing moves."""
+"""Pages that are opened, clicked and refreshed during work: each job has one follower, and nothing moves."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from vidkin.index import Index, SerialExecutor
 
 pytestmark = [pytest.mark.filterwarnings("ignore::ResourceWarning"), pytest.mark.browser]
 
-# Counts the followers of each job. The request for running jobs waits until a job was started, so that it finds exactly
-# the job of the click; pages fetched to refresh this one are delayed.
+# Counts the followers of each job. The request for running jobs waits until a job has been started, so that it finds
+# exactly the job started by the click; pages fetched to refresh this one are delayed.
 SLOW = """
 window.followed = {}; window.begun = new Promise(resolve => window.begin = resolve);
 const Events = window.EventSource;
@@ -44,8 +44,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
-    """The address of a server whose index has two groups that were not searched for yet, and the folder of its
-    videos."""
+    """Yield the address of a server whose index has two groups that have not been searched for yet, and its folder."""
     library = make_library(tmp_path_factory.mktemp("jobs"))
     encode(library.folder / "cat.mp4", pan("chelsea", 80))
     encode(library.folder / "cat small.mp4", pan("chelsea", 80, width=144, height=96))
@@ -68,7 +67,7 @@ def test_duplicate_search_has_one_watcher_and_ends_with_a_refresh(browser: Brows
         page.goto(f"{address}duplicates")
         page.get_by_role("button", name="Find duplicates").dblclick()
         expect(page.locator("#progress")).to_be_visible()
-        # From the moment at which the progress is hidden nothing of the page changes, whatever comes late.
+        # Once the progress is hidden, nothing on the page changes, however late responses arrive.
         changes: int = page.evaluate(
             """async () => {
               const progress = document.getElementById("progress");
@@ -92,7 +91,8 @@ def test_refresh_keeps_unchanged_groups_and_the_focus(browser: Browser, place: t
         page.get_by_role("button", name="Find duplicates").click()
         expect(page.locator("#progress")).to_be_hidden(timeout=60_000)
         expect(page.locator(".group")).to_have_count(2)
-        # While another search runs, copies cannot be selected, so the second group is replaced; at its end again.
+        # Copies cannot be selected during a search, so the second group is rendered again when another search starts
+        # and when it ends.
         select = page.locator(".group").nth(1).get_by_role("button", name="Select copies")
         select.focus()
         page.evaluate("document.getElementById('wish').requestSubmit()")
@@ -114,7 +114,7 @@ def test_other_pages_watch_their_job_only_once(browser: Browser, place: tuple[st
     address, folder = place
     with new_page(browser) as page:
         page.add_init_script(SLOW)
-        # By mouse: a folder is added before the page knows that nothing is at work.
+        # With the mouse, a folder is added before the page knows that no job is running.
         page.goto(address)
         page.locator("#adding summary").click()
         page.locator("#add input[name=path]").fill(str(folder))
@@ -122,7 +122,7 @@ def test_other_pages_watch_their_job_only_once(browser: Browser, place: tuple[st
         expect(page.locator("#outcome")).to_contain_text("unchanged", timeout=60_000)
         expect(page.locator("#progress")).to_be_hidden()
         assert set(followers(page).values()) == {1}
-        # By key: the search for recurring segments is started twice.
+        # With the keyboard, the search for recurring segments is started twice.
         page.goto(f"{address}recurring")
         page.get_by_role("button", name="Find recurring segments").focus()
         page.keyboard.press("Enter")
@@ -130,7 +130,7 @@ def test_other_pages_watch_their_job_only_once(browser: Browser, place: tuple[st
         expect(page.locator("#found")).not_to_contain_text("have not been searched", timeout=60_000)
         expect(page.locator("#progress")).to_be_hidden()
         assert set(followers(page).values()) == {1}
-        # The map and the shots: clicked twice.
+        # The buttons for the map and the shots are clicked twice.
         videos = page.request.get(f"{address}api/videos").json()["videos"]
         coffee = next(video["id"] for video in videos if video["name"] == "coffee.mp4")
         for path, button, done in (

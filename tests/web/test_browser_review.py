@@ -50,7 +50,7 @@ def test_duplicates_are_found_judged_and_planned(browser: Browser, tmp_path: Pat
         expect(members.nth(0)).to_contain_text("keep (")
         expect(page.get_by_label("Sort")).to_be_visible()  # what was found can be filtered at once
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
-        # By key: to the copy, keep it; the groups follow at once, and the focus stays on the file.
+        # With the keyboard, the copy is chosen to be kept; groups are updated at once, and the focus stays on the file.
         members.nth(0).focus()
         page.keyboard.press("ArrowRight")
         expect(members.nth(1)).to_be_focused()
@@ -74,7 +74,7 @@ def test_cuts_are_corrected_and_pairs_are_judged(browser: Browser, tmp_path: Pat
     with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True) as index:
         index.add([tmp_path / "film.mp4", tmp_path / "other.mp4"], executor=SerialExecutor(index.worker_spec))
     with served(tmp_path / "i.vidkin") as address, new_page(browser, width=360, height=800) as page:
-        # Another page has already started to detect the shots of this video; this page follows it to the result.
+        # Another page has already started detecting the shots of this video; this page follows it to the result.
         number = page.request.post(f"{address}api/videos/1/shots").json()["id"]
         state = {"id": number, "kind": "shots", "video": 1, "state": "running", "done": 3, "total": 10}
         events = f"data: {json.dumps({**state, 'detail': 'frames'})}\n\n"
@@ -89,7 +89,7 @@ def test_cuts_are_corrected_and_pairs_are_judged(browser: Browser, tmp_path: Pat
         expect(cuts).to_have_count(2, timeout=60_000)
         expect(page.locator("#find")).to_be_hidden()
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
-        # The first cut a frame later, the second one away, and back; by key.
+        # With the keyboard, the first cut is moved a frame later, and the second one is deleted.
         page.keyboard.press("n")
         expect(cuts.nth(0)).to_be_focused()
         page.keyboard.press("ArrowRight")
@@ -97,7 +97,7 @@ def test_cuts_are_corrected_and_pairs_are_judged(browser: Browser, tmp_path: Pat
         page.keyboard.press("n")
         page.keyboard.press("Delete")
         expect(cuts).to_have_count(1)
-        # A drag with the mouse: half of the timeline further.
+        # With the mouse, the cut is dragged to 0.9 of the timeline.
         box, line = cuts.nth(0).bounding_box(), page.locator("#timeline").bounding_box()
         assert box is not None
         assert line is not None
@@ -124,7 +124,7 @@ def test_cuts_are_corrected_and_pairs_are_judged(browser: Browser, tmp_path: Pat
 
 
 def test_shots_of_an_unplayable_video_are_shown_converted(browser: Browser, tmp_path: Path) -> None:
-    """MPEG-2 at 25 frames a second, cut at 10.4 s: in the second converted piece."""
+    """The MPEG-2 video has 25 frames per second and a cut at 10.4 s, in the second converted piece."""
     frames = [*pan("coffee", 260, width=96, height=64), *pan("rocket", 60, width=96, height=64)]
     encode(tmp_path / "film.mpg", frames, rate=25, codec="mpeg2video", options={"b": "2000000"})
     with Index.open(tmp_path / "i.vidkin", extractor="classical", create=True) as index:
@@ -136,17 +136,17 @@ def test_shots_of_an_unplayable_video_are_shown_converted(browser: Browser, tmp_
         page.get_by_role("button", name="Find shots").click()
         expect(page.locator("#cuts button")).to_have_count(1, timeout=60_000)
         page.keyboard.press("n")
-        # The player shows the frame that begins there, half of its length further in.
+        # The player seeks to the middle of the first frame after the cut.
         video = "document.querySelector('video')"
         moment = f"`${{{video}.src.slice(-1)}} ${{{video}.currentTime.toFixed(2)}}`"
         page.wait_for_function(f"() => {moment} === '1 0.42'")
-        # To the other piece and back before either has arrived: the last wish counts.
+        # Several seeks are requested before any piece has loaded; the last one counts.
         page.locator(".play").focus()
         for key in ("ArrowLeft", "ArrowRight", "Shift+ArrowLeft"):
             page.keyboard.press(key)
         page.wait_for_function(f"() => {moment} === '0 5.42'")
         expect(page.locator(".clock")).to_contain_text("0:05.4 / 0:12.")
-        # It plays on over the border of the pieces.
+        # Playback continues across the boundary between the pieces.
         page.keyboard.press("Enter")
         for _ in range(4):
             page.keyboard.press("ArrowRight")
@@ -177,7 +177,7 @@ def test_runs_are_compared_while_one_is_running(browser: Browser, tmp_path: Path
 
 
 def test_pair_plays_muted_in_sync_and_a_verdict_is_undone(browser: Browser, tmp_path: Path) -> None:
-    """``part.mp4`` is seconds 3 to 8 of ``coffee.mp4``: so the time of one determines the time of the other."""
+    """``part.mp4`` is seconds 3 to 8 of ``coffee.mp4``, so the time of one determines the time of the other."""
     frames = list(pan("coffee", 120))
     encode(tmp_path / "coffee.mp4", frames)
     encode(tmp_path / "part.mp4", frames[30:80])
@@ -194,7 +194,7 @@ def test_pair_plays_muted_in_sync_and_a_verdict_is_undone(browser: Browser, tmp_
         page.wait_for_timeout(400)
         times = page.evaluate("[...document.querySelectorAll('#pair video')].map(video => video.currentTime)")
         assert abs(abs(times[0] - times[1]) - 3.0) < 0.25
-        # A verdict by key, undone by key; the message is a line of the page.
+        # A verdict is given and undone with the keyboard; the message is a line on the page.
         expect(page.get_by_role("button", name="undo")).to_be_disabled()
         page.keyboard.press("1")
         expect(page.get_by_text("1 verdict: 1 same")).to_be_visible()
@@ -204,7 +204,7 @@ def test_pair_plays_muted_in_sync_and_a_verdict_is_undone(browser: Browser, tmp_
         expect(page.locator("#told")).to_have_text("Verdict undone.")
         expect(page.locator("#messages p")).to_have_count(0)
         expect(page.locator("#pair figure")).to_have_count(2)
-        # By mouse, and changed in the history.
+        # A verdict is given with the mouse and changed in the history.
         page.get_by_role("button", name="different").click()
         page.locator("#history select").select_option("same kind")
         expect(page.get_by_text("1 verdict: 0 same, 1 same kind, 0 different.")).to_be_visible()

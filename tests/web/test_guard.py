@@ -1,4 +1,4 @@
-"""Requests of other sites, of unknown hosts and without the token are refused before anything else."""
+"""Requests from other sites, for unknown hosts or without the token are refused before anything else."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_large_bodies_are_refused(client: TestClient) -> None:
         for _ in range(9):
             yield b" " * 1_000_000
 
-    for content in (b" " * 8_000_001, pieces()):  # said in advance, and not
+    for content in (b" " * 8_000_001, pieces()):  # with and without a declared length
         answer = client.post("/api/search", content=content, headers={"Content-Type": "application/json"})
         assert (answer.status_code, answer.json()["detail"]) == (
             413,
@@ -89,7 +89,7 @@ def test_slow_bodies_time_out(library: Library, monkeypatch: pytest.MonkeyPatch)
     headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
 
     async def receive() -> Message:
-        await asyncio.sleep(0.05)  # drop by drop
+        await asyncio.sleep(0.05)  # the body arrives slowly
         return {"type": "http.request", "body": b" ", "more_body": True}
 
     async def send(message: Message) -> None:
@@ -118,7 +118,7 @@ def test_token_is_required_if_configured(library: Library, connect: Connect) -> 
         assert client.get("/api/videos", headers={**known, "Host": host}).status_code == status
 
 
-def test_token_in_the_address_becomes_an_http_only_cookie(library: Library, connect: Connect) -> None:
+def test_token_in_url_becomes_an_http_only_cookie(library: Library, connect: Connect) -> None:
     client = connect(library.index, token="swordfish")
     answer = client.get("/?q=a%20b&token=swordfish&sort=size", follow_redirects=False)
     assert answer.status_code == 303
@@ -126,9 +126,9 @@ def test_token_in_the_address_becomes_an_http_only_cookie(library: Library, conn
     cookie = answer.headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=lax" in cookie
-    assert cookie.startswith("vidkin_token_8800=")  # another server of this computer has another
+    assert cookie.startswith("vidkin_token_8800=")  # each server on this computer has its own
     assert client.get("/api/videos").status_code == 200  # the client keeps the cookie
-    # No address leads anywhere else.
+    # No URL redirects to another site.
     far = client.get("http://127.0.0.1:8800//evil.example/?token=swordfish", follow_redirects=False)
     assert far.headers["location"] == "/evil.example/"
 

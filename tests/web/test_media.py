@@ -1,4 +1,4 @@
-"""Thumbnails, and bytes of files of the index and of no others."""
+"""Thumbnails are shown and files are served for indexed videos only."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_thumbnail_shows_the_frame_at_its_time(library: Library, client: TestCli
 
 
 def test_poster_avoids_a_black_frame(tmp_path: Path, connect: Connect) -> None:
-    """Black up to .45 of its length: neither the begin nor a third of it shows anything."""
+    """The video is black for 0.45 of its length, so neither its beginning nor the frame at one third shows anything."""
     pictures = list(pan("coffee", 60))
     pictures[:27] = [np.zeros_like(pictures[0])] * 27
     encode(tmp_path / "late.mp4", pictures)
@@ -47,7 +47,7 @@ def test_poster_avoids_a_black_frame(tmp_path: Path, connect: Connect) -> None:
     for name in ("late.mp4", "black.mp4"):
         answer = client.get(f"/videos/{number_of(client, name)}/thumbnail")
         shown[name] = np.asarray(Image.open(io.BytesIO(answer.content))).astype(int)
-    right = thumbnail(tmp_path / "late.mp4", 3.0).astype(int)  # half of it
+    right = thumbnail(tmp_path / "late.mp4", 3.0).astype(int)  # the middle
     assert np.abs(shown["late.mp4"] - right).mean() < 6
     assert shown["black.mp4"].mean() < 5
 
@@ -56,7 +56,7 @@ def test_poster_search_continues_after_five_white_frames(tmp_path: Path, connect
     pictures = list(pan("coffee", 60))
     white = np.full_like(pictures[0], 255)
     encode(tmp_path / "early.mp4", [picture if 3 <= place < 9 else white for place, picture in enumerate(pictures)])
-    # Nothing to be seen anywhere: a gray title card rather than black or white.
+    # No frame shows anything, so the poster is a gray title card rather than a white frame.
     gray = np.full_like(white, 140)
     encode(tmp_path / "plain.mp4", [gray if place >= 52 else white for place in range(60)])
     with Index.open(tmp_path / "c.vidkin", extractor="classical", create=True) as index:
@@ -66,8 +66,8 @@ def test_poster_search_continues_after_five_white_frames(tmp_path: Path, connect
     for name in ("early.mp4", "plain.mp4"):
         answer = client.get(f"/videos/{number_of(client, name)}/thumbnail")
         shown[name] = np.asarray(Image.open(io.BytesIO(answer.content))).astype(int)
-    assert np.abs(shown["early.mp4"] - thumbnail(tmp_path / "early.mp4", 0.6).astype(int)).mean() < 6  # a tenth of it
-    assert np.abs(shown["plain.mp4"] - 140).mean() < 6  # .9 of it
+    assert np.abs(shown["early.mp4"] - thumbnail(tmp_path / "early.mp4", 0.6).astype(int)).mean() < 6  # at 0.1
+    assert np.abs(shown["plain.mp4"] - 140).mean() < 6  # at 0.9 of its length
     # A notebook shows the same moments.
     address = picture_html(str(tmp_path / "plain.mp4"), None)
     picture = Image.open(io.BytesIO(b64decode(address.partition("base64,")[2].partition('"')[0])))
@@ -77,7 +77,7 @@ def test_poster_search_continues_after_five_white_frames(tmp_path: Path, connect
 def test_poster_of_a_truncated_file_is_the_last_readable_frame(tmp_path: Path) -> None:
     gray = np.full((64, 96, 3), 100, np.uint8)
     path = encode(tmp_path / "short.mp4", [gray] * 30)
-    # 3 s that are said to be 7: a third of it is there, the half is not.
+    # The file lasts 3 s instead of the given 7 s: it has the frame at one third of them, but not the middle.
     assert np.abs(poster(path, 7.0).astype(int) - 100).max() < 6
     with pytest.raises(MediaError, match="short"):
         poster(path, 70.0)
@@ -112,7 +112,7 @@ def test_file_is_served_whole_or_in_ranges(library: Library, client: TestClient)
     for wrong in ("bytes=5-2", f"bytes={size}-", "bytes=-0"):
         refused = client.get(address, headers={"Range": wrong})
         assert (refused.status_code, refused.headers["content-range"]) == (416, f"bytes */{size}")
-    # Positions of thousands of digits are behind every end, or at the begin.
+    # Positions with thousands of digits are beyond the end of any file, unless the digits are zeros.
     many = "9" * 5000
     for beyond in (f"bytes={many}-", f"bytes={many}-{many}", f"bytes=5-{'0' * 5000}2"):
         refused = client.get(address, headers={"Range": beyond})
@@ -169,7 +169,7 @@ def test_link_that_replaced_a_file_is_refused(own_library: Library, tmp_path: Pa
     assert "symbolic link to a file other" in answer.json()["detail"]
     state = finish_job(client, client.post(f"/api/videos/{number}/shots").json())
     assert (state["state"], "symbolic link to a file other" in state["error"]) == ("failed", True)
-    # The same behind a link in the place of a folder.
+    # The same goes if the folder is replaced with a symbolic link.
     moved = tmp_path / "moved"
     library.folder.rename(moved)
     (moved / "coffee.mp4").unlink()
@@ -189,7 +189,7 @@ def test_deleted_file_or_pipe_is_refused_by_name(own_library: Library, connect: 
     (library.folder / "copy.mp4").unlink()
     os.mkfifo(library.folder / "copy.mp4")
     assert "no such file" in client.get(f"/videos/{coffee}/file").json()["detail"]
-    assert "not a regular file" in client.get(f"/videos/{copy}/file").json()["detail"]  # and does not wait
+    assert "not a regular file" in client.get(f"/videos/{copy}/file").json()["detail"]  # and does not block
     assert client.get(f"/videos/{copy}/thumbnail").status_code == 422
     assert client.get(f"/api/videos/{coffee}").json()["missing"]
     assert "file is gone" in client.get("/").text

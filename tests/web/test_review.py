@@ -1,4 +1,4 @@
-"""Review over HTTP: verdicts, a training on them, and the switch."""
+"""Review over HTTP: giving verdicts, training on them, and switching to the result."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_training_is_offered_with_enough_verdicts(index: Path, connect: Connect)
     assert 'data-train="measure" disabled' in page
     for one, other in pairs[:20]:
         Labels.judge_pair(open_place(index), one, other, "different", source="test")
-    assert 'data-train="measure" disabled' in client.get("/review").text  # of 29 one is missing
+    assert 'data-train="measure" disabled' in client.get("/review").text  # one verdict of 30 is missing
     Labels.judge_pair(open_place(index), *pairs[29], "same kind", source="test")
     page = client.get("/review").text
     assert "Enough for training." in page
@@ -132,9 +132,7 @@ def test_training_result_is_described_in_a_sentence(run: dict[str, Any], words: 
     assert describe_run(run) == words
 
 
-def test_page_states_the_requirements_of_training(
-    index: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_page_shows_training_requirements(index: Path, connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
     client = connect(index)
     assert "training on pairs needs PyTorch" not in client.get("/review").text
     monkeypatch.setattr("vidkin.web.review.find_spec", lambda name: None)

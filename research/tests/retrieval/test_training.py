@@ -1,4 +1,4 @@
-"""A single run: training with every method, collapse, and hand-computed metrics."""
+"""Single runs: training with every method, collapse, and hand-computed metrics."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def config() -> EncoderConfig:
     return EncoderConfig(kind="image", backbone="small", trainable="head", hidden=32, embedding=16, size=32)
 
 
-def head(config: EncoderConfig, seed: int) -> Encoder:
-    """An image encoder whose head takes vectors of 64 dimensions."""
+def encoder_with_head(config: EncoderConfig, seed: int) -> Encoder:
+    """Build an image encoder whose head takes 64-dimensional vectors."""
     model = build_model(config, seed=seed)
     if model.fully_connected.in_features != 64:  # type: ignore[union-attr]
         with torch.random.fork_rng(devices=[]):
@@ -59,7 +59,7 @@ def head(config: EncoderConfig, seed: int) -> Encoder:
 def test_every_method_trains_deterministically(name: str, config: EncoderConfig) -> None:
     found = []
     for _ in range(2):
-        model = head(config, 0)
+        model = encoder_with_head(config, 0)
         training = train_method(model, method_named(name), make_set(0), RunSchedule(steps=3, quadlets=8), seed=1)
         assert training.loss is not None
         assert math.isfinite(training.loss)
@@ -75,7 +75,7 @@ def test_training_improves_the_quadlet_precision_of_new_items(name: str, config:
     train, test = make_set(0), make_set(1)
     values = []
     for steps in (0, 60):
-        model = head(config, 0)
+        model = encoder_with_head(config, 0)
         method = method_named(name if steps else "untrained")
         train_method(model, method, train, RunSchedule(steps=60, quadlets=16, learning_rate=3e-3), seed=0)
         vectors = [embed_inputs(model, part.inputs) for part in (test, train)]
@@ -87,7 +87,7 @@ def test_published_gradient_collapses_unlike_the_detached_one(config: EncoderCon
     """With random labels, for which no arrangement is better than a single point."""
     found = {}
     for name in ("radial", "radial_detached"):
-        model = head(config, 0)
+        model = encoder_with_head(config, 0)
         schedule = RunSchedule(steps=80, quadlets=16, learning_rate=3e-3)
         found[name] = train_method(model, method_named(name), make_set(0, noise=20.0), schedule, seed=0)
     assert found["radial"].collapsed
@@ -96,7 +96,7 @@ def test_published_gradient_collapses_unlike_the_detached_one(config: EncoderCon
 
 
 def test_frozen_weights_do_not_change(config: EncoderConfig) -> None:
-    model = head(config, 0)
+    model = encoder_with_head(config, 0)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     training = train_method(model, method_named("untrained"), make_set(0), RunSchedule(steps=5), seed=0)
     assert training.loss is None
@@ -135,7 +135,7 @@ def test_gallery_quadlets_equal_hand_computed_values() -> None:
     labels = torch.tensor([[0, 0], [0, 1], [1, 2], [1, 3]])
     figures = score_retrieval(circle(0.0), torch.tensor([[0, 0]]), circle(0.1, 0.5, 0.3, 2.0), labels)
     assert figures["qp_gallery"] == 50.0  # (p, i, n at 0.3) is out of order, (p, i, n at 2.0) in order
-    assert figures["tp_gallery"] == 75.0  # of (p, n), (i, n) for both n, three are in order
+    assert figures["tp_gallery"] == 75.0  # (p, n) and (i, n) for both n: three of four are in order
     assert figures["map"] == pytest.approx(100 * (1 / 1 + 2 / 3) / 2)
     assert figures["map_subcategory"] == figures["recall_at_1"] == 100.0
     best = 3 / math.log2(2) + 1 / math.log2(3)
@@ -150,7 +150,7 @@ def test_test_quadlets_equal_hand_computed_values() -> None:
     # Both have their positive first; n at 0.3 is closer than i at 0.4, n at 2 is not.
     assert figures["qp"] == 50.0
     assert figures["quadlets"] == 4.0
-    # Of the pairs in each quadlet, all (q, p, n) are in order and half of the (q, i, n).
+    # In the quadlets, all (q, p, n) and half of the (q, i, n) are in order.
     assert figures["tp"] == 75.0
     assert figures["qp_sampled"] == pytest.approx(50.0, abs=2)
 

@@ -1,4 +1,4 @@
-"""Options that other packages add to commands of vidkin."""
+"""Options that other packages add to vidkin commands."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ExtraOption(NamedTuple):
 
 
 def find_extra_options(function: Callable[..., Any]) -> dict[str, ExtraOption]:
-    """The options that installed packages add to a command, by their names."""
+    """Return the options that installed packages add to a command, keyed by name."""
     parameters = _parameters_of_others(function)
     if not parameters:
         return {}
@@ -52,7 +52,7 @@ def find_extra_options(function: Callable[..., Any]) -> dict[str, ExtraOption]:
 
 
 def find_missing_options(function: Callable[..., Any], extras: Mapping[str, ExtraOption]) -> frozenset[str]:
-    """Options that a package which is not installed would add to a command, with their dashes."""
+    """Return the options, with dashes, that packages that are not installed would add to a command."""
     parameters = _parameters_of_others(function)
     return frozenset(word for word, sets in _OF_SCALE.items() if sets in parameters and word[2:] not in extras)
 
@@ -60,7 +60,7 @@ def find_missing_options(function: Callable[..., Any], extras: Mapping[str, Extr
 def take_extra_options(
     command: str, function: Callable[..., Any], extras: Mapping[str, ExtraOption]
 ) -> Callable[..., Any]:
-    """The function of a command with these options instead of the parameters that they set."""
+    """Wrap the function of a command so that it has these options instead of the parameters that they set."""
     if not _parameters_of_others(function):
         return function
     signature = inspect.signature(function, eval_str=True)
@@ -89,7 +89,7 @@ def _parameters_of_others(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def mark_optional_value(args: Sequence[str], option: str, value: re.Pattern[str]) -> list[str]:
-    """The arguments of a command line, in which an option without a value becomes ``--option=``.
+    """Return the arguments of a command line, in which an option without a value becomes ``--option=``.
 
     Args:
         args: The words.

@@ -64,7 +64,7 @@ def open_match(
         if not matches:
             raise NotIndexedError(f"{query}: nothing similar found; add videos with `vidkin index PATH`")
         if len(matches) < rank:
-            raise NotIndexedError(f"{query}: there is no match {rank}, only {len(matches)}; `vidkin search` lists them")
+            raise NotIndexedError(f"{query}: no match {rank}, only {len(matches)} found; `vidkin search` lists them")
         match = matches[rank - 1]
         path, start = match.path, match.segments[0].target_start if match.segments else 0.0
     if not os.path.exists(path):

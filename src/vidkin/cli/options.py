@@ -25,7 +25,7 @@ _Result = TypeVar("_Result")
 
 
 class OutputFormat(StrEnum):
-    """How a result is printed."""
+    """Format in which a result is printed."""
 
     TABLE = "table"
     PLAIN = "plain"
@@ -34,7 +34,7 @@ class OutputFormat(StrEnum):
 
 
 class JsonFormat(StrEnum):
-    """How a result is printed that is not a list of things."""
+    """Format in which a result that is not a list is printed."""
 
     TABLE = "table"
     JSON = "json"
@@ -50,27 +50,27 @@ class ScoreBasis(StrEnum):
 
 
 def rare_option(*names: str, **settings: Any) -> Any:
-    """An option that the help does not list; the guide describes it."""
+    """Declare an option that the help does not list; the guide describes it."""
     return typer.Option(*names, hidden=True, **settings)
 
 
 def output_option(help: str | None = None) -> Any:
-    """The option for the files that a command writes, in the format of their endings; see :func:`parse_outputs`."""
+    """Declare the option for the files that a command writes, in the format of their endings; see `parse_outputs`."""
     return typer.Option("--output", "-o", metavar="FILE", help=help)
 
 
 def folder_option(name: str, *, exists: bool = False) -> Any:
-    """An option for folders, which must be there if ``exists`` is set."""
+    """Declare an option for folders, which must exist if ``exists`` is set."""
     return typer.Option(name, metavar="FOLDER", exists=exists, file_okay=not exists)
 
 
 def threshold_option(*, show_default: bool | str = True) -> Any:
-    """The option for the lowest score that counts."""
+    """Declare the option for the lowest score that counts."""
     return typer.Option("--threshold", "-t", min=0.0, max=1.0, show_default=show_default)
 
 
 def time_option(name: str, **settings: Any) -> Any:
-    """An option for a time in a video or the number of a frame."""
+    """Declare an option for a time in a video or a frame number."""
     return typer.Option(name, parser=parse_moment, metavar="TIME", **settings)
 
 
@@ -109,7 +109,7 @@ WorkersOption = Annotated[int | None, rare_option("--workers", "-w", min=1)]
 
 
 def parse_moment(text: str | float) -> str:
-    """The text of a time, such as ``90``, ``1:30.5`` or ``1:02:03``, or of a frame number, such as ``250f``, as typed.
+    """Return a time, such as ``90``, ``1:30.5`` or ``1:02:03``, or a frame number, such as ``250f``, as typed.
 
     Raises:
         typer.BadParameter: The text is neither.
@@ -151,7 +151,7 @@ def check_stretch(start: str | None, end: str | None, path: PathLike | None = No
 
 
 def parse_setting(text: str, option: str, example: str) -> tuple[str, str]:
-    """Name and value of ``NAME=VALUE``.
+    """Split ``NAME=VALUE`` into a name and a value.
 
     Args:
         text: The text typed by the user.
@@ -168,7 +168,7 @@ def parse_setting(text: str, option: str, example: str) -> tuple[str, str]:
 
 
 def toml_or_text(text: str) -> Any:
-    """The value of a TOML literal; anything else, such as a bare word, is text."""
+    """Return the value of a TOML literal; anything else, such as a bare word, is text."""
     import tomllib
 
     from vidkin._base.toml import parse_toml
@@ -180,7 +180,7 @@ def toml_or_text(text: str) -> Any:
 
 
 def extractor_name(extractor: str | None, model: Path | None) -> str | None:
-    """The extractor that --extractor or --model names; None for none of them.
+    """Return the extractor that --extractor or --model names; None if neither is used.
 
     Raises:
         typer.BadParameter: Both are used.
@@ -193,7 +193,7 @@ def extractor_name(extractor: str | None, model: Path | None) -> str | None:
 
 
 def open_index(index: PathLike, *, writing: bool = False, cluster: str | None = None, **settings: Any) -> Index:
-    """The index of this name. Use it in a ``with`` block.
+    """Open the index with this name. Use it in a ``with`` block.
 
     Args:
         index: Folder of the index, or its address on object storage.
@@ -221,7 +221,7 @@ def has_index(index: PathLike) -> bool:
 
 
 def format_of(file: Path, endings: Mapping[str, Sequence[str]]) -> str:
-    """The name of the format that the ending of a file chooses.
+    """Return the name of the format that the ending of a file chooses.
 
     Raises:
         InvalidArgumentError: No format has this ending.
@@ -236,7 +236,7 @@ def format_of(file: Path, endings: Mapping[str, Sequence[str]]) -> str:
 def parse_outputs(
     files: Sequence[Path] | None, endings: Mapping[str, Sequence[str]], match: Callable[[Path], str] | None = None
 ) -> dict[str, Path]:
-    """Where to write each format, from the values of --output: ``FILE``, or ``FORMAT=FILE``.
+    """Determine where to write each format from the values of --output: ``FILE``, or ``FORMAT=FILE``.
 
     Args:
         files: The values.
@@ -262,7 +262,7 @@ def parse_outputs(
 def check_targets(
     targets: Mapping[str, Path], what: str, *paths: PathLike, inputs: Iterable[PathLike | None] = ()
 ) -> dict[str, str]:
-    """The format of each output of :func:`parse_outputs`, after checking that all of them may be written.
+    """Check that all outputs of :func:`parse_outputs` may be written, and describe the source of each.
 
     Args:
         targets: The outputs.
@@ -331,7 +331,7 @@ def check_some_exist(paths: Iterable[Path]) -> None:
 
 
 def list_media(paths: Iterable[Path]) -> list[Path]:
-    """The files, with the images and videos in each folder and below it in its place, by name.
+    """Return the files, replacing each folder with the images and videos in and below it, sorted by name.
 
     Raises:
         InvalidArgumentError: A folder has neither images nor videos.

@@ -170,7 +170,7 @@ def write_sync(offset: SoundOffset, path: PathLike, *, source: str | None = None
         otio = importlib.import_module("opentimelineio")
     except ImportError as error:
         raise MissingPartError(
-            "OpenTimelineIO files need the package opentimelineio, which is not installed; "
+            "OpenTimelineIO files require the opentimelineio package, which is not installed; "
             f"install it with: {install_command('otio')}"
         ) from error
 

@@ -20,8 +20,8 @@ from vidkin.web.lanes import Lane
 from vidkin.web.problems import RefusedError
 
 _PIECE = 256 * 1024
-# No file size has more digits than this, and Python refuses to parse integers with thousands of digits.
 _RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)")
+# No file size has more digits than this; Python also refuses to parse integers with thousands of digits.
 _MAX_DIGITS = 18
 # Media types for browsers; any other file is sent as plain bytes, which no browser renders as a page.
 _TYPES = {
@@ -35,14 +35,14 @@ _TYPES = {
 
 
 def record_values(record: VideoRecord) -> dict[str, Any]:
-    """A record as plain values, with times in seconds because not every JSON reader keeps nanoseconds."""
+    """Return a record as plain values, with times in seconds because not every JSON reader keeps nanoseconds."""
     values = record.to_dict()
     modified_at = values.pop("mtime_ns") / 1e9
     return {**values, "modified_at": modified_at}
 
 
 def absolute_path(name: str) -> str:
-    """The absolute path that a person entered; ``~`` is the home folder.
+    """Return the absolute path that a person entered; ``~`` is the home folder.
 
     Raises:
         InvalidArgumentError: The path is not absolute, or cannot be the name of a file.
@@ -61,7 +61,7 @@ def absolute_path(name: str) -> str:
 
 
 def media_type(path: str | os.PathLike[str]) -> str:
-    """The media type of a file by its extension: a video or image type, or ``application/octet-stream``."""
+    """Return the media type of a file by its extension: a video or image type, or ``application/octet-stream``."""
     return _TYPES.get(os.path.splitext(os.fspath(path))[1].lower(), "application/octet-stream")
 
 
@@ -121,8 +121,8 @@ def stream_file(request: Request, lane: Lane, file: BinaryIO, kind: str) -> Resp
 
 @check_arguments
 def requested_range(header: str, size: int) -> tuple[int, int] | None:
-    """The byte range [first, end) that a ``Range`` header asks for; empty if it lies outside a file of ``size`` bytes;
-    None for the whole file."""
+    """Return the byte range [first, end) that a ``Range`` header asks for: empty if it lies outside a file of ``size``
+    bytes, None for the whole file."""
     requested = _RANGE.fullmatch(header)
     if requested is None or header == "bytes=-":
         return None

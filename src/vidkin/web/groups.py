@@ -40,14 +40,14 @@ class Wish(Body):
     by: By = "picture"
 
     def settings(self) -> dict[str, Any]:
-        """The corresponding arguments of :meth:`vidkin.Index.duplicates`."""
+        """Return the corresponding arguments of :meth:`vidkin.Index.duplicates`."""
         prefer = () if self.prefer == "best" else self.prefer
         return {"threshold": self.threshold, "parts": self.parts, "prefer": prefer, "by": self.by}
 
 
 @dataclass(frozen=True, slots=True)
 class FoundGroups:
-    """Groups of duplicates at one moment.
+    """Snapshot of the groups of duplicates.
 
     Attributes:
         wish: Settings of the search.
@@ -235,7 +235,7 @@ class RecurringWish(Body):
 
 @dataclass(frozen=True, slots=True)
 class FoundRecurring:
-    """Recurring segments at one moment.
+    """Snapshot of a search for recurring segments.
 
     Attributes:
         wish: Settings of the search.

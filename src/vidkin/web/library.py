@@ -63,7 +63,7 @@ class VideoList:
 
 
 def video_values(record: VideoRecord) -> Any:
-    """The values of a :class:`VideoModel`; checks on disk whether the file exists."""
+    """Return the values of a :class:`VideoModel`; checks on disk whether the file exists."""
     return {
         **record_values(record),
         "name": base_name(record.path),
@@ -83,7 +83,7 @@ _FilteredSite = Annotated[Site, Depends(_know_copies)]
 
 @router.page("/", "library.html")
 def show_library(site: _FilteredSite, wish: ChosenFilter, page: PageNumber = 1) -> dict[str, Any]:
-    """Page of the videos with filters, a tree of folders, and lists."""
+    """Show the videos with filters, a tree of folders, and lists."""
     chosen, records = choose_records(site, wish), site.index.listing().records
     shown, pager = cut_page(chosen, page, _A_PAGE)
     known = [record for record in records if record.status == "ok"]
@@ -180,7 +180,7 @@ class BrokenFile:
 
 @dataclass(frozen=True, slots=True)
 class IndexResult:
-    """Outcome for the files.
+    """Summary of an indexing run.
 
     Attributes:
         added: Number of new files.
@@ -272,7 +272,7 @@ def list_computer_folders(
 
 
 def _roots(site: Site) -> list[str]:
-    """The starting points of the folder picker, none inside another."""
+    """Return the starting points of the folder picker, none inside another."""
     named = [os.path.expanduser("~"), *_MOUNTS, *{os.path.dirname(each.path) for each in site.index.listing().records}]
     found: list[str] = []
     for folder in sorted({os.path.realpath(each) for each in named}, key=lambda each: (len(each), each)):

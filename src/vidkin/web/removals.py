@@ -91,7 +91,7 @@ class SkippedFile:
 
 @dataclass(frozen=True, slots=True)
 class RemovalResult:
-    """Outcome for the files.
+    """Summary of a removal or its undoing.
 
     Attributes:
         name: Name of the removal, for `POST /api/duplicates/undo`; empty if nothing was moved.

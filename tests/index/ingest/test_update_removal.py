@@ -116,12 +116,12 @@ def test_scan_reports_removed_files_as_skipped(films: Path) -> None:
 
 def test_files_named_or_indexed_again_are_kept(films: Path) -> None:
     removed = RemovedPaths(frozenset({str(films / "old")}))
-    # A single file, or a folder inside the removed one.
+    # Naming a file in the removed folder, or the folder itself, adds its files again.
     both = drop_removed(scan([films, films / "old" / "b.mp4"]), removed, lambda path: False)
     assert names(both, films) == ["a.mp4", "old/b.mp4"]
     inside = drop_removed(scan([films / "old"]), removed, lambda path: False)
     assert names(inside, films) == ["old/b.mp4", "old/c.mp4"]
-    # A file that was indexed again in another way, such as a copy that took its path.
+    # A file that was indexed again in another way, such as a copy that took its path, is also kept.
     known = drop_removed(scan([films]), removed, lambda path: path.endswith("c.mp4"))
     assert names(known, films) == ["a.mp4", "old/c.mp4"]
     everything = scan([films])

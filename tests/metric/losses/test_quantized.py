@@ -121,8 +121,9 @@ def test_loss_matches_a_hand_computed_value() -> None:
     assert value == pytest.approx(1 - (0.25 / 1.5 + 0.5 * 1.0 / 2.0))
 
 
-def test_tie_aware_form_averages_over_orders_of_ties() -> None:
-    # For a positive and a negative at the same center, AP is 1 or 1/2; the integral form gives ln 2.
+def test_tie_aware_form_integrates_over_the_ranks_of_ties() -> None:
+    # A positive and a negative share a center (c = 2, c+ = 1, r = 0), so AP = 1/2 ln 3; the integral of 1 / x from 1
+    # to 3 replaces the sum 1 + 1/2 over both ranks.
     scores = torch.zeros(1, 2, dtype=torch.float64)
     value = quantized_ap_loss(scores, torch.tensor([[1, 0]]), bins=3, tie_aware=True).item()
     assert value == pytest.approx(1 - math.log(3) / 2)

@@ -27,7 +27,7 @@ def losses(
     seeds: Annotated[int, typer.Option("--seeds", min=1, help="Number of runs (seeds) per method.")] = 3,
     steps: Annotated[int, typer.Option("--steps", min=1, help="Training steps per run.")] = 120,
     views: Annotated[int, typer.Option("--views", min=2, help="Number of edited views per clip.")] = 6,
-    extractor: Annotated[str, typer.Option("--extractor", "-e", help="Extractor of the frame features.")] = "classical",
+    extractor: Annotated[str, typer.Option("--extractor", "-e", help="Frame feature extractor.")] = "classical",
     teacher: Annotated[
         str, typer.Option("--teacher", help="Extractor whose similarities label the frames; empty to use --extractor.")
     ] = "vidkin",

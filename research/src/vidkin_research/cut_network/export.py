@@ -1,4 +1,4 @@
-"""A trained network as an ONNX file with weights of 16 bits."""
+"""Export a trained network as an ONNX file with 16-bit weights."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vidkin_research.cut_network.network import OUTPUTS, CutNetwork
 __all__ = ["export_network"]
 
 _OPSET = 17
-# Frames of the example that is traced, and weights of fewest numbers that are stored in 16 bits.
+# Number of frames in the traced example, and minimum size of a tensor that is stored in 16 bits.
 _TRACED, _FEWEST = 16, 64
 
 
@@ -57,7 +57,7 @@ def export_network(
     )
     with replace_file(target) as temporary:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the exporter itself; the other one needs another package
+            warnings.simplefilter("ignore")  # the legacy exporter is deprecated; the new one requires onnxscript
             torch.onnx.export(
                 _Answers(network).eval(),
                 example,
@@ -78,7 +78,7 @@ def export_network(
 
 
 def _store_halves(onnx: object, model: object) -> None:
-    """Weights in 16 bits, which are made 32 when the file is opened."""
+    """Store the weights in 16 bits; they are converted to 32 bits when the file is opened."""
     helper, numpy_helper = onnx.helper, onnx.numpy_helper  # type: ignore[attr-defined]
     graph = model.graph  # type: ignore[attr-defined]
     casts = []

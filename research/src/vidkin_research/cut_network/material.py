@@ -1,5 +1,5 @@
-"""Composed and real videos as pieces, stored in a folder of work, from recordings that are kept apart for learning and
-for choosing; those of the test split take no part."""
+"""Store composed and real videos as pieces in a working folder. Learning and choosing settings use different
+recordings, and the test split is not used."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Sources", "choose_sources", "join_fades", "prepare"]
 
 logger = logging.getLogger(__name__)
 
-# Frames of a composed film, and of the longest stretch of a real take.
+# Number of frames of a composed film, and maximum number read from a real take.
 _LENGTH, _LONGEST = 240, 600
 _PHOTOGRAPHS = 150
 # Luma deviation of a plain background, and the frames up to which one does not divide a fade or two cuts.
@@ -66,7 +66,7 @@ class Sources:
 
 
 def choose_sources(data: Path, left_out: Iterable[str] = ()) -> tuple[Sources, Sources]:
-    """What is learned from, and what settings are chosen by.
+    """Choose the recordings and photographs to learn from, and those used to choose settings.
 
     Args:
         data: Folder with ``clips``, ``videos``, ``labelled`` and ``photos``.
@@ -92,7 +92,7 @@ def choose_sources(data: Path, left_out: Iterable[str] = ()) -> tuple[Sources, S
         images = _files(folder, IMAGE_EXTENSIONS)
         parts = ([path for place, path in enumerate(images) if place % 5 in own] for own in ((1, 3, 4), (2,)))
         for sources, part, most in zip((learned, chosen), parts, (_PHOTOGRAPHS, 12), strict=True):
-            sources.photographs.extend(filter(_readable, part[:: max(1, len(part) // most)]))
+            sources.photographs.extend(filter(_is_readable, part[:: max(1, len(part) // most)]))
     return learned, chosen
 
 
@@ -100,7 +100,7 @@ def _files(folder: Path, extensions: frozenset[str]) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.suffix.lower() in extensions)
 
 
-def _readable(path: Path) -> bool:
+def _is_readable(path: Path) -> bool:
     try:
         Image.open(path).close()
     except OSError:
@@ -111,11 +111,11 @@ def _readable(path: Path) -> bool:
 def prepare(
     sources: Sources, work: Path, *, share: float = 1.0, seed: int = 0, groups: Collection[str] | None = None
 ) -> list[Path]:
-    """Compose and read all material that is not stored in the folder of work yet; its archives.
+    """Compose and read all material that is not stored in the working folder yet, and return its archives.
 
     Args:
         sources: Takes and photographs to learn from.
-        work: Folder of work, outside of the tree.
+        work: Working folder, outside the repository.
         share: Share of the usual number of pieces.
         seed: Seed of what is drawn.
         groups: Names of the archives to make; None makes all.
@@ -146,9 +146,9 @@ def prepare(
 
     steps: dict[str, Callable[[], Iterator[Piece]]] = {
         "takes": lambda: (read_piece(path, most=_LONGEST) for path in clips),
-        "films": lambda: (_film(read(), seed, number) for number in range(many(240))),
-        "gradual": lambda: (_gradual(read(), seed, number) for number in range(many(200))),
-        "mixed": lambda: (_mixed(read(), seed, number) for number in range(many(110))),
+        "films": lambda: (_film_piece(read(), seed, number) for number in range(many(240))),
+        "gradual": lambda: (_gradual_piece(read(), seed, number) for number in range(many(200))),
+        "mixed": lambda: (_mixed_piece(read(), seed, number) for number in range(many(110))),
         "families": lambda: families(clips + sources.photographs[::8], "families", 5),
         "little": lambda: (little(sources.photographs, work / "little", seed, number) for number in range(many(160))),
         "restless": lambda: (read_piece(path) for path in restless(30, pans=False) + restless(30, pans=True)),
@@ -167,7 +167,7 @@ def prepare(
     return stored
 
 
-def _film(footage: Footage, seed: int, number: int) -> Piece:
+def _film_piece(footage: Footage, seed: int, number: int) -> Piece:
     random = np.random.default_rng((seed, number, 1))
     recipe = _RECIPES[int(random.choice(len(_RECIPES), p=[share for share, _ in _RECIPES]))][1]
     film = compose_film(footage, _LENGTH, seed=(seed << 20) + number, recipe=recipe)
@@ -176,12 +176,12 @@ def _film(footage: Footage, seed: int, number: int) -> Piece:
     return Piece(*shrink(film.pictures), tuple(joins))
 
 
-def _gradual(footage: Footage, seed: int, number: int) -> Piece:
+def _gradual_piece(footage: Footage, seed: int, number: int) -> Piece:
     made = compose_gradual(footage, _LENGTH, seed=(seed << 20) + number)
     return Piece(*shrink(made.pictures), _joins(made.hard, made.gradual, made.kinds))
 
 
-def _mixed(footage: Footage, seed: int, number: int) -> Piece:
+def _mixed_piece(footage: Footage, seed: int, number: int) -> Piece:
     made = compose(footage, _LENGTH, seed=(seed << 20) + number)
     return Piece(*shrink(made.pictures), _joins(made.hard, made.gradual, made.kinds))
 
@@ -193,8 +193,10 @@ def _joins(hard: Sequence[int], gradual: Sequence[tuple[int, int]], kinds: Seque
 
 
 def join_fades(piece: Piece) -> Piece:
-    """The piece with one fade for what leads to a plain background and away from it within a second, as detectors
-    count it, and for two cuts half a second apart with nothing but such a background between."""
+    """Merge joins around a plain background into one fade, as detectors count them.
+
+    Two fades may be a second apart, two sudden joins half a second.
+    """
     contrasts = piece.luma.reshape(len(piece), -1).std(1)
     joined: list[Join] = []
     for join in piece.joins:

@@ -56,7 +56,7 @@ class LossStudy:
         methods: Methods to train.
         clips: Settings of clips and their edits. Each clip gets `views` strong views, with captions and stickers on all
             frames. Its `teacher`, whose similarities label the frames, should differ from the trained extractor.
-        extractor: Extractor of the frame features.
+        extractor: Frame feature extractor.
         shortest: Minimum number of frames of a clip: with few frames, the k of TopK-Chamfer has no effect.
         per_video: Maximum number of clips per video, sampled evenly.
         test: Fraction of the videos used for testing instead of training.

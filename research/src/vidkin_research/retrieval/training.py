@@ -57,7 +57,7 @@ class RunSchedule:
 
 @dataclass(frozen=True, kw_only=True)
 class VolumeSettings:
-    """Size of 3D-CNN.
+    """Size and share of training items of the 3D-CNN.
 
     Attributes:
         width: Width relative to the published one.
@@ -72,7 +72,7 @@ class VolumeSettings:
     share: int = 8
 
     def items(self, schedule: RunSchedule) -> int:
-        """Number of items per step."""
+        """Return the number of items per step."""
         return 4 * max(1, schedule.quadlets // self.share)
 
 
@@ -206,7 +206,7 @@ def _batches(
     items: int,
     device: torch.device,
 ) -> Iterator[Batch]:
-    """Yield the batch of every step; methods with the same kind of sampling get the same items."""
+    """Yield one batch per step; methods that sample the same way get the same items."""
     are_features = train.inputs.dtype != torch.uint8
     quadlets = items // 4
     streams = {

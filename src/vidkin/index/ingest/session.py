@@ -383,7 +383,7 @@ class FailureLog:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The content has not changed; if ``touched``, ``record`` has a new modification time."""
+    """A file whose content has not changed; if ``touched``, ``record`` has a new modification time."""
 
     file: VideoFile
     record: VideoRecord
@@ -392,7 +392,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The content is known from a path that no longer exists; ``record`` is the old record with the new path."""
+    """A file known from a path that no longer exists; ``record`` is the old record with the new path."""
 
     file: VideoFile
     record: VideoRecord
@@ -401,7 +401,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The content equals that of another file, whose features are reused.
+    """A file with the same content as another file, whose features are reused.
 
     If the other file turns out to have changed, this file is read instead.
     """
@@ -414,7 +414,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """The file must be read; ``known`` if it replaces a record with the same path."""
+    """A file that must be read; ``known`` if it replaces a record with the same path."""
 
     file: VideoFile
     hash: str
@@ -423,7 +423,7 @@ class Extract:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The file cannot be opened."""
+    """A file that cannot be opened."""
 
     file: VideoFile
     cause: str
