@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from pkgutil import iter_modules, walk_packages
+from types import ModuleType
 
 import pytest
 
@@ -34,8 +35,8 @@ def test_every_package_lists_its_public_names() -> None:
     assert len(public) > 15
     for package in public:
         assert set(package.__all__) <= set(dir(package)), package.__name__
-        if hasattr(package, "__getattr__"):
-            # Names are imported on first use; importing a module with the same name would replace the export.
-            modules = {found.name for found in iter_modules(package.__path__)}
-            assert not modules & set(package.__all__), package.__name__
+        # Importing a module with the name of an export must not replace the export.
+        for name in {found.name for found in iter_modules(package.__path__)} & set(package.__all__):
+            importlib.import_module(f"{package.__name__}.{name}")
+            assert not isinstance(getattr(package, name), ModuleType), f"{package.__name__}.{name}"
     assert [name for name in dir(vidkin) if name.startswith("_") and name != "__version__"] == []
