@@ -49,10 +49,9 @@ def _content(store: Any) -> dict[str, list[Any]]:
         facts = {name: getattr(record, name) for name in record.__slots__ if name not in ("id", "added_at")}
         parts = [facts]
         if record.status == "ok":
-            for whole in (store.read(record.id), store.read_windows(record.id)):
-                for name in whole.__slots__:
-                    value = getattr(whole, name)
-                    parts.append(value.tobytes() if isinstance(value, np.ndarray) else value)
+            features = store.read(record.id)
+            values = [getattr(features, name) for name in features.__slots__] + [store.read_windows(record.id)]
+            parts += [value.tobytes() if isinstance(value, np.ndarray) else value for value in values]
         content[record.path] = parts
     return content
 

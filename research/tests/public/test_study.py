@@ -106,7 +106,7 @@ def test_system_scores_equal_hand_computed_values(folder: Path, tmp_path: Path) 
     assert choose_system(open_extractor("classical"), "chamfer").name == "Chamfer"
     # Both of two regions, as a count instead of a fraction.
     assert scores(choose_system(None, spatial_share=2)) == scores(mean)
-    with pytest.raises(InvalidArgumentError, match=r"temporal_share must be None .* 2 or more, got 1\.5"):
+    with pytest.raises(InvalidArgumentError, match=r"temporal_share must be None .* at least 2, got 1\.5"):
         choose_system(None, temporal_share=1.5)
     with pytest.raises(InvalidArgumentError, match="spatial_share and temporal_share require the scorer chamfer"):
         choose_system(open_extractor("classical"), spatial_share=0.3)

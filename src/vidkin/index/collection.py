@@ -22,7 +22,7 @@ from vidkin._base.values import check_choice, check_share
 from vidkin.errors import CollectionError, CollectionMismatchError, IndexClosedError, InvalidArgumentError, MediaError
 from vidkin.features import FrameExtractor
 from vidkin.index.duplicates.comparisons import Comparisons, content_of, present_files
-from vidkin.index.duplicates.pair_scores import IgnoredEnds
+from vidkin.index.duplicates.ignored_ends import IgnoredEnds
 from vidkin.index.duplicates.scope import Scope
 from vidkin.index.ingest.report import IngestInterrupted, Progress
 from vidkin.index.ingest.scan import Scan, scan

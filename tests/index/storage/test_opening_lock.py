@@ -108,7 +108,7 @@ def test_new_writer_does_not_overtake_waiting_ones(tmp_path: Path) -> None:
 @pytest.mark.kill
 def test_writer_killed_in_the_queue_does_not_block_others(tmp_path: Path) -> None:
     code = HOLD.replace("import open_place", "import wait_in_queue").replace(
-        "open_place(sys.argv[1]).exclusive()", "stand_in_queue(Path(sys.argv[1]))"
+        "open_place(sys.argv[1]).exclusive()", "wait_in_queue(Path(sys.argv[1]))"
     )
     command = [sys.executable, "-c", code, str(tmp_path), "60"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:

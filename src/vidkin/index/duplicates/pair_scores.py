@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from vidkin._base.values import check_not_negative
 from vidkin.errors import ClusterError, NotIndexedError
 from vidkin.index.duplicates.comparisons import PairResult, content_of
+from vidkin.index.duplicates.ignored_ends import IgnoredEnds
 from vidkin.index.query.calibration import Calibration
 from vidkin.index.query.query import Readings
 from vidkin.index.query.stages import score_pair
@@ -37,29 +37,6 @@ _MIN_REPEAT_RATIO = 0.9
 _MAX_CACHED = 128 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoredEnds:
-    """Seconds at the start and at the end of each file that are not compared."""
-
-    start: float = 0.0
-    end: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_not_negative(ignore_start=self.start, ignore_end=self.end)
-
-    def __bool__(self) -> bool:
-        return self.start > 0 or self.end > 0
-
-    def cut(self, features: FrameFeatures) -> FrameFeatures:
-        """The features of the rest of a file, which may have no frames."""
-        return features.once(self, lambda: self._cut(features)) if self and len(features) else features
-
-    def _cut(self, features: FrameFeatures) -> FrameFeatures:
-        times = features.timestamps
-        end = (float(times[-1]) + features.period if features.end is None else features.end) - self.end
-        return replace(features.frames((times >= self.start) & (times < end)), end=end)
-
-
 @dataclass(slots=True)
 class PairScorer:
     """Scores pairs of videos of an index. Results depend only on the two videos, not on earlier calls.
@@ -76,7 +53,7 @@ class PairScorer:
     scorer: Scorer
     readings: Readings | None = None
     is_elsewhere: bool = False
-    ignored: IgnoredEnds = IgnoredEnds()
+    ignored: IgnoredEnds = field(default_factory=IgnoredEnds)
     _held: FeatureCache = field(default_factory=lambda: FeatureCache(_MAX_CACHED), init=False)
 
     def stored(self, records: Sequence[VideoRecord]) -> list[FrameFeatures]:
@@ -165,7 +142,7 @@ class PairJob:
     spec: WorkerSpec
     fingerprint: str
     rate: float
-    ignored: IgnoredEnds = IgnoredEnds()
+    ignored: IgnoredEnds = field(default_factory=IgnoredEnds)
 
     def start(self, place: Place, store: VectorStore) -> PairScorer:
         """Create the scorer in a process that has opened this store.

@@ -11,7 +11,8 @@ import numpy as np
 
 from vidkin.errors import NotIndexedError
 from vidkin.index.duplicates.comparisons import Comparisons, PairResult, content_of
-from vidkin.index.duplicates.pair_scores import IgnoredEnds, PairJob, PairScorer, is_in_doubt
+from vidkin.index.duplicates.ignored_ends import IgnoredEnds
+from vidkin.index.duplicates.pair_scores import PairJob, PairScorer, is_in_doubt
 from vidkin.index.duplicates.scope import Lookups, PairScope
 from vidkin.index.query.candidates import find_candidates
 from vidkin.index.query.query import Readings
