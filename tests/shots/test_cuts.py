@@ -50,7 +50,7 @@ def cuts_of(film: FramePlanes) -> list[tuple[int, str]]:
     return [(cut.frame, cut.kind) for cut in detect_in(film).cuts]
 
 
-@pytest.mark.parametrize(("length", "cut"), [(3, 2), (7, 2), (15, 13), (200, 100)])
+@pytest.mark.parametrize(("length", "cut"), [(3, 1), (7, 2), (15, 13), (200, 100)])
 def test_cut_is_found_anywhere_in_a_film_of_any_length(length: int, cut: int) -> None:
     film = concatenate_planes(planes(cut, seed=1), planes(length - cut, seed=2))
     ((frame, kind),) = cuts_of(film)
